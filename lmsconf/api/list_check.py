@@ -8,7 +8,7 @@ from typing import cast
 from lmsconf.api.spec import Operation
 from lmsconf.api.spec.names import Schema, key_of
 from lmsconf.errors import BadAnswer
-from lmsconf.model.names import quoted
+from lmsconf.model.names import quote_name
 from lmsconf.model.values import Json
 
 
@@ -39,8 +39,8 @@ def list_hint(listed: str, key: str, answer: Json) -> str:
     """Word what is wrong with the list, that nothing is changed because of it, and how to fix it."""
     members = answer if isinstance(answer, dict) else {}
     lists = [name for name, item in members.items() if isinstance(item, list)]
-    wrong = f"{quoted(listed)} is no list" if listed in members else f"the key {quoted(listed)} is missing"
-    other = f", and there is a list under {quoted(lists[0])}" if len(lists) == 1 else ""
+    wrong = f"{quote_name(listed)} is no list" if listed in members else f"the key {quote_name(listed)} is missing"
+    other = f", and there is a list under {quote_name(lists[0])}" if len(lists) == 1 else ""
     way_out = f"No dialect key names it: the service must write {listed}, and [] where there are none."
     if key:
         way_out = f"If the service calls it otherwise, say so under `dialect:` ({key})."

@@ -11,7 +11,7 @@ from lmsconf.api.limits import AHEAD, MIB, PAGES, AnswerLimit, TooLarge, limit_o
 from lmsconf.api.list_check import list_hint, list_of
 from lmsconf.api.spec import ApiSpec
 from lmsconf.errors import ApiError, Unauthorized, Unreachable
-from lmsconf.model.api import ListOperation, Rows
+from lmsconf.model.api import ListedRows, ListOperation
 from lmsconf.model.values import Json
 
 Ask = Callable[[Mapping[str, Json]], Future[Json]]
@@ -121,7 +121,7 @@ class _Unfit(Exception):
     """A malformed page; a second pass would not help."""
 
 
-def read(ask: Ask, schema: PageSchema, query: Mapping[str, Json], on_first: OnFirstPage | None = None) -> Rows:
+def read(ask: Ask, schema: PageSchema, query: Mapping[str, Json], on_first: OnFirstPage | None = None) -> ListedRows:
     """Read every row of a listing. A failed or malformed page sets `incomplete` and raises nothing.
 
     Concurrent changes can shift rows between pages, so an inconsistent pass is repeated once.
@@ -147,7 +147,7 @@ def read(ask: Ask, schema: PageSchema, query: Mapping[str, Json], on_first: OnFi
         if reason in (None, FIRST_PAGE_ONLY):
             break
         on_first = None
-    return Rows(rows=tuple(scan.rows.values()), total=max(scan.totals, default=None), incomplete=reason)
+    return ListedRows(rows=tuple(scan.rows.values()), total=max(scan.totals, default=None), incomplete=reason)
 
 
 def _pass(

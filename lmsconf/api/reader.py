@@ -13,7 +13,7 @@ from lmsconf.api.pagination import Keep, OnFirstPage, PageSchema, read
 from lmsconf.api.priority_queue import Priority
 from lmsconf.api.spec import ApiSpec, Operation
 from lmsconf.api.worker_pool import WorkerPool
-from lmsconf.model.api import ListOperation, Request, Rows
+from lmsconf.model.api import ListedRows, ListOperation, ReadArguments
 from lmsconf.model.values import Json
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Reader:
         """Return one response, requested before any queued fan-out."""
         return self._ask(self._readable(operation), path or {}, query or {}, Priority.CHAIN).result()
 
-    def each(self, operation: str, requests: Iterable[Request]) -> list[Json]:
+    def each(self, operation: str, requests: Iterable[ReadArguments]) -> list[Json]:
         """Return one response per request, in order. After a failure, those not yet started are cancelled."""
         known = self._readable(operation)
         room = ByteBudget(fan_out(everything=self._everything), f"to {known.method} {known.path}")
@@ -56,7 +56,7 @@ class Reader:
         query: Mapping[str, Json] | None = None,
         on_first: OnFirstPage | None = None,
         keep: Keep | None = None,
-    ) -> Rows:
+    ) -> ListedRows:
         """Return the rows of a listing and whether they are provably complete; see `pagination.read`."""
         known = self._readable(operation.name)
         schema = PageSchema.of(self._spec, operation, keep, everything=self._everything)

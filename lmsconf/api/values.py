@@ -10,7 +10,7 @@ from typing import Final, cast
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.values import EVERYONE, cleared_description, cleared_time
-from lmsconf.model.moments import live_time, wire_time
+from lmsconf.model.time_formats import format_request_time, parse_response_time
 from lmsconf.model.values import Json
 
 _EVERYONE: Final = "content-targets.everyone"
@@ -51,7 +51,7 @@ def _time(spec: ApiSpec, name_in_errors: str, name: str, value: object) -> Mappi
     if form == "auto":
         return {name: cast("Json", value)}
     try:
-        return {name: wire_time(live_time(str(value)), form)}
+        return {name: format_request_time(parse_response_time(str(value)), form)}
     except ValueError as wrong:
         raise ValueError(f"{name_in_errors}: {wrong}") from None
 

@@ -17,14 +17,14 @@ from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound, Stale
 from lmsconf.journal.journal_writer import Journal
 from lmsconf.kinds import all_kinds
 from lmsconf.model.address import Address
-from lmsconf.model.names import exactly
-from lmsconf.model.outcomes import ApplyReport, Outcome, Status, is_unseen
-from lmsconf.model.policy import Consent, Guards, Policy, saved_guards
-from lmsconf.model.scope import Verified, Verify, skipped
+from lmsconf.model.names import exact_pattern
+from lmsconf.model.outcomes import ApplyReport, CallOutcome, CallStatus, is_already_accepted
+from lmsconf.model.policy import Consent, GuardLimits, Policy, saved_guard_limits
+from lmsconf.model.scope import VerifiedScope, VerifyMode, count_skipped_people
 from lmsconf.model.values import Action, Call, Change, Plan
-from lmsconf.planner.guards import evaluate_guards, protected
-from lmsconf.planner.plan import Manifests, handed_out, make_plan
-from lmsconf.planner.plan_as_manifests import as_manifests
+from lmsconf.planner.guards import evaluate_guards, refuse_protected_changes
+from lmsconf.planner.plan import Manifests, attach_problems, make_plan
+from lmsconf.planner.plan_as_manifests import plan_to_manifests
 from lmsconf.workspace.reader import Reading, WorkspaceReader, load_manifests, reads_needed, refuse_errors
 
 Look = Callable[[Run, AmbiguousWriteResolver], ReadBack]
@@ -51,7 +51,9 @@ class Applier(WorkspaceReader):
         kept = [one for one in plan.all_problems if one.code != "refusal/protected" or one.address is None]
         patterns = policy.guards.stricter(saved).protect
         # Assign problems to changes again, so that a plan whose problems are the same keeps its digest.
-        changes, problems = handed_out(plan.changes, [*kept, *protected(all_kinds(), plan.changes, patterns)])
+        changes, problems = attach_problems(
+            plan.changes, [*kept, *refuse_protected_changes(all_kinds(), plan.changes, patterns)]
+        )
         return replace(plan, guards=guards, changes=changes, problems=tuple(problems))
 
     def check_fresh(self, plan: Plan, progress: Reading | None = None) -> None:
@@ -125,11 +127,11 @@ class Applier(WorkspaceReader):
             create_people=project_policy.create_people,
             # Only totals are compared, and a percentage limit would cost reads.
             guards=_unlimited(project_policy, plan),
-            only=() if only is None else (exactly(str(only)),),
+            only=() if only is None else (exact_pattern(str(only)),),
             # Unchanged resources of the plan are not in these manifests, and would look undeclared.
             compares=0,
         )
-        return as_manifests(plan, all_kinds()), policy
+        return plan_to_manifests(plan, all_kinds()), policy
 
     def execute(
         self,
@@ -139,7 +141,7 @@ class Applier(WorkspaceReader):
         tell: Tell | None = None,
         journal: Journal | None = None,
         keep: Begin | None = None,
-        verify: Verify = Verify.ALL,
+        verify: VerifyMode = VerifyMode.ALL,
         made_from: Manifests | None = None,
     ) -> ApplyReport:
         """Send the calls of a plan, verify the result and report. Does no check beforehand: use `lmsconf.apply`.
@@ -158,7 +160,7 @@ class Applier(WorkspaceReader):
                 keep(call)
             journal.record_intent(call)
 
-        def note(outcome: Outcome) -> None:
+        def note(outcome: CallOutcome) -> None:
             journal.record_outcome(outcome)
             on_outcome(outcome)
 
@@ -184,7 +186,9 @@ class Applier(WorkspaceReader):
             # Report what was done, although verification was interrupted.
             run.interrupted_by = cut
         touched = {outcome.address for outcome in run.outcomes}
-        unseen = [one for one in verification.residue if one.address in touched and is_unseen(one, run.outcomes)]
+        unseen = [
+            one for one in verification.residue if one.address in touched and is_already_accepted(one, run.outcomes)
+        ]
         return ApplyReport(
             plan_digest=plan_digest(plan),
             workspace=plan.workspace,
@@ -201,18 +205,20 @@ class Applier(WorkspaceReader):
             exit=_exit(run, verification.converged),
         )
 
-    def _look_back(self, plan: Plan, verify: Verify, made_from: Manifests | None) -> Look:
+    def _look_back(self, plan: Plan, verify: VerifyMode, made_from: Manifests | None) -> Look:
         """Return the function that verifies the workspace after the run. Reads the manifests before the run."""
         if made_from is not None and not plan.changes:
             # The workspace was read for this plan just now, and nothing is sent.
-            verified = Verified(
-                scope=Verify.ALL,
+            verified = VerifiedScope(
+                scope=VerifyMode.ALL,
                 partial=plan.partial,
-                skipped=skipped(plan.all_problems),
+                skipped=count_skipped_people(plan.all_problems),
                 left_out=len(plan.left_out),
             )
             return lambda run, settling: ReadBack(verified=verified, converged=True)
-        manifests, reason = (None, TOUCHED_ONLY) if verify is not Verify.ALL else self._manifests_of(plan, made_from)
+        manifests, reason = (
+            (None, TOUCHED_ONLY) if verify is not VerifyMode.ALL else self._manifests_of(plan, made_from)
+        )
         if manifests is None and not plan.changes:
             return lambda run, settling: not_looked(reason or "")
         return partial(
@@ -250,11 +256,11 @@ class Applier(WorkspaceReader):
     def untouched(self, plan: Plan, error: LmsconfError, *, meta: Mapping[str, str]) -> ApplyReport:
         """Return the report of a run that stopped before its first call."""
         outcomes = tuple(
-            Outcome(
+            CallOutcome(
                 call=call.id,
                 address=call.address,
                 operation=call.operation,
-                status=Status.NOT_ATTEMPTED,
+                status=CallStatus.NOT_ATTEMPTED,
                 reason=error.message,
                 hint=error.hint,
                 people=call.people,
@@ -269,7 +275,7 @@ class Applier(WorkspaceReader):
             started_at=self.now(),
             finished_at=self.now(),
             outcomes=outcomes,
-            verified=Verified(reason="Nothing was sent."),
+            verified=VerifiedScope(reason="Nothing was sent."),
             converged=None,
             residue=(),
             problems=error.problems,
@@ -279,7 +285,7 @@ class Applier(WorkspaceReader):
 
     def _without_effect(self, plan: Plan, run: Run, change: Change) -> Problem:
         """A problem for a change whose calls were accepted without effect: the dialect is probably wrong."""
-        whole = all(one.status is Status.DONE for one in run.outcomes if one.address == change.address)
+        whole = all(one.status is CallStatus.DONE for one in run.outcomes if one.address == change.address)
         accepted = "the calls, and it is still not as planned" if whole else "its creation, and it still does not show"
         operations = dict.fromkeys(call.operation for call in plan.calls if call.address == change.address)
         keys = [key for operation in operations for key in self.connection.spec.dialect_keys(operation)]
@@ -294,15 +300,15 @@ class Applier(WorkspaceReader):
         )
 
 
-def _unlimited(policy: Policy, plan: Plan) -> Guards:
+def _unlimited(policy: Policy, plan: Plan) -> GuardLimits:
     """Guards without percentage limits, which need reads, and with the stricter `min_admins` of plan and project."""
     least = policy.guards.stricter(_saved_guards(plan)).min_admins
-    return Guards(removals=None, updates=None, min_admins=least)
+    return GuardLimits(removals=None, updates=None, min_admins=least)
 
 
-def _saved_guards(plan: Plan) -> Guards:
+def _saved_guards(plan: Plan) -> GuardLimits:
     """The guards that the plan was evaluated under when it was made, including those of its base."""
-    return saved_guards({guard.name: guard.limit for guard in plan.guards}, plan.policy)
+    return saved_guard_limits({guard.name: guard.limit for guard in plan.guards}, plan.policy)
 
 
 def _hint_on_update(change: Change) -> str | None:
@@ -320,7 +326,7 @@ def _exit(run: Run, converged: bool | None) -> ExitCode:
     """Map a run to its exit code."""
     if run.interrupted_by is not None:
         return run.interrupted_by.exit if isinstance(run.interrupted_by, Terminated) else ExitCode.INTERRUPTED
-    failed = any(outcome.status is not Status.DONE for outcome in run.outcomes)
+    failed = any(outcome.status is not CallStatus.DONE for outcome in run.outcomes)
     if failed and not run.wrote:
         if run.stopped_by is not None:
             return run.stopped_by.exit

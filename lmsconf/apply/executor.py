@@ -16,7 +16,7 @@ from lmsconf.errors import AnswerLost, ApiError, BadAnswer, DuplicateResource, L
 from lmsconf.kinds.shared.call_templates import filled, filled_body
 from lmsconf.model.api import ListOperation
 from lmsconf.model.values import Call, Json, Plan
-from lmsconf.planner.grants import GrantCheck
+from lmsconf.planner.grant_verification import GrantVerification
 from lmsconf.planner.kind import AnyKind
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class CallExecutor:
         kinds: Mapping[str, AnyKind],
         settling: AmbiguousWriteResolver,
         *,
-        grants: Mapping[str, GrantCheck] | None = None,
+        grants: Mapping[str, GrantVerification] | None = None,
         hints: Mapping[str, str] | None = None,
     ) -> None:
         self._pool, self._kinds, self._settling = pool, kinds, settling

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from lmsconf.errors import NoEffect
 from lmsconf.model.values import Plan
-from lmsconf.planner.grants import GrantCheck, SentCall
+from lmsconf.planner.grant_verification import GrantVerification, SentCall
 from lmsconf.planner.kind import AnyKind
 
 if TYPE_CHECKING:
@@ -20,14 +20,16 @@ if TYPE_CHECKING:
     from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
 
 
-def grants_to_verify(plan: Plan, kinds: Mapping[str, AnyKind]) -> dict[str, GrantCheck]:
+def grants_to_verify(plan: Plan, kinds: Mapping[str, AnyKind]) -> dict[str, GrantVerification]:
     """Return how the granting calls that a revoking call depends on are verified, by call id."""
     needed = {need for call in plan.calls if kinds[call.address.kind].revokes(call) for need in call.needs}
     checks = ((call.id, kinds[call.address.kind].grant_check(call)) for call in plan.calls if call.id in needed)
     return {id: check for id, check in checks if check is not None}
 
 
-def verify_grant(client: Client, sent: IssuedRequest, check: GrantCheck, settling: AmbiguousWriteResolver) -> None:
+def verify_grant(
+    client: Client, sent: IssuedRequest, check: GrantVerification, settling: AmbiguousWriteResolver
+) -> None:
     """Poll until every id that the call grants is visible. Raises NoEffect when the time for that is over."""
     route = client.spec.route(sent.call.method, sent.path)
     call = SentCall(route[1] if route else {}, sent.body)

@@ -22,10 +22,10 @@ from lmsconf.documents.plan_file import dumps, loads
 from lmsconf.errors import Problem, UsageError
 from lmsconf.export.export import Export, export
 from lmsconf.kinds import all_kinds
-from lmsconf.model.drift import Drift
+from lmsconf.model.drift import DriftReport
 from lmsconf.model.outcomes import ApplyReport
-from lmsconf.model.policy import Policy, consents
-from lmsconf.model.scope import Verify
+from lmsconf.model.policy import Policy, parse_consents
+from lmsconf.model.scope import VerifyMode
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.values import Plan
 from lmsconf.planner.plan import Manifests
@@ -97,7 +97,7 @@ class Project:
         approve: Callable[[Plan], bool],
         expect_digest: str | None = None,
         allow: Sequence[str] = (),
-        verify: Verify = Verify.ALL,
+        verify: VerifyMode = VerifyMode.ALL,
         meta: Mapping[str, str] | None = None,
         progress: Progress | None = None,
     ) -> ApplyReport:
@@ -110,7 +110,7 @@ class Project:
         """
         if not callable(approve):
             raise UsageError("approve is not callable", hint="Pass a function that takes the plan and returns a bool.")
-        given = consents(allow)
+        given = parse_consents(allow)
 
         def judged(workspace: Applier, progress: Progress) -> tuple[Plan, Manifests | None]:
             return workspace.judged(plan, given), None
@@ -132,7 +132,7 @@ class Project:
         trust_project: Collection[str] = (),
         count_unmanaged: bool = False,
         coverage: bool = False,
-    ) -> Drift:
+    ) -> DriftReport:
         """Return where the workspace differs from the manifests. With `base`, only manual changes count.
 
         count_unmanaged, coverage: read the whole workspace, not only what the manifests are compared with.
@@ -173,7 +173,7 @@ class Project:
         self, *, allow: Sequence[str], only: tuple[str, ...], excluded: tuple[str, ...], additive: bool
     ) -> Policy:
         policy = self.settings.policy
-        given = (*consents(allow), *policy.consents)
+        given = (*parse_consents(allow), *policy.consents)
         return replace(policy, only=only, excluded=excluded, additive=additive, consents=given)
 
     def _manifests(self) -> Manifests:

@@ -25,9 +25,9 @@ from lmsconf.api.spec.listings import MANUAL_GROUPS
 from lmsconf.apply.ambiguous_writes import Clock
 from lmsconf.apply.scheduler import on_interrupt
 from lmsconf.errors import AnswerLost, BadAnswer, LmsconfError, Rejected, Unauthorized
-from lmsconf.model.api import Rows
-from lmsconf.model.moments import utc_text
+from lmsconf.model.api import ListedRows
 from lmsconf.model.names import LOCK_PREFIX
+from lmsconf.model.time_formats import format_utc
 from lmsconf.model.values import Call, Json
 from lmsconf.project.settings import LockSettings
 from lmsconf.workspace.connection import Connection
@@ -375,7 +375,7 @@ def _forbidden(refused: Rejected) -> Unauthorized:
     )
 
 
-def _locks(rows: Rows) -> Iterator[Lock]:
+def _locks(rows: ListedRows) -> Iterator[Lock]:
     for row in rows.rows:
         if lock := Lock.read(str(row["groupId"]), str(row.get("name"))):
             yield lock
@@ -385,7 +385,7 @@ def _text(seconds: float) -> str:
     if seconds >= _LAST:
         # A date written by hand into a name, which overflows in UTC.
         return "the end of time"
-    return utc_text(datetime.fromtimestamp(seconds, UTC))
+    return format_utc(datetime.fromtimestamp(seconds, UTC))
 
 
 def _seconds(text: str) -> float:

@@ -28,8 +28,8 @@ from lmsconf.journal.journal_writer import Journal
 from lmsconf.journal.pending_writes import wait_for_pending_writes
 from lmsconf.journal.workspace_lock import hold_lock
 from lmsconf.model.blockers import refuse_blocked
-from lmsconf.model.outcomes import ApplyReport, Outcome, Status
-from lmsconf.model.scope import Verify
+from lmsconf.model.outcomes import ApplyReport, CallOutcome, CallStatus
+from lmsconf.model.scope import VerifyMode
 from lmsconf.model.values import Call, Plan
 from lmsconf.planner.plan import Manifests
 from lmsconf.project.settings import Settings
@@ -85,7 +85,7 @@ class ApplyOptions:
 
     approve: Callable[[Plan], bool] | None = None
     digest: str | None = None
-    verify: Verify = Verify.ALL
+    verify: VerifyMode = VerifyMode.ALL
     meta: Mapping[str, str] = field(default_factory=dict)
     parallelism: int = 4
     max_rate: float | None = None
@@ -206,9 +206,9 @@ def _executed(
         if keep is not None:
             keep(call)
 
-    def count(outcome: Outcome) -> None:
+    def count(outcome: CallOutcome) -> None:
         nonlocal done
-        done += outcome.status is not Status.NOT_ATTEMPTED
+        done += outcome.status is not CallStatus.NOT_ATTEMPTED
         tell(done, len(plan.calls))
 
     try:

@@ -20,7 +20,7 @@ from typing import TypeAlias
 
 from lmsconf.errors import AnswerLost, DuplicateResource, LmsconfError, NoEffect, Unauthorized, Unreachable
 from lmsconf.model.address import Ref
-from lmsconf.model.outcomes import Outcome, Status
+from lmsconf.model.outcomes import CallOutcome, CallStatus
 from lmsconf.model.values import Call, Plan
 
 _FORBIDDEN = 403
@@ -30,14 +30,14 @@ Submit: TypeAlias = "Callable[[Call, Learnt], Future[Learnt]]"
 """Send a call with the ids known so far."""
 Begin: TypeAlias = "Callable[[Call], None]"
 """Called before a call is sent. Raises LmsconfError when it must not be sent."""
-Tell: TypeAlias = "Callable[[Outcome], None]"
+Tell: TypeAlias = "Callable[[CallOutcome], None]"
 
 
 @dataclass(slots=True, kw_only=True)
 class Run:
     """The result of a run: one outcome per call, in plan order, and why it stopped early, if it did."""
 
-    outcomes: tuple[Outcome, ...] = ()
+    outcomes: tuple[CallOutcome, ...] = ()
     stopped_by: LmsconfError | None = None
     interrupted_by: KeyboardInterrupt | None = None
     errors: list[LmsconfError] = field(default_factory=list)
@@ -45,7 +45,7 @@ class Run:
     @property
     def wrote(self) -> bool:
         """Whether anything was, or may have been, changed."""
-        done = any(outcome.status is Status.DONE for outcome in self.outcomes)
+        done = any(outcome.status is CallStatus.DONE for outcome in self.outcomes)
         return done or any(isinstance(error, AnswerLost | DuplicateResource | NoEffect) for error in self.errors)
 
 
@@ -87,7 +87,7 @@ class _Runner:
         self.ready = deque(first or [call.id for call in plan.calls if not call.needs])
         self.later = [call.id for call in plan.calls if not call.needs and call.id not in set(first)] if first else []
         self.ids: dict[Ref, str] = {}
-        self.outcomes: dict[str, Outcome] = {}
+        self.outcomes: dict[str, CallOutcome] = {}
         self.ended: SimpleQueue[tuple[str, Future[Learnt]]] = SimpleQueue()
         self.flying = 0
         self.result = Run()
@@ -98,7 +98,7 @@ class _Runner:
             self._fly()
         for call in self.calls.values():
             if call.id not in self.outcomes:
-                self._note(call, Status.NOT_ATTEMPTED, reason=self._why_not(call))
+                self._note(call, CallStatus.NOT_ATTEMPTED, reason=self._why_not(call))
         self.result.outcomes = tuple(self.outcomes[id] for id in self.calls)
         return self.result
 
@@ -144,14 +144,14 @@ class _Runner:
             learnt = future.result()
             self.ids.update(learnt)
             id = learnt.get(Ref(call.address))
-            self._note(call, Status.DONE, id=id)
+            self._note(call, CallStatus.DONE, id=id)
             self._release(call)
         elif isinstance(error, LmsconfError):
             self.result.errors.append(error)
             if _ends_all(error):
                 self.result.stopped_by = self.result.stopped_by or error
             unsure = isinstance(error, AnswerLost)
-            self._note(call, Status.FAILED, reason=error.message, hint=error.hint, unsure=unsure)
+            self._note(call, CallStatus.FAILED, reason=error.message, hint=error.hint, unsure=unsure)
             self._block(call)
         else:
             raise error
@@ -169,20 +169,22 @@ class _Runner:
             cause, id = todo.pop()
             if id not in self.outcomes:
                 call = self.calls[id]
-                self._note(call, Status.BLOCKED, reason=f"it needs {cause.id} ({cause.address}), which was not done")
+                self._note(
+                    call, CallStatus.BLOCKED, reason=f"it needs {cause.id} ({cause.address}), which was not done"
+                )
                 todo.extend((call, later) for later in self.after[id])
 
     def _note(
         self,
         call: Call,
-        status: Status,
+        status: CallStatus,
         *,
         reason: str | None = None,
         hint: str | None = None,
         id: str | None = None,
         unsure: bool = False,
     ) -> None:
-        outcome = Outcome(
+        outcome = CallOutcome(
             call=call.id,
             address=call.address,
             operation=call.operation,

@@ -15,10 +15,10 @@ from typing import Final, cast
 from lmsconf.documents.document import change_json, texts
 from lmsconf.documents.plan_file import PAIRS, body_json
 from lmsconf.errors import Problem
-from lmsconf.model.canonical import sha256
-from lmsconf.model.names import quoted
+from lmsconf.model.canonical_json import sha256
+from lmsconf.model.names import quote_name
 from lmsconf.model.values import Action, Call, Change, Json, Plan
-from lmsconf.planner.guards import total
+from lmsconf.planner.guards import total_taken
 
 CODE: Final = "plan/stale"
 SHOWN: Final = 10
@@ -197,7 +197,7 @@ def _spelt(value: Json) -> str:
     """A value on one line, as a manifest could declare it."""
     if value is None:
         return "none"
-    return quoted(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return quote_name(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _leans_elsewhere(change: Change) -> Problem:
@@ -232,7 +232,7 @@ def _unordered(body: Json) -> Json:
 
 def _totals(plan: Plan) -> Mapping[str, int | None]:
     """The total of each guard, without zeros."""
-    totals = {guard: total([one for one in plan.measures if one.guard == guard]) for guard in _COUNTED}
+    totals = {guard: total_taken([one for one in plan.measures if one.guard == guard]) for guard in _COUNTED}
     return {guard: number for guard, number in totals.items() if number != 0}
 
 

@@ -9,8 +9,8 @@ from typing import Final
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver
 from lmsconf.apply.scheduler import Run
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound
-from lmsconf.model.outcomes import is_unseen
-from lmsconf.model.scope import Verified, Verify, skipped
+from lmsconf.model.outcomes import is_already_accepted
+from lmsconf.model.scope import VerifiedScope, VerifyMode, count_skipped_people
 from lmsconf.model.values import Change, Plan
 
 TOUCHED_ONLY: Final = "Nothing else was looked at (--verify touched)."
@@ -32,7 +32,7 @@ class ReadBack:
     residue: the changes that a fresh plan still contains. problems: errors of what could not be planned or read.
     """
 
-    verified: Verified
+    verified: VerifiedScope
     converged: bool | None
     residue: tuple[Change, ...] = ()
     problems: tuple[Problem, ...] = ()
@@ -40,7 +40,7 @@ class ReadBack:
 
 def not_looked(reason: str) -> ReadBack:
     """The result when nothing was read, with the reason."""
-    return ReadBack(verified=Verified(reason=reason), converged=None)
+    return ReadBack(verified=VerifiedScope(reason=reason), converged=None)
 
 
 def read_back(
@@ -57,8 +57,8 @@ def read_back(
     whole: None if only what the plan touched is verified, for that `reason`.
     """
     addresses = {outcome.address for outcome in run.outcomes}
-    verified = Verified(
-        scope=Verify.TOUCHED if whole is None else Verify.ALL,
+    verified = VerifiedScope(
+        scope=VerifyMode.TOUCHED if whole is None else VerifyMode.ALL,
         resources=len({change.address for change in plan.changes}),
         partial=plan.partial,
         reason=reason,
@@ -75,14 +75,14 @@ def read_back(
                 now, errors = whole()
                 changes = tuple(change for change in now.changes if change.address in addresses)
                 others = tuple(change for change in now.changes if change.address not in addresses)
-                verified = replace(verified, skipped=skipped(now.all_problems), left_out=len(now.left_out))
+                verified = replace(verified, skipped=count_skipped_people(now.all_problems), left_out=len(now.left_out))
             looked = True
         except ProblemsFound as error:
             wrong = tuple(problem for problem in error.problems if problem.is_error)
             return ReadBack(verified=verified, converged=False, residue=others, problems=(*errors, *wrong))
         except LmsconfError as error:
             return replace(not_looked(error.message), problems=error.problems)
-        if not any(change.address in addresses and is_unseen(change, run.outcomes) for change in changes):
+        if not any(change.address in addresses and is_already_accepted(change, run.outcomes) for change in changes):
             break
     residue = (*changes, *others)
     return ReadBack(verified=verified, converged=not (residue or errors), residue=residue, problems=errors)

@@ -22,7 +22,7 @@ from lmsconf.cli.planning import (
     settings_of,
 )
 from lmsconf.errors import ExitCode, UsageError
-from lmsconf.model.scope import Verify
+from lmsconf.model.scope import VerifyMode
 
 if TYPE_CHECKING:
     from lmsconf.apply.applier import Applier
@@ -77,10 +77,10 @@ def apply(
     from lmsconf.apply.safe_apply import apply as apply_safely
     from lmsconf.cli.apply_screen import ApplyScreen, ask, finish, key_values
     from lmsconf.documents.plan_file import loads
-    from lmsconf.model.policy import consents
+    from lmsconf.model.policy import parse_consents
     from lmsconf.support.atomic_files import read_text
 
-    consented, noted = consents(allow), key_values(meta)
+    consented, noted = parse_consents(allow), key_values(meta)
     if planfile is not None and (only or excluded or additive):
         raise UsageError("a plan file is applied whole", hint="Use --only, --except and --additive with lmsconf plan.")
     asks = planfile is None and not auto_approve and digest is None
@@ -100,7 +100,7 @@ def apply(
     options = ApplyOptions(
         approve=ask if asks else None,
         digest=digest,
-        verify=Verify(verify),
+        verify=VerifyMode(verify),
         meta=noted,
         parallelism=parallelism,
         max_rate=max_rate,

@@ -21,7 +21,7 @@ def graph(context: Context, *, only: tuple[str, ...], output: Output) -> ExitCod
     """
     from lmsconf.errors import ProblemsFound
     from lmsconf.kinds import all_kinds
-    from lmsconf.planner.dependency_graph import network
+    from lmsconf.planner.dependency_graph import build_graph
     from lmsconf.planner.selection import Selection
     from lmsconf.render.graph import GRAPH_VIEWS
     from lmsconf.workspace.reader import load_manifests, refuse_errors
@@ -32,5 +32,5 @@ def graph(context: Context, *, only: tuple[str, ...], output: Output) -> ExitCod
     chosen = Selection(all_kinds(), manifests.declared, policy_of(settings, only))
     if wrong := list(chosen.problems(one.address for one in manifests.declared)):
         raise ProblemsFound(wrong)
-    output.show(GRAPH_VIEWS, network(all_kinds(), (one for one in manifests.declared if chosen(one.address))))
+    output.show(GRAPH_VIEWS, build_graph(all_kinds(), (one for one in manifests.declared if chosen(one.address))))
     return ExitCode.OK

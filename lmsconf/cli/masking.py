@@ -16,8 +16,8 @@ from lmsconf.api.spec import ApiSpec
 from lmsconf.errors import Problem
 from lmsconf.kinds import all_kinds
 from lmsconf.model.address import Address
-from lmsconf.model.drift import Edit
-from lmsconf.model.names import email
+from lmsconf.model.drift import LastEdit
+from lmsconf.model.names import normalize_email
 from lmsconf.model.values import Call, Change, Plan
 
 HIDDEN: Final = "(masked)"
@@ -46,7 +46,7 @@ class Mask:
 
     def label(self, address: str) -> str:
         """Return the label of a person, assigning the next one to a new e-mail."""
-        return self._labels.setdefault(email(address), f"person {len(self._labels) + 1}")
+        return self._labels.setdefault(normalize_email(address), f"person {len(self._labels) + 1}")
 
     def lines(self, text: str) -> str:
         """Mask a text of several lines, line by line."""
@@ -71,8 +71,8 @@ class Mask:
             return value
         if isinstance(value, str):
             return self.text(value)
-        if isinstance(value, Edit):
-            return Edit(None if value.by is None else HIDDEN, value.at)
+        if isinstance(value, LastEdit):
+            return LastEdit(None if value.by is None else HIDDEN, value.at)
         if isinstance(value, Address):
             return self._address(value)
         if isinstance(value, Mapping):

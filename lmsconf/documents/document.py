@@ -14,9 +14,9 @@ from typing import Final, NoReturn, TypeVar, cast
 from lmsconf import __version__
 from lmsconf.errors import LmsconfError, Problem, Severity, SourceLocation, StalePlan
 from lmsconf.model.address import Address, RemoteId
-from lmsconf.model.canonical import canonical, sha256
+from lmsconf.model.canonical_json import canonical_json, sha256
 from lmsconf.model.names import UNPRINTABLE
-from lmsconf.model.values import Action, Change, FieldChange, Json, Origin, Undo, UndoLevel
+from lmsconf.model.values import Action, Change, ChangeOrigin, FieldChange, Json, Undo, UndoLevel
 
 Value = TypeVar("Value")
 
@@ -47,7 +47,7 @@ def render(document: Mapping[str, Json]) -> str:
 
 def render_canonical(document: Mapping[str, Json]) -> str:
     """Return the document as canonical JSON, the input of digests and seals, with the escapes of `visible`."""
-    return visible(canonical(document).decode("utf-8", "surrogatepass"))
+    return visible(canonical_json(document).decode("utf-8", "surrogatepass"))
 
 
 def _value(value: Json) -> str:
@@ -253,7 +253,7 @@ def change_value(at: DocumentReader) -> Change:
         defaults=at.texts("defaults"),
         reason=at.maybe("reason", at.text),
         goes_with=at.maybe("goes_with", lambda key: Address.parse(at.text(key))),
-        origin=Origin(at.text("origin")) if at.has("origin") else None,
+        origin=ChangeOrigin(at.text("origin")) if at.has("origin") else None,
         undo=_undo_value(at.reader("undo")),
     )
 

@@ -30,9 +30,19 @@ from lmsconf.documents.document import (
 from lmsconf.errors import Problem, StalePlan
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.blockers import blockers
-from lmsconf.model.canonical import canonical, sha256
-from lmsconf.model.scope import Selected
-from lmsconf.model.values import Abandoned, Call, Change, GuardResult, Json, Measure, Plan, SettingChange, Unmanaged
+from lmsconf.model.canonical_json import canonical_json, sha256
+from lmsconf.model.scope import PlanScope
+from lmsconf.model.values import (
+    Call,
+    Change,
+    GuardCount,
+    GuardResult,
+    Json,
+    NoLongerDeclared,
+    Plan,
+    SettingChange,
+    UnmanagedResources,
+)
 
 FORMAT = "lmsconf.plan/1"
 _ANY_PLAN = "lmsconf.plan/"
@@ -56,7 +66,7 @@ def _text(document: Mapping[str, Json]) -> str:
 
 def _signature(document: Mapping[str, Json], key: bytes) -> str:
     """Return the hexadecimal HMAC-SHA256 of the canonical document with empty `hmac` and `seal`."""
-    return hmac.new(key, canonical({**document, "hmac": "", "seal": ""}), hashlib.sha256).hexdigest()
+    return hmac.new(key, canonical_json({**document, "hmac": "", "seal": ""}), hashlib.sha256).hexdigest()
 
 
 def plan_digest(plan: Plan) -> str:
@@ -208,16 +218,16 @@ def _changes(at: DocumentReader) -> tuple[tuple[Change, ...], tuple[Problem, ...
     return tuple(reversed(changes)), tuple(problems)
 
 
-def _selection_json(selection: Selected) -> Json:
+def _selection_json(selection: PlanScope) -> Json:
     return {"only": texts(selection.only), "except": texts(selection.excluded), "additive": selection.additive}
 
 
-def _selection_value(at: DocumentReader) -> Selected:
-    return Selected(only=at.texts("only"), excluded=at.texts("except"), additive=at.flag("additive"))
+def _selection_value(at: DocumentReader) -> PlanScope:
+    return PlanScope(only=at.texts("only"), excluded=at.texts("except"), additive=at.flag("additive"))
 
 
-def _let_go_value(at: DocumentReader) -> Abandoned:
-    return Abandoned(address=Address.parse(at.text("address")), absent=at.text("absent"))
+def _let_go_value(at: DocumentReader) -> NoLongerDeclared:
+    return NoLongerDeclared(address=Address.parse(at.text("address")), absent=at.text("absent"))
 
 
 def _setting_json(change: SettingChange) -> Json:
@@ -332,16 +342,16 @@ def _guard_value(at: DocumentReader) -> GuardResult:
     )
 
 
-def _measure_json(measure: Measure) -> Json:
+def _measure_json(measure: GuardCount) -> Json:
     return {"guard": measure.guard, "of": measure.of, "taken": measure.taken, "size": measure.size}
 
 
-def _measure_value(at: DocumentReader) -> Measure:
+def _measure_value(at: DocumentReader) -> GuardCount:
     taken = at.maybe("taken", at.number)
-    return Measure(guard=at.text("guard"), of=at.text("of"), taken=taken, size=at.number("size"))
+    return GuardCount(guard=at.text("guard"), of=at.text("of"), taken=taken, size=at.number("size"))
 
 
-def _unmanaged_json(unmanaged: Unmanaged) -> Json:
+def _unmanaged_json(unmanaged: UnmanagedResources) -> Json:
     return {
         "kind": unmanaged.kind,
         "count": len(unmanaged.addresses) + unmanaged.left_alone,
@@ -350,8 +360,8 @@ def _unmanaged_json(unmanaged: Unmanaged) -> Json:
     }
 
 
-def _unmanaged_value(at: DocumentReader) -> Unmanaged:
-    return Unmanaged(
+def _unmanaged_value(at: DocumentReader) -> UnmanagedResources:
+    return UnmanagedResources(
         kind=at.text("kind"),
         addresses=tuple(map(Address.parse, at.texts("addresses"))),
         left_alone=at.number("left_alone"),

@@ -19,8 +19,8 @@ from lmsconf.documents.document import (
 )
 from lmsconf.errors import StalePlan
 from lmsconf.model.address import Address
-from lmsconf.model.outcomes import ApplyReport, Outcome, Status
-from lmsconf.model.scope import Verified, Verify
+from lmsconf.model.outcomes import ApplyReport, CallOutcome, CallStatus
+from lmsconf.model.scope import VerifiedScope, VerifyMode
 from lmsconf.model.values import Json
 
 FORMAT = "lmsconf.apply/1"
@@ -64,7 +64,7 @@ def _document(report: ApplyReport, tool: Json) -> dict[str, Json]:
         "started_at": report.started_at,
         "finished_at": report.finished_at,
         "meta": dict(sorted(report.meta.items())),
-        "summary": {status.value: report.count(status) for status in Status},
+        "summary": {status.value: report.count(status) for status in CallStatus},
         "outcomes": [_outcome_json(outcome) for outcome in report.outcomes],
         "verified": _verified_json(report),
         "converged": report.converged,
@@ -107,9 +107,9 @@ def _verified_json(report: ApplyReport) -> Json:
     }
 
 
-def _verified_value(at: DocumentReader) -> Verified:
-    return Verified(
-        scope=Verify(at.text("scope")),
+def _verified_value(at: DocumentReader) -> VerifiedScope:
+    return VerifiedScope(
+        scope=VerifyMode(at.text("scope")),
         resources=at.number("resources"),
         partial=at.flag("partial"),
         skipped=at.number("skipped"),
@@ -118,7 +118,7 @@ def _verified_value(at: DocumentReader) -> Verified:
     )
 
 
-def _outcome_json(outcome: Outcome) -> Json:
+def _outcome_json(outcome: CallOutcome) -> Json:
     return {
         "call": outcome.call,
         "address": str(outcome.address),
@@ -131,12 +131,12 @@ def _outcome_json(outcome: Outcome) -> Json:
     }
 
 
-def _outcome_value(at: DocumentReader) -> Outcome:
-    return Outcome(
+def _outcome_value(at: DocumentReader) -> CallOutcome:
+    return CallOutcome(
         call=at.text("call"),
         address=Address.parse(at.text("address")),
         operation=at.text("operation"),
-        status=Status(at.text("status")),
+        status=CallStatus(at.text("status")),
         reason=at.maybe("reason", at.text),
         hint=at.maybe("hint", at.text),
         id=at.maybe("id", at.text),

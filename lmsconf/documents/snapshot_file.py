@@ -8,10 +8,10 @@ from typing import Final
 from lmsconf.documents import document
 from lmsconf.errors import LmsconfError
 from lmsconf.kinds import all_kinds
-from lmsconf.model.rows import row_from_json, row_json
-from lmsconf.model.snapshot import ListedRow, Listing, Redaction, Snapshot
+from lmsconf.model.rows import row_from_json, row_to_json
+from lmsconf.model.snapshot import ListedRow, Listing, Snapshot, SnapshotRedaction
 from lmsconf.model.values import Json
-from lmsconf.planner.kind import in_file_order
+from lmsconf.planner.kind import in_snapshot_order
 from lmsconf.planner.redaction import UnnamedRow
 
 FORMAT: Final = "lmsconf.snapshot/1"
@@ -38,7 +38,7 @@ def dumps(snapshot: Snapshot) -> str:
         body["pseudonyms"] = {"salt": snapshot.redaction.salt, "named": named, "note": REDACTED}
     for listing in _row_types():
         if listing in snapshot.listings:
-            body[listing] = [row_json(row, in_order=True) for row in snapshot.listings[listing].rows]
+            body[listing] = [row_to_json(row, in_order=True) for row in snapshot.listings[listing].rows]
     return document.render(body)
 
 
@@ -72,8 +72,8 @@ def _snapshot(at: document.DocumentReader) -> Snapshot:
     )
 
 
-def _redaction(at: document.DocumentReader) -> Redaction:
-    return Redaction(salt=at.text("salt"), named=frozenset(at.texts("named")))
+def _redaction(at: document.DocumentReader) -> SnapshotRedaction:
+    return SnapshotRedaction(salt=at.text("salt"), named=frozenset(at.texts("named")))
 
 
 def _rows(at: document.DocumentReader, row_type: type[ListedRow]) -> Iterator[ListedRow]:
@@ -86,7 +86,7 @@ def _rows(at: document.DocumentReader, row_type: type[ListedRow]) -> Iterator[Li
 
 def _row_types() -> dict[str, type[ListedRow]]:
     """Return the row type of each listing, in the order of the file."""
-    kinds = in_file_order(all_kinds().values())
+    kinds = in_snapshot_order(all_kinds().values())
     row_types = [row_type for kind in kinds if kind.is_person for row_type in kind.row_types]
     row_types.append(UnnamedRow)
     row_types.extend(row_type for kind in kinds if not kind.is_person for row_type in kind.row_types)

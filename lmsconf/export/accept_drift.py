@@ -31,9 +31,9 @@ from lmsconf.manifest.edit.tree_builder import Alias, Mapping, Node, Sequence
 from lmsconf.manifest.edit.yaml_editor import Refused, YamlEditor, become
 from lmsconf.manifest.schemas import has_conditions, key_schema
 from lmsconf.model.address import Address
-from lmsconf.model.drift import Drift, DriftFinding, DriftState, FieldDrift
-from lmsconf.model.moments import live_time
-from lmsconf.model.names import did_you_mean, fits, normal
+from lmsconf.model.drift import DriftFinding, DriftReport, DriftState, FieldDrift
+from lmsconf.model.names import did_you_mean, matches_pattern, normalize_name
+from lmsconf.model.time_formats import parse_response_time
 from lmsconf.model.values import Json
 from lmsconf.planner.drift import TAKE_OVER
 from lmsconf.planner.kind import AnyKind
@@ -56,7 +56,7 @@ class Draft:
     def along(self, patterns: SequenceOf[str]) -> Iterator[Address]:
         """Yield the addresses that were accepted though they match no pattern."""
         for finding in self.accepted:
-            if not any(fits(str(finding.address), pattern) for pattern in patterns):
+            if not any(matches_pattern(str(finding.address), pattern) for pattern in patterns):
                 yield finding.address
 
     @property
@@ -97,7 +97,7 @@ def drafted(
     return Draft(accepted=tuple(findings), renamed=accepting.renamed, before=before, after=after)
 
 
-def acceptable(drift: Drift) -> list[DriftFinding]:
+def acceptable(drift: DriftReport) -> list[DriftFinding]:
     """Return the findings that can be accepted, ignored ones included.
 
     A resource that would be deleted only with another is excluded: it stays if the other does.
@@ -110,11 +110,13 @@ def fitting(findings: SequenceOf[DriftFinding], patterns: SequenceOf[str]) -> li
     """Return the findings whose address matches a pattern. Raises LmsconfError for a pattern without a match."""
     names = [str(finding.address) for finding in findings]
     for pattern in patterns:
-        if not any(fits(name, pattern) for name in names):
+        if not any(matches_pattern(name, pattern) for name in names):
             near = did_you_mean(pattern, names)
             hint = near or "`lmsconf drift` shows what differs, with its address."
             raise LmsconfError(f"--accept {pattern}: nothing of that address differs", hint=hint)
-    return [one for one, name in zip(findings, names, strict=True) if any(fits(name, each) for each in patterns)]
+    return [
+        one for one, name in zip(findings, names, strict=True) if any(matches_pattern(name, each) for each in patterns)
+    ]
 
 
 @dataclass(slots=True)
@@ -245,7 +247,7 @@ class _Accepting:
         """Edit one key of a mapping in the entry, such as metadata or answers. Raises Refused."""
         if not isinstance(node, Mapping):
             raise Refused("this is no mapping", page.where(node))
-        key = next((pair.key.text for pair in node.pairs if normal(pair.key.text) == key), key)
+        key = next((pair.key.text for pair in node.pairs if normalize_name(pair.key.text) == key), key)
         if change.missing or change.extra:
             change_items(page, literal(page, node.get(key), node), change.missing, change.extra, choice)
         else:
@@ -255,7 +257,7 @@ class _Accepting:
         """Return the live value in manifest form, with `$(` escaped."""
         if change.path in kind.time_keys and isinstance(change.live, str):
             try:
-                moment = live_time(change.live)
+                moment = parse_response_time(change.live)
             except ValueError:
                 return raw_text(change.live)
             return shortest_time(moment, self.timezone, end_of_day=kind.time_keys[change.path])
@@ -276,12 +278,12 @@ class _Accepting:
         node = entry.get(key)
         parts = [node, *(node.get(key) for key in ("include", "exclude"))] if isinstance(node, Mapping) else [node]
         items = [item for part in parts if isinstance(part, Sequence) for item in part.items]
-        item = next((one for one in items if choice(plain_text(one.value())) == normal(old)), None)
+        item = next((one for one in items if choice(plain_text(one.value())) == normalize_name(old)), None)
         item = literal(page, item, entry)
         become(page, literal(page, item.get("name"), item) if isinstance(item, Mapping) else item, raw_text(new))
         if isinstance(item, Mapping):
             _forget(page, item, new)
-        rename_part(everywhere, self.kinds, finding.address, normal(old), new)
+        rename_part(everywhere, self.kinds, finding.address, normalize_name(old), new)
 
 
 def _unclear(finding: DriftFinding, source: SourceLocation) -> Refused:
@@ -306,7 +308,7 @@ def _forget(page: YamlEditor, entry: Mapping, name: str) -> None:
     node = entry.get("previously")
     if not isinstance(node, Sequence):
         return
-    removed = [at for at, item in enumerate(node.items) if choice(plain_text(item.value())) == normal(name)]
+    removed = [at for at, item in enumerate(node.items) if choice(plain_text(item.value())) == normalize_name(name)]
     if removed and len(removed) == len(node.items):
         remove_key(page, entry, "previously")
     elif removed:
@@ -324,7 +326,7 @@ def _nowhere(finding: DriftFinding) -> Problem:
     )
 
 
-def still_different(draft: Draft, before: Drift, after: Drift) -> Iterator[Problem]:
+def still_different(draft: Draft, before: DriftReport, after: DriftReport) -> Iterator[Problem]:
     """Yield the problems of edited manifests: accepted findings that still differ, and new findings.
 
     An edit with any of them is not written.

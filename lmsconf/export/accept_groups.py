@@ -12,13 +12,13 @@ from pathlib import Path
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation
 from lmsconf.export.accept_drift import Draft, acceptable, as_it_was, drafted, fitting, still_different
 from lmsconf.model.address import Address
-from lmsconf.model.drift import Drift, DriftFinding, DriftState
+from lmsconf.model.drift import DriftFinding, DriftReport, DriftState
 from lmsconf.planner.kind import AnyKind
 from lmsconf.planner.plan import Manifests
 
 Read = Callable[[Mapping[str, bytes]], Manifests]
 """Parse the manifests with some files replaced: path in the project → bytes."""
-Look = Callable[[Manifests], Drift]
+Look = Callable[[Manifests], DriftReport]
 """Compare manifests with the live workspace. Raises ProblemsFound."""
 
 
@@ -26,7 +26,7 @@ Look = Callable[[Manifests], Drift]
 class DriftedProject:
     """The manifests of a project, their drift, and functions to parse and compare edited manifests."""
 
-    drift: Drift
+    drift: DriftReport
     manifests: Manifests
     root: Path
     timezone: tzinfo | None
@@ -58,7 +58,7 @@ class DriftedProject:
             raise ProblemsFound([on_disk(problem, draft) for problem in problems])
         return draft
 
-    def passable(self) -> Drift:
+    def passable(self) -> DriftReport:
         """Return the drift report without the `accept` lines of findings whose edit would be refused."""
         editable = [one for one in self.drift.findings if one.accept is not None and one.source is not None]
         dead = self._refused(editable)

@@ -11,7 +11,7 @@ from lmsconf.model.address import Address
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.values import DeleteEntry, DesiredResource
-from lmsconf.planner.context import PlanContext, Terms
+from lmsconf.planner.context import CallTemplates, PlanContext
 from lmsconf.planner.kind import AnyKind
 from lmsconf.planner.plan import Manifests
 
@@ -29,7 +29,7 @@ class DeclaredRows:
 
 
 def declared_rows(
-    existing: Manifests, snapshot: Snapshot, kinds: Mapping[str, AnyKind], policy: Policy, terms: Terms
+    existing: Manifests, snapshot: Snapshot, kinds: Mapping[str, AnyKind], policy: Policy, terms: CallTemplates
 ) -> DeclaredRows:
     """Return the live rows that manifests declare or delete; rows that are deleted together with those included."""
     # Without ownership: rows that are owned but not declared are to be exported.

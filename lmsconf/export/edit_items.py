@@ -8,8 +8,8 @@ from lmsconf.manifest.edit.tree_builder import UNCHANGED, Mapping, Node, Scalar,
 from lmsconf.manifest.edit.yaml_editor import Refused, YamlEditor
 from lmsconf.model.drift import DriftFinding
 from lmsconf.model.values import Json
-from lmsconf.planner.entries import EntryItems
 from lmsconf.planner.kind import AnyKind
+from lmsconf.planner.manifest_entries import EntryItems
 
 
 def set_on_item(page: YamlEditor, kind: AnyKind, items: EntryItems, item: Node, key: str, live: Json) -> None:

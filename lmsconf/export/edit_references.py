@@ -10,9 +10,9 @@ from lmsconf.manifest.edit.text_buffer import plain_text, raw_text
 from lmsconf.manifest.edit.tree_builder import Mapping, Node, Scalar, Sequence
 from lmsconf.manifest.edit.yaml_editor import YamlEditor, become
 from lmsconf.model.address import Address
-from lmsconf.model.names import normal
-from lmsconf.planner.entries import ANY, KEYS, Trail
+from lmsconf.model.names import normalize_name
 from lmsconf.planner.kind import AnyKind
+from lmsconf.planner.manifest_entries import ANY, KEYS, Trail
 
 
 def rename_everywhere(
@@ -36,7 +36,7 @@ def rename_part(
                     continue
                 above = () if reference.owner is not None else (address.name,)
                 for item in (item for part in reference.parts for item in _below(node, (*above, *part))):
-                    _rename(page, item, old, new, normal)
+                    _rename(page, item, old, new, normalize_name)
 
 
 def _names(node: Node, key: str, name: str) -> bool:
@@ -71,5 +71,5 @@ def _below(node: Node, trail: Trail) -> Iterator[Node]:
             yield from _below(item, rest)
     elif isinstance(node, Mapping):
         for pair in node.pairs:
-            if step in (ANY, normal(pair.key.text)):
+            if step in (ANY, normalize_name(pair.key.text)):
                 yield from _below(pair.value, rest)

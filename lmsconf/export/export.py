@@ -10,14 +10,14 @@ from lmsconf.export.declared_rows import DeclaredRows, declared_rows
 from lmsconf.export.file_layout import export_order, files, skipped_line
 from lmsconf.export.verify_empty_plan import Trial, is_owned_loss
 from lmsconf.model.address import Address
-from lmsconf.model.names import matches
+from lmsconf.model.names import matches_patterns
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.values import Change, Json, Plan
-from lmsconf.planner.context import PlanContext, Terms
-from lmsconf.planner.entries import ExportedEntry, UnexportableRow
+from lmsconf.planner.context import CallTemplates, PlanContext
 from lmsconf.planner.kind import AnyKind
 from lmsconf.planner.live_names import LiveNames
+from lmsconf.planner.manifest_entries import ExportedEntry, UnexportableRow
 from lmsconf.planner.plan import Manifests, make_plan
 
 _MOST_PROBLEMS = 20
@@ -43,7 +43,7 @@ def export(
     snapshot: Snapshot,
     kinds: Mapping[str, AnyKind],
     policy: Policy,
-    terms: Terms,
+    terms: CallTemplates,
     *,
     only: Collection[str] | None = None,
     existing: Manifests | None = None,
@@ -69,7 +69,7 @@ def export(
     trial = Trial(kinds, existing, policy.timezone, planned)
     rows = [row for kind in wanted for row in kind.to_entries(live)]
     new = [row for row in rows if row.id not in declared.ids.get(row.address.kind, ())]
-    managed = [row for row in new if not matches(str(row.address), policy.leave_alone)]
+    managed = [row for row in new if not matches_patterns(str(row.address), policy.leave_alone)]
     trial.skipped.extend(row for row in managed if isinstance(row, UnexportableRow))
     limited = [_limited(row, declared, policy, trial) for row in managed if isinstance(row, ExportedEntry)]
     entries, plan = trial.passed(entry for entry in limited if entry is not None)
@@ -88,7 +88,7 @@ def export(
     )
 
 
-def _live_names(snapshot: Snapshot, kinds: Mapping[str, AnyKind], policy: Policy, terms: Terms) -> LiveNames:
+def _live_names(snapshot: Snapshot, kinds: Mapping[str, AnyKind], policy: Policy, terms: CallTemplates) -> LiveNames:
     """Return the names of the snapshot's rows, in a PlanContext of all kinds with nothing declared."""
     plain = Policy(workspace=policy.workspace, today=policy.today, timezone=policy.timezone)
     planning = PlanContext(snapshot, plain, terms, lambda _: True)

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 
 from lmsconf.manifest.edit.yaml_text import entry_lines, in_comment
-from lmsconf.planner.entries import ExportedEntry, UnexportableRow
 from lmsconf.planner.kind import AnyKind
+from lmsconf.planner.manifest_entries import ExportedEntry, UnexportableRow
 
 Item = TypeVar("Item", ExportedEntry, UnexportableRow)
 

@@ -17,8 +17,8 @@ from lmsconf.manifest.validation import cross
 from lmsconf.manifest.validation.check import Shape
 from lmsconf.model.text_limits import is_representable
 from lmsconf.model.values import Action, Change, DesiredResource, Json, Plan
-from lmsconf.planner.entries import ExportedEntry, UnexportableRow
 from lmsconf.planner.kind import AnyKind, ManifestEntry
+from lmsconf.planner.manifest_entries import ExportedEntry, UnexportableRow
 from lmsconf.planner.plan import OWNED, Manifests
 
 _OURS: Final = "\0export"

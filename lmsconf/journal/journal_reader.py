@@ -12,8 +12,8 @@ from lmsconf.errors import LmsconfError
 from lmsconf.journal.journal_folder import FOLDER, RUNS
 from lmsconf.journal.journal_writer import FORMAT, SUFFIX
 from lmsconf.journal.line_codec import decode_lines
-from lmsconf.model.recorded_run import CallState, Ending, Opening, RecordedCall, RecordedRun
-from lmsconf.model.scope import Verify
+from lmsconf.model.recorded_run import CallState, JournalHeader, RecordedCall, RecordedRun, RunEnding
+from lmsconf.model.scope import VerifyMode
 from lmsconf.model.values import Json
 from lmsconf.support.atomic_files import why
 
@@ -54,9 +54,9 @@ class _Fold:
     """Folds the entries of a journal, in order, into the parts of a RecordedRun."""
 
     def __init__(self) -> None:
-        self.opening: Opening | None = None
+        self.opening: JournalHeader | None = None
         self.calls: dict[str, RecordedCall] = {}
-        self.ending: Ending | None = None
+        self.ending: RunEnding | None = None
         self.damaged = 0
 
     def take(self, entry: dict[str, Json] | None) -> None:
@@ -71,10 +71,10 @@ class _Fold:
         if event == "run":
             self.opening = _opening(entry, at)
         elif event == "end":
-            self.ending = Ending(
+            self.ending = RunEnding(
                 at=at,
                 exit=entry.number("exit"),
-                verified=Verify(entry.text("verified")),
+                verified=VerifyMode(entry.text("verified")),
                 converged=entry.maybe("converged", entry.flag),
                 seen=entry.flag("seen"),
             )
@@ -90,10 +90,10 @@ def _time(text: str) -> datetime:
     return datetime.fromisoformat(text).astimezone(UTC)
 
 
-def _opening(entry: DocumentReader, at: datetime) -> Opening:
+def _opening(entry: DocumentReader, at: datetime) -> JournalHeader:
     if entry.text("format") != FORMAT:
         raise ValueError("it has another format")
-    return Opening(
+    return JournalHeader(
         digest=entry.text("digest"),
         workspace=entry.text("workspace"),
         url=entry.text("url"),

@@ -17,9 +17,9 @@ from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import LmsconfError, Problem, Severity
 from lmsconf.journal.journal_folder import RUNS, ensure_folder, open_private_file, unwritable_error
 from lmsconf.journal.line_codec import encode_line
-from lmsconf.model.moments import utc_text
-from lmsconf.model.outcomes import ApplyReport, Outcome
+from lmsconf.model.outcomes import ApplyReport, CallOutcome
 from lmsconf.model.recorded_run import CallState
+from lmsconf.model.time_formats import format_utc
 from lmsconf.model.values import Call, Json, Plan
 from lmsconf.support.atomic_files import sync_folder, why
 from lmsconf.support.redaction import redacted
@@ -97,7 +97,7 @@ class Journal:
                     hint="Make room for it and apply again: what was done is found, and the rest is done then.",
                 ) from self._failure
 
-    def record_outcome(self, outcome: Outcome) -> None:
+    def record_outcome(self, outcome: CallOutcome) -> None:
         """Record the outcome of a call. Never raises an OSError: the next intent, or the end, reports the failure."""
         with self._turn:
             self._try(
@@ -157,7 +157,7 @@ def _opening(plan: Plan, digest: str, meta: Mapping[str, str]) -> dict[str, Json
     }
 
 
-def _named(value: Call | Outcome) -> dict[str, Json]:
+def _named(value: Call | CallOutcome) -> dict[str, Json]:
     id = value.id if isinstance(value, Call) else value.call
     return {
         "call": id,
@@ -184,4 +184,4 @@ def _name(started: datetime, digest: str, number: int) -> str:
 
 
 def _text(at: datetime) -> str:
-    return utc_text(at, "milliseconds")
+    return format_utc(at, "milliseconds")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from lmsconf.documents.document import render_canonical
-from lmsconf.model.canonical import sha256
+from lmsconf.model.canonical_json import sha256
 from lmsconf.model.values import Json
 
 _SUM: Final = "sum"

@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from lmsconf.errors import LmsconfError
 from lmsconf.journal.journal_folder import ensure_folder, open_private_file, unwritable_error
-from lmsconf.model.moments import utc_text
+from lmsconf.model.time_formats import format_utc
 
 _LONGEST = 100
 """Characters of a workspace's name in a file name, which has a maximum length. Names that differ later share a lock."""
@@ -78,7 +78,7 @@ def _write(descriptor: int, path: Path, text: str) -> None:
 
 
 def _me(now: datetime) -> str:
-    since = utc_text(now)
+    since = format_utc(now)
     return json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "since": since})
 
 

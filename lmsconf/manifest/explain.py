@@ -8,7 +8,7 @@ from typing import Final, TypeAlias, cast
 
 from lmsconf.errors import UsageError
 from lmsconf.manifest.schemas import ABSENT, manifest_schema
-from lmsconf.model.explanation import Explanation, Key
+from lmsconf.model.explanation import ExplainedKey, KeyExplanation
 from lmsconf.model.names import did_you_mean
 from lmsconf.model.values import Json
 from lmsconf.planner.kind import AnyKind
@@ -24,7 +24,7 @@ _WORDS: Final = {
 }
 
 
-def explain(kinds: Mapping[str, AnyKind], path: str) -> Explanation:
+def explain(kinds: Mapping[str, AnyKind], path: str) -> KeyExplanation:
     """Explain `path`: a kind or section, then keys separated by dots; empty for the whole manifest.
 
     Raises UsageError for an unknown name, with the closest known name as a hint.
@@ -40,11 +40,11 @@ def explain(kinds: Mapping[str, AnyKind], path: str) -> Explanation:
         schema, trail = known[name], [*trail, name]
     needed = _needed(schema)
     keys = tuple(
-        Key(name=name, type=_type(part), meaning=_meaning(part), needed=name in needed)
+        ExplainedKey(name=name, type=_type(part), meaning=_meaning(part), needed=name in needed)
         for name, part in _keys(schema).items()
     )
     whole = "a manifest: any of these sections, each a list, in any number of files"
-    return Explanation(
+    return KeyExplanation(
         path=".".join(trail),
         type=_type(schema) if trail else whole,
         meaning=_meaning(schema) if trail else "",

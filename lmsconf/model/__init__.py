@@ -5,10 +5,10 @@
     policy, scope                settings of the project file and the command line that decide a plan
     snapshot, rows, api          live state as a value and as JSON; the protocol of the reads that a plan needs
     drift, recorded_run          a drift report; a run as recorded in its journal
-    blockers, candidates         reasons why an apply would stop; live resources that a creation may duplicate
+    blockers, possible_renames   reasons why an apply would stop; live resources that a creation may duplicate
     dependency_graph, explanation, settings_changes
                                  the values shown by graphs, `explain` and `--base`
-    canonical, moments, text_limits
+    canonical_json, time_formats, text_limits
                                  canonical JSON, times, text that manifests can hold
 
 Nothing here depends on a kind, YAML or HTTP.

@@ -19,7 +19,7 @@ class ListOperation(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rows:
+class ListedRows:
     """A listing as read: distinct rows, and `incomplete`, the reason why rows may be missing, else None.
 
     total: the response's `matchCount` or `total`; None if the listing has neither.
@@ -30,11 +30,11 @@ class Rows:
     incomplete: str | None = None
 
 
-Request = tuple[Mapping[str, str], Mapping[str, Json]]
+ReadArguments = tuple[Mapping[str, str], Mapping[str, Json]]
 """The path parameters and the query of one read."""
 
 
-class Get(Protocol):
+class GetRequest(Protocol):
     """Sends one read request and returns its JSON value. May raise ApiError."""
 
     def __call__(
@@ -54,7 +54,7 @@ class Api(Protocol):
         """Send one request and return its JSON value."""
         ...
 
-    def each(self, operation: str, requests: Iterable[Request]) -> list[Json]:
+    def each(self, operation: str, requests: Iterable[ReadArguments]) -> list[Json]:
         """Send requests concurrently and return their JSON values in the order of the requests."""
         ...
 
@@ -65,7 +65,7 @@ class Api(Protocol):
         query: Mapping[str, Json] | None = None,
         on_first: Callable[[int | None, int], bool] | None = None,
         keep: Callable[[dict[str, Json]], dict[str, Json]] | None = None,
-    ) -> Rows:
+    ) -> ListedRows:
         """Return every row of a paged listing.
 
         on_first: called with the total and the number of rows of the first page, once it is read. If it returns False,

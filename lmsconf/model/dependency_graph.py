@@ -18,7 +18,7 @@ class Edge:
     mandatory: bool = False
 
 
-class Relation(NamedTuple):
+class EdgeType(NamedTuple):
     """A sort of edge, by display names: noun of the kind that declares it, plural of the kind that it leads to."""
 
     noun: str
@@ -26,7 +26,7 @@ class Relation(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Network:
+class DependencyGraph:
     """Nodes and their dependencies. declared: the nodes that the manifests declare.
 
     shapes: node → its shape, in the words of DOT. left_out: the number of edges of relations that are not shown.
@@ -36,4 +36,4 @@ class Network:
     edges: tuple[Edge, ...]
     declared: frozenset[Address]
     shapes: Mapping[Address, str]
-    left_out: Mapping[Relation, int] = field(default_factory=dict)
+    left_out: Mapping[EdgeType, int] = field(default_factory=dict)

@@ -1,10 +1,10 @@
 """The values of a drift report: the differences between manifests and workspace.
 
-    Ignore      an entry of the project file that excludes differences, with its reason
-    FieldDrift  one key: its declared and its live value
-    Finding     one resource that is not as declared: where, who, when, and how to restore or accept it
-    Coverage    the managed share of one kind
-    Drift       the whole report
+    IgnoreRule    an entry of the project file that excludes differences, with its reason
+    FieldDrift    one key: its declared and its live value
+    DriftFinding  one resource that is not as declared: where, who, when, and how to restore or accept it
+    ManagedShare  the managed share of one kind
+    DriftReport   the whole report
 
 A plan describes changes, drift a state: values here are `declared` and `live`, not `before` and `after`.
 """
@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 from lmsconf.errors import ExitCode, Problem, SourceLocation
 from lmsconf.model.address import Address, RemoteId
-from lmsconf.model.candidates import Candidate
-from lmsconf.model.values import Json, Unmanaged
+from lmsconf.model.possible_renames import RenameCandidate
+from lmsconf.model.values import Json, UnmanagedResources
 
 
 class DriftState(StrEnum):
@@ -40,7 +40,7 @@ class DriftState(StrEnum):
     UNMANAGED = "unmanaged"
 
 
-class Cause(StrEnum):
+class DriftCause(StrEnum):
     """The cause of a difference, found by comparing with the base, manifests that were applied before.
 
     by_hand      the workspace differs from the base, too: it was changed outside lmsconf
@@ -52,7 +52,7 @@ class Cause(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ignore:
+class IgnoreRule:
     """Excludes the differences of addresses that match a shell pattern, before the day `until`; None: always."""
 
     pattern: str
@@ -79,14 +79,14 @@ class FieldDrift:
     extra: tuple[Json, ...] = ()
 
 
-class Edit(NamedTuple):
+class LastEdit(NamedTuple):
     """The last editor and time of edit, None where the service does not report them."""
 
     by: str | None
     at: str | None
 
 
-class Managed(NamedTuple):
+class ManagedResource(NamedTuple):
     """A resource declared for this workspace, and its source location."""
 
     address: Address
@@ -118,24 +118,24 @@ class DriftFinding:
     fields: tuple[FieldDrift, ...] = ()
     reason: str | None = None
     goes_along: bool = False
-    candidates: tuple[Candidate, ...] = ()
-    edit: Edit | None = None
-    cause: Cause | None = None
+    candidates: tuple[RenameCandidate, ...] = ()
+    edit: LastEdit | None = None
+    cause: DriftCause | None = None
     unapplied: tuple[str, ...] = ()
     restore: str | None = None
     accept: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ignored:
+class IgnoredFinding:
     """A finding that does not count, and the entry that excludes it."""
 
     finding: DriftFinding
-    entry: Ignore
+    entry: IgnoreRule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Coverage:
+class ManagedShare:
     """How many live resources of a kind are declared or to be deleted. incomplete: why `live` may be too low."""
 
     kind: str
@@ -154,7 +154,7 @@ class Coverage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drift:
+class DriftReport:
     """The differences between manifests and workspace. Equal inputs give equal reports.
 
     people         how many the workspace has, None if it did not report it
@@ -176,11 +176,11 @@ class Drift:
     timezone: str | None
     manifests_digest: str
     manifests_files: tuple[str, ...]
-    managed: tuple[Managed, ...]
+    managed: tuple[ManagedResource, ...]
     findings: tuple[DriftFinding, ...]
-    ignored: tuple[Ignored, ...]
-    coverage: tuple[Coverage, ...]
-    unmanaged: tuple[Unmanaged, ...]
+    ignored: tuple[IgnoredFinding, ...]
+    coverage: tuple[ManagedShare, ...]
+    unmanaged: tuple[UnmanagedResources, ...]
     counts_unmanaged: bool
     problems: tuple[Problem, ...]
     base: str | None = None

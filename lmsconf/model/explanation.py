@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Key:
+class ExplainedKey:
     """One key below the explained one."""
 
     name: str
@@ -16,10 +16,10 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation:
+class KeyExplanation:
     """One position in a manifest: its path, type and meaning, and the keys below it."""
 
     path: str
     type: str
     meaning: str
-    keys: tuple[Key, ...]
+    keys: tuple[ExplainedKey, ...]

@@ -14,7 +14,7 @@ from lmsconf.model.values import Json
 
 
 @runtime_checkable
-class Shown(Protocol):
+class FormValue(Protocol):
     """A value of a form that converts itself to JSON."""
 
     def plain(self) -> Json:
@@ -25,27 +25,27 @@ class Shown(Protocol):
 Form: TypeAlias = "dict[str, object]"
 
 
-def plain(value: object) -> Json:
+def form_to_json(value: object) -> Json:
     """Return a form, or a part of one, as JSON; sets become sorted lists. Raises TypeError for other types."""
     if value is None or isinstance(value, str | bool | int | float):
         return value
     # The protocol comes after the usual types: to check for it takes ten times as long.
     if isinstance(value, frozenset):
-        return in_order(plain(item) for item in value)
+        return sort_items(form_to_json(item) for item in value)
     if isinstance(value, list):
-        return [plain(item) for item in value]
+        return [form_to_json(item) for item in value]
     if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, Shown):
+        return {str(key): form_to_json(item) for key, item in value.items()}
+    if isinstance(value, FormValue):
         return value.plain()
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(key): form_to_json(item) for key, item in value.items()}
     if isinstance(value, tuple):
-        return [plain(item) for item in value]
+        return [form_to_json(item) for item in value]
     raise TypeError(f"{type(value).__name__} has no place in a manifest form")
 
 
-def in_order(items: object) -> list[Json]:
+def sort_items(items: object) -> list[Json]:
     """Sort the items of an unordered list: strings as they are, other values by their JSON."""
     return sorted(items, key=_order)  # type: ignore[call-overload,no-any-return]  # items is an iterable of Json
 

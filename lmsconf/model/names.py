@@ -34,7 +34,7 @@ _UNSEEN = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0") | {chr(c
 _PLAIN = re.compile(r"[^\s\"(](?:.*[^\s\"])?", re.DOTALL)
 
 
-def normal(name: str) -> str:
+def normalize_name(name: str) -> str:
     """Return the form in which names are compared: NFC, case and blanks unchanged."""
     if name.isascii() or (len(name) > _LONG and _piles_up(name)):
         return name
@@ -51,12 +51,12 @@ def _piles_up(name: str) -> bool:
     return False
 
 
-def look(name: str) -> str:
+def casefold_name(name: str) -> str:
     """Return the name without case and surrounding blanks: two names with one look probably mean the same."""
-    return normal(name).strip().casefold()
+    return normalize_name(name).strip().casefold()
 
 
-def skeleton(name: str) -> str:
+def confusable_skeleton(name: str) -> str:
     """Return a key that visually indistinguishable names share.
 
     It ignores case, Cyrillic and Greek look-alikes of Latin letters, wide and ligated forms, invisible characters and
@@ -72,59 +72,61 @@ def _is_unseen(char: str) -> bool:
     return char in _UNSEEN or unicodedata.category(char) == "Cf"
 
 
-def strangers(name: str, other: str) -> str:
+def differing_characters(name: str, other: str) -> str:
     """Return the first three characters that are in only one of two names: `U+0430 CYRILLIC SMALL LETTER A`."""
     chars = dict.fromkeys(char for char in other + name if (char in other) != (char in name))
     return ", ".join(f"U+{ord(char):04X} {unicodedata.name(char, '')}".strip() for char in list(chars)[:3])
 
 
-def email(text: str) -> str:
+def normalize_email(text: str) -> str:
     """Return an e-mail address in the form in which people are compared: stripped, NFC, case-folded."""
-    return normal(text.strip()).casefold()
+    return normalize_name(text.strip()).casefold()
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     """Quote a name as JSON, which can be pasted into a manifest whatever it contains."""
     return json.dumps(name, ensure_ascii=False)
 
 
-def in_line(name: str) -> str:
+def quote_if_ambiguous(name: str) -> str:
     """Return a name for use in a line, quoted if its start or end would be ambiguous."""
-    return name if _PLAIN.fullmatch(name) else quoted(name)
+    return name if _PLAIN.fullmatch(name) else quote_name(name)
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
+def nearest_name(name: str, known: Iterable[str]) -> str | None:
     """Return the known name most similar to `name`; None if none is similar, or the name is very long."""
     if len(name) > _LONG:
         return None
-    by_look = {look(other): other for other in known}
-    close = difflib.get_close_matches(look(name), by_look, n=1, cutoff=0.6)
+    by_look = {casefold_name(other): other for other in known}
+    close = difflib.get_close_matches(casefold_name(name), by_look, n=1, cutoff=0.6)
     return by_look[close[0]] if close else None
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:
     """Return `Did you mean "Nordic"?`, or None if no known name is similar."""
-    suggestion = nearest(name, known)
+    suggestion = nearest_name(name, known)
     return None if suggestion is None else f'Did you mean "{suggestion}"?'
 
 
-def matches(name: str, patterns: Iterable[str]) -> bool:
+def matches_patterns(name: str, patterns: Iterable[str]) -> bool:
     """Whether a name matches shell patterns: at least one matches, and none that begins with `!` excludes it.
 
     `all` is short for `*`. Case-sensitive.
     """
     listed = list(patterns)
-    if any(pattern.startswith("!") and fits(name, pattern[1:]) for pattern in listed):
+    if any(pattern.startswith("!") and matches_pattern(name, pattern[1:]) for pattern in listed):
         return False
-    return any(fits(name, "*" if pattern == "all" else pattern) for pattern in listed if not pattern.startswith("!"))
+    return any(
+        matches_pattern(name, "*" if pattern == "all" else pattern) for pattern in listed if not pattern.startswith("!")
+    )
 
 
-def exactly(name: str) -> str:
+def exact_pattern(name: str) -> str:
     """Return the shell pattern that matches only this name."""
     return "".join(f"[{char}]" if char in "*?[" else char for char in name)
 
 
-def fits(name: str, pattern: str) -> bool:
+def matches_pattern(name: str, pattern: str) -> bool:
     """Whether a name matches one shell pattern. A name matches itself, also if it contains brackets."""
-    pattern = normal(pattern)
+    pattern = normalize_name(pattern)
     return name == pattern or fnmatchcase(name, pattern)

@@ -1,4 +1,4 @@
-"""The result of each call, and of a whole run: Outcome and ApplyReport."""
+"""The result of each call, and of a whole run: CallOutcome and ApplyReport."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from enum import StrEnum
 
 from lmsconf.errors import Problem
 from lmsconf.model.address import Address
-from lmsconf.model.scope import Verified
+from lmsconf.model.scope import VerifiedScope
 from lmsconf.model.values import Action, Change, is_creation
 
 
-class Status(StrEnum):
+class CallStatus(StrEnum):
     """The result of a call. `blocked`: a call that it needs failed. `not_attempted`: the run stopped before it."""
 
     DONE = "done"
@@ -22,7 +22,7 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class CallOutcome:
     """The result of one call, with the reason if it was not done.
 
     id: the id of the created resource. people: as in the call. unsure: it failed, but may have been carried out.
@@ -31,7 +31,7 @@ class Outcome:
     call: str
     address: Address
     operation: str
-    status: Status
+    status: CallStatus
     reason: str | None = None
     hint: str | None = None
     id: str | None = None
@@ -44,16 +44,16 @@ class Outcome:
         return is_creation(self.operation)
 
 
-def is_unseen(change: Change, outcomes: Iterable[Outcome]) -> bool:
+def is_already_accepted(change: Change, outcomes: Iterable[CallOutcome]) -> bool:
     """Whether a change of a fresh plan was already accepted: all calls of its resource are done, or its creation is.
 
     A resource that was created but does not show yet would be duplicated by a second creation, whatever other call of
     it failed.
     """
     own_outcomes = [outcome for outcome in outcomes if outcome.address == change.address]
-    if all(outcome.status is Status.DONE for outcome in own_outcomes):
+    if all(outcome.status is CallStatus.DONE for outcome in own_outcomes):
         return True
-    return change.action is Action.CREATE and any(one.creates and one.status is Status.DONE for one in own_outcomes)
+    return change.action is Action.CREATE and any(one.creates and one.status is CallStatus.DONE for one in own_outcomes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,8 +69,8 @@ class ApplyReport:
     people: int | None
     started_at: str
     finished_at: str
-    outcomes: tuple[Outcome, ...]
-    verified: Verified
+    outcomes: tuple[CallOutcome, ...]
+    verified: VerifiedScope
     converged: bool | None
     residue: tuple[Change, ...]
     problems: tuple[Problem, ...]
@@ -97,7 +97,7 @@ class ApplyReport:
         if self.converged is not False:
             return self.converged is True
         was_compared = bool(self.residue) and not any(problem.is_error for problem in self.problems)
-        return was_compared and not any(is_unseen(change, self.outcomes) for change in self.left)
+        return was_compared and not any(is_already_accepted(change, self.outcomes) for change in self.left)
 
-    def count(self, status: Status) -> int:
+    def count(self, status: CallStatus) -> int:
         return sum(outcome.status is status for outcome in self.outcomes)

@@ -20,7 +20,7 @@ CAN_BE_UNKNOWN: Final = ("answers",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limit:
+class GuardLimit:
     """A guard's limit: the highest allowed total, and share of each list of at least twenty (0.1 is 10 %).
 
     None: that half of the guard is off.
@@ -31,33 +31,33 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Guards:
+class GuardLimits:
     """The limits of the guards (None: turned off) and, under `protect`, the resources to take nothing from.
 
     min_admins: how many administrators must remain after a plan that revokes administrator rights.
     """
 
-    deletes: Limit | None = Limit(count=5, share=0.10)
-    removals: Limit | None = Limit(count=50, share=0.10)
-    recreates: Limit | None = Limit(count=0)
-    refusals: Limit | None = Limit(count=0)
-    answers: Limit | None = Limit(count=0)
-    updates: Limit | None = Limit(count=200, share=0.30)
+    deletes: GuardLimit | None = GuardLimit(count=5, share=0.10)
+    removals: GuardLimit | None = GuardLimit(count=50, share=0.10)
+    recreates: GuardLimit | None = GuardLimit(count=0)
+    refusals: GuardLimit | None = GuardLimit(count=0)
+    answers: GuardLimit | None = GuardLimit(count=0)
+    updates: GuardLimit | None = GuardLimit(count=200, share=0.30)
     protect: tuple[str, ...] = ()
     min_admins: int = 2
 
-    def limit(self, name: str) -> Limit | None:
+    def limit(self, name: str) -> GuardLimit | None:
         """Return the limit of a guard."""
-        limit: Limit | None = getattr(self, name)
+        limit: GuardLimit | None = getattr(self, name)
         return limit
 
-    def stricter(self, other: Guards) -> Guards:
+    def stricter(self, other: GuardLimits) -> GuardLimits:
         """Return the stricter of each pair of limits, with everything that either protects."""
         limits = {name: _stricter(self.limit(name), other.limit(name)) for name in GUARDS}
         protect = tuple(dict.fromkeys((*self.protect, *other.protect)))
         return replace(self.limited(limits), protect=protect, min_admins=max(self.min_admins, other.min_admins))
 
-    def limited(self, limits: Mapping[str, Limit | None]) -> Guards:
+    def limited(self, limits: Mapping[str, GuardLimit | None]) -> GuardLimits:
         """Return a copy with these limits, by guard name."""
         return replace(self, **limits)  # type: ignore[arg-type]  # the names are those of limits
 
@@ -76,7 +76,7 @@ class Consent:
     source: SourceLocation | None = None
 
 
-def consents(texts: Iterable[str]) -> tuple[Consent, ...]:
+def parse_consents(texts: Iterable[str]) -> tuple[Consent, ...]:
     """Parse values of `--allow`, such as `removals=214`. Raises UsageError."""
     parsed = []
     for text in texts:
@@ -114,7 +114,7 @@ class Policy:
     today: date
     ownership: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     leave_alone: tuple[str, ...] = ()
-    guards: Guards = Guards()
+    guards: GuardLimits = GuardLimits()
     consents: tuple[Consent, ...] = ()
     timezone: tzinfo | None = None
     timezone_name: str | None = None
@@ -133,7 +133,7 @@ class Policy:
     def normalised(self) -> dict[str, Json]:
         """Return the settings that decide plans, as JSON: no consents or dates, and unordered lists sorted."""
         return {
-            "guards": {name: limit_json(self.guards.limit(name)) for name in GUARDS},
+            "guards": {name: limit_to_json(self.guards.limit(name)) for name in GUARDS},
             "protect": _patterns(self.guards.protect),
             "ownership": {kind: _patterns(owned) for kind, owned in sorted(self.ownership.items()) if owned},
             "leave_alone": _patterns(self.leave_alone),
@@ -144,34 +144,34 @@ class Policy:
         }
 
 
-def saved_guards(limits: Mapping[str, Mapping[str, Json]], policy: Mapping[str, Json]) -> Guards:
+def saved_guard_limits(limits: Mapping[str, Mapping[str, Json]], policy: Mapping[str, Json]) -> GuardLimits:
     """Return the guards that a saved plan was evaluated with, from its limits by guard name and its policy."""
     limits_read = {name: _saved_limit(limits[name]) if name in limits else None for name in GUARDS}
     protect, least = policy.get("protect"), policy.get("min_admins")
     return replace(
-        Guards().limited(limits_read),
+        GuardLimits().limited(limits_read),
         protect=tuple(map(str, protect)) if isinstance(protect, list) else (),
-        min_admins=least if isinstance(least, int) else Guards().min_admins,
+        min_admins=least if isinstance(least, int) else GuardLimits().min_admins,
     )
 
 
-def _saved_limit(saved: Mapping[str, Json]) -> Limit:
+def _saved_limit(saved: Mapping[str, Json]) -> GuardLimit:
     count, share = saved.get("count"), saved.get("share")
-    return Limit(
+    return GuardLimit(
         count=count if isinstance(count, int) else None, share=float(share) if isinstance(share, int | float) else None
     )
 
 
-def _stricter(first: Limit | None, second: Limit | None) -> Limit | None:
+def _stricter(first: GuardLimit | None, second: GuardLimit | None) -> GuardLimit | None:
     """Return the lower of each half of two limits; a half that is off is no limit."""
     if first is None or second is None:
         return first or second
     counts = [limit.count for limit in (first, second) if limit.count is not None]
     shares = [limit.share for limit in (first, second) if limit.share is not None]
-    return Limit(count=min(counts, default=None), share=min(shares, default=None))
+    return GuardLimit(count=min(counts, default=None), share=min(shares, default=None))
 
 
-def limit_json(limit: Limit | None) -> Json:
+def limit_to_json(limit: GuardLimit | None) -> Json:
     """Return a limit as JSON: `off`, or an object with `count` and, unless it is off, `share`."""
     if limit is None:
         return "off"

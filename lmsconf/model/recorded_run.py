@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from lmsconf.model.outcomes import Status
-from lmsconf.model.scope import Verify
+from lmsconf.model.outcomes import CallStatus
+from lmsconf.model.scope import VerifyMode
 from lmsconf.model.values import is_creation
 
 
 class CallState(StrEnum):
     """The recorded state of a call. `in_flight`: it was sent, and its outcome is unknown."""
 
-    DONE = Status.DONE.value
-    FAILED = Status.FAILED.value
-    BLOCKED = Status.BLOCKED.value
+    DONE = CallStatus.DONE.value
+    FAILED = CallStatus.FAILED.value
+    BLOCKED = CallStatus.BLOCKED.value
     IN_FLIGHT = "in_flight"
-    NOT_ATTEMPTED = Status.NOT_ATTEMPTED.value
+    NOT_ATTEMPTED = CallStatus.NOT_ATTEMPTED.value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class RecordedCall:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Opening:
+class JournalHeader:
     """The first line of a journal, written before any call. calls: how many the plan has."""
 
     digest: str
@@ -54,7 +54,7 @@ class Opening:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
+class RunEnding:
     """How a run ended. verified: what it read back. converged: whether that is as planned; None if nothing was read.
 
     seen: whether reading back showed everything that the run did.
@@ -62,7 +62,7 @@ class Ending:
 
     at: datetime
     exit: int
-    verified: Verify
+    verified: VerifyMode
     converged: bool | None
     seen: bool = False
 
@@ -79,9 +79,9 @@ class RecordedRun:
     """
 
     name: str
-    opening: Opening | None = None
+    opening: JournalHeader | None = None
     calls: tuple[RecordedCall, ...] = ()
-    ending: Ending | None = None
+    ending: RunEnding | None = None
     damaged: int = 0
 
     @property

@@ -14,7 +14,7 @@ Row = TypeVar("Row")
 _Read = Callable[[Json], object]
 
 
-def row_json(value: object, *, in_order: bool = False) -> Json:
+def row_to_json(value: object, *, in_order: bool = False) -> Json:
     """Return a row as JSON: fields by name, sets sorted, fields that are None left out.
 
     Lists of objects (choices, conditions, answers) have no meaningful order and are sorted too. in_order: keep their
@@ -23,21 +23,21 @@ def row_json(value: object, *, in_order: bool = False) -> Json:
     if value is None or isinstance(value, str | bool | int | float):
         return value
     if hasattr(value, "_asdict"):
-        return {key: row_json(item, in_order=in_order) for key, item in value._asdict().items() if item is not None}
+        return {key: row_to_json(item, in_order=in_order) for key, item in value._asdict().items() if item is not None}
     if isinstance(value, frozenset | tuple):
-        items = [row_json(item, in_order=in_order) for item in value]
+        items = [row_to_json(item, in_order=in_order) for item in value]
         # A tuple of other values is a pair of a key and its value, whose order matters.
         is_set = isinstance(value, frozenset) or (not in_order and all(isinstance(item, dict) for item in items))
         return sorted(items, key=str) if is_set else items
     return {
-        name: row_json(item, in_order=in_order)
+        name: row_to_json(item, in_order=in_order)
         for name in value.__dataclass_fields__  # type: ignore[attr-defined]  # a row is a dataclass
         if (item := getattr(value, name)) is not None
     }
 
 
 def row_from_json(kind: type[Row], value: Json) -> Row:
-    """Parse what `row_json` returned. Raises ValueError for wrong types, unknown keys and missing keys."""
+    """Parse what `row_to_json` returned. Raises ValueError for wrong types, unknown keys and missing keys."""
     return cast(Row, _reads(cast(Any, kind))(value))
 
 

@@ -10,7 +10,7 @@ from lmsconf.errors import Problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Selected:
+class PlanScope:
     """The part of the manifests that a plan covers: patterns of `--only` and `--except`, and `--additive`."""
 
     only: tuple[str, ...] = ()
@@ -23,10 +23,10 @@ class Selected:
         return bool(self.only or self.excluded)
 
 
-EVERYTHING = Selected()
+EVERYTHING = PlanScope()
 
 
-class Verify(StrEnum):
+class VerifyMode(StrEnum):
     """What a run verifies at its end: everything its plan covers, the resources it changed, or nothing."""
 
     ALL = "all"
@@ -35,7 +35,7 @@ class Verify(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verified:
+class VerifiedScope:
     """What was verified after a run, so that no report claims more.
 
     resources: how many resources the plan changes. partial: whether the plan covers a selection of resources only.
@@ -44,7 +44,7 @@ class Verified:
     reason: why not everything was verified, as a sentence.
     """
 
-    scope: Verify = Verify.NONE
+    scope: VerifyMode = VerifyMode.NONE
     resources: int = 0
     partial: bool = False
     skipped: int = 0
@@ -52,6 +52,6 @@ class Verified:
     reason: str | None = None
 
 
-def skipped(problems: Iterable[Problem]) -> int:
+def count_skipped_people(problems: Iterable[Problem]) -> int:
     """Count the references to people who are not live and were skipped."""
     return sum(problem.code == "person/unknown" and not problem.is_error for problem in problems)

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from math import inf
 from typing import Final, cast
 
-from lmsconf.model.policy import GUARDS, Guards, limit_json
+from lmsconf.model.policy import GUARDS, GuardLimits, limit_to_json
 from lmsconf.model.values import Json, SettingChange
 
 IN_USE: Final = "dialect.custom-fields.in-use"
 _REFUSES_LESS: Final = ("condition", "removed-choice", "never")
-_DEFAULT: Final = Guards()
+_DEFAULT: Final = GuardLimits()
 DEFAULTS: Final[Mapping[str, Json]] = {
-    **{f"guards.{name}": limit_json(_DEFAULT.limit(name)) for name in GUARDS},
+    **{f"guards.{name}": limit_to_json(_DEFAULT.limit(name)) for name in GUARDS},
     "guards.min_admins": _DEFAULT.min_admins,
     "people.unknown": "error",
     "people.create": False,
@@ -22,7 +22,7 @@ DEFAULTS: Final[Mapping[str, Json]] = {
 """Path → default of each setting that every plan reports where it is weaker than the default."""
 
 
-def changes(base: Mapping[str, Json], now: Mapping[str, Json]) -> Iterator[SettingChange]:
+def diff_settings(base: Mapping[str, Json], now: Mapping[str, Json]) -> Iterator[SettingChange]:
     """Yield each setting that differs, by path; a side that lacks it is None."""
     for path in sorted({*base, *now}):
         before, after = base.get(path), now.get(path)
@@ -36,7 +36,7 @@ def weaker_than_default(policy: Mapping[str, Json]) -> tuple[SettingChange, ...]
     values |= {f"people.{key}": value for key, value in _part(policy, "people").items()}
     values |= {"guards.min_admins": policy.get("min_admins"), "settle": policy.get("settle")}
     known = {path: value for path, value in values.items() if path in DEFAULTS and value is not None}
-    return tuple(one for one in changes({path: DEFAULTS[path] for path in known}, known) if one.weaker)
+    return tuple(one for one in diff_settings({path: DEFAULTS[path] for path in known}, known) if one.weaker)
 
 
 def _part(policy: Mapping[str, Json], key: str) -> Mapping[str, Json]:

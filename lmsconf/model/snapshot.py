@@ -37,7 +37,7 @@ class Listing(Generic[Row_co]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Redaction:
+class SnapshotRedaction:
     """How people were redacted from a snapshot.
 
     salt: the salt of the hashes that replace the e-mails of people named in the manifests. named: the hashes of all
@@ -60,7 +60,7 @@ class Snapshot:
     taken_at: str
     people: int | None
     listings: Mapping[str, Listing[Any]] = field(default_factory=dict)
-    redaction: Redaction | None = None
+    redaction: SnapshotRedaction | None = None
 
     def of(self, kind: str) -> Listing[Any]:
         """Return the listing of a kind; an empty one marked incomplete if the kind was not read."""

@@ -31,6 +31,6 @@ def is_representable(value: Json) -> bool:
     return fits and not any("\ud800" <= char <= "\udfff" for char in value)
 
 
-def is_name(text: str) -> bool:
+def is_valid_name(text: str) -> bool:
     """Whether the text can be a name in a manifest: not empty, on one line, without tabs."""
     return bool(text) and is_representable(text) and not any(char in text for char in "\t\r\n")

@@ -18,8 +18,8 @@ from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.model.address import Address, Ref, RemoteId
-from lmsconf.model.candidates import PossibleRename
-from lmsconf.model.scope import EVERYTHING, Selected
+from lmsconf.model.possible_renames import PossibleRename
+from lmsconf.model.scope import EVERYTHING, PlanScope
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
@@ -94,7 +94,7 @@ class Action(StrEnum):
     DELETE = "delete"
 
 
-class Origin(StrEnum):
+class ChangeOrigin(StrEnum):
     """The cause of a change, in a plan compared with the base manifests that it is to replace."""
 
     THIS_CHANGE = "from this change"
@@ -158,7 +158,7 @@ class Change:
     defaults: tuple[str, ...] = ()
     reason: str | None = None
     goes_with: Address | None = None
-    origin: Origin | None = None
+    origin: ChangeOrigin | None = None
     undo: Undo = FULL_UNDO
 
     @property
@@ -244,7 +244,7 @@ class GuardResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measure:
+class GuardCount:
     """One count of a guard: `taken` of the `size` live items in `of`. taken: None if not known."""
 
     guard: str
@@ -264,7 +264,7 @@ class SettingChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unmanaged:
+class UnmanagedResources:
     """The undeclared live resources of one kind. left_alone: how many more match `leave_alone`; they are not listed."""
 
     kind: str
@@ -273,7 +273,7 @@ class Unmanaged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Abandoned:
+class NoLongerDeclared:
     """A live resource that the base declared and the manifests no longer mention, so that it is kept.
 
     absent: the manifest line that would delete it.
@@ -284,7 +284,7 @@ class Abandoned:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
+class PlanSummary:
     """The number of resources to create, update, replace and delete, and of calls."""
 
     create: int
@@ -327,16 +327,16 @@ class Plan:
     changes: tuple[Change, ...]
     calls: tuple[Call, ...]
     guards: tuple[GuardResult, ...]
-    unmanaged: tuple[Unmanaged, ...]
+    unmanaged: tuple[UnmanagedResources, ...]
     fingerprints: Mapping[str, str]
     problems: tuple[Problem, ...]
     expires_at: str
     policy: Mapping[str, Json]
-    selection: Selected = EVERYTHING
+    selection: PlanScope = EVERYTHING
     left_out: tuple[Address, ...] = ()
-    measures: tuple[Measure, ...] = ()
+    measures: tuple[GuardCount, ...] = ()
     base: str | None = None
-    let_go: tuple[Abandoned, ...] = ()
+    let_go: tuple[NoLongerDeclared, ...] = ()
     settings_changed: tuple[SettingChange, ...] = ()
     command: str = "lmsconf apply"
     renames: tuple[PossibleRename, ...] = field(default=(), compare=False)
@@ -348,11 +348,11 @@ class Plan:
         return self.selection.partial
 
     @property
-    def summary(self) -> Summary:
+    def summary(self) -> PlanSummary:
         counts = dict.fromkeys(Action, 0)
         for change in self.changes:
             counts[change.action] += 1
-        return Summary(
+        return PlanSummary(
             create=counts[Action.CREATE],
             update=counts[Action.UPDATE],
             replace=counts[Action.REPLACE],

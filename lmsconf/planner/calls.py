@@ -10,12 +10,12 @@ from lmsconf.errors import Severity
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.values import Call, Step
 from lmsconf.planner.context import PlanContext
-from lmsconf.planner.ordering import Circle, needs, order
+from lmsconf.planner.ordering import DependencyCycle, step_dependencies, topological_order
 
-Work = Sequence[tuple[Address, Sequence[Step]]]
+StepsByResource = Sequence[tuple[Address, Sequence[Step]]]
 
 
-def arrange(planning: PlanContext, work: Work, kinds: Sequence[str]) -> tuple[Call, ...]:
+def order_calls(planning: PlanContext, work: StepsByResource, kinds: Sequence[str]) -> tuple[Call, ...]:
     """Return the calls of all resources in one order; record a problem for a cycle or an unresolved reference.
 
     kinds: kind names in planning order. Returns no calls if a cycle cannot be broken.
@@ -25,15 +25,15 @@ def arrange(planning: PlanContext, work: Work, kinds: Sequence[str]) -> tuple[Ca
     steps = [step for _, own_steps in work for step in own_steps]
     _check_refs(planning, owners, steps)
     while True:
-        before = needs(steps)
+        before = step_dependencies(steps)
         ranks = [
             (_phase(step, before[position]), rank[owners[position].kind], owners[position].text, position)
             for position, step in enumerate(steps)
         ]
         try:
-            sequence = order(before, ranks)
+            sequence = topological_order(before, ranks)
             break
-        except Circle as circle:
+        except DependencyCycle as circle:
             if not _cut(planning, owners, steps, circle.members):
                 _report_circle(planning, [owners[position] for position in circle.members])
                 return ()

@@ -12,7 +12,7 @@ from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.forms import Form
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import HasName, Row_co, Snapshot
-from lmsconf.model.values import DeleteEntry, DesiredResource, Measure, Spec_co
+from lmsconf.model.values import DeleteEntry, DesiredResource, GuardCount, Spec_co
 
 Spec = TypeVar("Spec")
 Row = TypeVar("Row", bound=HasName)
@@ -23,7 +23,7 @@ GRANTED: Final = "(granted)"
 SLOT: Final = "(slot)"
 
 
-class Terms(Protocol):
+class CallTemplates(Protocol):
     """The API's field names, paths and behaviours that kinds need to build calls."""
 
     def body(self, operation: str, **values: object) -> dict[str, object]:
@@ -110,7 +110,7 @@ class Deletion(Generic[Row_co]):
     with_: Address | None = None
 
 
-class Undeclared(NamedTuple):
+class UndeclaredResource(NamedTuple):
     """A live resource that no manifest declares or deletes."""
 
     address: Address
@@ -126,7 +126,7 @@ class MatchResult(Generic[Spec, Row]):
 
     matches: list[Match[Spec, Row]] = field(default_factory=list)
     deletions: list[Deletion[Row]] = field(default_factory=list)
-    unmanaged: list[Undeclared] = field(default_factory=list)
+    unmanaged: list[UndeclaredResource] = field(default_factory=list)
     ignored: int = 0
     live: int = 0
 
@@ -174,7 +174,7 @@ class NewParts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Effect:
+class SideEffect:
     """A live resource that the service itself changes as a consequence of the change `with_`, without a call."""
 
     address: Address
@@ -196,7 +196,9 @@ class PlanContext:
     parts           live resource → its new parts, if it also has undeclared ones
     """
 
-    def __init__(self, snapshot: Snapshot, policy: Policy, terms: Terms, chosen: Callable[[Address], bool]) -> None:
+    def __init__(
+        self, snapshot: Snapshot, policy: Policy, terms: CallTemplates, chosen: Callable[[Address], bool]
+    ) -> None:
         self.snapshot, self.policy, self.terms, self.chosen = snapshot, policy, terms, chosen
         self.book = NameRegistry()
         self.problems: list[Problem] = []
@@ -204,8 +206,8 @@ class PlanContext:
         self.kept_refs: defaultdict[Ref, list[Address]] = defaultdict(list)
         self.changed_refs: list[tuple[frozenset[Ref], frozenset[Ref]]] = []
         self.removed_emails: set[str] = set()
-        self.measures: list[Measure] = []
-        self.effects: list[Effect] = []
+        self.measures: list[GuardCount] = []
+        self.effects: list[SideEffect] = []
         self.parts: dict[Address, NewParts] = {}
         self._states: dict[type, object] = {}
 

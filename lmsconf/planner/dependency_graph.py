@@ -10,19 +10,19 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from lmsconf.model.address import Address
-from lmsconf.model.dependency_graph import Edge, Network, Relation
+from lmsconf.model.dependency_graph import DependencyGraph, Edge, EdgeType
 from lmsconf.model.values import DesiredResource
 from lmsconf.planner.kind import BOX, AnyKind
 
 
-def network(kinds: Mapping[str, AnyKind], declared: Iterable[DesiredResource[Any]]) -> Network:
+def build_graph(kinds: Mapping[str, AnyKind], declared: Iterable[DesiredResource[Any]]) -> DependencyGraph:
     """Return the graph of these declarations, sorted, so that their order does not matter.
 
     Edges to kinds that are not shown are left out; those that a relation declares are counted.
     """
     edges: set[Edge] = set()
     own: dict[Address, str] = {}
-    left_out: Counter[Relation] = Counter()
+    left_out: Counter[EdgeType] = Counter()
     for declaration in declared:
         kind = kinds[declaration.address.kind]
         if not kind.in_graph:
@@ -33,10 +33,10 @@ def network(kinds: Mapping[str, AnyKind], declared: Iterable[DesiredResource[Any
             if target is None or target.in_graph:
                 edges.add(edge)
             elif kind.is_relation:
-                left_out[Relation(kind.noun, target.plural)] += 1
+                left_out[EdgeType(kind.noun, target.plural)] += 1
     live = {edge.on: kinds[edge.on.kind].graph_shape if edge.on.kind in kinds else BOX for edge in edges}
     shapes = {**live, **own}
-    return Network(
+    return DependencyGraph(
         nodes=tuple(sorted(shapes)),
         edges=tuple(sorted(edges)),
         declared=frozenset(own),

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from lmsconf.model.forms import Form, in_order, plain
+from lmsconf.model.forms import Form, form_to_json, sort_items
 from lmsconf.model.values import FieldChange, Json
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Keyed:
+class KeyedNames:
     """Names with an identity of their own: key → name, in display order."""
 
     names: Mapping[str, str]
@@ -31,7 +31,7 @@ class Keyed:
         return hash(frozenset(self.names.items()))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Keyed) and dict(self.names) == dict(other.names)
+        return isinstance(other, KeyedNames) and dict(self.names) == dict(other.names)
 
 
 class _Lists:
@@ -51,7 +51,7 @@ class _Lists:
         return obj
 
 
-def differences(before: Form, after: Form) -> tuple[FieldChange, ...]:
+def diff_forms(before: Form, after: Form) -> tuple[FieldChange, ...]:
     """Return the field changes between two forms, in the order of their keys."""
     changes: list[FieldChange] = []
     nested: list[str] = []
@@ -62,7 +62,7 @@ def differences(before: Form, after: Form) -> tuple[FieldChange, ...]:
         elif _members(old) is not None and _members(new) is not None:
             changes.extend(_list_changes(key, old, new))
         elif type(old) is not type(new) or old != new:
-            changes.append(FieldChange(path=key, before=plain(old), after=plain(new)))
+            changes.append(FieldChange(path=key, before=form_to_json(old), after=form_to_json(new)))
     if nested:
         changes.extend(_nested_changes({key: before[key] for key in nested}, {key: after[key] for key in nested}))
     order = {key: position for position, key in enumerate((*before, *after))}
@@ -90,21 +90,21 @@ def _path(level: DiffLevel) -> str:
 
 
 def _side(value: object) -> Json:
-    return None if type(value).__name__ == "NotPresent" else plain(value)
+    return None if type(value).__name__ == "NotPresent" else form_to_json(value)
 
 
 def _members(value: object) -> frozenset[object] | None:
     """Return the members of an unordered list; None for any other value."""
     if isinstance(value, frozenset):
         return value
-    if isinstance(value, Keyed):
+    if isinstance(value, KeyedNames):
         return frozenset(value.names)
     include = getattr(value, "include", None)
     return include if isinstance(include, frozenset) else None
 
 
 def _list_changes(path: str, before: object, after: object) -> Iterator[FieldChange]:
-    if isinstance(before, Keyed) and isinstance(after, Keyed):
+    if isinstance(before, KeyedNames) and isinstance(after, KeyedNames):
         yield from _keyed_changes(path, before.names, after.names)
         return
     old, new = _members(before), _members(after)
@@ -116,11 +116,11 @@ def _keyed_changes(path: str, old: Mapping[str, str], new: Mapping[str, str]) ->
     added = [name for key, name in new.items() if key not in old]
     removed = [name for key, name in old.items() if key not in new]
     if added or removed:
-        yield FieldChange(path=path, added=tuple(in_order(added)), removed=tuple(in_order(removed)))
+        yield FieldChange(path=path, added=tuple(sort_items(added)), removed=tuple(sort_items(removed)))
     for key, name in old.items():
         if new.get(key, name) != name:
             yield FieldChange(path=f"{path}.{name}", before=name, after=new[key])
 
 
 def _plain_all(items: Iterable[object]) -> tuple[Json, ...]:
-    return tuple(in_order([plain(item) for item in items]))
+    return tuple(sort_items([form_to_json(item) for item in items]))

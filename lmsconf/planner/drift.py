@@ -11,30 +11,30 @@ from typing import Any, Final
 
 from lmsconf.errors import Problem, Severity
 from lmsconf.model.address import Address, RemoteId
-from lmsconf.model.candidates import Candidate, PossibleRename
 from lmsconf.model.drift import (
-    Cause,
-    Coverage,
-    Drift,
+    DriftCause,
     DriftFinding,
+    DriftReport,
     DriftState,
-    Edit,
     FieldDrift,
-    Ignore,
-    Ignored,
-    Managed,
+    IgnoredFinding,
+    IgnoreRule,
+    LastEdit,
+    ManagedResource,
+    ManagedShare,
 )
-from lmsconf.model.names import exactly, fits
+from lmsconf.model.names import exact_pattern, matches_pattern
+from lmsconf.model.possible_renames import PossibleRename, RenameCandidate
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.values import Action, Change, DesiredResource, FieldChange, Plan
-from lmsconf.planner.renames import CLOSE, POSSIBLE
+from lmsconf.planner.rename_detection import CLOSE, POSSIBLE
 
 TAKE_OVER: Final = "export --into"
 """The command that writes manifests for undeclared live resources."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Applied:
+class AppliedBase:
     """Base manifests that count as applied, and their planned changes: where there are any, the workspace was edited.
 
     changes: None if they cannot be planned. lost: addresses whose changes are unknown.
@@ -46,7 +46,7 @@ class Applied:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class DriftInputs:
     """Inputs of a drift report besides plan, snapshot and declarations.
 
     applied  the base manifests, applied before; None without a base
@@ -57,11 +57,11 @@ class Evidence:
     command  the lmsconf command line for this project and workspace
     """
 
-    applied: Applied | None = None
-    edits: Mapping[str, Mapping[RemoteId, Edit]] = field(default_factory=dict)
+    applied: AppliedBase | None = None
+    edits: Mapping[str, Mapping[RemoteId, LastEdit]] = field(default_factory=dict)
     broken: tuple[Problem, ...] = ()
     needs: Mapping[Address, Sequence[Address]] = field(default_factory=dict)
-    renamed: Mapping[Address, Candidate] = field(default_factory=dict)
+    renamed: Mapping[Address, RenameCandidate] = field(default_factory=dict)
     command: str = "lmsconf"
 
 
@@ -69,13 +69,13 @@ def make_drift(
     plan: Plan,
     snapshot: Snapshot,
     declared: Sequence[DesiredResource[Any]],
-    evidence: Evidence,
+    evidence: DriftInputs,
     *,
-    ignores: Sequence[Ignore] = (),
+    ignores: Sequence[IgnoreRule] = (),
     today: date,
     count_unmanaged: bool = False,
     reads_all: bool = True,
-) -> Drift:
+) -> DriftReport:
     """Return the drift report. `declared` holds all declarations for the workspace, also unplannable ones.
 
     today decides which `ignores` have expired. count_unmanaged: report undeclared resources as findings too.
@@ -98,7 +98,7 @@ def make_drift(
     counted, ignored = _sorted_out(findings, holding)
     applied = evidence.applied
     idle = () if evidence.broken else _idle(holding, [*(one.address for one in findings), *unmanaged])
-    return Drift(
+    return DriftReport(
         workspace=plan.workspace,
         url=plan.url,
         people=plan.people,
@@ -106,20 +106,26 @@ def make_drift(
         timezone=plan.timezone,
         manifests_digest=plan.manifests_digest,
         manifests_files=plan.manifests_files,
-        managed=tuple(sorted(Managed(one.address, one.source) for one in declared)),
-        findings=tuple(one for one in counted if one.cause is not Cause.NOT_APPLIED),
+        managed=tuple(sorted(ManagedResource(one.address, one.source) for one in declared)),
+        findings=tuple(one for one in counted if one.cause is not DriftCause.NOT_APPLIED),
         ignored=tuple(ignored),
         coverage=tuple(_coverage(plan, snapshot, declared, lost)) if reads_all else (),
         unmanaged=plan.unmanaged,
         counts_unmanaged=count_unmanaged,
         reads_all=reads_all,
-        problems=(*evidence.broken, *_comparing(plan), *_unplannable(applied), *outlived(ignores, today), *idle),
+        problems=(
+            *evidence.broken,
+            *_comparing(plan),
+            *_unplannable(applied),
+            *warn_of_expired_ignores(ignores, today),
+            *idle,
+        ),
         base=None if applied is None else applied.name,
-        not_applied=tuple(one for one in counted if one.cause is Cause.NOT_APPLIED),
+        not_applied=tuple(one for one in counted if one.cause is DriftCause.NOT_APPLIED),
     )
 
 
-def outlived(ignores: Iterable[Ignore], today: date) -> Iterator[Problem]:
+def warn_of_expired_ignores(ignores: Iterable[IgnoreRule], today: date) -> Iterator[Problem]:
     """Yield a warning for each expired entry under `ignore`; the differences that it hid count again."""
     for entry in ignores:
         if not entry.holds(today):
@@ -141,11 +147,11 @@ def _comparing(plan: Plan) -> Iterator[Problem]:
             yield problem
 
 
-def _idle(ignores: Iterable[Ignore], addresses: Sequence[Address]) -> Iterator[Problem]:
+def _idle(ignores: Iterable[IgnoreRule], addresses: Sequence[Address]) -> Iterator[Problem]:
     """Yield a note for each entry that matches no difference: it was resolved, or the pattern is misspelt."""
     names = [str(address) for address in addresses]
     for entry in ignores:
-        if not any(fits(name, entry.pattern) for name in names):
+        if not any(matches_pattern(name, entry.pattern) for name in names):
             yield Problem(
                 code="drift/ignore-nothing",
                 message=f"ignore: {entry.pattern} fits nothing that differs ({entry.reason})",
@@ -156,18 +162,18 @@ def _idle(ignores: Iterable[Ignore], addresses: Sequence[Address]) -> Iterator[P
 
 
 def _sorted_out(
-    findings: Iterable[DriftFinding], ignores: Sequence[Ignore]
-) -> tuple[list[DriftFinding], list[Ignored]]:
+    findings: Iterable[DriftFinding], ignores: Sequence[IgnoreRule]
+) -> tuple[list[DriftFinding], list[IgnoredFinding]]:
     """Return the findings that count and those that an entry ignores, both sorted by address."""
     counted: list[DriftFinding] = []
-    ignored: list[Ignored] = []
+    ignored: list[IgnoredFinding] = []
     for finding in sorted(findings, key=lambda one: (one.address, one.id or "")):
         name = str(finding.address)
-        entry = next((one for one in ignores if fits(name, one.pattern)), None)
+        entry = next((one for one in ignores if matches_pattern(name, one.pattern)), None)
         if entry is None:
             counted.append(finding)
         else:
-            ignored.append(Ignored(finding=finding, entry=entry))
+            ignored.append(IgnoredFinding(finding=finding, entry=entry))
     return counted, ignored
 
 
@@ -180,7 +186,7 @@ _STATES: Final = {
 
 
 def _doubtful(
-    changes: Sequence[Change], renames: Mapping[Address, PossibleRename], evidence: Evidence
+    changes: Sequence[Change], renames: Mapping[Address, PossibleRename], evidence: DriftInputs
 ) -> AbstractSet[Address]:
     """Return the resources that an apply could duplicate, and, transitively, all that depend on them.
 
@@ -199,7 +205,7 @@ def _doubtful(
 
 
 def _finding(
-    change: Change, evidence: Evidence, rename: PossibleRename | None, doubtful: AbstractSet[Address]
+    change: Change, evidence: DriftInputs, rename: PossibleRename | None, doubtful: AbstractSet[Address]
 ) -> DriftFinding:
     state = _STATES[change.action]
     renamed = evidence.renamed.get(change.address)
@@ -207,7 +213,7 @@ def _finding(
     if renamed or (rename and rename.alike):
         state = DriftState.RENAMED
     before = _before(change, evidence.applied)
-    cause = None if before is None else Cause.BY_HAND if before else Cause.NOT_APPLIED
+    cause = None if before is None else DriftCause.BY_HAND if before else DriftCause.NOT_APPLIED
     known = {one.path for each in before or () for one in each.fields}
     # A change without fields (the resource exists on one side only) gives nothing to compare keys with.
     keys = before and all(each.fields for each in before)
@@ -215,7 +221,7 @@ def _finding(
     owned = state is DriftState.UNDECLARED and change.source is None
     # What is deleted along with its group is kept by keeping the group, so it needs no manifest entry of its own.
     goes_along = change.goes_with is not None
-    pattern = shlex.quote(exactly(str(change.address)))
+    pattern = shlex.quote(exact_pattern(str(change.address)))
     return DriftFinding(
         address=change.address,
         state=state,
@@ -233,12 +239,12 @@ def _finding(
         unapplied=unapplied,
         restore=None if change.address in doubtful else _restore(evidence, pattern, doubtful, owned=owned),
         accept=None
-        if unapplied or cause is Cause.NOT_APPLIED or (state is DriftState.RENAMED and renamed is None)
+        if unapplied or cause is DriftCause.NOT_APPLIED or (state is DriftState.RENAMED and renamed is None)
         else _accept(evidence.command, pattern, owned=owned, goes_along=goes_along),
     )
 
 
-def _before(change: Change, applied: Applied | None) -> Sequence[Change] | None:
+def _before(change: Change, applied: AppliedBase | None) -> Sequence[Change] | None:
     """Return the changes that the base manifests would make to the same resource; None if unknown."""
     if applied is None or applied.changes is None or str(change.address) in applied.lost:
         return None
@@ -250,7 +256,7 @@ def _is_same_row(change: Change, other: Change) -> bool:
     return change.id is not None and (change.address.kind, change.id) == (other.address.kind, other.id)
 
 
-def _unplannable(applied: Applied | None) -> Iterator[Problem]:
+def _unplannable(applied: AppliedBase | None) -> Iterator[Problem]:
     if applied is not None and applied.changes is None:
         yield Problem(
             code="base/not-planned",
@@ -260,7 +266,7 @@ def _unplannable(applied: Applied | None) -> Iterator[Problem]:
         )
 
 
-def _restore(evidence: Evidence, pattern: str, doubtful: AbstractSet[Address], *, owned: bool) -> str:
+def _restore(evidence: DriftInputs, pattern: str, doubtful: AbstractSet[Address], *, owned: bool) -> str:
     """Return the command that restores the declared state.
 
     Deletions by ownership are not planned under `--only`, so they take an apply of everything but `doubtful`.
@@ -268,7 +274,9 @@ def _restore(evidence: Evidence, pattern: str, doubtful: AbstractSet[Address], *
     if not owned:
         return f"{evidence.command} apply --only {pattern}"
     known = sorted(address for address in doubtful if address in evidence.needs)
-    return " ".join([f"{evidence.command} apply", *(f"--except {shlex.quote(exactly(str(one)))}" for one in known)])
+    return " ".join(
+        [f"{evidence.command} apply", *(f"--except {shlex.quote(exact_pattern(str(one)))}" for one in known)]
+    )
 
 
 def _accept(command: str, pattern: str, *, owned: bool, goes_along: bool) -> str | None:
@@ -287,7 +295,7 @@ def _turned(change: FieldChange) -> FieldDrift:
 
 def _coverage(
     plan: Plan, snapshot: Snapshot, declared: Sequence[DesiredResource[Any]], lost: AbstractSet[str | None]
-) -> Iterator[Coverage]:
+) -> Iterator[ManagedShare]:
     """Yield the numbers of managed and live resources of each kind."""
     ignored = {group.kind: group.left_alone for group in plan.unmanaged}
     for kind in _kinds(plan, declared):
@@ -296,7 +304,7 @@ def _coverage(
         changes = [one for one in plan.changes if one.address.kind == kind and not one.is_effect]
         managed -= {one.address for one in changes if one.action is Action.CREATE}
         deleted = sum(one.action is Action.DELETE for one in changes)
-        yield Coverage(
+        yield ManagedShare(
             kind=kind,
             managed=len(managed) + deleted,
             live=len(listing.rows),

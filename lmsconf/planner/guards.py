@@ -11,9 +11,9 @@ from typing import Final
 
 from lmsconf.errors import Problem
 from lmsconf.model.address import Address
-from lmsconf.model.names import matches
-from lmsconf.model.policy import GUARDS, UNKNOWN, Consent, Guards, Limit
-from lmsconf.model.values import Action, Change, GuardResult, Json, Measure
+from lmsconf.model.names import matches_patterns
+from lmsconf.model.policy import GUARDS, UNKNOWN, Consent, GuardLimit, GuardLimits
+from lmsconf.model.values import Action, Change, GuardCount, GuardResult, Json
 from lmsconf.planner.kind import AnyKind
 
 SMALL: Final = 20
@@ -23,7 +23,10 @@ _UNKNOWN: Final = {"answers": "the answers of a number of people that is not kno
 
 
 def evaluate_guards(
-    measures: Sequence[Measure], guards: Guards, consents: Iterable[Consent], beside: tuple[str, Guards] | None = None
+    measures: Sequence[GuardCount],
+    guards: GuardLimits,
+    consents: Iterable[Consent],
+    beside: tuple[str, GuardLimits] | None = None,
 ) -> tuple[GuardResult, ...]:
     """Return the state of each enabled guard: its limit, the total, and whether it is tripped.
 
@@ -43,14 +46,14 @@ def evaluate_guards(
     return tuple(states)
 
 
-def _stops(name: str, limit: Limit | None, measures: Sequence[Measure]) -> str | None:
-    return None if limit is None else _reason(name, limit, total(measures), measures)
+def _stops(name: str, limit: GuardLimit | None, measures: Sequence[GuardCount]) -> str | None:
+    return None if limit is None else _reason(name, limit, total_taken(measures), measures)
 
 
 def _judge(
-    name: str, limit: Limit, measures: Sequence[Measure], consents: Sequence[Consent], under: str
+    name: str, limit: GuardLimit, measures: Sequence[GuardCount], consents: Sequence[Consent], under: str
 ) -> GuardResult:
-    counted = total(measures)
+    counted = total_taken(measures)
     reason = _stops(name, limit, measures)
     consent = next((one for one in consents if one.guard == name and one.number == counted), None)
     shown: dict[str, Json] = {"count": limit.count}
@@ -67,13 +70,13 @@ def _judge(
     )
 
 
-def total(measures: Sequence[Measure]) -> int | None:
+def total_taken(measures: Sequence[GuardCount]) -> int | None:
     """Return the sum of what was taken; None if a part is unknown."""
     taken = [one.taken for one in measures]
     return None if None in taken else sum(filter(None, taken))
 
 
-def _reason(name: str, limit: Limit, counted: int | None, measures: Sequence[Measure]) -> str | None:
+def _reason(name: str, limit: GuardLimit, counted: int | None, measures: Sequence[GuardCount]) -> str | None:
     """Return why the guard trips, as text; None if it does not."""
     if counted is None:
         return None if limit.count is None else f"{_UNKNOWN[name]}, and the limit is {limit.count}"
@@ -87,19 +90,19 @@ def _reason(name: str, limit: Limit, counted: int | None, measures: Sequence[Mea
     return None
 
 
-def has_share(limit: Limit | None) -> bool:
+def has_share(limit: GuardLimit | None) -> bool:
     """Whether the guard has a share limit."""
     return limit is not None and limit.share is not None
 
 
-def many_may_change(limit: Limit | None, most: int, live: int) -> bool:
+def may_exceed_share(limit: GuardLimit | None, most: int, live: int) -> bool:
     """Whether up to `most` changes within the count limit could exceed the share limit of at least `live` rows."""
     if limit is None or limit.share is None:
         return False
     return min(most, inf if limit.count is None else limit.count) > limit.share * max(live, SMALL)
 
 
-def enough_live(taken: int, limit: Limit | None, *, least: int = 0) -> float:
+def least_live_within_share(taken: int, limit: GuardLimit | None, *, least: int = 0) -> float:
     """Return how many rows must be live for `taken` to stay within the share limit (inf if that is 0).
 
     0 if no share is checked: nothing is taken, no share limit, over the count limit, or `least` rows are enough.
@@ -117,14 +120,16 @@ def _counted(name: str, total: int) -> str:
     return f"{total:,} {name[:-1] if total == 1 else name}"
 
 
-def protected(kinds: Mapping[str, AnyKind], changes: Iterable[Change], patterns: Sequence[str]) -> Iterator[Problem]:
+def refuse_protected_changes(
+    kinds: Mapping[str, AnyKind], changes: Iterable[Change], patterns: Sequence[str]
+) -> Iterator[Problem]:
     """Yield a problem for each deletion, rename or removal of a protected resource; no consent lifts it."""
     for change in changes if patterns else ():
         kind = kinds[change.address.kind]
-        if not matches(str(change.address), patterns):
+        if not matches_patterns(str(change.address), patterns):
             renamed = [one for one in change.fields if one.path == kind.name_key]
             old = str(Address.of(change.address.kind, str(renamed[0].before))) if renamed else None
-            if old is None or not matches(old, patterns):
+            if old is None or not matches_patterns(old, patterns):
                 continue
         harm = _harm(kind, change)
         if harm:

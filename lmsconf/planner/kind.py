@@ -12,9 +12,9 @@ from lmsconf.errors import Problem
 from lmsconf.model.address import Address, Ref, RemoteId, escape_slashes
 from lmsconf.model.api import ListOperation
 from lmsconf.model.dependency_graph import Edge
-from lmsconf.model.drift import Edit
-from lmsconf.model.forms import Form, plain
-from lmsconf.model.names import in_line, look, normal
+from lmsconf.model.drift import LastEdit
+from lmsconf.model.forms import Form, form_to_json
+from lmsconf.model.names import casefold_name, normalize_name, quote_if_ambiguous
 from lmsconf.model.snapshot import HasName, ListedRow, Listing, Row, Snapshot
 from lmsconf.model.values import (
     FULL_UNDO,
@@ -32,16 +32,23 @@ from lmsconf.model.values import (
 from lmsconf.planner.context import (
     BeforeAfter,
     Deletion,
-    Effect,
     Match,
     MatchResult,
     PlanContext,
+    SideEffect,
     Similarity,
     Spec,
 )
-from lmsconf.planner.entries import EntryBody, EntryItems, ExportedEntry, PartReferences, Trail, UnexportableRow
-from lmsconf.planner.grants import GrantCheck
+from lmsconf.planner.grant_verification import GrantVerification
 from lmsconf.planner.live_names import LiveNames
+from lmsconf.planner.manifest_entries import (
+    EntryBody,
+    EntryItems,
+    ExportedEntry,
+    PartReferences,
+    Trail,
+    UnexportableRow,
+)
 from lmsconf.planner.redaction import Entry, LivePerson, RedactionContext, Report, RestoreContext
 
 BOX: Final = "box"
@@ -180,7 +187,7 @@ class Kind(ABC, Generic[Spec, Row]):
         """Return the calls that delete the resource."""
 
     def lost_on(
-        self, planning: PlanContext, subject: Match[Spec, Row] | Deletion[Row] | Effect, sides: BeforeAfter
+        self, planning: PlanContext, subject: Match[Spec, Row] | Deletion[Row] | SideEffect, sides: BeforeAfter
     ) -> Undo:
         """Return how much of a change a later plan can undo. Called after `finalize` of every kind."""
         return FULL_UNDO
@@ -207,7 +214,7 @@ class Kind(ABC, Generic[Spec, Row]):
         """Return what a call creates whose ids later calls may need: they are looked up if the response lacks them."""
         return frozenset({Ref(call.address)}) if call.creates and self.list_operation is not None else frozenset()
 
-    def grant_check(self, call: Call) -> GrantCheck | None:
+    def grant_check(self, call: Call) -> GrantVerification | None:
         """Return how the effect of a call that grants access is verified; None for any other call."""
         return None
 
@@ -223,7 +230,7 @@ class Kind(ABC, Generic[Spec, Row]):
 
     def normalize_name(self, text: str) -> str:
         """Return the form in which the names of resources are compared."""
-        return normal(text)
+        return normalize_name(text)
 
     def to_entries(self, live: LiveNames) -> Iterator[ExportedEntry | UnexportableRow]:
         """Yield the manifest entry of every live row, or the reason why it has none."""
@@ -233,11 +240,13 @@ class Kind(ABC, Generic[Spec, Row]):
     def entry_body(self, live: LiveNames, row: Row) -> EntryBody:
         """Return the keys of a row's entry beside name and id, without default values."""
         form = self.live_form(live.planning, row)
-        return EntryBody({key: plain(form[key]) for key in form if key != self.name_key and form[key] is not None})
+        return EntryBody(
+            {key: form_to_json(form[key]) for key in form if key != self.name_key and form[key] is not None}
+        )
 
     def arrange_entries(self, entries: Iterable[ExportedEntry]) -> Iterator[EntryBody]:
         """Yield the whole entries of an exported file, sorted for reading and lookup."""
-        for entry in sorted(entries, key=lambda entry: (look(entry.address.name), entry.id)):
+        for entry in sorted(entries, key=lambda entry: (casefold_name(entry.address.name), entry.id)):
             yield EntryBody(entry.body, entry.notes)
 
     def export_notes(self, entries: Sequence[ExportedEntry], snapshot: Snapshot) -> Iterator[Problem]:
@@ -284,7 +293,7 @@ class Kind(ABC, Generic[Spec, Row]):
 
     def short(self, address: Address) -> str:
         """Return the display name of a resource beside that of its kind: `Sales`."""
-        return in_line(address.name)
+        return quote_if_ambiguous(address.name)
 
     def normal_pattern(self, pattern: str) -> str:
         """Return a shell pattern over names, corrected so that it can match the name in an address."""
@@ -319,7 +328,7 @@ class Kind(ABC, Generic[Spec, Row]):
         """Yield the other listings that lack what live resources of this kind reference, each with the reason."""
         return iter(())
 
-    def edits(self, snapshot: Snapshot, zone: tzinfo | None) -> Mapping[RemoteId, Edit]:
+    def edits(self, snapshot: Snapshot, zone: tzinfo | None) -> Mapping[RemoteId, LastEdit]:
         """Return the last edit of each live resource, times in `zone`, as far as the service returns them."""
         return {}
 
@@ -358,6 +367,6 @@ class Kind(ABC, Generic[Spec, Row]):
 AnyKind: TypeAlias = "Kind[Any, Any]"
 
 
-def in_file_order(kinds: Iterable[AnyKind]) -> list[AnyKind]:
+def in_snapshot_order(kinds: Iterable[AnyKind]) -> list[AnyKind]:
     """Return kinds in the order of snapshot files: those of people first, which the lists of the others refer to."""
     return sorted(kinds, key=lambda kind: not kind.is_person)

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterable
 
 from lmsconf.model.address import Address
-from lmsconf.model.names import look, normal
+from lmsconf.model.names import casefold_name, normalize_name
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import HasName
-from lmsconf.model.text_limits import is_name
+from lmsconf.model.text_limits import is_valid_name
 from lmsconf.planner.context import PlanContext
-from lmsconf.planner.entries import EntryBody, ExportedEntry, UnexportableRow
+from lmsconf.planner.manifest_entries import EntryBody, ExportedEntry, UnexportableRow
 
 
 class _Names:
@@ -22,8 +22,8 @@ class _Names:
         self.names: Counter[str] = Counter()
         self.first: dict[str, str] = {}
         for row in rows:
-            name = normal(row.name)
-            self.looks[look(name)] += 1
+            name = normalize_name(row.name)
+            self.looks[casefold_name(name)] += 1
             self.names[name] += 1
             self.first.setdefault(name, row.id)
 
@@ -46,21 +46,21 @@ class LiveNames:
 
     def is_first(self, listing: str, row: HasName) -> bool:
         """Whether the name of a row resolves to it: of several rows with one name, only to the first."""
-        return self._of(listing).first[normal(row.name)] == row.id
+        return self._of(listing).first[normalize_name(row.name)] == row.id
 
     def needs_id(self, listing: str, row: HasName) -> bool:
         """Whether another row of the listing has the same name, or one that looks the same to a reader."""
-        return self._of(listing).looks[look(row.name)] > 1
+        return self._of(listing).looks[casefold_name(row.name)] > 1
 
     def is_duplicate(self, listing: str, row: HasName) -> bool:
         """Whether another row of the listing has exactly the same name."""
-        return self._of(listing).names[normal(row.name)] > 1
+        return self._of(listing).names[normalize_name(row.name)] > 1
 
     def entry(self, kind: str, row: HasName, body: EntryBody) -> ExportedEntry | UnexportableRow:
         """Return the entry of a named row, with its id where the name is ambiguous."""
-        name = normal(row.name)
+        name = normalize_name(row.name)
         address = Address.of(kind, name)
-        if not is_name(name):
+        if not is_valid_name(name):
             reason = "its name holds characters that have no place in a manifest" if name else "it has no name"
             return UnexportableRow(address=address, id=row.id, reason=reason)
         if not self.is_first(kind, row):

@@ -10,11 +10,11 @@ from typing import Any, TypeVar
 
 from lmsconf.errors import Severity, SourceLocation
 from lmsconf.model.address import Address
-from lmsconf.model.names import fits, matches, normal, quoted, skeleton
+from lmsconf.model.names import confusable_skeleton, matches_pattern, matches_patterns, normalize_name, quote_name
 from lmsconf.model.snapshot import HasName, ListedRow
 from lmsconf.model.values import DeleteEntry, DesiredResource
-from lmsconf.planner.context import Deletion, Match, MatchResult, PlanContext, Row, Spec, Undeclared
-from lmsconf.planner.identity import Claim, ClaimMatches, match_claims
+from lmsconf.planner.claim_matching import Claim, ClaimMatches, match_claims
+from lmsconf.planner.context import Deletion, Match, MatchResult, PlanContext, Row, Spec, UndeclaredResource
 
 Listed = TypeVar("Listed", bound=ListedRow)
 
@@ -43,7 +43,7 @@ def match_named(
     if out.deletions and listing.incomplete:
         _refuse_deletions(planning, noun, out, listing.incomplete)
     planning.deleted.update(deletion.address for deletion in out.deletions if planning.chosen(deletion.address))
-    refuse_taken(planning, out, rows)
+    refuse_taken_names(planning, out, rows)
     return out
 
 
@@ -60,13 +60,13 @@ def match_declared(
             out.matches.append(Match(declared=declaration, row=row))
         else:
             planning.state(_Identities).doubtful.add(declaration.address)
-        if row is not None and normal(row.name) != declaration.address.name:
-            planning.state(_Identities).renamed[Address.of(kind, normal(row.name))] = declaration.address
+        if row is not None and normalize_name(row.name) != declaration.address.name:
+            planning.state(_Identities).renamed[Address.of(kind, normalize_name(row.name))] = declaration.address
         planning.book.register(kind, declaration.address.name, None if row is None else row.id)
     return out, matched
 
 
-def is_in_doubt(planning: PlanContext, named: Address, by: Address, at: SourceLocation) -> bool:
+def refuse_ambiguous_reference(planning: PlanContext, named: Address, by: Address, at: SourceLocation) -> bool:
     """Whether a referenced resource is ambiguous or has an error of its own.
 
     Records a problem, unless the resource's own error is reported anyway.
@@ -94,11 +94,11 @@ def is_in_doubt(planning: PlanContext, named: Address, by: Address, at: SourceLo
     return True
 
 
-def fate_of(planning: PlanContext, named: Address, near: str | None) -> tuple[str, str | None]:
+def why_name_is_missing(planning: PlanContext, named: Address, near: str | None) -> tuple[str, str | None]:
     """Return why a referenced name will not exist (renamed, deleted, not live), and a hint. near: names a close one."""
     new = planning.state(_Identities).renamed.get(named)
     if new is not None:
-        return f"{named} is being renamed to {new}", f"Write the new name: {quoted(new.name)}."
+        return f"{named} is being renamed to {new}", f"Write the new name: {quote_name(new.name)}."
     if named in planning.deleted:
         return (
             f"{named} will be deleted by this plan",
@@ -132,12 +132,12 @@ def _take_absent(
     by_name: defaultdict[str, list[Row]] = defaultdict(list)
     by_id = {row.id: row for row in rows}
     for row in by_id.values():
-        by_name[normal(row.name)].append(row)
+        by_name[normalize_name(row.name)].append(row)
     deleted_ids: set[str] = set()
     for entry in absent:
         pin = entry.pin(planning.policy.workspace)
         pinned = None if pin is None else by_id.get(pin)
-        if pinned is not None and normal(pinned.name) != entry.address.name:
+        if pinned is not None and normalize_name(pinned.name) != entry.address.name:
             _other_name(planning, entry, pinned, by_name[entry.address.name])
             continue
         whole = planning.snapshot.of(kind).incomplete is None
@@ -169,7 +169,7 @@ def _take_absent(
             free_names = (
                 name for name, same_name in by_name.items() if not claimed.issuperset(row.id for row in same_name)
             )
-            nothing_to_do(planning, entry, alike(entry.address.name, free_names))
+            report_absent_not_live(planning, entry, similar_live_name(entry.address.name, free_names))
     return [row for row in free if row.id not in deleted_ids]
 
 
@@ -179,8 +179,8 @@ def _other_name(planning: PlanContext, entry: DeleteEntry[Any], pinned: HasName,
     planning.problem(
         "absent/other-name",
         f'{entry.address}: the id "{pinned.id}" is that of "{pinned.name}", {_live_as(name, named)}',
-        hint=f"To delete that one, write {quoted(pinned.name)} as its name."
-        + (f" To delete {quoted(name)}, correct the id." if named else " Or take the entry out."),
+        hint=f"To delete that one, write {quote_name(pinned.name)} as its name."
+        + (f" To delete {quote_name(name)}, correct the id." if named else " Or take the entry out."),
         at=entry.source,
         address=entry.address,
     )
@@ -214,13 +214,16 @@ def hint_on_missing(planning: PlanContext, kind: str, near: str | None, otherwis
     return f"It may be there all the same, because the listing was not read whole: {why}"
 
 
-def alike(name: str, names: Iterable[str]) -> str | None:
+def similar_live_name(name: str, names: Iterable[str]) -> str | None:
     """Return another name that may have been meant: one that is drawn alike, or that `name` matches as a pattern."""
-    looks = skeleton(name)
-    return next((one for one in names if one != name and (skeleton(one) == looks or fits(one, name))), None)
+    looks = confusable_skeleton(name)
+    return next(
+        (one for one in names if one != name and (confusable_skeleton(one) == looks or matches_pattern(one, name))),
+        None,
+    )
 
 
-def nothing_to_do(planning: PlanContext, entry: DeleteEntry[Any], stays: str | None = None) -> None:
+def report_absent_not_live(planning: PlanContext, entry: DeleteEntry[Any], stays: str | None = None) -> None:
     """Report an entry under `absent` that matches nothing: a note, or an error if the listing is incomplete.
 
     stays: a live name that the entry may have meant; then it is a warning.
@@ -238,7 +241,7 @@ def nothing_to_do(planning: PlanContext, entry: DeleteEntry[Any], stays: str | N
     if stays is not None:
         planning.problem(
             "absent/look-alike",
-            f"{entry.address}: nothing of exactly that name is live, but {quoted(stays)} is, and it stays",
+            f"{entry.address}: nothing of exactly that name is live, but {quote_name(stays)} is, and it stays",
             hint="Under `absent`, each name is written as it is; patterns own what they fit under `ownership:`.",
             at=entry.source,
             address=entry.address,
@@ -261,16 +264,16 @@ def _settle(planning: PlanContext, kind: str, out: MatchResult[Spec, Row], rows:
     declared = {match.address.name for match in out.matches}
     owned: defaultdict[str, list[Row]] = defaultdict(list)
     for row in rows:
-        name = normal(row.name)
+        name = normalize_name(row.name)
         address = Address.of(kind, name)
-        if matches(str(address), policy.leave_alone):
+        if matches_patterns(str(address), policy.leave_alone):
             out.ignored += 1
-        elif not policy.only and matches(name, policy.ownership.get(kind, ())):
+        elif not policy.only and matches_patterns(name, policy.ownership.get(kind, ())):
             out.deletions.append(Deletion(address=address, row=row, absent=None))
             owned[name].append(row)
             continue
         else:
-            out.unmanaged.append(Undeclared(address, row))
+            out.unmanaged.append(UndeclaredResource(address, row))
         if not planning.book.has(kind, name):
             planning.book.register(kind, name, row.id)
         elif name in declared:
@@ -278,7 +281,7 @@ def _settle(planning: PlanContext, kind: str, out: MatchResult[Spec, Row], rows:
         else:
             planning.book.register_duplicate(kind, name, row.id)
     for deletion in out.deletions:
-        planning.book.alias(kind, normal(deletion.row.name), deletion.row.id)
+        planning.book.alias(kind, normalize_name(deletion.row.name), deletion.row.id)
     for name, twins in owned.items():
         if len(twins) > 1:
             _refuse_twins(planning, Address.of(kind, name), twins)
@@ -295,7 +298,7 @@ def _refuse_twins(planning: PlanContext, address: Address, twins: Sequence[HasNa
     )
 
 
-def refuse_taken(planning: PlanContext, out: MatchResult[Any, Any], rows: Sequence[HasName]) -> None:
+def refuse_taken_names(planning: PlanContext, out: MatchResult[Any, Any], rows: Sequence[HasName]) -> None:
     """Refuse a new name that a live resource keeps: the two would share it, and neither could be referenced."""
     additive = planning.policy.additive
     moving = [match for match in out.matches if match.row and _moves(planning, match) and not additive]
@@ -306,7 +309,7 @@ def refuse_taken(planning: PlanContext, out: MatchResult[Any, Any], rows: Sequen
     freed_ids.update(
         deletion.row.id for deletion in out.deletions if planning.chosen(deletion.address) and not additive
     )
-    holders = {normal(row.name): row for row in rows if row.id not in freed_ids}
+    holders = {normalize_name(row.name): row for row in rows if row.id not in freed_ids}
     for match in taking:
         holder = holders.get(match.address.name)
         if holder is not None:
@@ -322,7 +325,7 @@ def refuse_taken(planning: PlanContext, out: MatchResult[Any, Any], rows: Sequen
 def _moves(planning: PlanContext, match: Match[Any, Any]) -> bool:
     """Whether the plan renames the live resource."""
     row = match.row
-    return row is not None and normal(row.name) != match.address.name and planning.chosen(match.address)
+    return row is not None and normalize_name(row.name) != match.address.name and planning.chosen(match.address)
 
 
 def _refuse_deletions(planning: PlanContext, noun: str, out: MatchResult[Any, Any], why: str) -> None:

@@ -13,7 +13,7 @@ from lmsconf.model.address import Ref
 from lmsconf.model.values import Step
 
 
-class Circle(Exception):  # a property of the graph, not an error of the program
+class DependencyCycle(Exception):  # a property of the graph, not an error of the program
     """A dependency cycle of calls; `members` are their positions."""
 
     def __init__(self, members: Sequence[int]) -> None:
@@ -21,7 +21,7 @@ class Circle(Exception):  # a property of the graph, not an error of the program
         self.members = tuple(members)
 
 
-def needs(steps: Sequence[Step]) -> list[set[int]]:
+def step_dependencies(steps: Sequence[Step]) -> list[set[int]]:
     """Return, for each step, the positions of the steps it depends on. Linear in the number of references."""
     makers: defaultdict[Ref, list[int]] = defaultdict(list)
     freers: defaultdict[Ref, list[int]] = defaultdict(list)
@@ -39,7 +39,7 @@ def needs(steps: Sequence[Step]) -> list[set[int]]:
     return out
 
 
-def order(before: Sequence[set[int]], rank: Sequence[tuple[object, ...]]) -> list[int]:
+def topological_order(before: Sequence[set[int]], rank: Sequence[tuple[object, ...]]) -> list[int]:
     """Return the positions in an order that respects `before`, lowest `rank` first. Raises Circle for a cycle."""
     waiting = [len(dependencies) for dependencies in before]
     after: defaultdict[int, list[int]] = defaultdict(list)
@@ -57,7 +57,7 @@ def order(before: Sequence[set[int]], rank: Sequence[tuple[object, ...]]) -> lis
             if not waiting[later]:
                 heapq.heappush(ready, (rank[later], later))
     if len(out) < len(before):
-        raise Circle(_circle(before, set(range(len(before))) - set(out)))
+        raise DependencyCycle(_circle(before, set(range(len(before))) - set(out)))
     return out
 
 

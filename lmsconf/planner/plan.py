@@ -11,22 +11,22 @@ from typing import Any
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation
 from lmsconf.model.address import Address
 from lmsconf.model.blockers import is_blocking
-from lmsconf.model.canonical import sha256
-from lmsconf.model.forms import plain
-from lmsconf.model.moments import utc_text
-from lmsconf.model.names import exactly, matches, normal
+from lmsconf.model.canonical_json import sha256
+from lmsconf.model.forms import form_to_json
+from lmsconf.model.names import exact_pattern, matches_patterns, normalize_name
 from lmsconf.model.policy import Policy
-from lmsconf.model.rows import row_json
-from lmsconf.model.scope import Selected
+from lmsconf.model.rows import row_to_json
+from lmsconf.model.scope import PlanScope
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.model.values import Action, Change, DeleteEntry, DesiredResource, Plan, Step, Unmanaged
-from lmsconf.planner.calls import arrange
-from lmsconf.planner.context import BeforeAfter, Deletion, Effect, Match, MatchResult, PlanContext, Terms
-from lmsconf.planner.diff import differences
-from lmsconf.planner.guards import evaluate_guards, protected
+from lmsconf.model.time_formats import format_utc
+from lmsconf.model.values import Action, Change, DeleteEntry, DesiredResource, Plan, Step, UnmanagedResources
+from lmsconf.planner.calls import order_calls
+from lmsconf.planner.context import BeforeAfter, CallTemplates, Deletion, Match, MatchResult, PlanContext, SideEffect
+from lmsconf.planner.diff import diff_forms
+from lmsconf.planner.guard_counts import count_for_guards
+from lmsconf.planner.guards import evaluate_guards, refuse_protected_changes
 from lmsconf.planner.kind import AnyKind
-from lmsconf.planner.measures import measure
-from lmsconf.planner.renames import possible_renames
+from lmsconf.planner.rename_detection import possible_renames
 from lmsconf.planner.selection import Selection, additions_only
 
 NOT_LIVE = sha256(None)
@@ -48,11 +48,11 @@ class Manifests:
 
 
 @dataclass(slots=True, kw_only=True)
-class Item:
+class PlannedResource:
     """One resource that changes, before it becomes a Change and calls."""
 
     address: Address
-    subject: Match[Any, Any] | Deletion[Any] | Effect
+    subject: Match[Any, Any] | Deletion[Any] | SideEffect
     sides: BeforeAfter
     action: Action
     steps: list[Step] = field(default_factory=list)
@@ -64,7 +64,7 @@ def make_plan(
     manifests: Manifests,
     snapshot: Snapshot,
     policy: Policy,
-    terms: Terms,
+    terms: CallTemplates,
     *,
     created_at: str,
     offline: bool = False,
@@ -78,7 +78,7 @@ def make_plan(
     selection = Selection(kinds, declared, policy)
     planning = PlanContext(snapshot, policy, terms, selection)
     results: dict[str, MatchResult[Any, Any]] = {}
-    items: list[Item] = []
+    items: list[PlannedResource] = []
     left_out: list[Address] = []
     for name, kind in kinds.items():
         kind_declared = sorted((one for one in declared if one.address.kind == name), key=lambda one: one.address)
@@ -91,21 +91,21 @@ def make_plan(
     items = _with_effects(planning, selection, items, list(kinds))
     if not policy.verifying:
         planning.problems.extend(selection.problems(_known(declared, absent, results, snapshot)))
-    planning.problems.extend([*outlived(absent, policy), *left_alone(declared, policy)])
+    planning.problems.extend([*refuse_expired_absent(absent, policy), *refuse_left_alone(declared, policy)])
     planning.problems.extend(_renamed_though_left_alone(results.values(), policy))
     _refuse_unrenamed_references(kinds, planning, items, results)
     for item in items:
         item.steps = _steps(kinds[item.address.kind], planning, item)
-    arranged = arrange(planning, [(item.address, item.steps) for item in items], list(kinds))
+    arranged = order_calls(planning, [(item.address, item.steps) for item in items], list(kinds))
     problems = [*manifests.problems, *_placed(_relevant(planning, selection), [*declared, *absent])]
     if any(problem.is_error and not is_blocking(problem) for problem in problems):
         raise ProblemsFound(sorted(problems, key=lambda problem: problem.source or SourceLocation("")))
     changes = tuple(_change(kinds[item.address.kind], planning, item) for item in items)
     sides = [(change, item.sides) for change, item in zip(changes, items, strict=True)]
     renames = possible_renames(kinds, planning, sides, results)
-    measures = measure(kinds, sides, results, arranged, planning.measures, renames.likely)
-    problems.extend([*renames.problems, *protected(kinds, changes, policy.guards.protect)])
-    changes, problems = handed_out(changes, problems)
+    measures = count_for_guards(kinds, sides, results, arranged, planning.measures, renames.likely)
+    problems.extend([*renames.problems, *refuse_protected_changes(kinds, changes, policy.guards.protect)])
+    changes, problems = attach_problems(changes, problems)
     return Plan(
         workspace=snapshot.workspace,
         url=snapshot.url,
@@ -113,13 +113,13 @@ def make_plan(
         created_at=created_at,
         manifests_digest=manifests.digest,
         manifests_files=manifests.files,
-        selection=Selected(only=policy.only, excluded=policy.excluded, additive=policy.additive),
+        selection=PlanScope(only=policy.only, excluded=policy.excluded, additive=policy.additive),
         offline=offline,
         timezone=policy.timezone_name,
         changes=changes,
         calls=arranged,
         guards=evaluate_guards(measures, policy.guards, policy.consents),
-        expires_at=utc_text(datetime.fromisoformat(created_at) + policy.valid_for),
+        expires_at=format_utc(datetime.fromisoformat(created_at) + policy.valid_for),
         policy=policy.normalised(),
         unmanaged=tuple(_unmanaged(results)),
         fingerprints=_fingerprints(items),
@@ -130,7 +130,7 @@ def make_plan(
     )
 
 
-def outlived(absent: Iterable[DeleteEntry[Any]], policy: Policy) -> Iterator[Problem]:
+def refuse_expired_absent(absent: Iterable[DeleteEntry[Any]], policy: Policy) -> Iterator[Problem]:
     """Yield an error for each entry under `absent` after its `until` date."""
     for entry in absent:
         applies = entry.applies_in(policy.workspace)
@@ -144,19 +144,21 @@ def outlived(absent: Iterable[DeleteEntry[Any]], policy: Policy) -> Iterator[Pro
             )
 
 
-def left_alone(declared: Iterable[DesiredResource[Any]], policy: Policy) -> Iterator[Problem]:
+def refuse_left_alone(declared: Iterable[DesiredResource[Any]], policy: Policy) -> Iterator[Problem]:
     """Yield an error for each declaration that `leave_alone` in the project file ignores."""
     for declaration in declared:
-        if declaration.applies_in(policy.workspace) and matches(str(declaration.address), policy.leave_alone):
+        if declaration.applies_in(policy.workspace) and matches_patterns(str(declaration.address), policy.leave_alone):
             yield _left_alone(declaration, declaration.address)
 
 
 def _renamed_though_left_alone(results: Iterable[MatchResult[Any, Any]], policy: Policy) -> Iterator[Problem]:
     """Yield an error for each declared rename of a live resource whose current name `leave_alone` ignores."""
     for match in (match for result in results for match in result.matches):
-        if match.row is not None and normal(match.row.name) != match.address.name:
-            now = Address.of(match.address.kind, normal(match.row.name))
-            if matches(str(now), policy.leave_alone) and not matches(str(match.address), policy.leave_alone):
+        if match.row is not None and normalize_name(match.row.name) != match.address.name:
+            now = Address.of(match.address.kind, normalize_name(match.row.name))
+            if matches_patterns(str(now), policy.leave_alone) and not matches_patterns(
+                str(match.address), policy.leave_alone
+            ):
                 yield _left_alone(match.declared, now)
 
 
@@ -170,9 +172,11 @@ def _left_alone(declared: DesiredResource[Any], name: Address) -> Problem:
     )
 
 
-def _items(kind: AnyKind, planning: PlanContext, result: MatchResult[Any, Any], left_out: list[Address]) -> list[Item]:
+def _items(
+    kind: AnyKind, planning: PlanContext, result: MatchResult[Any, Any], left_out: list[Address]
+) -> list[PlannedResource]:
     """Return the resources of one kind that change, sorted by address; add what `--additive` skips to `left_out`."""
-    out: list[Item] = []
+    out: list[PlannedResource] = []
     for match in result.matches:
         if not planning.chosen(match.address):
             continue
@@ -187,7 +191,7 @@ def _items(kind: AnyKind, planning: PlanContext, result: MatchResult[Any, Any], 
             if sides.before == sides.after:
                 continue
         action = Action.CREATE if match.row is None else kind.action(planning, match)
-        out.append(Item(address=match.address, subject=match, sides=sides, action=action))
+        out.append(PlannedResource(address=match.address, subject=match, sides=sides, action=action))
     for deletion in result.deletions:
         if not planning.chosen(deletion.address) and not (deletion.with_ and planning.chosen(deletion.with_)):
             continue
@@ -195,13 +199,13 @@ def _items(kind: AnyKind, planning: PlanContext, result: MatchResult[Any, Any], 
             left_out.append(deletion.address)
             continue
         sides = kind.state_before_delete(planning, deletion)
-        out.append(Item(address=deletion.address, subject=deletion, sides=sides, action=Action.DELETE))
+        out.append(PlannedResource(address=deletion.address, subject=deletion, sides=sides, action=Action.DELETE))
     return sorted(out, key=lambda item: (item.address, item.action))
 
 
 def _with_effects(
-    planning: PlanContext, selection: Selection, items: Sequence[Item], kinds: Sequence[str]
-) -> list[Item]:
+    planning: PlanContext, selection: Selection, items: Sequence[PlannedResource], kinds: Sequence[str]
+) -> list[PlannedResource]:
     """Return the items with the changes that the service itself makes because of them, sorted.
 
     Refuses a resource that both a call and the service would change: the result would be undefined.
@@ -213,7 +217,7 @@ def _with_effects(
         if effect.address in changed:
             _refuse_both(planning, effect)
     effects = [
-        Item(address=effect.address, subject=effect, sides=effect.sides, action=Action.UPDATE)
+        PlannedResource(address=effect.address, subject=effect, sides=effect.sides, action=Action.UPDATE)
         for effect in planning.effects
         if effect.address not in changed
     ]
@@ -227,7 +231,7 @@ def _refuse_excluded_cascades(planning: PlanContext, selection: Selection, resul
             _refuse_alone(planning, deletion.with_, deletion.address)
 
 
-def _refuse_both(planning: PlanContext, effect: Effect) -> None:
+def _refuse_both(planning: PlanContext, effect: SideEffect) -> None:
     before, after = effect.sides.before or {}, effect.sides.after or {}
     keys = " and ".join(key for key in before if before[key] != after.get(key))
     planning.problem(
@@ -242,7 +246,7 @@ def _refuse_alone(planning: PlanContext, cause: Address, along: Address) -> None
     planning.problem(
         "select/goes-along",
         f"{cause}: {along} goes with it, and --except leaves that out",
-        hint=f"Leave both out: --except {shlex.quote(exactly(str(cause)))}.",
+        hint=f"Leave both out: --except {shlex.quote(exact_pattern(str(cause)))}.",
         address=cause,
     )
 
@@ -250,7 +254,7 @@ def _refuse_alone(planning: PlanContext, cause: Address, along: Address) -> None
 def _refuse_unrenamed_references(
     kinds: Mapping[str, AnyKind],
     planning: PlanContext,
-    items: Sequence[Item],
+    items: Sequence[PlannedResource],
     results: Mapping[str, MatchResult[Any, Any]],
 ) -> None:
     """Refuse a reference to a new name if the plan leaves out the rename."""
@@ -259,7 +263,7 @@ def _refuse_unrenamed_references(
         for result in results.values()
         for match in result.matches
         if match.row is not None
-        and normal(match.row.name) != match.address.name
+        and normalize_name(match.row.name) != match.address.name
         and (planning.policy.additive or not planning.chosen(match.address))
     }
     for item in items if waiting else ():
@@ -275,15 +279,15 @@ def _refuse_unrenamed_references(
                     )
 
 
-def _steps(kind: AnyKind, planning: PlanContext, item: Item) -> list[Step]:
-    if isinstance(item.subject, Effect):
+def _steps(kind: AnyKind, planning: PlanContext, item: PlannedResource) -> list[Step]:
+    if isinstance(item.subject, SideEffect):
         return []
     if isinstance(item.subject, Deletion):
         return kind.plan_delete(planning, item.subject)
     return kind.plan_steps(planning, item.subject, item.sides)
 
 
-def _change(kind: AnyKind, planning: PlanContext, item: Item) -> Change:
+def _change(kind: AnyKind, planning: PlanContext, item: PlannedResource) -> Change:
     subject, sides = item.subject, item.sides
     declared = subject.declared if isinstance(subject, Match) else None
     absent = subject.absent if isinstance(subject, Deletion) else None
@@ -295,9 +299,9 @@ def _change(kind: AnyKind, planning: PlanContext, item: Item) -> Change:
         id=None if subject.row is None else subject.row.id,
         about=declared.about if declared else None,
         source=source,
-        before=plain(sides.before),
-        after=plain(sides.after),
-        fields=differences(sides.before or {}, sides.after or {}) if both else (),
+        before=form_to_json(sides.before),
+        after=form_to_json(sides.after),
+        fields=diff_forms(sides.before or {}, sides.after or {}) if both else (),
         defaults=sides.defaults,
         reason=_reason(subject),
         goes_with=None if isinstance(subject, Match) else subject.with_,
@@ -305,16 +309,16 @@ def _change(kind: AnyKind, planning: PlanContext, item: Item) -> Change:
     )
 
 
-def _reason(subject: Match[Any, Any] | Deletion[Any] | Effect) -> str | None:
+def _reason(subject: Match[Any, Any] | Deletion[Any] | SideEffect) -> str | None:
     """Return why a resource is deleted or changed that no manifest names; None for any other."""
-    if isinstance(subject, Effect):
+    if isinstance(subject, SideEffect):
         return subject.reason
     if isinstance(subject, Match) or subject.absent is not None:
         return None
     return f"it goes with {subject.with_}" if subject.with_ else OWNED
 
 
-def handed_out(changes: Sequence[Change], problems: Sequence[Problem]) -> tuple[tuple[Change, ...], list[Problem]]:
+def attach_problems(changes: Sequence[Change], problems: Sequence[Problem]) -> tuple[tuple[Change, ...], list[Problem]]:
     """Attach each problem to the change of its address; return the changes, and the problems of the plan as a whole."""
     by_address: dict[str, list[Problem]] = {str(change.address): [] for change in changes}
     rest = [problem for problem in problems if problem.address not in by_address]
@@ -324,7 +328,7 @@ def handed_out(changes: Sequence[Change], problems: Sequence[Problem]) -> tuple[
     return tuple(replace(change, problems=tuple(by_address[str(change.address)])) for change in changes), rest
 
 
-def _fingerprints(items: Sequence[Item]) -> dict[str, str]:
+def _fingerprints(items: Sequence[PlannedResource]) -> dict[str, str]:
     """Return address → fingerprint; a combined one where a resource and a deleted duplicate share an address."""
     fingerprints: dict[str, str] = {}
     for item in items:
@@ -333,8 +337,8 @@ def _fingerprints(items: Sequence[Item]) -> dict[str, str]:
     return fingerprints
 
 
-def _fingerprint(item: Item) -> str:
-    return NOT_LIVE if item.subject.row is None else sha256(row_json(item.subject.row))
+def _fingerprint(item: PlannedResource) -> str:
+    return NOT_LIVE if item.subject.row is None else sha256(row_to_json(item.subject.row))
 
 
 def _relevant(planning: PlanContext, selection: Selection) -> Iterator[Problem]:
@@ -366,11 +370,11 @@ def _known(
     for kind, result in results.items():
         yield from (one.address for one in result.unmanaged)
         yield from (one.address for one in result.deletions)
-        yield from (Address.of(kind, normal(row.name)) for row in snapshot.of(kind).rows)
+        yield from (Address.of(kind, normalize_name(row.name)) for row in snapshot.of(kind).rows)
 
 
-def _unmanaged(results: Mapping[str, MatchResult[Any, Any]]) -> Iterator[Unmanaged]:
+def _unmanaged(results: Mapping[str, MatchResult[Any, Any]]) -> Iterator[UnmanagedResources]:
     for kind, result in results.items():
         if result.unmanaged or result.ignored:
             addresses = sorted(one.address for one in result.unmanaged)
-            yield Unmanaged(kind=kind, addresses=tuple(addresses), left_alone=result.ignored)
+            yield UnmanagedResources(kind=kind, addresses=tuple(addresses), left_alone=result.ignored)

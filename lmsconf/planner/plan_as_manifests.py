@@ -27,7 +27,7 @@ class _Source:
         return self._where
 
 
-def as_manifests(plan: Plan, kinds: Mapping[str, AnyKind]) -> Manifests:
+def plan_to_manifests(plan: Plan, kinds: Mapping[str, AnyKind]) -> Manifests:
     """Return the desired state of the resources that the plan changes.
 
     Raises LmsconfError for a form that its kind cannot parse, StalePlan for one without its identifying keys.

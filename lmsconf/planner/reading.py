@@ -14,14 +14,14 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from lmsconf.model.address import RemoteId
-from lmsconf.model.api import Api, Rows
+from lmsconf.model.api import Api, ListedRows
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Listing, Row, Snapshot
 from lmsconf.model.values import DeleteEntry, DesiredResource, Json
-from lmsconf.planner.context import BeforeAfter, MatchResult, PlanContext, Spec, Terms
+from lmsconf.planner.context import BeforeAfter, CallTemplates, MatchResult, PlanContext, Spec
 from lmsconf.planner.kind import AnyKind, Kind
-from lmsconf.planner.renames import comparable
-from lmsconf.planner.selection import Selection, sought
+from lmsconf.planner.rename_detection import rename_candidates
+from lmsconf.planner.selection import Selection, kinds_of_unmatched_patterns
 
 
 class Declarations(NamedTuple):
@@ -48,7 +48,7 @@ class Declarations(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class ReadScope:
     """What to read of a workspace.
 
     everything: also what is neither declared nor owned. edits: also the last editor of each resource, where the service
@@ -82,7 +82,7 @@ class ReadContext:
     chosen: whether an address is planned. people: the number of people in the workspace, None until it is read.
     """
 
-    def __init__(self, api: Api, kinds: Mapping[str, AnyKind], wanted: Wanted, terms: Terms) -> None:
+    def __init__(self, api: Api, kinds: Mapping[str, AnyKind], wanted: ReadScope, terms: CallTemplates) -> None:
         self.api, self.kinds, self.terms = api, kinds, terms
         policy = wanted.policy
         self.policy, self.everything, self.edits = policy, wanted.everything, wanted.edits
@@ -91,7 +91,9 @@ class ReadContext:
         self.declarations = now if wanted.beside is None else now.joined(self.versions[1], kinds)
         self.declared, self.absent = self.declarations
         self.chosen = Selection(kinds, self.declared, policy)
-        self.sought = sought(policy, (one.address for one in (*self.declared, *self.absent)), kinds)
+        self.sought = kinds_of_unmatched_patterns(
+            policy, (one.address for one in (*self.declared, *self.absent)), kinds
+        )
         self.people: int | None = None
         self._lock = threading.RLock()
         self._states: dict[type[ReadState], ReadState] = {}
@@ -138,7 +140,7 @@ class ReadContext:
         """Return the entries under `absent` of a kind."""
         return self.declarations.of(kind)[1]
 
-    def publish(self, kind: Kind[Spec, Row], rows: Rows) -> Listing[Row]:
+    def publish(self, kind: Kind[Spec, Row], rows: ListedRows) -> Listing[Row]:
         """Parse the rows of a kind's listing, and release the jobs that wait for it; details may be read afterwards."""
         listing = sorted_listing(map(kind.parse_row, rows.rows), rows.incomplete)
         self._listings[kind.name].set_result(listing)
@@ -205,7 +207,8 @@ class ReadContext:
     def changes(self, kind: Kind[Spec, Row]) -> bool:
         """Return whether a resource of a kind is deleted or changed, according to its published listing."""
         return any(
-            matched.deletions or any(match.row and differs(kind.diff(planning, match)) for match in matched.matches)
+            matched.deletions
+            or any(match.row and has_difference(kind.diff(planning, match)) for match in matched.matches)
             for planning, matched in self.matches(kind)
         )
 
@@ -218,7 +221,7 @@ class ReadContext:
         created = (one.declared.spec for one in matched.matches if one.row is None and self.chosen(one.address))
         if not any(map(has_content, created)):
             return []
-        return [one.row.id for one in comparable(matched.unmanaged, self.policy)]
+        return [one.row.id for one in rename_candidates(matched.unmanaged, self.policy)]
 
     def run(self) -> dict[str, Listing[Any]]:
         """Run the jobs of all kinds, and return what they read. Raises what the first one failed with."""
@@ -252,7 +255,7 @@ class ReadContext:
 
 
 def read_workspace(
-    api: Api, kinds: Mapping[str, AnyKind], wanted: Wanted, terms: Terms, *, url: str, taken_at: str
+    api: Api, kinds: Mapping[str, AnyKind], wanted: ReadScope, terms: CallTemplates, *, url: str, taken_at: str
 ) -> Snapshot:
     """Return a snapshot of what is wanted. Raises ApiError, also for a response that is not a listing.
 
@@ -285,12 +288,12 @@ def emails_of(
         yield from kind.people_named(entry)
 
 
-def differs(sides: BeforeAfter | None) -> bool:
+def has_difference(sides: BeforeAfter | None) -> bool:
     """Return whether a comparison found a difference."""
     return sides is not None and sides.before != sides.after
 
 
-def only(*keys: str) -> Callable[[dict[str, Json]], dict[str, Json]]:
+def keep_keys(*keys: str) -> Callable[[dict[str, Json]], dict[str, Json]]:
     """Return a filter that keeps only these keys of a row; missing ones are skipped."""
     return lambda row: {key: row[key] for key in keys if key in row}
 

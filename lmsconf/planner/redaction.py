@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.model.address import Address, RemoteId
-from lmsconf.model.names import email
+from lmsconf.model.names import normalize_email
 from lmsconf.model.snapshot import Row, Snapshot
 from lmsconf.model.values import DeleteEntry, DesiredResource
 from lmsconf.planner.context import PlanContext
@@ -29,7 +29,7 @@ _LENGTH: Final = 16
 
 def pseudonym(salt: str, address: str) -> str:
     """Return the pseudonym of an e-mail in a snapshot with that salt: a truncated HMAC-SHA256."""
-    digest = hmac.new(salt.encode(), email(address).encode("utf-8", "surrogatepass"), sha256).hexdigest()
+    digest = hmac.new(salt.encode(), normalize_email(address).encode("utf-8", "surrogatepass"), sha256).hexdigest()
     return _LABEL + digest[:_LENGTH]
 
 
@@ -112,13 +112,13 @@ class RedactionContext:
 
     def label(self, address: str) -> str:
         """Return what replaces an e-mail: a pseudonym for one that the manifests name, otherwise a random label."""
-        return pseudonym(self.salt, address) if email(address) in self.named else _LABEL + token_hex(8)
+        return pseudonym(self.salt, address) if normalize_email(address) in self.named else _LABEL + token_hex(8)
 
     def text(self, text: str) -> str:
         """Return a text with random labels instead of the e-mails of undeclared people."""
         if "@" not in text:
             return text
-        return EMAIL.sub(lambda at: _LABEL + token_hex(8) if email(at[0]) in self._hidden else at[0], text)
+        return EMAIL.sub(lambda at: _LABEL + token_hex(8) if normalize_email(at[0]) in self._hidden else at[0], text)
 
     def row(self, row: Row) -> Row:
         """Return a row with the e-mails of undeclared people replaced in all its texts but those named `id`."""
@@ -167,7 +167,7 @@ class RedactionContext:
 
 
 @dataclass(frozen=True, slots=True)
-class StandIn:
+class PersonPlaceholder:
     """A placeholder of a person who is only counted in some list; its id is also its label."""
 
     id: RemoteId
@@ -183,7 +183,7 @@ class RestoreContext:
 
     def __init__(self, snapshot: Snapshot, emails: Mapping[str, str]) -> None:
         self.snapshot, self._emails = snapshot, emails
-        self.stand_ins: list[StandIn] = []
+        self.stand_ins: list[PersonPlaceholder] = []
         self._rows: defaultdict[tuple[str, str, str], list[UnnamedRow]] = defaultdict(list)
         for row in snapshot.rows(UnnamedRow):
             self._rows[row.kind, row.of, row.list].append(row)
@@ -198,7 +198,7 @@ class RestoreContext:
         for row in self._rows.get((listing, of, list), ()):
             for archived, number in ((False, row.active), (True, row.archived)):
                 for _ in range(number):
-                    stand_in = StandIn(RemoteId(f"unnamed person {next(self._numbers)}"), archived)
+                    stand_in = PersonPlaceholder(RemoteId(f"unnamed person {next(self._numbers)}"), archived)
                     self.stand_ins.append(stand_in)
                     yield stand_in.id
             for _ in range(row.unknown):
@@ -213,7 +213,7 @@ class RestoreContext:
         return [(of, list) for owner, of, list in self._rows if owner == listing]
 
 
-def not_compared(address: Address, person: str, at: SourceLocation, key: str = "") -> Problem:
+def not_compared_warning(address: Address, person: str, at: SourceLocation, key: str = "") -> Problem:
     """Return the warning that a declaration about a person is left out; key: the list that names the person."""
     where = f"{key}: " if key else ""
     return Problem(

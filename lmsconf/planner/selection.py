@@ -9,11 +9,11 @@ from typing import Any
 
 from lmsconf.errors import Problem
 from lmsconf.model.address import Address
-from lmsconf.model.names import fits
+from lmsconf.model.names import matches_pattern
 from lmsconf.model.policy import Policy
 from lmsconf.model.values import DesiredResource
 from lmsconf.planner.context import BeforeAfter
-from lmsconf.planner.diff import Keyed
+from lmsconf.planner.diff import KeyedNames
 from lmsconf.planner.kind import AnyKind
 
 
@@ -52,7 +52,7 @@ class Selection:
         names = [str(address) for address in known] if self._only or self._excluded else []
         for option, patterns in (("--only", self._only), ("--except", self._excluded)):
             for pattern in patterns:
-                if not any(fits(name, pattern) for name in names):
+                if not any(matches_pattern(name, pattern) for name in names):
                     yield Problem(
                         code="select/nothing",
                         message=f"{option} {pattern}: no resource matches",
@@ -60,11 +60,15 @@ class Selection:
                     )
 
 
-def sought(policy: Policy, known: Iterable[Address], kinds: Iterable[str]) -> frozenset[str]:
+def kinds_of_unmatched_patterns(policy: Policy, known: Iterable[Address], kinds: Iterable[str]) -> frozenset[str]:
     """Return the kinds to read for patterns that match no manifest entry: they may match a live resource."""
     names = [str(address) for address in known] if policy.only or policy.excluded else []
-    open_ = [pattern for pattern in (*policy.only, *policy.excluded) if not any(fits(name, pattern) for name in names)]
-    return frozenset(kind for kind in kinds for pattern in open_ if fits(kind, pattern.partition("/")[0]))
+    open_ = [
+        pattern
+        for pattern in (*policy.only, *policy.excluded)
+        if not any(matches_pattern(name, pattern) for name in names)
+    ]
+    return frozenset(kind for kind in kinds for pattern in open_ if matches_pattern(kind, pattern.partition("/")[0]))
 
 
 def _meant(declared: Mapping[Address, DesiredResource[Any]], patterns: Iterable[str]) -> frozenset[Address]:
@@ -84,7 +88,7 @@ def _earlier_addresses(declaration: DesiredResource[Any]) -> Iterator[Address]:
 
 def _fits(address: Address, patterns: Iterable[str]) -> bool:
     name = str(address)
-    return any(fits(name, pattern) for pattern in patterns)
+    return any(matches_pattern(name, pattern) for pattern in patterns)
 
 
 def additions_only(sides: BeforeAfter) -> BeforeAfter:
@@ -94,8 +98,8 @@ def additions_only(sides: BeforeAfter) -> BeforeAfter:
 
 
 def _added(before: object, after: object) -> object:
-    if isinstance(before, Keyed) and isinstance(after, Keyed):
+    if isinstance(before, KeyedNames) and isinstance(after, KeyedNames):
         new = {key: name for key, name in after.names.items() if key not in before.names}
-        return Keyed({**before.names, **new})
+        return KeyedNames({**before.names, **new})
     joined = getattr(before, "joined", None)
     return joined(after) if callable(joined) else before

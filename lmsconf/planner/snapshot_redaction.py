@@ -13,10 +13,10 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Final
 
 from lmsconf.errors import Problem
-from lmsconf.model.names import email
-from lmsconf.model.snapshot import HasName, Listing, Redaction, Snapshot
+from lmsconf.model.names import normalize_email
+from lmsconf.model.snapshot import HasName, Listing, Snapshot, SnapshotRedaction
 from lmsconf.planner.context import PlanContext
-from lmsconf.planner.kind import AnyKind, in_file_order
+from lmsconf.planner.kind import AnyKind, in_snapshot_order
 from lmsconf.planner.plan import Manifests
 from lmsconf.planner.reading import emails_of
 from lmsconf.planner.redaction import EMAIL, RedactionContext, RestoreContext, UnnamedRow, pseudonym
@@ -25,15 +25,15 @@ _NOT_WHOLE: Final = "it was not read whole"
 """Replaces the reason of an incomplete listing, which may quote a response with people in it."""
 
 
-def redacted(planning: PlanContext, manifests: Manifests, kinds: Mapping[str, AnyKind]) -> Snapshot:
+def redact_snapshot(planning: PlanContext, manifests: Manifests, kinds: Mapping[str, AnyKind]) -> Snapshot:
     """Return the context's snapshot, redacted to the people named by the manifests."""
     declared = {name: [entry for entry in manifests.declared if entry.address.kind == name] for name in kinds}
     people = [person for name, kind in kinds.items() for person in kind.live_people(planning, declared[name])]
-    quoted = frozenset(email(address) for text in _texts(manifests) for address in EMAIL.findall(text))
+    quoted = frozenset(normalize_email(address) for text in _texts(manifests) for address in EMAIL.findall(text))
     named = named_people(manifests, kinds)
     redaction = RedactionContext(planning, declared, people, named=named, quoted=quoted)
     listings: dict[str, Listing[HasName]] = {}
-    for kind in in_file_order(kinds.values()):
+    for kind in in_snapshot_order(kinds.values()):
         for row_type in kind.row_types:
             name = row_type.listing
             if (whole := planning.snapshot.listings.get(name)) is not None:
@@ -42,10 +42,12 @@ def redacted(planning: PlanContext, manifests: Manifests, kinds: Mapping[str, An
                 listings[name] = Listing(rows=rows, incomplete=incomplete)
     listings[UnnamedRow.listing] = Listing(rows=tuple(redaction.counts()))
     pseudonyms = frozenset(pseudonym(redaction.salt, address) for address in named)
-    return replace(planning.snapshot, listings=listings, redaction=Redaction(salt=redaction.salt, named=pseudonyms))
+    return replace(
+        planning.snapshot, listings=listings, redaction=SnapshotRedaction(salt=redaction.salt, named=pseudonyms)
+    )
 
 
-def restored(snapshot: Snapshot, manifests: Manifests, kinds: Mapping[str, AnyKind]) -> Snapshot:
+def restore_snapshot(snapshot: Snapshot, manifests: Manifests, kinds: Mapping[str, AnyKind]) -> Snapshot:
     """Return a redacted snapshot with the e-mails of named people restored, and a placeholder per counted person.
 
     A snapshot that is not redacted is returned unchanged.
@@ -65,7 +67,7 @@ def restored(snapshot: Snapshot, manifests: Manifests, kinds: Mapping[str, AnyKi
     return replace(snapshot, listings=listings)
 
 
-def comparable(snapshot: Snapshot, manifests: Manifests, kinds: Mapping[str, AnyKind]) -> Manifests:
+def drop_unknown_people(snapshot: Snapshot, manifests: Manifests, kinds: Mapping[str, AnyKind]) -> Manifests:
     """Return the manifests without people not named when a redacted snapshot was taken; each gives a warning.
 
     For a snapshot that is not redacted the manifests are returned unchanged.

@@ -17,9 +17,9 @@ from lmsconf.manifest.validation import messages
 from lmsconf.manifest.validation.check import Shape
 from lmsconf.manifest.yaml.nodes import EntryPlaces, Map, Trail
 from lmsconf.manifest.yaml.strict_reader import read
-from lmsconf.model.drift import Ignore
-from lmsconf.model.names import did_you_mean, quoted
-from lmsconf.model.policy import GUARDS, UNKNOWN, Consent, Guards, Limit
+from lmsconf.model.drift import IgnoreRule
+from lmsconf.model.names import did_you_mean, quote_name
+from lmsconf.model.policy import GUARDS, UNKNOWN, Consent, GuardLimit, GuardLimits
 from lmsconf.model.values import Json
 from lmsconf.project.ownership_keys import (
     correct_address_pattern,
@@ -87,9 +87,9 @@ class ProjectFile:
             for section, owned in merged.items()
         }
 
-    def guards(self, workspace: str) -> Guards:
+    def guards(self, workspace: str) -> GuardLimits:
         """Return the merged guards; `protect` patterns of all levels add up, so a workspace cannot lift one."""
-        guards = Guards()
+        guards = GuardLimits()
         for _, layer in self.layers(workspace):
             guards = _guarded(guards, layer.get("guards"))
         return guards
@@ -134,12 +134,12 @@ class ProjectFile:
                     source=self.places.at(*at),
                 )
 
-    def ignores(self, workspace: str) -> Iterator[Ignore]:
+    def ignores(self, workspace: str) -> Iterator[IgnoreRule]:
         """Yield the entries of `ignore:` (differences that do not count as drift), the workspace's first."""
         for path, layer in reversed(tuple(self.layers(workspace))):
             for number, item in enumerate(cast("list[Mapping[str, Json]]", layer.get("ignore", []))):
                 until = item.get("until")
-                yield Ignore(
+                yield IgnoreRule(
                     pattern=str(item["address"]),
                     reason=str(item["reason"]),
                     until=None if until is None else date.fromisoformat(str(until)),
@@ -297,8 +297,8 @@ def _pattern_problems(project: ProjectFile, path: tuple[str, ...], key: str) -> 
 
 def _no_address(key: str, pattern: str, right: str, where: SourceLocation) -> Problem:
     kinds = ", ".join(kind_names_by_section().values())
-    hint = f"Write {quoted(shown(right))}: a kind, a slash and a name. The kinds are {kinds}."
-    return _problem("project/pattern", f"{key}: no address can fit {quoted(shown(pattern))}", where, hint=hint)
+    hint = f"Write {quote_name(shown(right))}: a kind, a slash and a name. The kinds are {kinds}."
+    return _problem("project/pattern", f"{key}: no address can fit {quote_name(shown(pattern))}", where, hint=hint)
 
 
 def _date_problems(project: ProjectFile, value: Json, at: Trail) -> Iterator[Problem]:
@@ -322,13 +322,13 @@ def _zone_problems(project: ProjectFile) -> Iterator[Problem]:
         )
 
 
-def _guarded(guards: Guards, declared: Json) -> Guards:
+def _guarded(guards: GuardLimits, declared: Json) -> GuardLimits:
     """Merge one layer into the guards; `off` removes the limits, but neither `protect` nor `min_admins`."""
     if declared == "off":
         return guards.limited(dict.fromkeys(GUARDS))
     if not isinstance(declared, dict):
         return guards
-    limits: dict[str, Limit | None] = {
+    limits: dict[str, GuardLimit | None] = {
         name: _limit(guards.limit(name), declared[name]) for name in GUARDS if name in declared
     }
     protect = (*guards.protect, *cast("list[str]", declared.get("protect", [])))
@@ -336,13 +336,13 @@ def _guarded(guards: Guards, declared: Json) -> Guards:
     return replace(guards.limited(limits), protect=protect, min_admins=least)
 
 
-def _limit(before: Limit | None, declared: Json) -> Limit | None:
+def _limit(before: GuardLimit | None, declared: Json) -> GuardLimit | None:
     """Merge a declared limit into `before`: `off`, or a count, a share (0 to 1), or both."""
     if not isinstance(declared, dict):
         return None
-    before = before or Limit(count=None)
+    before = before or GuardLimit(count=None)
     count, share = declared.get("count", before.count), declared.get("share", before.share)
-    return Limit(count=None if count == "off" else cast("int | None", count), share=_share(share))
+    return GuardLimit(count=None if count == "off" else cast("int | None", count), share=_share(share))
 
 
 def _share(share: Json) -> float | None:

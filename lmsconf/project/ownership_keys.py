@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from lmsconf.kinds import all_kinds
-from lmsconf.model.names import fits, nearest
+from lmsconf.model.names import matches_pattern, nearest_name
 from lmsconf.model.values import Json
 
 if TYPE_CHECKING:
@@ -45,10 +45,10 @@ def _kinds() -> list[AnyKind]:
 def correct_address_pattern(pattern: str) -> str:
     """Return a corrected pattern that can match an address; the same pattern if it can already."""
     of, slash, name = pattern.partition("/")
-    meant = [kind for kind in _kinds() if fits(kind.name, of)]
+    meant = [kind for kind in _kinds() if matches_pattern(kind.name, of)]
     if not meant:
         names = kind_names_by_section()
-        near = names.get(of) or nearest(of, names.values()) if slash else None
+        near = names.get(of) or nearest_name(of, names.values()) if slash else None
         of, name = (near, name) if near else (next(kind.name for kind in _kinds() if kind.example), pattern)
         meant = [all_kinds()[of]]
     # A pattern over several kinds is right if it can match an address of one of them.

@@ -10,7 +10,7 @@ from socket import gethostname
 from typing import Final, cast
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation, UsageError, shown
-from lmsconf.model.drift import Ignore
+from lmsconf.model.drift import IgnoreRule
 from lmsconf.model.names import did_you_mean
 from lmsconf.model.policy import Policy
 from lmsconf.model.values import Json
@@ -89,7 +89,7 @@ class Settings:
     problems: tuple[Problem, ...]
     destination: RequestDestination
     dialect_at: Mapping[str, SourceLocation] = field(default_factory=dict)
-    ignores: tuple[Ignore, ...] = ()
+    ignores: tuple[IgnoreRule, ...] = ()
     hosts: tuple[str, ...] | None = None
 
 

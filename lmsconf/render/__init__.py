@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from lmsconf.errors import Problem
-from lmsconf.model.drift import Drift
+from lmsconf.model.drift import DriftReport
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.values import Plan
@@ -27,7 +27,7 @@ from lmsconf.render.text.plan import apply_text, plan_text, problems_text, snaps
 
 PlanView: TypeAlias = Callable[[Plan], str]
 ApplyView: TypeAlias = Callable[[ApplyReport], str]
-DriftView: TypeAlias = Callable[[Drift], str]
+DriftView: TypeAlias = Callable[[DriftReport], str]
 SnapshotView: TypeAlias = Callable[[Snapshot], str]
 ProblemsView: TypeAlias = Callable[[Sequence[Problem]], str]
 

@@ -18,7 +18,7 @@ from lmsconf.errors import Problem, Severity
 from lmsconf.model.address import Address
 from lmsconf.model.blockers import allowances
 from lmsconf.model.drift import DriftFinding
-from lmsconf.model.values import Action, Change, FieldChange, Json, Plan, Unmanaged
+from lmsconf.model.values import Action, Change, FieldChange, Json, Plan, UnmanagedResources
 from lmsconf.render import drift_words, phrases
 
 
@@ -170,6 +170,6 @@ def apply_command(plan: Plan, digest: str) -> str | None:
     return " ".join([plan.command, f"--expect-digest {digest}", *allowances(plan.guards)])
 
 
-def present(groups: Iterable[Unmanaged]) -> Iterator[Unmanaged]:
+def present(groups: Iterable[UnmanagedResources]) -> Iterator[UnmanagedResources]:
     """Yield the kinds with unmanaged resources."""
     return (group for group in groups if group.addresses or group.left_alone)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 from lmsconf.documents.document import TOOL, problem_json, render, texts, where_json
-from lmsconf.model.candidates import Candidate
-from lmsconf.model.drift import Coverage, Drift, DriftFinding, DriftState, FieldDrift, Ignored
-from lmsconf.model.values import Json, Unmanaged
+from lmsconf.model.drift import DriftFinding, DriftReport, DriftState, FieldDrift, IgnoredFinding, ManagedShare
+from lmsconf.model.possible_renames import RenameCandidate
+from lmsconf.model.values import Json, UnmanagedResources
 
 FORMAT: Final = "lmsconf.drift/1"
 
 
-def drift_json(drift: Drift) -> str:
+def drift_json(drift: DriftReport) -> str:
     """Return the whole report as JSON, one finding per line."""
     return render(
         {
@@ -37,7 +37,7 @@ def drift_json(drift: Drift) -> str:
     )
 
 
-def _summary(drift: Drift) -> Json:
+def _summary(drift: DriftReport) -> Json:
     """Return the counts of findings per state; `unmanaged` counts all such resources, findings or not."""
     states: dict[str, Json] = {state.value: drift.count(state) for state in DriftState}
     unmanaged = sum(len(group.addresses) for group in drift.unmanaged)
@@ -73,7 +73,7 @@ def _finding(finding: DriftFinding) -> dict[str, Json]:
     }
 
 
-def _candidate(candidate: Candidate) -> Json:
+def _candidate(candidate: RenameCandidate) -> Json:
     return {"address": str(candidate.address), "id": candidate.id, "why": candidate.why, "line": candidate.line}
 
 
@@ -87,7 +87,7 @@ def _field(field: FieldDrift) -> Json:
     }
 
 
-def _ignored(ignored: Ignored) -> Json:
+def _ignored(ignored: IgnoredFinding) -> Json:
     entry = ignored.entry
     ignored_by: Json = {
         "address": entry.pattern,
@@ -98,7 +98,7 @@ def _ignored(ignored: Ignored) -> Json:
     return {**_finding(ignored.finding), "ignored_by": ignored_by}
 
 
-def _coverage(coverage: Coverage) -> Json:
+def _coverage(coverage: ManagedShare) -> Json:
     return {
         "kind": coverage.kind,
         "managed": coverage.managed,
@@ -109,7 +109,7 @@ def _coverage(coverage: Coverage) -> Json:
     }
 
 
-def _unmanaged(group: Unmanaged) -> Json:
+def _unmanaged(group: UnmanagedResources) -> Json:
     return {
         "kind": group.kind,
         "count": len(group.addresses) + group.left_alone,

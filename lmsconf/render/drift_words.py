@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from lmsconf.model.drift import Cause, Coverage, Drift, DriftFinding, DriftState, FieldDrift, Ignored
-from lmsconf.model.scope import skipped
+from lmsconf.model.drift import (
+    DriftCause,
+    DriftFinding,
+    DriftReport,
+    DriftState,
+    FieldDrift,
+    IgnoredFinding,
+    ManagedShare,
+)
+from lmsconf.model.scope import count_skipped_people
 from lmsconf.model.values import Json
 from lmsconf.render import phrases
 
@@ -59,7 +67,7 @@ MEANS: Final = {
 
 def headline(finding: DriftFinding) -> str:
     """`group/Coaches is not as the manifests say`."""
-    if finding.cause is Cause.NOT_APPLIED:
+    if finding.cause is DriftCause.NOT_APPLIED:
         return f"{phrases.title(finding.address)} {TO_COME[finding.state]}"
     return f"{phrases.title(finding.address)} {IS[finding.state]}"
 
@@ -82,7 +90,7 @@ def why(finding: DriftFinding) -> Iterator[str]:
     elif finding.state is DriftState.UNDECLARED:
         yield "it stands under `absent`"
     yield from _known_as(finding)
-    if finding.cause is Cause.BY_HAND:
+    if finding.cause is DriftCause.BY_HAND:
         yield "changed by hand"
     if finding.unapplied:
         yield f"not applied yet: {', '.join(finding.unapplied)}"
@@ -134,13 +142,13 @@ def earlier_name(finding: DriftFinding) -> Sequence[str]:
     return [one.line for one in finding.candidates] if finding.state is DriftState.RENAMED else ()
 
 
-def ignored(difference: Ignored) -> str:
+def ignored(difference: IgnoredFinding) -> str:
     """`group/UI tests is not as the manifests say. Ignored until 2027-01-01: …`."""
     until = f" until {difference.entry.until}" if difference.entry.until else ""
     return f"{headline(difference.finding)}. Ignored{until}: {difference.entry.reason}"
 
 
-def coverage(counts: Coverage) -> str:
+def coverage(counts: ManagedShare) -> str:
     """`12 of 25 groups (48.0 %), 3 left alone`."""
     share = "" if counts.percent is None else f" ({counts.percent:.1f} %)"
     alone = f", {counts.left_alone:,} left alone" if counts.left_alone else ""
@@ -148,7 +156,7 @@ def coverage(counts: Coverage) -> str:
     return f"{counts.managed:,} of {phrases.count_of(counts.live, counts.kind)}{share}{alone}{rest}"
 
 
-def compared(drift: Drift) -> Iterator[str]:
+def compared(drift: DriftReport) -> Iterator[str]:
     """Yield a sentence about the base that the drift was also compared with, if any."""
     if drift.base is not None:
         yield (
@@ -157,7 +165,7 @@ def compared(drift: Drift) -> Iterator[str]:
         )
 
 
-def partial(drift: Drift) -> Iterator[str]:
+def partial(drift: DriftReport) -> Iterator[str]:
     """Yield a sentence on what was not read, if that is so."""
     if not drift.reads_all:
         yield (
@@ -165,7 +173,7 @@ def partial(drift: Drift) -> Iterator[str]:
         )
 
 
-def closing(drift: Drift) -> str:
+def closing(drift: DriftReport) -> str:
     """Return the summary sentence of a drift report."""
     counts = [f"{number:,} {COUNTED[state]}" for state in DriftState if (number := drift.count(state))]
     others = [f"{len(drift.not_applied):,} not applied yet"] if drift.not_applied else []
@@ -177,4 +185,4 @@ def closing(drift: Drift) -> str:
         return f"Drift: none found, but not everything could be compared: see the errors above.{rest}"
     if others:
         return f"No drift. What differs does not count: {', '.join(others)}."
-    return f"No drift. The workspace matches the manifests{phrases.but_for(skipped(drift.problems))}."
+    return f"No drift. The workspace matches the manifests{phrases.but_for(count_skipped_people(drift.problems))}."

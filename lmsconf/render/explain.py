@@ -8,14 +8,14 @@ from dataclasses import asdict
 from typing import Final, cast
 
 from lmsconf.documents.document import TOOL, render
-from lmsconf.model.explanation import Explanation, Key
+from lmsconf.model.explanation import ExplainedKey, KeyExplanation
 from lmsconf.model.values import Json
 
 _WIDTH: Final = 96
 EXPLAIN_FORMAT: Final = "lmsconf.explain/1"
 
 
-def explain_text(explanation: Explanation) -> str:
+def explain_text(explanation: KeyExplanation) -> str:
     """Render a position in a manifest: path, type, meaning, and the keys below it."""
     lines = [f"{explanation.path or 'manifest'}: {explanation.type}"]
     if explanation.meaning:
@@ -28,7 +28,7 @@ def explain_text(explanation: Explanation) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _key(key: Key, wide: int) -> Iterator[str]:
+def _key(key: ExplainedKey, wide: int) -> Iterator[str]:
     indent = " " * (wide + 4)
     yield from textwrap.wrap(
         f"{key.type}{', needed' if key.needed else ''}",
@@ -39,9 +39,9 @@ def _key(key: Key, wide: int) -> Iterator[str]:
     yield from textwrap.wrap(key.meaning, _WIDTH, initial_indent=indent, subsequent_indent=indent)
 
 
-def explain_json(explanation: Explanation) -> str:
+def explain_json(explanation: KeyExplanation) -> str:
     """Return the same as the JSON document `lmsconf.explain/1`."""
     return render({"format": EXPLAIN_FORMAT, "tool": TOOL, **cast("dict[str, Json]", asdict(explanation))})
 
 
-EXPLAIN_VIEWS: Final[Mapping[str, Callable[[Explanation], str]]] = {"text": explain_text, "json": explain_json}
+EXPLAIN_VIEWS: Final[Mapping[str, Callable[[KeyExplanation], str]]] = {"text": explain_text, "json": explain_json}

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from lmsconf.model.address import Address
-from lmsconf.model.dependency_graph import Network
+from lmsconf.model.dependency_graph import DependencyGraph
 from lmsconf.render import phrases
 from lmsconf.render.escape import shown
 
@@ -15,7 +15,7 @@ _BRACKETS: Final = {"parallelogram": ("[/", "/]"), "ellipse": ("([", "])"), "not
 _BOX: Final = ("[", "]")
 
 
-def graph_mermaid(network: Network) -> str:
+def graph_mermaid(network: DependencyGraph) -> str:
     """Return a Mermaid flowchart, which GitHub and GitLab render in Markdown."""
     ids = {address: f"n{number}" for number, address in enumerate(network.nodes)}
     lines = ["flowchart LR"]
@@ -29,7 +29,7 @@ def graph_mermaid(network: Network) -> str:
     return "\n".join(lines) + "\n"
 
 
-def graph_dot(network: Network) -> str:
+def graph_dot(network: DependencyGraph) -> str:
     """Return a DOT digraph, for Graphviz."""
     ids = {address: f"n{number}" for number, address in enumerate(network.nodes)}
     lines = ["digraph lmsconf {", "  rankdir=LR;", '  node [fontname="sans-serif"];']
@@ -43,10 +43,10 @@ def graph_dot(network: Network) -> str:
     return "\n".join([*lines, "}"]) + "\n"
 
 
-GRAPH_VIEWS: Final[Mapping[str, Callable[[Network], str]]] = {"mermaid": graph_mermaid, "dot": graph_dot}
+GRAPH_VIEWS: Final[Mapping[str, Callable[[DependencyGraph], str]]] = {"mermaid": graph_mermaid, "dot": graph_dot}
 
 
-def _is_declared(address: Address, network: Network) -> bool:
+def _is_declared(address: Address, network: DependencyGraph) -> bool:
     """Whether the node is declared; the node `everyone` exists without a declaration and counts as declared."""
     return address in network.declared or not address.text
 
@@ -58,7 +58,7 @@ def _label(address: Address) -> str:
     return f"{address.name} ({phrases.noun(address.kind)})"
 
 
-def _notes(network: Network) -> list[str]:
+def _notes(network: DependencyGraph) -> list[str]:
     return [
         f"{phrases.count(number, relation.noun)} to single {relation.plural} left out"
         for relation, number in network.left_out.items()

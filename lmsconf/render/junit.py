@@ -14,7 +14,7 @@ from typing import Final
 
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.model.address import Address
-from lmsconf.model.drift import Drift, DriftFinding
+from lmsconf.model.drift import DriftFinding, DriftReport
 from lmsconf.render import drift_words, phrases
 from lmsconf.render.escape import xml
 
@@ -34,7 +34,7 @@ class _Case:
     lines: tuple[str, ...] = ()
 
 
-def drift_junit(drift: Drift) -> str:
+def drift_junit(drift: DriftReport) -> str:
     """Return the report as JUnit XML; kinds without cases have no suite."""
     suites: defaultdict[str, list[_Case]] = defaultdict(list)
     for case in _cases(drift):
@@ -48,7 +48,7 @@ def drift_junit(drift: Drift) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _cases(drift: Drift) -> Iterator[_Case]:
+def _cases(drift: DriftReport) -> Iterator[_Case]:
     """Yield a case for each declared resource, each other finding, and each error."""
     cases: dict[Address, list[_Case]] = defaultdict(list)
     for finding in drift.findings:
@@ -106,7 +106,7 @@ def _place(source: SourceLocation | None) -> Iterator[str]:
         yield str(source)
 
 
-def _suite(drift: Drift, number: int, kind: str, cases: Sequence[_Case]) -> Iterator[str]:
+def _suite(drift: DriftReport, number: int, kind: str, cases: Sequence[_Case]) -> Iterator[str]:
     outcomes = [case.outcome for case in cases]
     about = {
         "id": str(number),
@@ -129,7 +129,7 @@ def _suite(drift: Drift, number: int, kind: str, cases: Sequence[_Case]) -> Iter
     yield "  </testsuite>"
 
 
-def _case(drift: Drift, case: _Case) -> Iterator[str]:
+def _case(drift: DriftReport, case: _Case) -> Iterator[str]:
     about = {"classname": f"{drift.workspace}.{case.kind}", "name": case.name, "time": "0"}
     opening = f"    <testcase{_attributes(about)}"
     if case.outcome is None:

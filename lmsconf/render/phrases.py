@@ -11,12 +11,12 @@ from typing import Any
 from lmsconf.errors import ExitCode, Problem, Severity
 from lmsconf.kinds import all_kinds
 from lmsconf.model.address import Address
-from lmsconf.model.names import in_line
-from lmsconf.model.outcomes import ApplyReport, Outcome, Status
+from lmsconf.model.names import quote_if_ambiguous
+from lmsconf.model.outcomes import ApplyReport, CallOutcome, CallStatus
 from lmsconf.model.recorded_run import RecordedCall
-from lmsconf.model.scope import Verify, skipped
+from lmsconf.model.scope import VerifyMode, count_skipped_people
 from lmsconf.model.snapshot import Listing
-from lmsconf.model.values import Action, Change, FieldChange, Json, Origin, Plan, UndoLevel, Unmanaged
+from lmsconf.model.values import Action, Change, ChangeOrigin, FieldChange, Json, Plan, UndoLevel, UnmanagedResources
 
 SERVICE_DEFAULT = "(service default)"
 NOTHING = "(none)"
@@ -75,7 +75,7 @@ def title(address: Address) -> str:
 def short(address: Address) -> str:
     """Return the display name without the kind, for use beside it: `Sales`, `GDPR basics to group/Sales`."""
     kind = all_kinds().get(address.kind)
-    return kind.short(address) if kind else in_line(address.name)
+    return kind.short(address) if kind else quote_if_ambiguous(address.name)
 
 
 def title_keys(address: Address) -> frozenset[str]:
@@ -96,13 +96,13 @@ def quoted(value: Json) -> str:
 def words(value: Json) -> str:
     """Return a list item in words: a name, a condition, or its keys and values."""
     if isinstance(value, str):
-        return in_line(value)
+        return quote_if_ambiguous(value)
     if not isinstance(value, dict):
         return quoted(value)
     if _is_condition(value):
         return condition(value)
     rest = ", ".join(f"{key}: {quoted(item)}" for key, item in value.items() if key != "name")
-    return ", ".join(filter(None, (in_line(str(value["name"])) if "name" in value else "", rest)))
+    return ", ".join(filter(None, (quote_if_ambiguous(str(value["name"])) if "name" in value else "", rest)))
 
 
 def _is_condition(value: Mapping[str, Json]) -> bool:
@@ -117,12 +117,12 @@ def condition(value: Mapping[str, Json]) -> str:
     choices = value.get("choices")
     named = " or ".join(_choice(str(item)) for item in choices) if isinstance(choices, list) else ""
     system = value.get("system_condition")
-    verb = "is" if system is None and named else in_line(str(system))
-    return " ".join(filter(None, (in_line(str(value["field"])), verb, named)))
+    verb = "is" if system is None and named else quote_if_ambiguous(str(system))
+    return " ".join(filter(None, (quote_if_ambiguous(str(value["field"])), verb, named)))
 
 
 def _choice(text: str) -> str:
-    return quoted(text) if " or " in text else in_line(text)
+    return quoted(text) if " or " in text else quote_if_ambiguous(text)
 
 
 def about(change: Change) -> Iterator[str]:
@@ -165,20 +165,20 @@ def scope(plan: Plan) -> Iterator[str]:
 def origins(plan: Plan) -> str:
     """`Compared with main: 2 changes are from this change, 1 is already pending.`"""
     counts = Counter(change.origin for change in plan.changes)
-    verbs = {origin: _FROM[origin] if counts[origin] == 1 else _FROM_SEVERAL[origin] for origin in Origin}
-    parts = [f"{counts[origin]:,} {verbs[origin]}" for origin in Origin if counts[origin]]
+    verbs = {origin: _FROM[origin] if counts[origin] == 1 else _FROM_SEVERAL[origin] for origin in ChangeOrigin}
+    parts = [f"{counts[origin]:,} {verbs[origin]}" for origin in ChangeOrigin if counts[origin]]
     return f"Compared with {base_name(plan.base)}: {', '.join(parts) or 'nothing changes'}."
 
 
 _FROM = {
-    Origin.THIS_CHANGE: "is from this change",
-    Origin.PENDING: "is already pending",
-    Origin.REPAIR: "repairs an edit by hand",
+    ChangeOrigin.THIS_CHANGE: "is from this change",
+    ChangeOrigin.PENDING: "is already pending",
+    ChangeOrigin.REPAIR: "repairs an edit by hand",
 }
 _FROM_SEVERAL = {
-    Origin.THIS_CHANGE: "are from this change",
-    Origin.PENDING: "are already pending",
-    Origin.REPAIR: "repair edits by hand",
+    ChangeOrigin.THIS_CHANGE: "are from this change",
+    ChangeOrigin.PENDING: "are already pending",
+    ChangeOrigin.REPAIR: "repair edits by hand",
 }
 
 
@@ -202,7 +202,7 @@ def closing(plan: Plan) -> str:
         return f"No changes. This plan only adds, and leaves out {count(len(plan.left_out), 'change')}."
     if not counts.changes:
         looked_at = "What this plan looks at" if plan.partial else "The snapshot" if plan.offline else "The workspace"
-        return f"No changes. {looked_at} matches the manifests{but_for(skipped(plan.all_problems))}."
+        return f"No changes. {looked_at} matches the manifests{but_for(count_skipped_people(plan.all_problems))}."
     replaced = f", {counts.replace:,} to replace" if counts.replace else ""
     return (
         f"Plan: {counts.create:,} to create, {counts.update:,} to change{replaced}, {counts.delete:,} to delete "
@@ -215,7 +215,7 @@ def but_for(number: int) -> str:
     return f", but for {count(number, 'mention')} of people who are not live" if number else ""
 
 
-def unmanaged(group: Unmanaged) -> str:
+def unmanaged(group: UnmanagedResources) -> str:
     """`12 groups are not managed by any manifest. 3 more are left alone.`"""
     number, alone = len(group.addresses), group.left_alone
     parts = [f"{count_of(number, group.kind)} {_be(number)} not managed by any manifest."] if number else []
@@ -234,7 +234,7 @@ def listing(kind: str, value: Listing[Any]) -> str:
     return f"{count_of(len(value.rows), kind)}{rest}"
 
 
-def call(value: Outcome | RecordedCall) -> str:
+def call(value: CallOutcome | RecordedCall) -> str:
     """Return the operation of a call and the people concerned: `manual-groups.remove-member: bo@acme.example`."""
     if not value.people:
         return value.operation
@@ -279,14 +279,14 @@ def problem_counts(problems: Sequence[Problem]) -> str:
 
 def outcome_counts(report: ApplyReport) -> str:
     """`5 calls done, 1 failed, 2 blocked, 0 not attempted`."""
-    rest = (Status.FAILED, Status.BLOCKED, Status.NOT_ATTEMPTED)
+    rest = (CallStatus.FAILED, CallStatus.BLOCKED, CallStatus.NOT_ATTEMPTED)
     not_done = [f"{report.count(status):,} {status.value.replace('_', ' ')}" for status in rest]
-    return ", ".join([f"{count(report.count(Status.DONE), 'call')} done", *not_done])
+    return ", ".join([f"{count(report.count(CallStatus.DONE), 'call')} done", *not_done])
 
 
 def ending(report: ApplyReport) -> str:
     """Return the last line of an apply report: `Apply complete!` only if no difference is known to remain."""
-    done, total = report.count(Status.DONE), len(report.outcomes)
+    done, total = report.count(CallStatus.DONE), len(report.outcomes)
     calls = count(total, "API call")
     if not done and _may_have_acted(report):
         return f"Apply stopped, and something may have been done. Of {calls} none is known to be done."
@@ -299,7 +299,7 @@ def ending(report: ApplyReport) -> str:
     if report.converged is None:
         return f"Apply ended, and it is not known whether the workspace is as planned ({calls} done)."
     difference = f"{_unlike(report)} ({calls} done)"
-    if report.residue and not report.left and report.verified.scope is Verify.ALL:
+    if report.residue and not report.left and report.verified.scope is VerifyMode.ALL:
         return f"Apply ended, and the workspace does not match the manifests: {difference}."
     return f"Apply ended, and the workspace is not as planned: {difference}."
 
@@ -310,7 +310,7 @@ _MAY_HAVE_ACTED = (ExitCode.PARTIAL, ExitCode.INTERRUPTED, ExitCode.TERMINATED)
 
 def _may_have_acted(report: ApplyReport) -> bool:
     """Whether a failed call may have been carried out, because its response was lost."""
-    return report.count(Status.FAILED) > 0 and report.exit in _MAY_HAVE_ACTED
+    return report.count(CallStatus.FAILED) > 0 and report.exit in _MAY_HAVE_ACTED
 
 
 def convergence(report: ApplyReport) -> str:
@@ -320,7 +320,7 @@ def convergence(report: ApplyReport) -> str:
         if not report.outcomes:
             return "Nothing was sent, and the workspace was not read back."
         return "The workspace was not read back, so it is not known whether it matches the manifests."
-    if verified.scope is Verify.TOUCHED:
+    if verified.scope is VerifyMode.TOUCHED:
         return " ".join(filter(None, (_touched(report), verified.reason)))
     looked_at = "what this plan looks at" if verified.partial else "the workspace"
     if not report.converged:
@@ -342,7 +342,7 @@ def _touched(report: ApplyReport) -> str:
 
 def other_changes_heading(report: ApplyReport) -> str:
     """Return the heading of the remaining differences in resources that the plan did not change."""
-    if report.verified.scope is Verify.TOUCHED:
+    if report.verified.scope is VerifyMode.TOUCHED:
         return "Not part of this plan, and in its way by now:"
     return "Not part of this plan, and not as the manifests say:"
 

@@ -8,9 +8,9 @@ from typing import Final
 
 from lmsconf.documents.document import TOOL, render
 from lmsconf.model.address import Address
-from lmsconf.model.moments import utc_text
-from lmsconf.model.recorded_run import CallState, Ending, RecordedCall, RecordedRun
-from lmsconf.model.scope import Verify
+from lmsconf.model.recorded_run import CallState, RecordedCall, RecordedRun, RunEnding
+from lmsconf.model.scope import VerifyMode
+from lmsconf.model.time_formats import format_utc
 from lmsconf.model.values import Json
 from lmsconf.render import phrases
 from lmsconf.render.escape import safe
@@ -94,12 +94,12 @@ def _about(run: RecordedRun) -> Iterator[str]:
         yield "It has no end: it was cut short, or is still under way."
 
 
-def _read_back(ending: Ending) -> str:
+def _read_back(ending: RunEnding) -> str:
     """Return the result of the run's verification."""
-    if ending.converged is None or ending.verified is Verify.NONE:
+    if ending.converged is None or ending.verified is VerifyMode.NONE:
         return "The workspace was not read back."
     verb = "was" if ending.converged else "was not"
-    if ending.verified is Verify.TOUCHED:
+    if ending.verified is VerifyMode.TOUCHED:
         return f"Read back: what the plan changes {verb} as planned."
     return f"Read back: all that the plan looks at {verb} as the manifests said."
 
@@ -172,4 +172,4 @@ def _call_json(call: RecordedCall) -> Json:
 
 
 def _time(at: datetime) -> str:
-    return utc_text(at)
+    return format_utc(at)

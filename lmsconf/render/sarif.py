@@ -13,8 +13,8 @@ from urllib.parse import quote
 
 from lmsconf import __version__
 from lmsconf.errors import Problem, Severity, SourceLocation
-from lmsconf.model.canonical import sha256
-from lmsconf.model.drift import Drift, DriftFinding, DriftState, Ignored
+from lmsconf.model.canonical_json import sha256
+from lmsconf.model.drift import DriftFinding, DriftReport, DriftState, IgnoredFinding
 from lmsconf.model.values import Json
 from lmsconf.render import drift_words, phrases
 from lmsconf.render.escape import safe
@@ -34,7 +34,7 @@ _LEVELS: Final = {
 }
 
 
-def drift_sarif(drift: Drift) -> str:
+def drift_sarif(drift: DriftReport) -> str:
     """Return the report as SARIF with one run and a rule per state."""
     counted: list[Json] = [_result(drift, finding) for finding in drift.findings]
     to_come: list[Json] = [_not_applied(drift, finding) for finding in drift.not_applied]
@@ -43,7 +43,7 @@ def drift_sarif(drift: Drift) -> str:
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
-def _run(drift: Drift, results: list[Json]) -> Json:
+def _run(drift: DriftReport, results: list[Json]) -> Json:
     return {
         "tool": {
             "driver": {
@@ -82,7 +82,7 @@ def _rule_id(state: DriftState) -> str:
     return f"drift/{state.value.replace('_', '-')}"
 
 
-def _result(drift: Drift, finding: DriftFinding) -> dict[str, Json]:
+def _result(drift: DriftReport, finding: DriftFinding) -> dict[str, Json]:
     return {
         "ruleId": _rule_id(finding.state),
         "ruleIndex": list(DriftState).index(finding.state),
@@ -101,12 +101,12 @@ def _message_lines(finding: DriftFinding) -> Iterable[str]:
     yield from drift_words.ways_out(finding)
 
 
-def _not_applied(drift: Drift, finding: DriftFinding) -> Json:
+def _not_applied(drift: DriftReport, finding: DriftFinding) -> Json:
     suppression: Json = {"kind": "external", "status": "accepted", "justification": drift_words.NOT_APPLIED}
     return {**_result(drift, finding), "suppressions": [suppression]}
 
 
-def _suppressed(drift: Drift, ignored: Ignored) -> Json:
+def _suppressed(drift: DriftReport, ignored: IgnoredFinding) -> Json:
     entry = ignored.entry
     until = f" (until {entry.until})" if entry.until else ""
     suppression: Json = {

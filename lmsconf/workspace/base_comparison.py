@@ -15,8 +15,8 @@ from lmsconf.manifest.edit.yaml_text import inline
 from lmsconf.model.blockers import is_blocking
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.model.values import Abandoned, Change, DeleteEntry, DesiredResource, Json, Origin, Plan
-from lmsconf.planner.context import PlanContext, Terms
+from lmsconf.model.values import Change, ChangeOrigin, DeleteEntry, DesiredResource, Json, NoLongerDeclared, Plan
+from lmsconf.planner.context import CallTemplates, PlanContext
 from lmsconf.planner.guards import evaluate_guards
 from lmsconf.planner.kind import AnyKind
 from lmsconf.planner.plan import Manifests
@@ -97,15 +97,19 @@ def _lasting(shared: set[str], older: Sequence[ManifestsVersion], planned: Plann
     return left if known else set()
 
 
-def _origin(key: str, shared: set[str], pending: set[str]) -> Origin:
+def _origin(key: str, shared: set[str], pending: set[str]) -> ChangeOrigin:
     if key not in shared:
-        return Origin.THIS_CHANGE
-    return Origin.PENDING if key in pending else Origin.REPAIR
+        return ChangeOrigin.THIS_CHANGE
+    return ChangeOrigin.PENDING if key in pending else ChangeOrigin.REPAIR
 
 
 def find_orphaned_resources(
-    kinds: Mapping[str, AnyKind], now: ManifestsVersion, base: ManifestsVersion, snapshot: Snapshot, terms: Terms
-) -> tuple[Abandoned, ...]:
+    kinds: Mapping[str, AnyKind],
+    now: ManifestsVersion,
+    base: ManifestsVersion,
+    snapshot: Snapshot,
+    terms: CallTemplates,
+) -> tuple[NoLongerDeclared, ...]:
     """Resources that are live, were declared by the base, and are now neither declared nor deleted."""
     current = {row for row, _ in _declared_rows(kinds, now, snapshot, terms)}
     left = (
@@ -115,7 +119,7 @@ def find_orphaned_resources(
     )
     workspace = now.policy.workspace
     lines = {declared.address: _absent_line(kinds[declared.address.kind], declared, workspace) for declared in left}
-    return tuple(Abandoned(address=address, absent=lines[address]) for address in sorted(lines))
+    return tuple(NoLongerDeclared(address=address, absent=lines[address]) for address in sorted(lines))
 
 
 def _absent_line(kind: AnyKind, declared: DesiredResource[Any], workspace: str) -> str:
@@ -124,7 +128,7 @@ def _absent_line(kind: AnyKind, declared: DesiredResource[Any], workspace: str) 
 
 
 def _declared_rows(
-    kinds: Mapping[str, AnyKind], version: ManifestsVersion, snapshot: Snapshot, terms: Terms
+    kinds: Mapping[str, AnyKind], version: ManifestsVersion, snapshot: Snapshot, terms: CallTemplates
 ) -> Iterator[tuple[tuple[str, str], DesiredResource[Any] | None]]:
     """Kind and id of each live row that manifests declare, with its declaration; None for one to be deleted."""
     manifests, policy = version.manifests, version.policy

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from lmsconf.errors import LmsconfError, UsageError
 from lmsconf.manifest.file_set import FILE_LIMIT, PROJECT_FILE
-from lmsconf.model.policy import Guards, Policy
+from lmsconf.model.policy import GuardLimits, Policy
 from lmsconf.planner.plan import Manifests
 from lmsconf.project.base_trust import NOWHERE, RequestDestination, refuse_untrusted_changes, request_destination
 from lmsconf.project.config_file import ENV_WORKSPACE, read_project_file
@@ -195,7 +195,7 @@ def _version(folder: Path, settings: Settings, policy: Policy, environ: Mapping[
 
 def _without_project(manifests: Manifests, policy: Policy) -> ManifestsVersion:
     """A version without a readable project file: the defaults of all settings hold."""
-    return ManifestsVersion(manifests, replace(policy, guards=Guards()), default_settings_by_path(policy))
+    return ManifestsVersion(manifests, replace(policy, guards=GuardLimits()), default_settings_by_path(policy))
 
 
 def _at(history: _History, commit: str, settings: Settings, policy: Policy, environ: Mapping[str, str]) -> _Loaded:

@@ -12,19 +12,19 @@ from lmsconf.kinds import all_kinds
 from lmsconf.kinds.shared.call_templates import ServiceTerms
 from lmsconf.manifest.load import Keep, load
 from lmsconf.model.address import Address
-from lmsconf.model.candidates import Candidate
-from lmsconf.model.drift import Drift
-from lmsconf.model.moments import utc_text
+from lmsconf.model.drift import DriftReport
 from lmsconf.model.policy import Policy
-from lmsconf.model.settings_changes import changes
+from lmsconf.model.possible_renames import RenameCandidate
+from lmsconf.model.settings_changes import diff_settings
 from lmsconf.model.snapshot import Snapshot
+from lmsconf.model.time_formats import format_utc
 from lmsconf.model.values import Change, Plan
 from lmsconf.planner.context import PlanContext
-from lmsconf.planner.drift import Applied, Evidence, make_drift
-from lmsconf.planner.drift import outlived as ignores_outlived
-from lmsconf.planner.plan import Manifests, left_alone, make_plan, outlived
-from lmsconf.planner.reading import Declarations, Wanted, read_workspace
-from lmsconf.planner.snapshot_redaction import comparable, redacted, restored
+from lmsconf.planner.drift import AppliedBase, DriftInputs, make_drift
+from lmsconf.planner.drift import warn_of_expired_ignores as ignores_outlived
+from lmsconf.planner.plan import Manifests, make_plan, refuse_expired_absent, refuse_left_alone
+from lmsconf.planner.reading import Declarations, ReadScope, read_workspace
+from lmsconf.planner.snapshot_redaction import drop_unknown_people, redact_snapshot, restore_snapshot
 from lmsconf.project.config_file import ENV_WORKSPACE
 from lmsconf.project.settings import Settings
 from lmsconf.workspace.base_comparison import (
@@ -67,8 +67,8 @@ def validate_offline(settings: Settings, keep: Keep | None = None) -> Manifests:
     """Load the manifests, with every problem that can be found offline, including the dialect's and expired entries."""
     manifests = load_manifests(settings, keep)
     policy = settings.policy
-    late = (*outlived(manifests.absent, policy), *ignores_outlived(settings.ignores, policy.today))
-    alone = left_alone(manifests.declared, policy)
+    late = (*refuse_expired_absent(manifests.absent, policy), *ignores_outlived(settings.ignores, policy.today))
+    alone = refuse_left_alone(manifests.declared, policy)
     return replace(manifests, problems=(*dialect_problems(settings), *manifests.problems, *alone, *late))
 
 
@@ -90,7 +90,7 @@ class WorkspaceReader:
 
     def now(self) -> str:
         """The current time in UTC, as documents show it."""
-        return utc_text(self.clock())
+        return format_utc(self.clock())
 
     def snapshot(self, progress: Reading | None = None, manifests: Manifests | None = None) -> Snapshot:
         """Read everything that manifests can declare.
@@ -103,9 +103,9 @@ class WorkspaceReader:
     def redacted(self, snapshot: Snapshot, manifests: Manifests | None) -> Snapshot:
         """The snapshot reduced to the people that the manifests name."""
         planning = PlanContext(snapshot, self.settings.policy, self.terms, lambda _: True)
-        return redacted(planning, manifests or Manifests(), all_kinds())
+        return redact_snapshot(planning, manifests or Manifests(), all_kinds())
 
-    def read(self, wanted: Wanted, progress: Reading | None = None) -> Snapshot:
+    def read(self, wanted: ReadScope, progress: Reading | None = None) -> Snapshot:
         with self.connection.worker_pool(self.parallelism, progress) as pool:
             return read_workspace(
                 self.connection.reader(pool, everything=wanted.everything),
@@ -119,7 +119,7 @@ class WorkspaceReader:
     def plan(self, manifests: Manifests, policy: Policy, progress: Reading | None = None) -> Plan:
         """Return what apply would do. Raises ProblemsFound if the manifests or the workspace do not allow a plan."""
         refuse_errors(manifests)
-        wanted = Wanted(declared=manifests.declared, absent=manifests.absent, policy=policy)
+        wanted = ReadScope(declared=manifests.declared, absent=manifests.absent, policy=policy)
         snapshot = self.read(wanted, progress)
         return make_plan(all_kinds(), manifests, snapshot, policy, self.terms, created_at=self.now())
 
@@ -131,7 +131,7 @@ class WorkspaceReader:
         count_unmanaged: bool = False,
         reads_all: bool = False,
         progress: Reading | None = None,
-    ) -> Drift:
+    ) -> DriftReport:
         """Compare manifests and workspace as far as they can be planned; the rest is an error in the Drift.
 
         base: manifests that are assumed to be applied, to identify manual changes. reads_all: read the whole workspace,
@@ -163,13 +163,13 @@ class WorkspaceReader:
         *,
         count_unmanaged: bool = False,
         reads_all: bool = False,
-    ) -> Drift:
+    ) -> DriftReport:
         """Compare manifests with a snapshot. reads_all: the snapshot holds the whole workspace."""
         refuse_errors(manifests)
         # Where everything comparable was read already, all of it is compared.
         compares = None if reads_all else self.settings.policy.compares
         policy = replace(self.settings.policy, compares=compares)
-        renamed: dict[Address, Candidate] = {}
+        renamed: dict[Address, RenameCandidate] = {}
         while True:
             plan, broken = self.partial_plan(add_previous_names(manifests, renamed), policy, snapshot)
             fresh = _paired(plan)
@@ -178,7 +178,7 @@ class WorkspaceReader:
             # Detecting a rename may enable another: a field identifies smart groups by their conditions.
             renamed |= fresh
         declared = [one for one in manifests.declared if one.applies_in(policy.workspace)]
-        evidence = Evidence(
+        evidence = DriftInputs(
             applied=None if base is None else self._applied(base, snapshot, compares),
             edits={kind.name: kind.edits(snapshot, policy.timezone) for kind in all_kinds().values()},
             broken=broken,
@@ -197,21 +197,21 @@ class WorkspaceReader:
             reads_all=reads_all,
         )
 
-    def _applied(self, base: BaseManifests, snapshot: Snapshot, compares: int | None) -> Applied:
+    def _applied(self, base: BaseManifests, snapshot: Snapshot, compares: int | None) -> AppliedBase:
         """What the base's manifests would change on the snapshot."""
         manifests, policy = base.version.manifests, base.version.policy
         try:
             refuse_errors(manifests)
             plan, broken = self.partial_plan(manifests, replace(policy, compares=compares), snapshot)
         except ProblemsFound:
-            return Applied(name=base.name, changes=None)
-        return Applied(name=base.name, changes=plan.changes, lost=frozenset(one.address for one in broken))
+            return AppliedBase(name=base.name, changes=None)
+        return AppliedBase(name=base.name, changes=plan.changes, lost=frozenset(one.address for one in broken))
 
     def plan_offline(self, manifests: Manifests, policy: Policy, snapshot: Snapshot) -> Plan:
         """Plan against a snapshot file; the plan can be shown, not applied."""
         refuse_errors(manifests)
-        live = restored(snapshot, manifests, all_kinds())
-        planned = comparable(snapshot, manifests, all_kinds())
+        live = restore_snapshot(snapshot, manifests, all_kinds())
+        planned = drop_unknown_people(snapshot, manifests, all_kinds())
         return make_plan(all_kinds(), planned, live, policy, self.terms, created_at=snapshot.taken_at, offline=True)
 
     def plan_beside(
@@ -231,10 +231,12 @@ class WorkspaceReader:
         if snapshot is None:
             live = self.read(_both(manifests, policy, base.version), progress)
         else:
-            live = restored(snapshot, merge_manifests(manifests, base.version.manifests, all_kinds()), all_kinds())
+            live = restore_snapshot(
+                snapshot, merge_manifests(manifests, base.version.manifests, all_kinds()), all_kinds()
+            )
         at = self.now() if snapshot is None else snapshot.taken_at
         offline = snapshot is not None
-        planned = comparable(live, manifests, all_kinds())
+        planned = drop_unknown_people(live, manifests, all_kinds())
         made = make_plan(all_kinds(), planned, live, policy, self.terms, created_at=at, offline=offline)
         base_guarded = replace(policy, guards=base.version.policy.guards)
         made = evaluate_base_guards(
@@ -245,7 +247,7 @@ class WorkspaceReader:
         )
         made = attach_origins(made, base, lambda version: self._changes_of(version, live))
         settings = settings_by_path(self.settings)
-        made = replace(made, settings_changed=tuple(changes(base.version.settings, settings)))
+        made = replace(made, settings_changed=tuple(diff_settings(base.version.settings, settings)))
         if policy.only or policy.excluded:
             return made
         now = ManifestsVersion(manifests, policy, settings)
@@ -255,7 +257,7 @@ class WorkspaceReader:
         """What another version would change; None if it cannot be planned."""
         try:
             refuse_errors(version.manifests)
-            manifests = comparable(snapshot, version.manifests, all_kinds())
+            manifests = drop_unknown_people(snapshot, version.manifests, all_kinds())
             return self.as_far_as_it_goes(manifests, version.policy, snapshot)[0].changes
         except ProblemsFound as error:
             # A selection pattern may match only in this change; that is no error of the other version.
@@ -295,14 +297,14 @@ class WorkspaceReader:
                 return plan, tuple(dict.fromkeys(broken))
 
 
-def _paired(plan: Plan) -> dict[Address, Candidate]:
+def _paired(plan: Plan) -> dict[Address, RenameCandidate]:
     """Manual renames: one creation and one live resource with similar content, and no other candidates for either."""
     taken = Counter(candidate.id for one in plan.renames for candidate in one.alike)
     pairs = ((one.address, one.alike[0]) for one in plan.renames if len(one.alike) == 1)
     return {address: it for address, it in pairs if taken[it.id] == 1 and it.is_earlier_name}
 
 
-def add_previous_names(manifests: Manifests, renamed: Mapping[Address, Candidate]) -> Manifests:
+def add_previous_names(manifests: Manifests, renamed: Mapping[Address, RenameCandidate]) -> Manifests:
     """The manifests with each detected live name added to `previously`."""
     declared = (
         replace(one, previously=(*one.previously, renamed[one.address].address.name)) if one.address in renamed else one
@@ -317,7 +319,7 @@ def refuse_errors(manifests: Manifests) -> None:
         raise ProblemsFound(manifests.problems)
 
 
-def _both(manifests: Manifests, policy: Policy, base: ManifestsVersion) -> Wanted:
+def _both(manifests: Manifests, policy: Policy, base: ManifestsVersion) -> ReadScope:
     """What to read for manifests and their base together."""
     ownership = {**base.policy.ownership, **policy.ownership}
     wide = replace(policy, ownership=ownership, guards=policy.guards.stricter(base.policy.guards))
@@ -325,9 +327,9 @@ def _both(manifests: Manifests, policy: Policy, base: ManifestsVersion) -> Wante
     return replace(reads_needed(manifests, wide), beside=beside)
 
 
-def reads_needed(manifests: Manifests, policy: Policy) -> Wanted:
+def reads_needed(manifests: Manifests, policy: Policy) -> ReadScope:
     """What to read for these manifests."""
-    return Wanted(declared=manifests.declared, absent=manifests.absent, policy=policy)
+    return ReadScope(declared=manifests.declared, absent=manifests.absent, policy=policy)
 
 
 def _without(manifests: Manifests, addresses: Collection[str | None]) -> Manifests:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from lmsconf.kinds import all_kinds
-from lmsconf.model.policy import GUARDS, UNKNOWN, Consent, Policy, limit_json
+from lmsconf.model.policy import GUARDS, UNKNOWN, Consent, Policy, limit_to_json
 from lmsconf.model.values import Json
 from lmsconf.project.settings import DEFAULT_MANIFESTS, Settings
 
@@ -38,7 +38,7 @@ def _of_policy(policy: Policy) -> dict[str, Json]:
     ownership = values["ownership"]
     owned = ownership if isinstance(ownership, dict) else {}
     return {
-        **{f"guards.{name}": limit_json(policy.guards.limit(name)) for name in GUARDS},
+        **{f"guards.{name}": limit_to_json(policy.guards.limit(name)) for name in GUARDS},
         "guards.protect": values["protect"],
         "guards.min_admins": values["min_admins"],
         **{f"ownership.{sections[kind]}": patterns for kind, patterns in owned.items()},

@@ -11,7 +11,7 @@ from lmsconf.errors import Problem, Severity
 from lmsconf.kinds import all_kinds
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.values import Plan
-from lmsconf.planner.kind import in_file_order
+from lmsconf.planner.kind import in_snapshot_order
 
 _OLD: Final = timedelta(days=2)
 """Age from which it is a warning: most workspaces change every night."""
@@ -53,7 +53,7 @@ def _notices(snapshot: Snapshot, workspace: str, now: datetime) -> Iterator[Prob
 def _nouns() -> dict[str, tuple[str, str]]:
     """Return the singular and plural of the rows of each listing that is counted for users."""
     nouns: dict[str, tuple[str, str]] = {}
-    for kind in in_file_order(all_kinds().values()):
+    for kind in in_snapshot_order(all_kinds().values()):
         nouns |= {listing: kind.listing_nouns[listing] for listing in kind.catalogs}
         nouns[kind.row_type.listing] = kind.noun, kind.plural
     return nouns

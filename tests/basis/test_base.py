@@ -139,8 +139,8 @@ def test_the_origin_is_no_part_of_the_digest(project: Project) -> None:
     """A reviewed plan is the same plan, whatever it was compared with."""
     from dataclasses import replace
 
-    from lmsconf.model.values import Origin
+    from lmsconf.model.values import ChangeOrigin
 
     made = project.plan(CHANGE)
-    labelled = tuple(replace(change, origin=Origin.REPAIR) for change in made.changes)
+    labelled = tuple(replace(change, origin=ChangeOrigin.REPAIR) for change in made.changes)
     assert plan_digest(replace(made, changes=labelled, base="main")) == plan_digest(made)

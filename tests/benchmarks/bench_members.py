@@ -30,7 +30,7 @@ from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import HasName, Listing, Snapshot
 from lmsconf.model.values import FieldChange, Json
 from lmsconf.planner.context import Match, PlanContext
-from lmsconf.planner.diff import differences
+from lmsconf.planner.diff import diff_forms
 from lmsconf.planner.kind import ManifestEntry
 
 MEMBERS, EXCHANGED = 10_000, 10
@@ -88,7 +88,7 @@ def _comparison() -> Callable[[], tuple[FieldChange, ...]]:
         sides = kind.diff(planning, match)
         if sides is None or sides.before is None or sides.after is None:
             raise RuntimeError("the group was not compared")
-        return differences(sides.before, sides.after)
+        return diff_forms(sides.before, sides.after)
 
     return compare
 

@@ -13,7 +13,7 @@ from lmsconf.documents import plan_file, report_file
 from lmsconf.documents.document import render
 from lmsconf.errors import ExitCode
 from lmsconf.model.outcomes import ApplyReport
-from lmsconf.model.scope import Verified, Verify
+from lmsconf.model.scope import VerifiedScope, VerifyMode
 from lmsconf.model.values import Plan
 from lmsconf.render import apply_text, plan_text
 
@@ -43,7 +43,7 @@ REPORT = ApplyReport(
     started_at="2026-03-01T08:00:00Z",
     finished_at="2026-03-01T08:00:01Z",
     outcomes=(),
-    verified=Verified(scope=Verify.ALL),
+    verified=VerifiedScope(scope=VerifyMode.ALL),
     converged=True,
     residue=(),
     problems=(),

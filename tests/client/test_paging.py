@@ -13,7 +13,7 @@ from lmsconf.api.reader import Reader
 from lmsconf.api.spec.listings import MANUAL_GROUPS, USERS
 from lmsconf.api.worker_pool import WorkerPool
 from lmsconf.errors import BadAnswer, Unauthorized, Unreachable
-from lmsconf.model.api import ListOperation, Rows
+from lmsconf.model.api import ListedRows, ListOperation
 
 from .network import Network, client, pages, said
 
@@ -24,7 +24,7 @@ def rows(
     total: str | None = "matchCount",
     heard: list[tuple[int | None, int]] | None = None,
     limit: int = 2,
-) -> Rows:
+) -> ListedRows:
     """The users that such a network lists, in pages of two."""
     on_first = None if heard is None else (lambda *first: not heard.append(first))
     with WorkerPool(lambda: client(network=network, dialect={"paging.limit": limit})) as pool:
@@ -32,7 +32,7 @@ def rows(
         return reader.rows(ListOperation("users.list", "users", "userId", total), on_first=on_first)
 
 
-def ids(found: Rows) -> list[str]:
+def ids(found: ListedRows) -> list[str]:
     return [str(row["userId"]) for row in found.rows]
 
 

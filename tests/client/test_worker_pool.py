@@ -16,7 +16,7 @@ from lmsconf.api.priority_queue import Priority
 from lmsconf.api.reader import Reader
 from lmsconf.api.worker_pool import WorkerPool
 from lmsconf.errors import LmsconfError, Rejected, Unreachable
-from lmsconf.model.api import Api, ListOperation, Request
+from lmsconf.model.api import Api, ListOperation, ReadArguments
 
 from .network import CANARY, Clock, Network, client, raw, said
 
@@ -40,7 +40,7 @@ def echo(request: httpx.Request) -> httpx.Response:
     return said(200, {"userIds": [request.url.path]})
 
 
-def members(*groups: str) -> list[Request]:
+def members(*groups: str) -> list[ReadArguments]:
     """Requests for the members of these groups."""
     return [({"groupId": group}, {}) for group in groups]
 

@@ -19,7 +19,7 @@ from lmsconf.kinds import all_kinds
 from lmsconf.kinds.shared.call_templates import filled
 from lmsconf.model.values import Action, Json, Plan
 from lmsconf.planner.kind import AnyKind
-from lmsconf.planner.plan_as_manifests import as_manifests
+from lmsconf.planner.plan_as_manifests import plan_to_manifests
 
 KINDS = list(all_kinds().values())
 every_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
@@ -74,7 +74,7 @@ def test_what_is_shown_is_read_as_what_was_declared(planned: Planned, kind: AnyK
     stage, plan = planned(kind, samples.NEW[kind.name])
     said = {one.address: one.spec for one in stage.manifests().declared}
     assert {address.kind for address in said} == {kind.name}
-    assert {one.address: one.spec for one in as_manifests(plan, all_kinds()).declared} == said
+    assert {one.address: one.spec for one in plan_to_manifests(plan, all_kinds()).declared} == said
 
 
 @every_kind
@@ -82,7 +82,7 @@ def test_a_change_that_was_made_is_not_made_again(planned: Planned, kind: AnyKin
     """The forms of a plan, read as manifests, want nothing more once the plan was applied."""
     for stage, plan in _every_plan(planned, kind):
         assert stage.apply(plan).converged is True
-        replayed = stage.workspace.plan(as_manifests(plan, all_kinds()), stage.settings.policy)
+        replayed = stage.workspace.plan(plan_to_manifests(plan, all_kinds()), stage.settings.policy)
         assert replayed.changes == ()
 
 

@@ -12,7 +12,7 @@ import pytest
 from lmsconf.apply.scheduler import Learnt, Run, run
 from lmsconf.errors import AnswerLost, DuplicateResource, LmsconfError, Rejected, Unauthorized, Unreachable
 from lmsconf.model.address import Address, Ref
-from lmsconf.model.outcomes import Outcome
+from lmsconf.model.outcomes import CallOutcome
 from lmsconf.model.values import Call, Plan
 
 
@@ -76,7 +76,7 @@ def carried_out(
     *,
     width: int = 1,
     begin: Callable[[Call], None] | None = None,
-    tell: Callable[[Outcome], None] | None = None,
+    tell: Callable[[CallOutcome], None] | None = None,
 ) -> tuple[Run, Service]:
     """What a run came to, and the service that it was carried out on."""
     service = Service(fails or {})
@@ -141,7 +141,7 @@ def test_a_refusal_keeps_back_only_what_needs_it() -> None:
 
 def test_a_call_that_two_failures_block_is_told_once() -> None:
     """Each call has one outcome, and it is told once."""
-    told: list[Outcome] = []
+    told: list[CallOutcome] = []
     calls = [call("a"), call("b"), call("c", "a", "b"), call("d", "c")]
     done, _ = carried_out(calls, {"a": Rejected("no"), "b": Rejected("no")}, tell=told.append)
     assert statuses(done) == {"a": "failed", "b": "failed", "c": "blocked", "d": "blocked"}

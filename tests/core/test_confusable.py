@@ -9,7 +9,7 @@ import pytest
 
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.model.address import RemoteId
-from lmsconf.planner.identity import Claim, match_claims
+from lmsconf.planner.claim_matching import Claim, match_claims
 
 
 class Live(NamedTuple):

@@ -6,14 +6,14 @@ import pytest
 
 from lmsconf.model.forms import Form
 from lmsconf.model.values import FieldChange
-from lmsconf.planner.diff import Keyed, differences
+from lmsconf.planner.diff import KeyedNames, diff_forms
 
 
 def test_single_values_have_a_before_and_an_after() -> None:
     """Changed, of another type, new, gone, and inside another key; in the order of the keys."""
     before: Form = {"gone": "g", "name": "Old", "size": 1, "same": "x", "more": {"a": "1", "b": "2", "c": "3"}}
     after: Form = {"name": "New", "size": "1", "same": "x", "more": {"a": "1", "b": "3", "d": "4"}, "new": "n"}
-    assert differences(before, after) == (
+    assert diff_forms(before, after) == (
         FieldChange(path="gone", before="g", after=None),
         FieldChange(path="name", before="Old", after="New"),
         FieldChange(path="size", before=1, after="1"),
@@ -26,13 +26,13 @@ def test_single_values_have_a_before_and_an_after() -> None:
 
 def test_equal_forms_do_not_differ() -> None:
     """Nor do lists without order that hold the same."""
-    form: Form = {"name": "A", "members": frozenset({"x", "y"}), "choices": Keyed({"1": "X"})}
-    assert differences(form, {**form, "members": frozenset({"y", "x"}), "choices": Keyed({"1": "X"})}) == ()
+    form: Form = {"name": "A", "members": frozenset({"x", "y"}), "choices": KeyedNames({"1": "X"})}
+    assert diff_forms(form, {**form, "members": frozenset({"y", "x"}), "choices": KeyedNames({"1": "X"})}) == ()
 
 
 def test_a_list_without_order_is_told_by_what_comes_and_what_goes() -> None:
     """Sorted, and nothing that stays."""
-    found = differences({"members": frozenset("abc")}, {"members": frozenset("bcde")})
+    found = diff_forms({"members": frozenset("abc")}, {"members": frozenset("bcde")})
     assert found == (FieldChange(path="members", added=("d", "e"), removed=("a",)),)
 
 
@@ -56,13 +56,13 @@ def test_a_list_without_order_is_told_by_what_comes_and_what_goes() -> None:
 )
 def test_names_that_have_an_identity_can_be_renamed(after: dict[str, str], changes: tuple[FieldChange, ...]) -> None:
     """What has the key that it had is the same thing under another name, and neither comes nor goes."""
-    assert differences({"choices": Keyed({"1": "A", "2": "B"})}, {"choices": Keyed(after)}) == changes
+    assert diff_forms({"choices": KeyedNames({"1": "A", "2": "B"})}, {"choices": KeyedNames(after)}) == changes
 
 
 def test_keyed_names_show_in_their_order_and_compare_without_it() -> None:
     """Equal ones are one in a set; anything else is not equal to them."""
-    one, other = Keyed({"1": "A", "2": "B"}), Keyed({"2": "B", "1": "A"})
+    one, other = KeyedNames({"1": "A", "2": "B"}), KeyedNames({"2": "B", "1": "A"})
     assert (one.plain(), other.plain()) == (["A", "B"], ["B", "A"])
     assert len({one, other}) == 1
-    assert Keyed({"1": "A"}) != one
+    assert KeyedNames({"1": "A"}) != one
     assert one != {"1": "A", "2": "B"}

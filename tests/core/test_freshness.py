@@ -9,7 +9,7 @@ import pytest
 from flow.project import Project
 
 from lmsconf.apply.staleness import CODE, stale
-from lmsconf.model.values import Measure
+from lmsconf.model.values import GuardCount
 
 SEED = """
 people: [{email: anna@acme.example}, {email: bo@acme.example}, {email: cy@acme.example}]
@@ -22,7 +22,7 @@ def test_what_a_plan_takes_away_is_compared_both_ways(tmp_path: Path, guard: str
     """A plan that says less than is taken by now is stale, and so is one that says more."""
     plan = Project(tmp_path, SEED).plan("groups: [{name: A, members: [anna@acme.example]}]")
     assert stale(plan, plan) == ()
-    more = replace(plan, measures=(*plan.measures, Measure(guard=guard, of="group/A members", taken=1, size=3)))
+    more = replace(plan, measures=(*plan.measures, GuardCount(guard=guard, of="group/A members", taken=1, size=3)))
     for then, now in ((plan, more), (more, plan)):
         assert [problem.code for problem in stale(then, now)] == [CODE]
 
@@ -30,7 +30,7 @@ def test_what_a_plan_takes_away_is_compared_both_ways(tmp_path: Path, guard: str
 def test_a_plan_may_know_of_more_likely_renames_than_show_now(tmp_path: Path) -> None:
     """What no manifest spoke of is not compared again; one that the plan did not tell of is new, though."""
     plan = Project(tmp_path, SEED).plan("groups: [{name: A, members: [anna@acme.example]}]")
-    more = replace(plan, measures=(*plan.measures, Measure(guard="recreates", of="group/A", taken=1, size=0)))
+    more = replace(plan, measures=(*plan.measures, GuardCount(guard="recreates", of="group/A", taken=1, size=0)))
     assert stale(more, plan) == ()
     assert [problem.code for problem in stale(plan, more)] == [CODE]
 

@@ -6,18 +6,18 @@ import pytest
 
 from lmsconf.kinds import all_kinds
 from lmsconf.model.address import Address
-from lmsconf.model.policy import Consent, Guards, Limit
-from lmsconf.model.values import Action, Change, FieldChange, GuardResult, Measure
-from lmsconf.planner.guards import evaluate_guards, protected
+from lmsconf.model.policy import Consent, GuardLimit, GuardLimits
+from lmsconf.model.values import Action, Change, FieldChange, GuardCount, GuardResult
+from lmsconf.planner.guards import evaluate_guards, refuse_protected_changes
 
 
-def judged(*measures: Measure, limit: Limit | None = None, consents: tuple[Consent, ...] = ()) -> GuardResult:
+def judged(*measures: GuardCount, limit: GuardLimit | None = None, consents: tuple[Consent, ...] = ()) -> GuardResult:
     """How the guard on deletions stands."""
-    return evaluate_guards(measures, Guards(deletes=limit or Limit(count=5, share=0.1)), consents)[0]
+    return evaluate_guards(measures, GuardLimits(deletes=limit or GuardLimit(count=5, share=0.1)), consents)[0]
 
 
-def deletes(taken: int, size: int = 0, of: str = "all groups") -> Measure:
-    return Measure(guard="deletes", of=of, taken=taken, size=size)
+def deletes(taken: int, size: int = 0, of: str = "all groups") -> GuardCount:
+    return GuardCount(guard="deletes", of=of, taken=taken, size=size)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_a_limit_may_be_reached_and_not_passed(taken: int, size: int, reason: st
 
 def test_totals_add_up_and_shares_do_not() -> None:
     """Every measure of its own guard counts, and none of another's."""
-    other = Measure(guard="removals", of="group/A members", taken=40, size=400)
+    other = GuardCount(guard="removals", of="group/A members", taken=40, size=400)
     assert judged(deletes(3), deletes(3), other).reason == "6 deletes, and the limit is 5"
     assert judged(deletes(2, 20), deletes(2, 20, "all fields"), other).reason is None
     found = judged(deletes(2, 20), deletes(3, 20, "all fields"))
@@ -49,20 +49,20 @@ def test_totals_add_up_and_shares_do_not() -> None:
 
 def test_half_a_limit_can_be_off() -> None:
     """Without a count only shares stop, without a share only the total does; the limit shows what is on."""
-    assert judged(deletes(99), limit=Limit(count=None, share=0.5)).reason is None
-    assert judged(deletes(11, 20), limit=Limit(count=None, share=0.5)).tripped
-    assert judged(deletes(99, 100), limit=Limit(count=99)).reason is None
-    assert dict(judged(limit=Limit(count=99)).limit) == {"count": 99}
-    assert dict(judged(limit=Limit(count=None, share=0.125)).limit) == {"count": None, "share": 0.125}
-    assert judged(deletes(90, 100), limit=Limit(count=None, share=0.125)).reason == (
+    assert judged(deletes(99), limit=GuardLimit(count=None, share=0.5)).reason is None
+    assert judged(deletes(11, 20), limit=GuardLimit(count=None, share=0.5)).tripped
+    assert judged(deletes(99, 100), limit=GuardLimit(count=99)).reason is None
+    assert dict(judged(limit=GuardLimit(count=99)).limit) == {"count": 99}
+    assert dict(judged(limit=GuardLimit(count=None, share=0.125)).limit) == {"count": None, "share": 0.125}
+    assert judged(deletes(90, 100), limit=GuardLimit(count=None, share=0.125)).reason == (
         "90 of 100 in all groups, and the limit is 12.5%"
     )
 
 
 def test_words_and_figures_of_a_reason() -> None:
     """One is not many, and thousands are told apart."""
-    assert judged(deletes(1), limit=Limit(count=0)).reason == "1 delete, and the limit is 0"
-    assert judged(deletes(1234), limit=Limit(count=0)).reason == "1,234 deletes, and the limit is 0"
+    assert judged(deletes(1), limit=GuardLimit(count=0)).reason == "1 delete, and the limit is 0"
+    assert judged(deletes(1234), limit=GuardLimit(count=0)).reason == "1,234 deletes, and the limit is 0"
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_consent_that_nothing_needs_allows_nothing() -> None:
 
 def test_guards_that_are_off_are_not_there() -> None:
     """The others are, each under its name."""
-    guards = evaluate_guards([deletes(99)], Guards(deletes=None), ())
+    guards = evaluate_guards([deletes(99)], GuardLimits(deletes=None), ())
     assert [guard.name for guard in guards] == ["removals", "recreates", "refusals", "answers", "updates"]
     assert not any(guard.tripped for guard in guards)
 
@@ -141,14 +141,17 @@ RENAMED = FieldChange(path="name", before="Kept", after="New")
 )
 def test_what_is_protected_is_neither_deleted_renamed_nor_emptied(made: Change, harm: str | None) -> None:
     """By its old name or its new one; it may be made, described otherwise, and grow."""
-    problems = list(protected(all_kinds(), [made], ["group/Kept", "user/Kept"]))
+    problems = list(refuse_protected_changes(all_kinds(), [made], ["group/Kept", "user/Kept"]))
     said = [problem.message for problem in problems]
     assert said == ([] if harm is None else [f"{made.address}: it is protected, and the plan would {harm}"])
     assert [problem.address for problem in problems] == [str(made.address)] * len(said)
-    assert list(protected(all_kinds(), [made], [])) == []
+    assert list(refuse_protected_changes(all_kinds(), [made], [])) == []
 
 
 def test_every_change_is_looked_at() -> None:
     """Those after one that is not protected too."""
     changes = [change("A", Action.DELETE), change("Kept", Action.DELETE), change("Kept 2", Action.DELETE)]
-    assert [one.address for one in protected(all_kinds(), changes, ["group/Kept*"])] == ["group/Kept", "group/Kept 2"]
+    assert [one.address for one in refuse_protected_changes(all_kinds(), changes, ["group/Kept*"])] == [
+        "group/Kept",
+        "group/Kept 2",
+    ]

@@ -15,21 +15,21 @@ from lmsconf.documents import plan_file
 from lmsconf.documents.document import render_canonical
 from lmsconf.errors import ExitCode, LmsconfError, Problem, Severity, SourceLocation, StalePlan
 from lmsconf.model.address import Address, Ref, RemoteId
-from lmsconf.model.canonical import canonical, sha256
-from lmsconf.model.scope import Selected
+from lmsconf.model.canonical_json import canonical_json, sha256
+from lmsconf.model.scope import PlanScope
 from lmsconf.model.values import (
     Action,
     Call,
     Change,
     FieldChange,
+    GuardCount,
     GuardResult,
     Json,
-    Measure,
     Plan,
     SettingChange,
     Undo,
     UndoLevel,
-    Unmanaged,
+    UnmanagedResources,
 )
 
 WORDS = st.text(max_size=12)
@@ -109,17 +109,17 @@ PLANS = st.builds(
     policy=st.dictionaries(WORDS, VALUES, max_size=2),
     manifests_digest=WORDS,
     manifests_files=some(WORDS),
-    selection=st.builds(Selected, only=some(WORDS), excluded=some(WORDS), additive=st.booleans()),
+    selection=st.builds(PlanScope, only=some(WORDS), excluded=some(WORDS), additive=st.booleans()),
     offline=st.booleans(),
     timezone=st.none() | WORDS,
     changes=some(CHANGES),
     calls=some(CALLS),
     guards=some(GUARDS),
-    unmanaged=some(st.builds(Unmanaged, kind=WORDS, addresses=some(ADDRESSES), left_alone=NUMBERS)),
+    unmanaged=some(st.builds(UnmanagedResources, kind=WORDS, addresses=some(ADDRESSES), left_alone=NUMBERS)),
     fingerprints=st.dictionaries(WORDS, WORDS, max_size=2),
     problems=some(PROBLEMS),
     left_out=some(ADDRESSES),
-    measures=some(st.builds(Measure, guard=WORDS, of=WORDS, taken=st.none() | NUMBERS, size=NUMBERS)),
+    measures=some(st.builds(GuardCount, guard=WORDS, of=WORDS, taken=st.none() | NUMBERS, size=NUMBERS)),
 )
 
 GROUP = Address.of("group", "Å/B")
@@ -276,7 +276,7 @@ def without_places(plan: Plan) -> Plan:
     [
         without_places(PLAN),
         replace(PLAN, created_at="later", manifests_digest="cd", manifests_files=("b.yaml",)),
-        replace(PLAN, people=4, selection=Selected(only=("group/A",), additive=True)),
+        replace(PLAN, people=4, selection=PlanScope(only=("group/A",), additive=True)),
         replace(PLAN, changes=(replace(PLAN.changes[0], undo=Undo(level=UndoLevel.NONE, reason="x")),)),
         replace(PLAN, expires_at="later"),
         replace(PLAN, base="main", settings_changed=(SettingChange(path="settle", base=30, now=0, weaker=True),)),
@@ -349,11 +349,11 @@ def test_bodies_hold_json_and_refs_alone() -> None:
 @given(st.dictionaries(WORDS, VALUES))
 def test_canonical_json_ignores_order(value: dict[str, Json]) -> None:
     """Equal values have the same canonical bytes, in whichever order their keys came."""
-    assert canonical(value) == canonical(dict(reversed(value.items())))
+    assert canonical_json(value) == canonical_json(dict(reversed(value.items())))
 
 
 def test_canonical_json_is_compact_utf8() -> None:
     """Sorted keys, no spaces, UTF-8 as it is; NaN is refused."""
-    assert canonical({"b": [1, "Å"], "a": None}) == '{"a":null,"b":[1,"Å"]}'.encode()
+    assert canonical_json({"b": [1, "Å"], "a": None}) == '{"a":null,"b":[1,"Å"]}'.encode()
     with pytest.raises(ValueError, match="JSON"):
-        canonical(float("nan"))
+        canonical_json(float("nan"))

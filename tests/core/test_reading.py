@@ -12,13 +12,13 @@ import pytest
 from lmsconf.api.reader import Reader
 from lmsconf.errors import ApiError
 from lmsconf.model.address import RemoteId
-from lmsconf.model.api import Api, ListOperation, Rows
+from lmsconf.model.api import Api, ListedRows, ListOperation
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.model.values import Json
-from lmsconf.planner.context import Terms
+from lmsconf.planner.context import CallTemplates
 from lmsconf.planner.kind import Kind
-from lmsconf.planner.reading import ReadContext, Wanted, read_workspace
+from lmsconf.planner.reading import ReadContext, ReadScope, read_workspace
 
 DOORS, LOCKS = ListOperation("doors.list", "doors", "id"), ListOperation("locks.list", "locks", "id")
 
@@ -69,12 +69,12 @@ class Answers:
     def __init__(self, **rows: list[dict[str, Json]] | ApiError) -> None:
         self._rows, self.asked = rows, list[str]()
 
-    def rows(self, operation: ListOperation) -> Rows:
+    def rows(self, operation: ListOperation) -> ListedRows:
         self.asked.append(operation.rows)
         rows = self._rows[operation.rows]
         if isinstance(rows, ApiError):
             raise rows
-        return Rows(rows=tuple(rows))
+        return ListedRows(rows=tuple(rows))
 
     def together(self, jobs: Mapping[str, Callable[[], object]]) -> dict[str, object]:
         return Reader.together(cast(Reader, self), jobs)
@@ -82,9 +82,9 @@ class Answers:
 
 def read(api: Answers, *kinds: Kind[Any, Any], owned: Sequence[str]) -> Snapshot:
     """The snapshot of these kinds, of which some are owned."""
-    wanted = Wanted(policy=Policy(workspace="w", today=date.max, ownership=dict.fromkeys(owned, ("all",))))
+    wanted = ReadScope(policy=Policy(workspace="w", today=date.max, ownership=dict.fromkeys(owned, ("all",))))
     by_name = {kind.name: kind for kind in kinds}
-    return read_workspace(cast(Api, api), by_name, wanted, cast(Terms, None), url="", taken_at="")
+    return read_workspace(cast(Api, api), by_name, wanted, cast(CallTemplates, None), url="", taken_at="")
 
 
 def test_a_kind_with_a_listing_says_how_a_row_is_parsed_and_no_more() -> None:

@@ -20,7 +20,7 @@ from lmsconf.planner.context import PlanContext
 from lmsconf.planner.kind import Kind
 from lmsconf.planner.plan import Manifests
 from lmsconf.planner.redaction import LivePerson, RedactionContext
-from lmsconf.planner.snapshot_redaction import comparable, redacted, restored
+from lmsconf.planner.snapshot_redaction import drop_unknown_people, redact_snapshot, restore_snapshot
 
 TEXT = "ask ada@acme.example or Bob@acme.example"
 
@@ -94,10 +94,10 @@ def test_a_kind_with_nothing_of_its_own_is_redacted_and_restored() -> None:
     people = Listing(rows=(PersonRow(RemoteId("u-1"), "bob@acme.example"),))
     toys = Listing(rows=(ToyRow(RemoteId("1"), TEXT),), incomplete="bob@acme.example got a 500")
     snapshot = Snapshot(workspace="w", url="", taken_at="", people=1, listings={"toy": toys, "user": people})
-    red = redacted(planning(snapshot), Manifests(), kinds)
+    red = redact_snapshot(planning(snapshot), Manifests(), kinds)
     assert list(red.listings) == ["user", "toy", "unnamed_people"]
     [row] = red.rows(ToyRow)
     assert re.fullmatch("ask ada@acme.example or person-[0-9a-f]{16}", row.name), "ada is not in the workspace"
     assert red.of("toy").incomplete == "it was not read whole"
-    assert restored(red, Manifests(), kinds).rows(ToyRow) == (row,)
-    assert comparable(red, Manifests(), kinds) == Manifests()
+    assert restore_snapshot(red, Manifests(), kinds).rows(ToyRow) == (row,)
+    assert drop_unknown_people(red, Manifests(), kinds) == Manifests()

@@ -11,9 +11,9 @@ from lmsconf.documents import report_file
 from lmsconf.documents.document import render
 from lmsconf.errors import LmsconfError, Problem, StalePlan
 from lmsconf.model.address import Address
-from lmsconf.model.canonical import sha256
-from lmsconf.model.outcomes import ApplyReport, Outcome, Status
-from lmsconf.model.scope import Verified, Verify
+from lmsconf.model.canonical_json import sha256
+from lmsconf.model.outcomes import ApplyReport, CallOutcome, CallStatus
+from lmsconf.model.scope import VerifiedScope, VerifyMode
 
 REPORT = ApplyReport(
     plan_digest="ab" * 32,
@@ -23,19 +23,23 @@ REPORT = ApplyReport(
     started_at="2026-03-01T08:00:00Z",
     finished_at="2026-03-01T08:00:01Z",
     outcomes=(
-        Outcome(
-            call="c1", address=Address.of("group", "A"), operation="manual-groups.create", status=Status.DONE, id="g"
+        CallOutcome(
+            call="c1",
+            address=Address.of("group", "A"),
+            operation="manual-groups.create",
+            status=CallStatus.DONE,
+            id="g",
         ),
-        Outcome(
+        CallOutcome(
             call="c2",
             address=Address.of("group", "B"),
             operation="manual-groups.create",
-            status=Status.FAILED,
+            status=CallStatus.FAILED,
             reason="400",
             hint="Look.",
         ),
     ),
-    verified=Verified(scope=Verify.TOUCHED, resources=2, reason="So it was asked."),
+    verified=VerifiedScope(scope=VerifyMode.TOUCHED, resources=2, reason="So it was asked."),
     converged=None,
     residue=(),
     problems=(Problem(code="x", message="y"),),

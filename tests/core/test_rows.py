@@ -11,7 +11,7 @@ import pytest
 from lmsconf.kinds.smart_group.types import ConditionRow, SmartRow
 from lmsconf.kinds.user.types import AnswerRow, PersonRow
 from lmsconf.model.address import RemoteId
-from lmsconf.model.rows import row_from_json, row_json
+from lmsconf.model.rows import row_from_json, row_to_json
 
 PERSON = PersonRow(
     RemoteId("u-1"),
@@ -28,7 +28,7 @@ Edit = Callable[[dict[str, Any]], object]
 @pytest.mark.parametrize("row", [PERSON, SMART, SmartRow(RemoteId("s-2"), "T")], ids=lambda row: row.id)
 def test_a_row_comes_back_as_it_was(row: PersonRow | SmartRow) -> None:
     """By way of a file: what is None is left out, and is None again."""
-    kept = json.loads(json.dumps(row_json(row, in_order=True)))
+    kept = json.loads(json.dumps(row_to_json(row, in_order=True)))
     assert row_from_json(type(row), kept) == row
     assert None not in kept.values()
 
@@ -51,7 +51,7 @@ def test_a_row_comes_back_as_it_was(row: PersonRow | SmartRow) -> None:
 )
 def test_anything_else_is_no_row(edit: Edit, said: str) -> None:
     """Wrong types, keys too many and too few: none of them is guessed at."""
-    row: Any = row_json(PERSON, in_order=True)
+    row: Any = row_to_json(PERSON, in_order=True)
     edit(row)
     with pytest.raises(ValueError, match=said):
         row_from_json(PersonRow, row)

@@ -8,25 +8,25 @@ import pytest
 
 from lmsconf.errors import Problem, Severity
 from lmsconf.model.address import Address
-from lmsconf.model.forms import in_order
-from lmsconf.model.moments import at_offset
-from lmsconf.model.names import normal, skeleton
-from lmsconf.model.outcomes import ApplyReport, Outcome, Status
-from lmsconf.model.scope import Verified, Verify
-from lmsconf.model.settings_changes import IN_USE, changes
+from lmsconf.model.forms import sort_items
+from lmsconf.model.names import confusable_skeleton, normalize_name
+from lmsconf.model.outcomes import ApplyReport, CallOutcome, CallStatus
+from lmsconf.model.scope import VerifiedScope, VerifyMode
+from lmsconf.model.settings_changes import IN_USE, diff_settings
+from lmsconf.model.time_formats import local_to_utc
 from lmsconf.model.values import Action, Change
 
 
 def test_unordered_objects_are_sorted_by_their_values() -> None:
     """The order of the keys of an object does not decide where it stands."""
-    assert in_order([{"b": 1, "a": 2}, {"a": 1, "b": 3}]) == [{"a": 1, "b": 3}, {"b": 1, "a": 2}]
+    assert sort_items([{"b": 1, "a": 2}, {"a": 1, "b": 3}]) == [{"a": 1, "b": 3}, {"b": 1, "a": 2}]
 
 
 @pytest.mark.parametrize("offset", ["Z", "+01", "+0130", "+01:30", "-0330"])
 def test_offsets_of_times_have_three_spellings(offset: str) -> None:
     """Hours alone, hours and minutes together, and with a colon."""
     minutes = {"Z": 0, "+01": 60, "+0130": 90, "+01:30": 90, "-0330": -210}[offset]
-    moment = at_offset(date(2026, 1, 2), time(12, 0), offset)
+    moment = local_to_utc(date(2026, 1, 2), time(12, 0), offset)
     assert moment.tzinfo is UTC
     assert (datetime(2026, 1, 2, 12, tzinfo=UTC) - moment).total_seconds() == minutes * 60
 
@@ -36,14 +36,14 @@ def test_offsets_of_times_have_three_spellings(offset: str) -> None:
 )
 def test_variation_selectors_are_invisible(char: str, is_invisible: bool) -> None:
     """The sixteen of them are dropped where names are compared by their looks, and their neighbours are not."""
-    assert (skeleton(f"Sales{char}") == skeleton("Sales")) is is_invisible
+    assert (confusable_skeleton(f"Sales{char}") == confusable_skeleton("Sales")) is is_invisible
 
 
 @pytest.mark.parametrize(("marks", "is_composed"), [(29, True), (30, True), (31, False)])
 def test_a_pile_of_marks_is_not_normalised(marks: int, is_composed: bool) -> None:
     """Up to thirty combining marks in a row a long name is brought to NFC; with more it stays as it is."""
     name = "x" * 300 + "e" + "\u0301" * marks
-    assert (normal(name) != name) is is_composed
+    assert (normalize_name(name) != name) is is_composed
 
 
 def report(converged: bool | None, *problems: Problem, done: bool = True) -> ApplyReport:
@@ -51,11 +51,11 @@ def report(converged: bool | None, *problems: Problem, done: bool = True) -> App
     change = Change(
         address=group, action=Action.UPDATE, id=None, about=None, source=None, before={}, after={}, fields=()
     )
-    status = Status.DONE if done else Status.FAILED
+    status = CallStatus.DONE if done else CallStatus.FAILED
     return ApplyReport(
         plan_digest="", workspace="w", url="https://lms.example", people=None, started_at="", finished_at="",
-        outcomes=(Outcome(call="1", address=group, operation="manual-groups.rename", status=status),),
-        verified=Verified(), converged=converged, residue=(change,), problems=problems, meta={}, exit=0,
+        outcomes=(CallOutcome(call="1", address=group, operation="manual-groups.rename", status=status),),
+        verified=VerifiedScope(), converged=converged, residue=(change,), problems=problems, meta={}, exit=0,
     )  # fmt: skip
 
 
@@ -71,8 +71,8 @@ def test_a_run_that_was_not_read_back_shows_nothing() -> None:
 
 def test_a_run_that_verified_nothing_counts_nothing() -> None:
     """Without a word on it nothing was verified, of no resource."""
-    nothing = Verified(scope=Verify.NONE, resources=0, partial=False, skipped=0, left_out=0, reason=None)
-    assert Verified() == nothing
+    nothing = VerifiedScope(scope=VerifyMode.NONE, resources=0, partial=False, skipped=0, left_out=0, reason=None)
+    assert VerifiedScope() == nothing
 
 
 @pytest.mark.parametrize(
@@ -86,5 +86,5 @@ def test_a_run_that_verified_nothing_counts_nothing() -> None:
 )
 def test_fewer_refusals_are_a_weaker_setting(base: str | None, now: str | None, is_weaker: bool) -> None:
     """What counts as a field in use: each value refuses less than the one before it, and none is the strictest."""
-    (change,) = changes({IN_USE: base} if base else {}, {IN_USE: now} if now else {})
+    (change,) = diff_settings({IN_USE: base} if base else {}, {IN_USE: now} if now else {})
     assert change.weaker is is_weaker

@@ -12,7 +12,7 @@ from lmsconf.model.address import Address, Ref
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.values import Call, Step
-from lmsconf.planner.calls import arrange, refs_in
+from lmsconf.planner.calls import order_calls, refs_in
 from lmsconf.planner.context import PlanContext
 
 A, B, C, D = (Address.of("group", name) for name in "ABCD")
@@ -39,7 +39,7 @@ def test_what_takes_away_goes_last_and_what_may_be_refused_first(planning: PlanC
     """Among calls that need nothing: refusals, then kind by kind what gives, then likewise what takes."""
     risky = step(may_be_refused=True)
     work = [(A, [step(revokes=True)]), (B, [step()]), (C, [risky]), (FIELD, [step(revokes=True), step()])]
-    calls = arrange(planning, work, KINDS)
+    calls = order_calls(planning, work, KINDS)
     assert on(calls) == [C, FIELD, B, FIELD, A]
     assert [call.id for call in calls] == ["c1", "c2", "c3", "c4", "c5"]
     assert [call.may_be_refused for call in calls] == [True, False, False, False, False]
@@ -50,12 +50,12 @@ def test_a_risk_that_waits_for_something_has_no_precedence(planning: PlanContext
     """It can be tried only when that is done, so it stands where it would without the risk."""
     made = frozenset({Ref(A)})
     work = [(C, [step(may_be_refused=True, uses=made)]), (A, [step(makes=made)]), (B, [step()])]
-    assert on(arrange(planning, work, KINDS)) == [A, B, C]
+    assert on(order_calls(planning, work, KINDS)) == [A, B, C]
 
 
 def test_of_equals_the_address_decides_and_then_the_place(planning: PlanContext) -> None:
     """So that a plan depends on nothing but what it is about."""
-    calls = arrange(planning, [(B, [step("1"), step("2")]), (A, [step("3")])], KINDS)
+    calls = order_calls(planning, [(B, [step("1"), step("2")]), (A, [step("3")])], KINDS)
     assert [call.path for call in calls] == ["/groups/3", "/groups/1", "/groups/2"]
 
 
@@ -63,7 +63,7 @@ def test_needs_are_told_in_the_order_of_the_calls(planning: PlanContext) -> None
     """By the names that the calls have; a call says all that it waits for."""
     a, b = frozenset({Ref(A)}), frozenset({Ref(B)})
     work = [(C, [step(uses=a | b)]), (B, [step(makes=b)]), (A, [step(makes=a)])]
-    calls = arrange(planning, work, KINDS)
+    calls = order_calls(planning, work, KINDS)
     assert [(call.id, call.address, call.needs) for call in calls] == [
         ("c1", A, ()),
         ("c2", B, ()),
@@ -75,7 +75,7 @@ def test_an_id_to_come_has_to_come(planning: PlanContext) -> None:
     """A call of the plan makes it, or it is an error that names what to plan too; wherever it stands."""
     body = {"userIds": ["u", {Ref(D): [Ref(B)]}]}
     work = [(A, [step(Ref(B), body=body)]), (B, [Step(operation="manual-groups.create", makes=frozenset({Ref(B)}))])]
-    arrange(planning, work, KINDS)
+    order_calls(planning, work, KINDS)
     [problem] = planning.problems
     assert (problem.code, problem.address) == ("reference/not-planned", "group/A")
     assert problem.message == "group/A: it needs group/D, which does not exist yet and is not part of this plan"
@@ -92,7 +92,7 @@ def test_a_circle_is_one_problem_that_names_each_resource_once(planning: PlanCon
     """Neither who waits for it nor who has nothing to do with it is named, and there are no calls."""
     a, b = frozenset({Ref(A)}), frozenset({Ref(B)})
     both = [step(makes=a, uses=b), step(uses=a)]
-    assert arrange(planning, [(A, both), (B, [step(makes=b, uses=a)]), (C, [step()])], KINDS) == ()
+    assert order_calls(planning, [(A, both), (B, [step(makes=b, uses=a)]), (C, [step()])], KINDS) == ()
     [problem] = planning.problems
     assert problem.code == "plan/circle"
     assert problem.message == "there is no order for the calls of group/A, group/B: each waits for another"
@@ -104,11 +104,11 @@ def test_what_would_better_wait_is_made_at_once_where_all_would_wait(planning: P
     a, b, c = (frozenset({Ref(one)}) for one in (A, B, C))
     field = step(makes=a, avoids=b)
     new, old = step(makes=c, uses=a), step(uses=c, releases=b)
-    calls = arrange(planning, [(FIELD, [field]), (C, [new]), (B, [old])], KINDS)
+    calls = order_calls(planning, [(FIELD, [field]), (C, [new]), (B, [old])], KINDS)
     assert [(call.address, call.may_be_refused) for call in calls] == [(FIELD, True), (C, False), (B, False)]
     [problem] = planning.problems
     assert (problem.code, problem.is_error, problem.address) == ("refusal/in-use", False, str(FIELD))
     assert "it is named by group/B, and" in problem.message
     planning.problems.clear()
-    assert on(arrange(planning, [(FIELD, [field]), (B, [step(releases=b)])], KINDS)) == [B, FIELD]
+    assert on(order_calls(planning, [(FIELD, [field]), (B, [step(releases=b)])], KINDS)) == [B, FIELD]
     assert planning.problems == []

@@ -17,7 +17,7 @@ from laws.sandbox_project import TransportConnection
 from lmsconf.api.spec import ApiSpec
 from lmsconf.apply.applier import Applier
 from lmsconf.errors import LmsconfError, SourceLocation
-from lmsconf.model.drift import Drift, DriftState, Ignore
+from lmsconf.model.drift import DriftReport, DriftState, IgnoreRule
 from lmsconf.project.settings import load_settings
 from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.sandbox.transport import Sandbox
@@ -293,13 +293,13 @@ def _world(root: Path, sandbox: Sandbox) -> Applier:
     return Applier(settings=load_settings(root, None, {}, today=date(2026, 6, 1)), connection=link)
 
 
-def _states(found: Drift) -> dict[str, DriftState]:
+def _states(found: DriftReport) -> dict[str, DriftState]:
     return {str(one.address): one.state for one in found.findings}
 
 
 def test_an_entry_holds_before_its_day() -> None:
     """As a consent does: on the day itself it hides nothing any more."""
-    entry = Ignore(pattern="group/*", reason="x", until=date(2026, 6, 2), source=SourceLocation("lmsconf.yaml"))
+    entry = IgnoreRule(pattern="group/*", reason="x", until=date(2026, 6, 2), source=SourceLocation("lmsconf.yaml"))
     assert [entry.holds(date(2026, 6, day)) for day in (1, 2, 3)] == [True, False, False]
 
 

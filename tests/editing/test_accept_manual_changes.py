@@ -21,7 +21,7 @@ from lmsconf.kinds import all_kinds
 from lmsconf.kinds.custom_field.types import ChoiceRow
 from lmsconf.kinds.shared.names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP
 from lmsconf.model.address import RemoteId
-from lmsconf.model.names import exactly
+from lmsconf.model.names import exact_pattern
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.workspace.reader import load_manifests
 
@@ -50,7 +50,7 @@ def test_what_is_edited_by_hand_can_be_accepted(folder: Path, both: tuple[Random
         snapshot = edited(stage.workspace.snapshot(), dice)
         manifests = stage.manifests()
         before = stage.workspace.drift_from(snapshot, manifests)
-        patterns = [exactly(str(finding.address)) for finding in before.findings]
+        patterns = [exact_pattern(str(finding.address)) for finding in before.findings]
         if not patterns or any(problem.is_error for problem in before.problems):
             return  # an id that is pinned and gone cannot be compared, and so not be accepted
 

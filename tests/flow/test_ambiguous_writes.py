@@ -17,7 +17,7 @@ from lmsconf.api.worker_pool import Progress, WorkerPool
 from lmsconf.apply.ambiguous_writes import Clock
 from lmsconf.apply.applier import Applier
 from lmsconf.errors import ExitCode, ProblemsFound
-from lmsconf.model.outcomes import ApplyReport, Status
+from lmsconf.model.outcomes import ApplyReport, CallStatus
 from lmsconf.project.settings import load_settings
 from lmsconf.sandbox.transport import Sandbox
 from lmsconf.workspace.connection import Connection
@@ -161,7 +161,7 @@ def test_what_was_done_twice_stops_the_run(tmp_path: Path, operation: str) -> No
     scene = AmbiguousWrite(tmp_path, operation, "twice")
     report = scene.apply()
     assert report.exit == ExitCode.PARTIAL
-    failed = [one for one in report.outcomes if one.status is Status.FAILED]
+    failed = [one for one in report.outcomes if one.status is CallStatus.FAILED]
     assert ["live more than once, with the ids" in str(one.reason) for one in failed] == [True]
     assert scene.sent(operation) == 2
 

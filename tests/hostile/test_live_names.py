@@ -18,10 +18,10 @@ from lmsconf.cli.progress import lines
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.kinds import all_kinds
 from lmsconf.model.address import Address, RemoteId
-from lmsconf.model.outcomes import ApplyReport, Outcome, Status
-from lmsconf.model.recorded_run import CallState, Ending, Opening, RecordedCall, RecordedRun
-from lmsconf.model.scope import Selected, Verified, Verify
-from lmsconf.model.values import Action, Call, Change, FieldChange, GuardResult, Measure, Plan, Unmanaged
+from lmsconf.model.outcomes import ApplyReport, CallOutcome, CallStatus
+from lmsconf.model.recorded_run import CallState, JournalHeader, RecordedCall, RecordedRun, RunEnding
+from lmsconf.model.scope import PlanScope, VerifiedScope, VerifyMode
+from lmsconf.model.values import Action, Call, Change, FieldChange, GuardCount, GuardResult, Plan, UnmanagedResources
 from lmsconf.render import APPLY_VIEWS, PLAN_VIEWS, PROBLEMS_VIEWS
 from lmsconf.render.runs import RUN_VIEWS, RUNS_VIEWS
 from lmsconf.sandbox.transport import Sandbox
@@ -87,7 +87,7 @@ def plan(names: list[str]) -> Plan:
         policy={},
         manifests_digest="ab" * 32,
         manifests_files=tuple(names),
-        selection=Selected(only=tuple(names), excluded=tuple(names)),
+        selection=PlanScope(only=tuple(names), excluded=tuple(names)),
         offline=True,
         timezone=names[2],
         changes=tuple(changes(names)),
@@ -107,17 +107,17 @@ def plan(names: list[str]) -> Plan:
             GuardResult(name=name, limit={name: name}, total=1, tripped=True, allow=f"{name}=1", reason=name)
             for name in names
         ),
-        unmanaged=tuple(Unmanaged(kind="group", addresses=(one,)) for one in addresses),
+        unmanaged=tuple(UnmanagedResources(kind="group", addresses=(one,)) for one in addresses),
         fingerprints={str(one): "5f" * 32 for one in addresses},
         problems=tuple(map(problem, names)),
         left_out=addresses,
-        measures=tuple(Measure(guard="removals", of=name, taken=1, size=1) for name in names),
+        measures=tuple(GuardCount(guard="removals", of=name, taken=1, size=1) for name in names),
     )
 
 
 def apply_report(names: list[str]) -> ApplyReport:
     """A report full of names."""
-    statuses = list(Status)
+    statuses = list(CallStatus)
     return ApplyReport(
         plan_digest="ab" * 32,
         workspace=names[0],
@@ -126,7 +126,7 @@ def apply_report(names: list[str]) -> ApplyReport:
         started_at="2026-06-01T00:00:00Z",
         finished_at="2026-06-01T00:00:00Z",
         outcomes=tuple(
-            Outcome(
+            CallOutcome(
                 call=f"c{n}",
                 address=Address.of("group", name),
                 operation="a.b",
@@ -137,7 +137,7 @@ def apply_report(names: list[str]) -> ApplyReport:
             )
             for n, name in enumerate(names)
         ),
-        verified=Verified(scope=Verify.ALL, resources=1, reason=names[0]),
+        verified=VerifiedScope(scope=VerifyMode.ALL, resources=1, reason=names[0]),
         converged=False,
         residue=tuple(changes(names)),
         problems=tuple(map(problem, names)),
@@ -151,13 +151,15 @@ def recorded(names: list[str]) -> list[RecordedRun]:
     return [
         RecordedRun(
             name=name,
-            opening=Opening(digest="ab", workspace=name, url=name, started=NOW, tool=name, calls=1, meta={name: name}),
+            opening=JournalHeader(
+                digest="ab", workspace=name, url=name, started=NOW, tool=name, calls=1, meta={name: name}
+            ),
             calls=(
                 RecordedCall(
                     call="c1", address=f"group/{name}", operation=name, state=CallState.FAILED, reason=name, id=name
                 ),
             ),
-            ending=Ending(at=NOW, exit=5, verified=Verify.NONE, converged=None),
+            ending=RunEnding(at=NOW, exit=5, verified=VerifyMode.NONE, converged=None),
         )
         for name in names
     ]

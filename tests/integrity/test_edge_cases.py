@@ -22,8 +22,8 @@ from lmsconf.errors import BadAnswer, ExitCode
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.smart_group.types import condition_row
 from lmsconf.model.address import Address, Ref
-from lmsconf.model.outcomes import ApplyReport, Status
-from lmsconf.model.policy import Guards
+from lmsconf.model.outcomes import ApplyReport, CallStatus
+from lmsconf.model.policy import GuardLimits
 from lmsconf.model.values import Call, Plan
 from lmsconf.project.settings import Settings, load_settings
 from lmsconf.sandbox.transport import Sandbox
@@ -121,10 +121,10 @@ def test_a_refusal_is_the_outcome_of_its_call(tmp_path: Path) -> None:
     """With the service's status; everything else is done, and the run is partial."""
     report = applied(tmp_path, {"manual-groups.rename": 400})
     assert report.exit == ExitCode.PARTIAL
-    [failed] = [outcome for outcome in report.outcomes if outcome.status is Status.FAILED]
+    [failed] = [outcome for outcome in report.outcomes if outcome.status is CallStatus.FAILED]
     assert failed.operation == "manual-groups.rename"
     assert "answered 400" in (failed.reason or "")
-    assert report.count(Status.DONE) == len(report.outcomes) - 1
+    assert report.count(CallStatus.DONE) == len(report.outcomes) - 1
 
 
 @pytest.mark.parametrize("status", [400, 404, 409, 410, 422])
@@ -132,7 +132,7 @@ def test_a_refusal_is_the_outcome_of_its_call(tmp_path: Path) -> None:
 def test_only_what_is_gone_already_counts_as_deleted(tmp_path: Path, operation: str, method: str, status: int) -> None:
     """A deletion that is answered with 404 or 410 is done; otherwise a refusal of it, or of a change, is a failure."""
     with project(tmp_path, "groups: [{name: E, previously: [C]}]\nabsent: {groups: [A]}") as (settings, sandbox):
-        policy = replace(settings.policy, guards=Guards(removals=None))
+        policy = replace(settings.policy, guards=GuardLimits(removals=None))
         workspace = Applier(
             settings=settings,
             connection=TransportConnection(StatusOnlyTransport(sandbox, {operation: status}), sandbox.spec),
@@ -140,7 +140,7 @@ def test_only_what_is_gone_already_counts_as_deleted(tmp_path: Path, operation: 
         report = workspace.execute(workspace.plan(load_manifests(settings), policy), meta={})
     [outcome] = [one for one in report.outcomes if one.operation == operation]
     is_done = method == "DELETE" and status in (404, 410)
-    assert outcome.status is (Status.DONE if is_done else Status.FAILED)
+    assert outcome.status is (CallStatus.DONE if is_done else CallStatus.FAILED)
 
 
 class NoIdTransport(httpx.BaseTransport):
@@ -176,8 +176,8 @@ def muted(root: Path, **kinds: Any) -> ApplyReport:
         return Applier(settings=settings, connection=link, timing=timing).execute(plan, meta={})
 
 
-@pytest.mark.parametrize(("times", "status"), [(1, Status.DONE), (2, Status.FAILED)])
-def test_what_was_made_without_an_id_is_found_by_its_name(tmp_path: Path, times: int, status: Status) -> None:
+@pytest.mark.parametrize(("times", "status"), [(1, CallStatus.DONE), (2, CallStatus.FAILED)])
+def test_what_was_made_without_an_id_is_found_by_its_name(tmp_path: Path, times: int, status: CallStatus) -> None:
     """One of that name is the one that was made; of two nobody knows, and both are named."""
     [outcome] = muted(tmp_path, times=times).outcomes
     assert outcome.status is status
@@ -188,7 +188,7 @@ def test_a_listing_without_an_end_ends_the_lookup(tmp_path: Path) -> None:
     """A service that ignores `skip` is not asked for ever; whether the group was made is told to be unknown."""
     report = muted(tmp_path, times=1, skips=False)
     [outcome] = report.outcomes
-    assert (outcome.status, outcome.unsure, report.exit) == (Status.FAILED, True, ExitCode.PARTIAL)
+    assert (outcome.status, outcome.unsure, report.exit) == (CallStatus.FAILED, True, ExitCode.PARTIAL)
     assert outcome.reason == "a page of groups brought only rows that were there before"
 
 
@@ -213,7 +213,7 @@ def test_calls_that_were_accepted_and_changed_nothing_are_told(tmp_path: Path) -
     """Exit 6, with what is left and the dialect key to look at; what did change is not told."""
     report = applied(tmp_path, {"manual-groups.rename": 200})
     assert (report.exit, report.converged) == (ExitCode.NOT_CONVERGED, False)
-    assert {outcome.status for outcome in report.outcomes} == {Status.DONE}
+    assert {outcome.status for outcome in report.outcomes} == {CallStatus.DONE}
     assert [str(change.address) for change in report.residue] == ["group/E"]
     [problem] = report.problems
     assert (problem.code, problem.address) == ("apply/no-effect", "group/E")

@@ -15,7 +15,7 @@ from laws.sandbox_project import TransportConnection
 from lmsconf.apply.ambiguous_writes import Clock
 from lmsconf.apply.applier import Applier
 from lmsconf.errors import ExitCode
-from lmsconf.model.outcomes import ApplyReport, Status
+from lmsconf.model.outcomes import ApplyReport, CallStatus
 from lmsconf.project.settings import load_settings
 from lmsconf.sandbox.transport import Sandbox
 from lmsconf.workspace.reader import load_manifests
@@ -128,7 +128,7 @@ def test_what_was_made_is_waited_for_although_more_of_it_failed(
     late = StaleReadTransport(sandbox, lag, refused="/members")
     report = applied(tmp_path, late, "groups: [{name: New, members: [cy@acme.example]}]")
     made, refused = report.outcomes
-    assert (made.status, refused.status) == (Status.DONE, Status.FAILED)
+    assert (made.status, refused.status) == (CallStatus.DONE, CallStatus.FAILED)
     assert (report.seen, late.now >= min(lag, 30.0)) == (seen, True)
     told = [problem.message for problem in report.problems]
     assert told == ([] if seen else ["group/New: the service accepted its creation, and it still does not show"])
@@ -158,7 +158,7 @@ def test_nobody_is_taken_out_before_whoever_comes_is_in(tmp_path: Path, sandbox:
     assert members(sandbox, key) == before
     assert [one.split()[0] for one in late.sent] == ["POST"]
     grant, revocation = report.outcomes
-    assert (grant.status, revocation.status) == (Status.FAILED, Status.BLOCKED)
+    assert (grant.status, revocation.status) == (CallStatus.FAILED, CallStatus.BLOCKED)
     assert report.exit == ExitCode.PARTIAL
     assert grant.reason == "the service accepted it, and 1 of 1 are not in the list; nobody is taken out"
     assert grant.hint is not None
@@ -172,7 +172,12 @@ def test_no_group_is_deleted_before_its_members_are_in_another(tmp_path: Path, s
     report = applied(tmp_path, late, "groups: [{name: B, members: [anna@acme.example]}]\nabsent: {groups: [A]}\n")
     assert members(sandbox) == before
     assert [one.split()[0] for one in late.sent] == ["POST", "POST"]
-    assert [one.status for one in report.outcomes] == [Status.DONE, Status.FAILED, Status.BLOCKED, Status.BLOCKED]
+    assert [one.status for one in report.outcomes] == [
+        CallStatus.DONE,
+        CallStatus.FAILED,
+        CallStatus.BLOCKED,
+        CallStatus.BLOCKED,
+    ]
     assert report.outcomes[1].reason == "the service accepted it, and 1 of 1 are not in the list; nobody is taken out"
 
 
@@ -187,7 +192,7 @@ def test_nobody_loses_rights_before_whoever_gets_them_has_them(tmp_path: Path, s
         )
         assert [one.split()[1].rpartition("/users/")[2] for one in late.sent] == ["u-3/make-admin/true"]
         grant, *revocations = report.outcomes
-        assert (grant.status, {one.status for one in revocations}) == (Status.FAILED, {Status.BLOCKED})
+        assert (grant.status, {one.status for one in revocations}) == (CallStatus.FAILED, {CallStatus.BLOCKED})
         reason = "the service accepted it, and the person is no administrator; nobody is taken out"
         assert grant.reason == reason
 
@@ -202,7 +207,7 @@ def test_an_assignment_stays_until_what_replaces_it_is_there(tmp_path: Path, san
     late = StaleReadTransport(sandbox, idle="/content/targets")
     report = applied(tmp_path, late, wanted)
     assert [one.split()[0] for one in late.sent] == ["POST", "POST"]
-    assert [one.status for one in report.outcomes] == [Status.DONE, Status.FAILED, Status.BLOCKED]
+    assert [one.status for one in report.outcomes] == [CallStatus.DONE, CallStatus.FAILED, CallStatus.BLOCKED]
     assert "the content is not assigned; nobody is taken out" in (report.outcomes[1].reason or "")
     late = StaleReadTransport(sandbox, lag=5.0)
     assert applied(tmp_path, late, wanted).exit == ExitCode.OK
@@ -216,7 +221,7 @@ def test_a_right_that_is_lacking_stops_only_what_needs_it(tmp_path: Path, sandbo
     report = applied(tmp_path, late, wanted)
     assert report.exit == ExitCode.PARTIAL
     assert members(sandbox) == ["u-2"]
-    assert report.count(Status.NOT_ATTEMPTED) == 0
+    assert report.count(CallStatus.NOT_ATTEMPTED) == 0
     again = applied(tmp_path, late, wanted)
     assert again.exit == ExitCode.UNAUTHORIZED
 
@@ -226,6 +231,6 @@ def test_a_grant_that_nobody_could_look_at_is_not_called_undone(tmp_path: Path, 
     late = StaleReadTransport(sandbox, barred="/members")
     report = applied(tmp_path, late, "groups: [{name: A, members: [cy@acme.example]}]")
     grant, revocation = report.outcomes
-    assert (grant.status, grant.unsure, revocation.status) == (Status.FAILED, True, Status.BLOCKED)
+    assert (grant.status, grant.unsure, revocation.status) == (CallStatus.FAILED, True, CallStatus.BLOCKED)
     assert report.exit == ExitCode.PARTIAL
     assert members(sandbox) == ["u-1", "u-3"]

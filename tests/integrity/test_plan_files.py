@@ -16,7 +16,7 @@ from jsonschema import Draft202012Validator
 from lmsconf.documents.document import render_canonical
 from lmsconf.documents.plan_file import dumps, loads
 from lmsconf.errors import ExitCode, LmsconfError
-from lmsconf.model.canonical import sha256
+from lmsconf.model.canonical_json import sha256
 from lmsconf.support.package_data import schema_text
 
 from .served_project import ServedProject, staged

@@ -16,7 +16,7 @@ from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import ExitCode, LmsconfError
 from lmsconf.journal.journal_reader import parse_journal
 from lmsconf.journal.journal_writer import Journal
-from lmsconf.model.outcomes import Outcome, Status
+from lmsconf.model.outcomes import CallOutcome, CallStatus
 from lmsconf.model.recorded_run import CallState
 from lmsconf.model.values import Call
 from lmsconf.support.redaction import keep_secret
@@ -53,7 +53,7 @@ def test_a_call_that_may_not_be_sent_is_not_written_down_as_begun(scene: Journal
 
     with scene.begin(plan) as journal:
         report = scene.workspace.execute(plan, meta={}, journal=journal, keep=lost)
-    assert {outcome.status for outcome in report.outcomes} == {Status.NOT_ATTEMPTED}
+    assert {outcome.status for outcome in report.outcomes} == {CallStatus.NOT_ATTEMPTED}
     run = parse_journal(journal.path.stem, journal.path.read_bytes())
     assert [call for call in run.calls if call.begun] == []
     assert (run.in_flight, scene.writes) == ((), [])
@@ -76,7 +76,7 @@ def test_the_whole_run_is_written_down(scene: JournalProject) -> None:
 
 def test_whoever_listens_hears_each_outcome_too(scene: JournalProject) -> None:
     """What is written down is told as well, each outcome once."""
-    plan, heard = scene.plan(), list[Outcome]()
+    plan, heard = scene.plan(), list[CallOutcome]()
     with scene.begin(plan) as journal:
         report = scene.workspace.execute(plan, meta={}, tell=heard.append, journal=journal)
     assert sorted(one.call for one in heard) == sorted(one.call for one in report.outcomes)
@@ -109,7 +109,9 @@ def test_no_token_is_written_down(scene: JournalProject) -> None:
     with Journal.begin(scene.root, plan, meta={"link": f"https://ci.example/?token={canary}"}) as journal:
         reason = f"401: {canary} is not valid"
         journal.record_outcome(
-            Outcome(call=call.id, address=call.address, operation=call.operation, status=Status.FAILED, reason=reason)
+            CallOutcome(
+                call=call.id, address=call.address, operation=call.operation, status=CallStatus.FAILED, reason=reason
+            )
         )
     content = journal.path.read_bytes()
     assert canary.encode() not in content
@@ -123,8 +125,12 @@ def test_a_call_of_unknown_fate_stays_in_flight(scene: JournalProject) -> None:
         for unsure, call in zip((True, False), plan.calls, strict=False):
             journal.record_intent(call)
             journal.record_outcome(
-                Outcome(
-                    call=call.id, address=call.address, operation=call.operation, status=Status.FAILED, unsure=unsure
+                CallOutcome(
+                    call=call.id,
+                    address=call.address,
+                    operation=call.operation,
+                    status=CallStatus.FAILED,
+                    unsure=unsure,
                 )
             )
     run = parse_journal("left", journal.path.read_bytes())
@@ -190,9 +196,9 @@ def test_a_call_that_cannot_be_written_down_is_not_sent(scene: JournalProject, c
     plan = scene.plan()
     with scene.begin(plan, sync=FullAt(1 + calls)) as journal:
         report = scene.workspace.execute(plan, meta={}, journal=journal)
-    assert len(scene.writes) == calls == report.count(Status.DONE)
-    assert report.count(Status.NOT_ATTEMPTED) == CALLS - calls
-    assert "No space left" in str(next(one.reason for one in report.outcomes if one.status is Status.NOT_ATTEMPTED))
+    assert len(scene.writes) == calls == report.count(CallStatus.DONE)
+    assert report.count(CallStatus.NOT_ATTEMPTED) == CALLS - calls
+    assert "No space left" in str(next(one.reason for one in report.outcomes if one.status is CallStatus.NOT_ATTEMPTED))
     assert report.exit == (ExitCode.PARTIAL if calls else ExitCode.ERROR)
     assert [problem.code for problem in report.problems] == ["journal/failed"]
     assert parse_journal("left", journal.path.read_bytes()).ending is None

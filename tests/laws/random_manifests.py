@@ -17,7 +17,7 @@ from laws.random_workspaces import TYPES, Dice, Entry, Field, Group, RandomWorks
 from lmsconf.kinds.custom_field.types import MOST_FIELDS
 from lmsconf.kinds.shared.names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP
 from lmsconf.model.address import Address
-from lmsconf.model.names import email, exactly, look, normal
+from lmsconf.model.names import casefold_name, exact_pattern, normalize_email, normalize_name
 
 FLAGS: Final = ("hidden", "locked", "optional")
 WIRE: Final = {"hidden": "isHidden", "locked": "isLocked", "optional": "isOptional"}
@@ -106,7 +106,7 @@ class _Wishing:
             lives = {GROUP: self.world.groups, SMART_GROUP: self.world.smart_groups}
             for kind in self.wish.ownership:
                 # What has the name of a declaration is not left alone, and may be its owned twin.
-                if len({normal(one.name) for one in lives.get(kind, ())}) < len(lives.get(kind, ("",))):
+                if len({normalize_name(one.name) for one in lives.get(kind, ())}) < len(lives.get(kind, ("",))):
                     del patterns[kind]
             if patterns:
                 self.wish.leave_alone = (self.dice.pick(list(patterns.values())),)
@@ -116,13 +116,13 @@ class _Wishing:
         wish = self.wish
         for kind in (GROUP, SMART_GROUP):
             named = (str(entry["name"]) for entry in wish.sections.get(SECTIONS[kind], ()))
-            self.declared += [Address.of(kind, normal(name)) for name in named]
-        exceptions = {f"!{exactly(str(address))}" for address in self.declared}
+            self.declared += [Address.of(kind, normalize_name(name)) for name in named]
+        exceptions = {f"!{exact_pattern(str(address))}" for address in self.declared}
         for entry in wish.sections.get(SECTIONS[CONTENT_TARGET], ()):
             said = entry["content"]
             for content in said if isinstance(said, list) else [said]:
-                name = normal(str(content["name"] if isinstance(content, dict) else content))
-                exceptions.add(f"!content_target/{exactly(Address.of(GROUP, name).text)} -> everyone")
+                name = normalize_name(str(content["name"] if isinstance(content, dict) else content))
+                exceptions.add(f"!content_target/{exact_pattern(Address.of(GROUP, name).text)} -> everyone")
         if wish.leave_alone:
             wish.leave_alone = (*wish.leave_alone, *sorted(exceptions))
 
@@ -130,26 +130,26 @@ class _Wishing:
 
     def _fates(self, kind: str, lives: Sequence[Field | Group]) -> list[Outcome]:
         """What becomes of each live thing of a kind, as far as names go; new names look like nothing else."""
-        times = Counter(normal(one.name) for one in lives)
+        times = Counter(normalize_name(one.name) for one in lives)
         taken: set[str] = set()
         fates = []
         for one in lives:
-            fate = Outcome(one.id, one.name, normal(one.name))
+            fate = Outcome(one.id, one.name, normalize_name(one.name))
             fates.append(fate)
             doom = self.dice.number(0, 9)
-            if doom >= 4 and normal(one.name) not in taken:
+            if doom >= 4 and normalize_name(one.name) not in taken:
                 fate.entry = {"name": self.dice.pick((one.name, fate.name))}
                 if doom >= 8:
-                    self._rename(fate, pinned=times[normal(one.name)] > 1 or self.dice.chance(2))
-                elif times[normal(one.name)] > 1:
+                    self._rename(fate, pinned=times[normalize_name(one.name)] > 1 or self.dice.chance(2))
+                elif times[normalize_name(one.name)] > 1:
                     self._pin(fate)
                 taken.add(fate.name)
         for fate in fates:
-            if fate.entry is None and normal(fate.live) not in taken and self.dice.chance(6):
+            if fate.entry is None and normalize_name(fate.live) not in taken and self.dice.chance(6):
                 fate.goes = True
-                taken.add(normal(fate.live))
+                taken.add(normalize_name(fate.live))
                 entry: Entry = {"name": fate.live}
-                if times[normal(fate.live)] > 1:
+                if times[normalize_name(fate.live)] > 1:
                     entry["id"] = fate.id
                 self.wish.absent.setdefault(SECTIONS[kind], []).append(entry)
             if fate.entry is None and not fate.goes:
@@ -157,17 +157,17 @@ class _Wishing:
         still = [fate for fate in fates if fate.entry is not None and fate.live == fate.name]
         self._swap([fate for fate in still if times[fate.name] == 1])
         self._chain([fate for fate in fates if fate.changed], still, times)
-        looks = Counter(look(Address.of(kind, fate.name).text) for fate in fates if fate.entry is not None)
-        self.declared += [Address.of(kind, normal(fate.live)) for fate in fates if fate.entry is not None]
+        looks = Counter(casefold_name(Address.of(kind, fate.name).text) for fate in fates if fate.entry is not None)
+        self.declared += [Address.of(kind, normalize_name(fate.live)) for fate in fates if fate.entry is not None]
         for fate in fates:
-            if fate.entry is not None and looks[look(Address.of(kind, fate.name).text)] > 1:
+            if fate.entry is not None and looks[casefold_name(Address.of(kind, fate.name).text)] > 1:
                 self._pin(fate)
             if fate.goes:
                 self.wish.spoken[kind, fate.id] = ALL
         return fates
 
     def _owned(self, kind: str, fate: Outcome) -> bool:
-        name = normal(fate.live)
+        name = normalize_name(fate.live)
         patterns = self.wish.ownership.get(kind, ())
         left_alone = any(matched(str(Address.of(kind, name)), pattern) for pattern in self.wish.leave_alone)
         taken = "all" in patterns or ("*a*" in patterns and "a" in name and not name.startswith("S"))
@@ -190,12 +190,14 @@ class _Wishing:
 
     def _chain(self, moved: Sequence[Outcome], still: Sequence[Outcome], times: Counter[str]) -> None:
         """One thing takes the name that another one gives up."""
-        moved = [one for one in moved if one.entry and "previously" in one.entry and times[normal(one.live)] == 1]
-        still = [one for one in still if one.entry and not one.changed and times[normal(one.live)] == 1]
+        moved = [
+            one for one in moved if one.entry and "previously" in one.entry and times[normalize_name(one.live)] == 1
+        ]
+        still = [one for one in still if one.entry and not one.changed and times[normalize_name(one.live)] == 1]
         if moved and still and self.dice.chance(2):
             fate, first = self.dice.pick(still), self.dice.pick(moved)
             assert fate.entry is not None
-            fate.name, fate.changed = normal(first.live), True
+            fate.name, fate.changed = normalize_name(first.live), True
             fate.entry.update(name=first.live, previously=[fate.live])
 
     def _swap(self, fates: Sequence[Outcome]) -> None:
@@ -248,7 +250,7 @@ class _Wishing:
             entry.update({"choices": fresh} if fresh else {})
             entry.update({key: dice.chance(2) for key in dice.some(FLAGS)})
             entry.update({"description": dice.pick((None, dice.name()))} if dice.chance(2) else {})
-            self.fields[normal(str(entry["name"]))] = fresh
+            self.fields[normalize_name(str(entry["name"]))] = fresh
             self._add(CUSTOM_FIELD, entry)
         self.renamed = {fate.live: fate.name for fate in fates if not fate.goes}
 
@@ -289,13 +291,13 @@ class _Wishing:
             elif dice.chance(4):
                 item = {"name": name, "id": id}
             said.append(item)
-            names.append(normal(name))
+            names.append(normalize_name(name))
             named.add(id)
         for _ in range(dice.number(0, 2)):
             names.append(f"{dice.name()} more {next(self.numbers)}")
             said.append(names[-1])
         left = [(id, name) for id, name in live.choices if id not in named]
-        fate.changed |= set(names) != {normal(name) for _, name in live.choices}
+        fate.changed |= set(names) != {normalize_name(name) for _, name in live.choices}
         if dice.chance(3):
             out = dice.some(left)
             entry["choices"] = {"include": said, "exclude": [name for _, name in out]}
@@ -314,9 +316,9 @@ class _Wishing:
         some = [self.dice.pick((one, one.upper() if one.isascii() else one)) for one in self.dice.some(people)]
         if not self.dice.chance(3):
             return some, key
-        out = [one for one in self.dice.some(people) if email(one) not in map(email, some)]
-        ids = {email(one): id for one, id in self.world.people.items()}
-        self.wish.named[kind, id, key] = frozenset(ids[email(one)] for one in [*some, *out])
+        out = [one for one in self.dice.some(people) if normalize_email(one) not in map(normalize_email, some)]
+        ids = {normalize_email(one): id for one, id in self.world.people.items()}
+        self.wish.named[kind, id, key] = frozenset(ids[normalize_email(one)] for one in [*some, *out])
         return {"include": some, "exclude": out}, f"{key}-"
 
     def _groups(self) -> list[Outcome]:
@@ -333,7 +335,7 @@ class _Wishing:
             for key in self.dice.some(("members", "managers")):
                 entry[key], _ = self._people(GROUP, "", key)
             self._add(GROUP, entry)
-            fates.append(Outcome("", "", normal(str(entry["name"])), entry))
+            fates.append(Outcome("", "", normalize_name(str(entry["name"])), entry))
         return fates
 
     def _smart_groups(self) -> list[Outcome]:
@@ -346,10 +348,10 @@ class _Wishing:
             uneasy = any(not self._stays(one) for one in live.conditions)
             if uneasy and (not sure or dice.chance(6)):
                 uneasy = False  # it may be in the way; the plan foretells that
-            if uneasy and fate.entry is None and normal(live.name) not in {f.name for f in fates if f.entry}:
-                if Counter(normal(one.name) for one in self.world.smart_groups)[normal(live.name)] > 1:
+            if uneasy and fate.entry is None and normalize_name(live.name) not in {f.name for f in fates if f.entry}:
+                if Counter(normalize_name(one.name) for one in self.world.smart_groups)[normalize_name(live.name)] > 1:
                     continue
-                if look(live.name) in {look(f.name) for f in fates if f.entry}:
+                if casefold_name(live.name) in {casefold_name(f.name) for f in fates if f.entry}:
                     continue
                 fate.entry = {"name": fate.name}
             if fate.entry is None:
@@ -368,7 +370,7 @@ class _Wishing:
             if dice.chance(2):
                 entry["managers"], _ = self._people(SMART_GROUP, "", "managers")
             self._add(SMART_GROUP, entry)
-            fates.append(Outcome("", "", normal(str(entry["name"])), entry))
+            fates.append(Outcome("", "", normalize_name(str(entry["name"])), entry))
         return fates
 
     def _shaky_names(self) -> set[str]:
@@ -393,18 +395,18 @@ class _Wishing:
             times = Counter(fate.name for fate in fates)
             audiences += [(f.id, {key: f.name}) for f in fates if times[f.name] == 1 and not f.goes]
         audiences += [(id, {"user": one}) for one, id in world.people.items()]
-        times = Counter(normal(name) for name in world.contents.values())
+        times = Counter(normalize_name(name) for name in world.contents.values())
         spoken_content = set()
         for id, name in world.contents.items():
             content: object = name
-            if times[normal(name)] > 1:
+            if times[normalize_name(name)] > 1:
                 # Two entries that speak of one name may not mean two contents.
-                if normal(name) in spoken_content:
+                if normalize_name(name) in spoken_content:
                     continue
                 content = {"name": name, "id": id}
             if not dice.chance(2):
                 continue
-            spoken_content.add(normal(name))
+            spoken_content.add(normalize_name(name))
             chosen = dice.some(audiences, least=1, most=4)
             wanted = dice.number(0, len(chosen))
             if chosen[:wanted]:

@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 from hypothesis import strategies as st
 
 from lmsconf.kinds.custom_field.types import MOST_FIELDS
-from lmsconf.model.names import normal
+from lmsconf.model.names import normalize_name
 
 T = TypeVar("T")
 
@@ -186,8 +186,8 @@ def _fields(dice: Dice, world: RandomWorkspace) -> None:
 
 def unlike(name: str, others: Sequence[str]) -> str:
     """The name, or one made from it that none of the others is equal to after NFC."""
-    taken = {normal(other) for other in others}
-    while normal(name) in taken:
+    taken = {normalize_name(other) for other in others}
+    while normalize_name(name) in taken:
         name += "'"
     return name
 

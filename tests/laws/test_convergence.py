@@ -12,7 +12,7 @@ from laws.random_manifests import ALL, RandomManifests, wishes
 from laws.random_workspaces import RandomWorkspace
 from laws.sandbox_project import Raw, SandboxProject
 from lmsconf.errors import ExitCode
-from lmsconf.model.outcomes import Status
+from lmsconf.model.outcomes import CallStatus
 from lmsconf.model.values import Plan
 
 Both = tuple[RandomWorkspace, RandomManifests]
@@ -36,7 +36,7 @@ def _settles(stage: SandboxProject, plan: Plan) -> None:
     event("applied" if plan.calls else "nothing to do")
     if plan.calls:
         report = stage.apply(plan)
-        assert [str(one) for one in report.outcomes if one.status is not Status.DONE] == []
+        assert [str(one) for one in report.outcomes if one.status is not CallStatus.DONE] == []
         assert (report.converged, report.exit, report.problems) == (True, ExitCode.OK, ()), report.residue
     again = stage.plan()
     assert (again.changes, again.calls) == ((), ())
@@ -48,9 +48,9 @@ def _fails_only_as_foretold(stage: SandboxProject, plan: Plan) -> None:
     event("refused")
     report = stage.apply(plan)
     risky = {call.id for call in plan.calls if call.may_be_refused}
-    assert {one.call for one in report.outcomes if one.status is Status.FAILED} <= risky
+    assert {one.call for one in report.outcomes if one.status is CallStatus.FAILED} <= risky
     left = {change.address for change in stage.plan().changes}
-    assert left <= {one.address for one in report.outcomes if one.status is not Status.DONE}
+    assert left <= {one.address for one in report.outcomes if one.status is not CallStatus.DONE}
 
 
 def assert_untouched(before: Raw, after: Raw, wish: RandomManifests) -> None:

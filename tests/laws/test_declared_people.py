@@ -14,7 +14,7 @@ from laws.hypothesis_profile import tried
 from laws.random_manifests import RandomManifests
 from laws.random_workspaces import RandomWorkspace
 from laws.sandbox_project import SandboxProject
-from lmsconf.model.outcomes import Status
+from lmsconf.model.outcomes import CallStatus
 
 FIELDS: Final = (
     {"name": "Dept", "type": "CHOICE", "choices": ["A", "B", "C"]},
@@ -120,7 +120,7 @@ def test_what_is_said_of_people_settles(
     before = {id: _person(stage, id) for id in ("p0", "p1", "p2", "p9", "r0", "r1")}
     if plan.calls:
         report = stage.apply(plan)
-        assert [str(one) for one in report.outcomes if one.status is not Status.DONE] == []
+        assert [str(one) for one in report.outcomes if one.status is not CallStatus.DONE] == []
         assert report.converged, report.residue
     assert stage.plan().changes == ()
     spoken = {str(entry["email"]).lower().partition("@")[0]: entry for entry in entries}

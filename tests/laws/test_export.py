@@ -26,7 +26,7 @@ from lmsconf.kinds.shared.names import CONTENT, CONTENT_TARGET, CUSTOM_FIELD, GR
 from lmsconf.kinds.smart_group.types import ConditionRow, SmartRow
 from lmsconf.kinds.user.types import PersonRow
 from lmsconf.model.address import RemoteId
-from lmsconf.model.names import look, normal
+from lmsconf.model.names import casefold_name, normalize_name
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import HasName, Snapshot
 from lmsconf.model.values import Plan
@@ -193,16 +193,16 @@ def _every_name_is_alone(world: RandomWorkspace) -> bool:
         [one.name for one in world.smart_groups], [*world.contents.values()],
         *([name for _, name in one.choices] for one in world.fields),
     ]  # fmt: skip
-    return all(max(Counter(map(look, names)).values(), default=1) == 1 for names in lists)
+    return all(max(Counter(map(casefold_name, names)).values(), default=1) == 1 for names in lists)
 
 
 def _by_name(raw: Raw) -> object:
     """What the API said, with a name wherever an id stood, and without what tells only when something was done."""
-    names = {id: normal(str(one.get("name") or one.get("email"))) for (_, id), one in raw.items()}
+    names = {id: normalize_name(str(one.get("name") or one.get("email"))) for (_, id), one in raw.items()}
     for (kind, _), one in raw.items():
         if kind == "custom_field":
             choices = cast("list[dict[str, str]]", one.get("choices", []))
-            names.update({choice["choiceId"]: normal(choice["name"]) for choice in choices})
+            names.update({choice["choiceId"]: normalize_name(choice["name"]) for choice in choices})
     return sorted(repr((kind, _named(one, names))) for (kind, _), one in raw.items())
 
 
@@ -216,4 +216,4 @@ def _named(value: object, names: Mapping[str, str]) -> object:
         return sorted((key, _named(item, names)) for key, item in lasting.items())
     if isinstance(value, list):
         return sorted((_named(item, names) for item in value), key=repr)
-    return normal(names.get(value, value)) if isinstance(value, str) else value
+    return normalize_name(names.get(value, value)) if isinstance(value, str) else value

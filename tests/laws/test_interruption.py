@@ -14,7 +14,7 @@ from laws.hypothesis_profile import tried
 from laws.random_manifests import RandomManifests, wishes
 from laws.random_workspaces import RandomWorkspace
 from laws.sandbox_project import Raw, open_stage
-from lmsconf.model.outcomes import Status
+from lmsconf.model.outcomes import CallStatus
 from lmsconf.sandbox.faults import Fault, FaultScript
 
 MISHAPS = st.sampled_from(
@@ -54,7 +54,7 @@ def test_a_run_cut_short_is_finished_by_the_next(
     fault = replace(mishap, operation=struck.operation, after=len(earlier))
     stage = open_stage(folder, *both, faults=FaultScript(fault))
     report = stage.apply(stage.plan())
-    event("failed" if any(one.status is Status.FAILED for one in report.outcomes) else "recovered")
+    event("failed" if any(one.status is CallStatus.FAILED for one in report.outcomes) else "recovered")
     again = stage.plan()
     if again.calls:
         assert stage.apply(again).converged is True

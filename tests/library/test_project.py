@@ -17,7 +17,7 @@ from lmsconf.apply.python_api import Project
 from lmsconf.documents.snapshot_file import dumps
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, StalePlan, UsageError
 from lmsconf.journal.workspace_lock import hold_lock
-from lmsconf.model.outcomes import Status
+from lmsconf.model.outcomes import CallStatus
 from lmsconf.model.values import Plan
 
 SEED = """
@@ -58,7 +58,7 @@ def test_plan_apply_and_an_empty_plan(folder: Folder) -> None:
     report = project.apply(plan, approve=lambda one: not seen.append(one), meta={"commit": "4f1d2a"})
     assert [str(change.address) for change in seen[0].changes] == ["group/Old", "group/Trainers"]
     assert (report.exit, report.converged, dict(report.meta)) == (ExitCode.OK, True, {"commit": "4f1d2a"})
-    assert {one.status for one in report.outcomes} == {Status.DONE}
+    assert {one.status for one in report.outcomes} == {CallStatus.DONE}
     assert project.plan().changes == ()
     assert project.drift().findings == ()
     assert len(list((folder.root / ".lmsconf" / "runs").glob("*"))) == 1

@@ -21,7 +21,7 @@ from lmsconf.apply.remote_lock import LockHeld, LockLost, LockManager
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, Unauthorized
 from lmsconf.model.address import Address
 from lmsconf.model.names import LOCK_PREFIX
-from lmsconf.model.outcomes import Status
+from lmsconf.model.outcomes import CallStatus
 from lmsconf.model.values import Call
 from lmsconf.project.settings import LockSettings, load_settings
 from lmsconf.sandbox.faults import ALWAYS, Fault, FaultScript
@@ -196,7 +196,7 @@ def test_unlocking_ends_a_run_that_is_at_work(tmp_path: Path) -> None:
         report = workspace.execute(plan, meta={}, keep=holding.keep)
     assert report.exit == ExitCode.PARTIAL
     assert made < 10
-    left = [outcome for outcome in report.outcomes if outcome.status is Status.NOT_ATTEMPTED]
+    left = [outcome for outcome in report.outcomes if outcome.status is CallStatus.NOT_ATTEMPTED]
     assert len(left) == 40 - made
     assert "the lock is gone" in str(left[0].reason)
 

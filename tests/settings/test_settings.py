@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, Severity, SourceLocation, UsageError
-from lmsconf.model.policy import GUARDS, Consent, Guards, Limit
+from lmsconf.model.policy import GUARDS, Consent, GuardLimit, GuardLimits
 from lmsconf.project.credentials import TokenUnavailable
 from lmsconf.project.settings import Settings, load_settings
 from lmsconf.workspace.connection import Connection
@@ -43,8 +43,8 @@ def test_smallest_project(tmp_path: Path) -> None:
     assert (found.workspace.name, found.workspace.embedded, found.workspace.database) == ("w", True, None)
     assert found.manifests == tmp_path / "manifests"
     assert (found.policy.ownership, found.policy.leave_alone, found.policy.consents) == ({}, (), ())
-    assert found.policy.guards == Guards(
-        deletes=Limit(count=5, share=0.1), removals=Limit(count=50, share=0.1), recreates=Limit(count=0)
+    assert found.policy.guards == GuardLimits(
+        deletes=GuardLimit(count=5, share=0.1), removals=GuardLimit(count=50, share=0.1), recreates=GuardLimit(count=0)
     )
     assert (found.policy.workspace, found.policy.today, found.policy.timezone) == ("w", TODAY, None)
     assert (found.settle, found.dialect, found.variables, found.problems) == (30.0, {}, {}, ())
@@ -77,9 +77,9 @@ vars: {region: Nordics, year: 2026, version: 1.10}
         "content_target": ("declared_content",),
     }
     assert policy.leave_alone == ("group/UI *",)
-    assert policy.guards == Guards(
-        deletes=Limit(count=7, share=0.1),
-        removals=Limit(count=50, share=0.05),
+    assert policy.guards == GuardLimits(
+        deletes=GuardLimit(count=7, share=0.1),
+        removals=GuardLimit(count=50, share=0.05),
         recreates=None,
         protect=("group/All staff",),
     )
@@ -119,25 +119,25 @@ vars: {a: "1", b: "1"}
 """
     found = settings(tmp_path, text, "test")
     assert found.policy.ownership == {"group": ("all",), "smart_group": ("all",)}
-    assert found.policy.guards == Guards(protect=("group/A",)).limited(dict.fromkeys(GUARDS))
+    assert found.policy.guards == GuardLimits(protect=("group/A",)).limited(dict.fromkeys(GUARDS))
     assert [(one.guard, one.number) for one in found.policy.consents] == [("removals", 2), ("deletes", 1)]
     assert (found.dialect, found.variables) == ({"a": "x", "b": "y"}, {"a": "1", "b": "2"})
     other = settings(tmp_path, text, "other").policy
-    assert other.guards.deletes == Limit(count=9, share=0.2)
+    assert other.guards.deletes == GuardLimit(count=9, share=0.2)
     assert other.guards.protect == ("group/A", "group/B")
 
 
 @pytest.mark.parametrize(
     ("said", "limit"),
     [
-        ("{count: 5, share: 10%}", Limit(count=5, share=0.1)),
-        ("{count: 5, share: 0.25}", Limit(count=5, share=0.25)),
-        ("{count: off}", Limit(count=None, share=0.1)),
-        ("{share: off}", Limit(count=5, share=None)),
+        ("{count: 5, share: 10%}", GuardLimit(count=5, share=0.1)),
+        ("{count: 5, share: 0.25}", GuardLimit(count=5, share=0.25)),
+        ("{count: off}", GuardLimit(count=None, share=0.1)),
+        ("{share: off}", GuardLimit(count=5, share=None)),
         ("off", None),
     ],
 )
-def test_a_limit(tmp_path: Path, said: str, limit: Limit | None) -> None:
+def test_a_limit(tmp_path: Path, said: str, limit: GuardLimit | None) -> None:
     """A guard has a count and a share; what is not said keeps its default, and off is said."""
     assert settings(tmp_path, one(f"guards: {{deletes: {said}}}\n")).policy.guards.deletes == limit
 
@@ -199,7 +199,7 @@ def test_url_from_the_environment(tmp_path: Path) -> None:
     assert workspace.token is not None
     with pytest.raises(TokenUnavailable, match="LMSCONF_TOKEN"):
         workspace.token.secret()
-    assert found.policy.guards.deletes == Limit(count=9, share=0.1)
+    assert found.policy.guards.deletes == GuardLimit(count=9, share=0.1)
     given = settings(tmp_path, text, LMSCONF_URL="https://other.example", LMSCONF_TOKEN=CANARY).workspace.token
     assert given is not None
     assert given.secret().reveal() == CANARY

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lmsconf.journal.journal_writer import Journal
-from lmsconf.model.outcomes import Outcome
+from lmsconf.model.outcomes import CallOutcome
 
 from .request_faults import Killed
 
@@ -13,7 +13,7 @@ class MortalJournal(Journal):
 
     dies_at: int | None = None
 
-    def record_outcome(self, outcome: Outcome) -> None:
+    def record_outcome(self, outcome: CallOutcome) -> None:
         if self.dies_at is not None:
             self.dies_at -= 1
             if not self.dies_at:

@@ -15,7 +15,7 @@ from typing import Final
 
 from lmsconf.errors import ExitCode, LmsconfError, Problem
 from lmsconf.journal.pending_writes import wait_for_pending_writes
-from lmsconf.model.outcomes import ApplyReport, Outcome
+from lmsconf.model.outcomes import ApplyReport, CallOutcome
 from lmsconf.model.values import Plan
 
 from .canaries import RunOutputs
@@ -128,7 +128,7 @@ class _Play:
         self.scene.clock.sleep(_UNTIL_ALL_HAS_COME)
         self.scene.network.arrive()
 
-    def _hear(self, how: str, problems: Sequence[Problem], outcomes: Sequence[Outcome] = ()) -> None:
+    def _hear(self, how: str, problems: Sequence[Problem], outcomes: Sequence[CallOutcome] = ()) -> None:
         """What a user would read."""
         self.said.append(how)
         self.said.extend(f"  {one.operation} {one.address}: {one.reason}" for one in outcomes if one.reason)

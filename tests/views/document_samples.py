@@ -7,23 +7,23 @@ from datetime import date
 
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.model.address import Address, Ref, RemoteId
-from lmsconf.model.outcomes import ApplyReport, Outcome, Status
-from lmsconf.model.policy import Guards, Limit, Policy
-from lmsconf.model.scope import Selected, Verified, Verify
+from lmsconf.model.outcomes import ApplyReport, CallOutcome, CallStatus
+from lmsconf.model.policy import GuardLimit, GuardLimits, Policy
+from lmsconf.model.scope import PlanScope, VerifiedScope, VerifyMode
 from lmsconf.model.values import (
     FULL_UNDO,
     Action,
     Call,
     Change,
     FieldChange,
+    GuardCount,
     GuardResult,
     Json,
-    Measure,
     Plan,
     SettingChange,
     Undo,
     UndoLevel,
-    Unmanaged,
+    UnmanagedResources,
 )
 
 EVERYONE = Address("everyone", "")
@@ -190,7 +190,7 @@ CREATE = replace(
 
 UPDATE = replace(
     EMPTY,
-    selection=Selected(only=("group/A",)),
+    selection=PlanScope(only=("group/A",)),
     changes=(
         change(
             DEPARTMENT,
@@ -276,11 +276,13 @@ UPDATE = replace(
             allowed_by="Contractors leave",
         ),
     ),
-    measures=(Measure(guard="removals", of="group/Onboarding coaches members", taken=1, size=40),),
+    measures=(GuardCount(guard="removals", of="group/Onboarding coaches members", taken=1, size=40),),
     unmanaged=(
-        Unmanaged(kind="group", addresses=tuple(Address.of("group", f"Team {n}") for n in range(12)), left_alone=3),
-        Unmanaged(kind="content_target", addresses=(INTRO,)),
-        Unmanaged(kind="smart_group", addresses=(), left_alone=1),
+        UnmanagedResources(
+            kind="group", addresses=tuple(Address.of("group", f"Team {n}") for n in range(12)), left_alone=3
+        ),
+        UnmanagedResources(kind="content_target", addresses=(INTRO,)),
+        UnmanagedResources(kind="smart_group", addresses=(), left_alone=1),
     ),
     fingerprints={str(COACHES): HASH, str(DEPARTMENT): HASH},
     problems=(
@@ -299,7 +301,7 @@ UPDATE = replace(
 
 RELAXED = replace(
     POLICY,
-    guards=Guards(removals=None, updates=Limit(count=500, share=0.3), min_admins=1),
+    guards=GuardLimits(removals=None, updates=GuardLimit(count=500, share=0.3), min_admins=1),
     create_people=True,
     settle=0,
 )
@@ -394,7 +396,7 @@ HOSTILE = replace(
             problems=(Problem(code="x", message=EVIL, hint=f"::stop-commands::{EVIL}\n{EVIL}", address=EVIL),),
         ),
     ),
-    unmanaged=(Unmanaged(kind="group", addresses=(Address.of("group", EVIL),)),),
+    unmanaged=(UnmanagedResources(kind="group", addresses=(Address.of("group", EVIL),)),),
     problems=(Problem(code="x", message=EVIL, hint=EVIL, source=SourceLocation(f"::{EVIL}", 1, 1)),),
     guards=(GuardResult(name=EVIL, limit={}, total=1, tripped=True, allow=f"{EVIL}=1", reason=EVIL),),
 )
@@ -435,12 +437,12 @@ def outcome(
     number: int,
     address: Address,
     operation: str,
-    status: Status,
+    status: CallStatus,
     reason: str | None = None,
     *people: str,
     **more: str,
-) -> Outcome:
-    return Outcome(
+) -> CallOutcome:
+    return CallOutcome(
         call=f"c{number}",
         address=address,
         operation=operation,
@@ -460,11 +462,13 @@ COMPLETE = ApplyReport(
     started_at="2026-03-01T08:00:00Z",
     finished_at="2026-03-01T08:00:09Z",
     outcomes=(
-        outcome(1, DEPARTMENT, "custom-fields.create", Status.DONE, id="f-1"),
-        outcome(2, COACHES, "manual-groups.create", Status.DONE, id="g-1"),
-        outcome(3, COACHES, "manual-groups.add-members", Status.DONE, None, *(f"p{n}@acme.example" for n in range(5))),
+        outcome(1, DEPARTMENT, "custom-fields.create", CallStatus.DONE, id="f-1"),
+        outcome(2, COACHES, "manual-groups.create", CallStatus.DONE, id="g-1"),
+        outcome(
+            3, COACHES, "manual-groups.add-members", CallStatus.DONE, None, *(f"p{n}@acme.example" for n in range(5))
+        ),
     ),
-    verified=Verified(scope=Verify.ALL, resources=2),
+    verified=VerifiedScope(scope=VerifyMode.ALL, resources=2),
     converged=True,
     residue=(),
     problems=(),
@@ -476,12 +480,12 @@ PARTIAL = replace(
     COMPLETE,
     outcomes=(
         outcome(
-            1, DEPARTMENT, "custom-fields.replace", Status.FAILED, "403: the field is in use", hint="Free it first."
+            1, DEPARTMENT, "custom-fields.replace", CallStatus.FAILED, "403: the field is in use", hint="Free it first."
         ),
-        outcome(2, NORDICS, "smart-groups.create", Status.BLOCKED, "custom_field/Department failed"),
-        outcome(3, BASICS, "content-targets.create", Status.BLOCKED, "custom_field/Department failed"),
-        outcome(4, COACHES, "manual-groups.add-members", Status.DONE, None, "bo@acme.example", "cy@acme.example"),
-        outcome(5, INTRO, "content-targets.delete", Status.NOT_ATTEMPTED, "the run was interrupted"),
+        outcome(2, NORDICS, "smart-groups.create", CallStatus.BLOCKED, "custom_field/Department failed"),
+        outcome(3, BASICS, "content-targets.create", CallStatus.BLOCKED, "custom_field/Department failed"),
+        outcome(4, COACHES, "manual-groups.add-members", CallStatus.DONE, None, "bo@acme.example", "cy@acme.example"),
+        outcome(5, INTRO, "content-targets.delete", CallStatus.NOT_ATTEMPTED, "the run was interrupted"),
     ),
     converged=False,
     residue=UPDATE.changes[3:],
@@ -493,10 +497,10 @@ STOPPED = replace(
     COMPLETE,
     people=None,
     outcomes=(
-        outcome(1, Address.of("group", EVIL), "manual-groups.create", Status.FAILED, EVIL, hint=EVIL),
-        outcome(2, Address.of("group", EVIL), "manual-groups.add-members", Status.BLOCKED, None, EVIL),
+        outcome(1, Address.of("group", EVIL), "manual-groups.create", CallStatus.FAILED, EVIL, hint=EVIL),
+        outcome(2, Address.of("group", EVIL), "manual-groups.add-members", CallStatus.BLOCKED, None, EVIL),
     ),
-    verified=Verified(reason="The run was stopped before that."),
+    verified=VerifiedScope(reason="The run was stopped before that."),
     converged=None,
     meta={EVIL: EVIL},
     exit=7,
@@ -519,7 +523,7 @@ DIVERGED = replace(
 
 DOUBLED = replace(
     COMPLETE,
-    outcomes=(outcome(1, INTRO, "content-targets.create", Status.DONE),),
+    outcomes=(outcome(1, INTRO, "content-targets.create", CallStatus.DONE),),
     converged=False,
     problems=(
         Problem(
@@ -533,11 +537,13 @@ DOUBLED = replace(
     exit=6,
 )
 
-UNREAD = replace(COMPLETE, verified=Verified(reason="GET /groups: no answer"), converged=None, exit=6)
+UNREAD = replace(COMPLETE, verified=VerifiedScope(reason="GET /groups: no answer"), converged=None, exit=6)
 
 TOUCHED = replace(
     COMPLETE,
-    verified=Verified(scope=Verify.TOUCHED, resources=2, reason="Nothing else was looked at (--verify touched)."),
+    verified=VerifiedScope(
+        scope=VerifyMode.TOUCHED, resources=2, reason="Nothing else was looked at (--verify touched)."
+    ),
 )
 
 EDITED = replace(
@@ -554,13 +560,13 @@ LOST = replace(
             1,
             COACHES,
             "manual-groups.create",
-            Status.FAILED,
+            CallStatus.FAILED,
             "POST /groups at lms.example: the connection was cut",
             hint="Nobody can tell whether it was done. Apply once more.",
         ),
-        outcome(2, COACHES, "manual-groups.add-members", Status.BLOCKED, "it needs c1, which was not done"),
+        outcome(2, COACHES, "manual-groups.add-members", CallStatus.BLOCKED, "it needs c1, which was not done"),
     ),
-    verified=Verified(reason="The run was stopped before that."),
+    verified=VerifiedScope(reason="The run was stopped before that."),
     converged=None,
     exit=5,
 )

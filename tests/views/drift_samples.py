@@ -9,27 +9,27 @@ from document_samples import BASICS, COACHES, DEPARTMENT, EVERYONE, EVIL, INTRO,
 
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.model.address import Address, RemoteId
-from lmsconf.model.candidates import Candidate
 from lmsconf.model.drift import (
-    Cause,
-    Coverage,
-    Drift,
+    DriftCause,
     DriftFinding,
+    DriftReport,
     DriftState,
-    Edit,
     FieldDrift,
-    Ignore,
-    Ignored,
-    Managed,
+    IgnoredFinding,
+    IgnoreRule,
+    LastEdit,
+    ManagedResource,
+    ManagedShare,
 )
-from lmsconf.model.values import Unmanaged
+from lmsconf.model.possible_renames import RenameCandidate
+from lmsconf.model.values import UnmanagedResources
 from lmsconf.planner.drift import TAKE_OVER
 
 FILE = "manifests/people.yaml"
 INTERNS = Address.of("group", "Summer interns 2024")
 TEAM = Address.of("group", "Team 1")
 RUNNERS, CHOIR, READERS = (Address.of("group", name) for name in ("Runners", "Choir", "Readers"))
-JOGGERS = Candidate(
+JOGGERS = RenameCandidate(
     address=Address.of("group", "Joggers"),
     id=RemoteId("g-8"),
     why="the same members",
@@ -37,7 +37,7 @@ JOGGERS = Candidate(
     is_earlier_name=True,
 )
 
-NONE = Drift(
+NONE = DriftReport(
     workspace="production",
     url="https://lms.example/api",
     people=412,
@@ -45,14 +45,17 @@ NONE = Drift(
     timezone="Europe/Stockholm",
     manifests_digest="ab" * 32,
     manifests_files=(FILE, "manifests/targets.yaml"),
-    managed=(Managed(BASICS, SourceLocation(FILE, 31, 5)), Managed(COACHES, SourceLocation(FILE, 12, 5))),
+    managed=(
+        ManagedResource(BASICS, SourceLocation(FILE, 31, 5)),
+        ManagedResource(COACHES, SourceLocation(FILE, 12, 5)),
+    ),
     findings=(),
     ignored=(),
     coverage=(
-        Coverage(kind="content_target", managed=1, live=1),
-        Coverage(kind="group", managed=1, live=3, left_alone=1),
+        ManagedShare(kind="content_target", managed=1, live=1),
+        ManagedShare(kind="group", managed=1, live=3, left_alone=1),
     ),
-    unmanaged=(Unmanaged(kind="group", addresses=(TEAM,), left_alone=1),),
+    unmanaged=(UnmanagedResources(kind="group", addresses=(TEAM,), left_alone=1),),
     counts_unmanaged=False,
     problems=(),
 )
@@ -61,7 +64,7 @@ ALL = replace(
     NONE,
     managed=tuple(
         sorted(
-            Managed(address, SourceLocation(FILE, line, 5))
+            ManagedResource(address, SourceLocation(FILE, line, 5))
             for address, line in (
                 *((DEPARTMENT, 3), (COACHES, 12), (NORDICS, 20), (BASICS, 31), (INTERNS, 40)),
                 *((RUNNERS, 44), (CHOIR, 46), (READERS, 48)),
@@ -81,7 +84,7 @@ ALL = replace(
                 FieldDrift(path="mandatory", declared=True, live=False),
                 FieldDrift(path="visible_until", declared=None, live="2026-06-30T23:59:59+02:00"),
             ),
-            edit=Edit("eva@acme.example", "2026-02-28T17:05:00+01:00"),
+            edit=LastEdit("eva@acme.example", "2026-02-28T17:05:00+01:00"),
             restore=f"lmsconf apply --only '{BASICS}'",
             accept=f"lmsconf drift --accept '{BASICS}'",
         ),
@@ -91,7 +94,7 @@ ALL = replace(
             id=RemoteId("k-2/EVERYONE/EVERYONE"),
             live={"mandatory": False},
             reason="it is owned, and no manifest declares it",
-            edit=Edit(None, "2026-02-28T17:05:00+01:00"),
+            edit=LastEdit(None, "2026-02-28T17:05:00+01:00"),
             restore="lmsconf apply",
             accept=f"lmsconf {TAKE_OVER}",
         ),
@@ -143,7 +146,7 @@ ALL = replace(
             source=SourceLocation(FILE, 48, 5),
             declared={"name": "Readers"},
             candidates=(
-                Candidate(
+                RenameCandidate(
                     address=Address.of("group", "Reader"),
                     id=RemoteId("g-7"),
                     why="a close name",
@@ -164,7 +167,7 @@ ALL = replace(
         ),
     ),
     ignored=(
-        Ignored(
+        IgnoredFinding(
             finding=DriftFinding(
                 address=DEPARTMENT,
                 state=DriftState.CHANGED,
@@ -174,7 +177,7 @@ ALL = replace(
                 live={"choices": ["Sales"]},
                 fields=(FieldDrift(path="choices", missing=("Legal",)),),
             ),
-            entry=Ignore(
+            entry=IgnoreRule(
                 pattern="custom_field/*",
                 reason="HR is moving fields over",
                 until=date(2027, 1, 1),
@@ -183,10 +186,10 @@ ALL = replace(
         ),
     ),
     coverage=(
-        Coverage(kind="content_target", managed=2, live=2),
-        Coverage(kind="custom_field", managed=1, live=1),
-        Coverage(kind="group", managed=1, live=3, left_alone=1),
-        Coverage(kind="smart_group", managed=0, live=0),
+        ManagedShare(kind="content_target", managed=2, live=2),
+        ManagedShare(kind="custom_field", managed=1, live=1),
+        ManagedShare(kind="group", managed=1, live=3, left_alone=1),
+        ManagedShare(kind="smart_group", managed=0, live=0),
     ),
     counts_unmanaged=True,
     problems=(
@@ -204,8 +207,8 @@ BROKEN = replace(
     NONE,
     people=None,
     coverage=(
-        Coverage(kind="group", managed=0, live=2, incomplete="a page brought only known ids"),
-        Coverage(kind="smart_group", managed=0, live=0),
+        ManagedShare(kind="group", managed=0, live=2, incomplete="a page brought only known ids"),
+        ManagedShare(kind="smart_group", managed=0, live=0),
     ),
     problems=(
         Problem(
@@ -225,8 +228,8 @@ HOSTILE = replace(
     workspace=EVIL,
     url=f"https://lms.example/{EVIL}",
     managed=(
-        Managed(_EVIL, SourceLocation(EVIL, 1, 1)),
-        Managed(Address.of("group", f"{EVIL}!"), SourceLocation(EVIL, 2, 1)),
+        ManagedResource(_EVIL, SourceLocation(EVIL, 1, 1)),
+        ManagedResource(Address.of("group", f"{EVIL}!"), SourceLocation(EVIL, 2, 1)),
     ),
     findings=(
         DriftFinding(
@@ -241,21 +244,21 @@ HOSTILE = replace(
                 FieldDrift(path="members", missing=(EVIL,), extra=("::warning::x", "")),
             ),
             reason=EVIL,
-            edit=Edit(EVIL, EVIL),
+            edit=LastEdit(EVIL, EVIL),
             restore=f"lmsconf apply --only '{EVIL}'",
             accept=f"lmsconf drift --accept '{EVIL}'",
         ),
     ),
     ignored=(
-        Ignored(
+        IgnoredFinding(
             finding=DriftFinding(
                 address=Address("content_target", f"{_EVIL.text} -> {EVERYONE}"), state=DriftState.UNDECLARED
             ),
-            entry=Ignore(pattern=EVIL, reason=EVIL, until=None, source=SourceLocation(EVIL, 3, 1)),
+            entry=IgnoreRule(pattern=EVIL, reason=EVIL, until=None, source=SourceLocation(EVIL, 3, 1)),
         ),
     ),
-    coverage=(Coverage(kind=EVIL, managed=1, live=3, incomplete=EVIL),),
-    unmanaged=(Unmanaged(kind="group", addresses=(Address.of("group", EVIL),)),),
+    coverage=(ManagedShare(kind=EVIL, managed=1, live=3, incomplete=EVIL),),
+    unmanaged=(UnmanagedResources(kind="group", addresses=(Address.of("group", EVIL),)),),
     problems=(Problem(code="x", message=EVIL, hint=f"{EVIL}\n::stop-commands::x", source=SourceLocation(EVIL, 4)),),
 )
 
@@ -263,10 +266,12 @@ BASED = replace(
     ALL,
     base="origin/main",
     findings=(
-        replace(ALL.findings[2], cause=Cause.BY_HAND, unapplied=("members",), accept=None),
-        replace(ALL.findings[1], cause=Cause.BY_HAND),
+        replace(ALL.findings[2], cause=DriftCause.BY_HAND, unapplied=("members",), accept=None),
+        replace(ALL.findings[1], cause=DriftCause.BY_HAND),
     ),
-    not_applied=tuple(replace(one, cause=Cause.NOT_APPLIED, accept=None) for one in (ALL.findings[0], ALL.findings[3])),
+    not_applied=tuple(
+        replace(one, cause=DriftCause.NOT_APPLIED, accept=None) for one in (ALL.findings[0], ALL.findings[3])
+    ),
     counts_unmanaged=False,
 )
 

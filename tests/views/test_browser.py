@@ -14,7 +14,7 @@ from drift_samples import DRIFTS
 from large_plans import large
 
 from lmsconf.model.address import Address
-from lmsconf.model.values import Action, FieldChange, Origin
+from lmsconf.model.values import Action, ChangeOrigin, FieldChange
 from lmsconf.render import apply_html, drift_html, plan_html
 
 AXE = os.environ.get("LMSCONF_AXE", "")
@@ -190,7 +190,7 @@ TANGLED = """[...document.querySelectorAll('#rows .row > summary')].flatMap(summ
 @pytest.mark.parametrize("width", [360, 400, 640, 840, 960, 1280])
 def test_rows_have_room_on_every_screen(width: int, chromium: Browser, tmp_path: Path) -> None:
     """Long names beside long facts, and rows without a place, can be read on a phone as on a desk."""
-    changes = tuple(replace(one, origin=Origin.REPAIR) for one in WIDE)
+    changes = tuple(replace(one, origin=ChangeOrigin.REPAIR) for one in WIDE)
     pages = {**PAGES, "base": lambda: plan_html(replace(MIXED, base="main", changes=changes))}
     for name in ("base", "drift", "partial"):
         path = tmp_path / "page.html"

@@ -18,8 +18,8 @@ from test_runs import COMPLETE as RUN
 
 from lmsconf.errors import Problem, Severity
 from lmsconf.model.address import Address
-from lmsconf.model.recorded_run import Ending
-from lmsconf.model.scope import Selected, Verified, Verify
+from lmsconf.model.recorded_run import RunEnding
+from lmsconf.model.scope import PlanScope, VerifiedScope, VerifyMode
 from lmsconf.render import drift_words, phrases
 from lmsconf.render.runs import run_text
 
@@ -30,9 +30,9 @@ CLAIM: Final = re.compile(
 )
 SKIPPED: Final = Problem(code="person/unknown", message="x@acme.example", severity=Severity.WARNING)
 LEFT_OUT: Final = (Address.of("group", "A"),)
-PARTIAL: Final = Selected(only=("group/A",))
+PARTIAL: Final = PlanScope(only=("group/A",))
 ALL_OF: Final = COMPLETE.verified
-NOTHING_SENT: Final = replace(COMPLETE, outcomes=(), verified=Verified(scope=Verify.ALL))
+NOTHING_SENT: Final = replace(COMPLETE, outcomes=(), verified=VerifiedScope(scope=VerifyMode.ALL))
 SENTENCES: Final[dict[str, tuple[str, Callable[[], str]]]] = {
     # a plan
     "No changes. The workspace matches the manifests.": (
@@ -53,7 +53,7 @@ SENTENCES: Final[dict[str, tuple[str, Callable[[], str]]]] = {
     ),
     "No changes. This plan only adds, and leaves out 1 change.": (
         "an empty plan with --additive, beside which more differs",
-        lambda: phrases.closing(replace(EMPTY, selection=Selected(additive=True), left_out=LEFT_OUT)),
+        lambda: phrases.closing(replace(EMPTY, selection=PlanScope(additive=True), left_out=LEFT_OUT)),
     ),
     "No changes could be planned: the errors above stand in the way.": (
         "errors of what was to be planned",
@@ -83,7 +83,7 @@ SENTENCES: Final[dict[str, tuple[str, Callable[[], str]]]] = {
     ),
     "Nothing was sent, and the workspace was not read back.": (
         "a saved plan without calls, whose manifests are not at hand",
-        lambda: phrases.convergence(replace(NOTHING_SENT, verified=Verified(), converged=None)),
+        lambda: phrases.convergence(replace(NOTHING_SENT, verified=VerifiedScope(), converged=None)),
     ),
     "The 2 resources of this plan are as planned. Nothing else was looked at (--verify touched).": (
         "the plan's own resources were planned again",
@@ -95,7 +95,7 @@ SENTENCES: Final[dict[str, tuple[str, Callable[[], str]]]] = {
     ),
     "The 2 resources of this plan are not all as planned: 1 resource differs.": (
         "the same: one is still wanted",
-        lambda: phrases.convergence(replace(DIVERGED, verified=Verified(scope=Verify.TOUCHED, resources=2))),
+        lambda: phrases.convergence(replace(DIVERGED, verified=VerifiedScope(scope=VerifyMode.TOUCHED, resources=2))),
     ),
     "Read back: the workspace does not match the manifests; 1 resource differs.": (
         "everything was planned again: a resource of the plan is still wanted",
@@ -159,12 +159,12 @@ SENTENCES: Final[dict[str, tuple[str, Callable[[], str]]]] = {
 }
 """The sentence → what it rests on, and how it comes about."""
 
-ENDINGS: Final[dict[tuple[Verify, bool | None], str]] = {
-    (Verify.ALL, True): "Read back: all that the plan looks at was as the manifests said.",
-    (Verify.ALL, False): "Read back: all that the plan looks at was not as the manifests said.",
-    (Verify.TOUCHED, True): "Read back: what the plan changes was as planned.",
-    (Verify.TOUCHED, False): "Read back: what the plan changes was not as planned.",
-    (Verify.NONE, None): "The workspace was not read back.",
+ENDINGS: Final[dict[tuple[VerifyMode, bool | None], str]] = {
+    (VerifyMode.ALL, True): "Read back: all that the plan looks at was as the manifests said.",
+    (VerifyMode.ALL, False): "Read back: all that the plan looks at was not as the manifests said.",
+    (VerifyMode.TOUCHED, True): "Read back: what the plan changes was as planned.",
+    (VerifyMode.TOUCHED, False): "Read back: what the plan changes was not as planned.",
+    (VerifyMode.NONE, None): "The workspace was not read back.",
 }
 """What a journal tells of how a run ended: at what it looked, whether that was as it should be → the sentence."""
 
@@ -188,9 +188,9 @@ def test_a_sentence_rests_on_what_was_looked_at(sentence: str) -> None:
 
 
 @pytest.mark.parametrize(("verified", "converged"), ENDINGS)
-def test_a_journal_says_what_the_run_looked_at(verified: Verify, converged: bool | None) -> None:
+def test_a_journal_says_what_the_run_looked_at(verified: VerifyMode, converged: bool | None) -> None:
     """A run that looked at what it touched does not speak of all that its plan looks at."""
-    ending = Ending(at=BEGAN + timedelta(seconds=9), exit=0, verified=verified, converged=converged)
+    ending = RunEnding(at=BEGAN + timedelta(seconds=9), exit=0, verified=verified, converged=converged)
     assert f"with exit 0. {ENDINGS[verified, converged]}\n" in run_text(replace(RUN, ending=ending))
 
 

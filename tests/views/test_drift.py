@@ -19,7 +19,7 @@ from junitparser import JUnitXml
 from sarif_pydantic import Sarif
 
 from lmsconf.errors import ExitCode, SourceLocation
-from lmsconf.model.drift import Coverage, DriftState
+from lmsconf.model.drift import DriftState, ManagedShare
 from lmsconf.render import DRIFT_VIEWS
 from lmsconf.support.package_data import schema_text
 
@@ -73,7 +73,7 @@ def test_what_a_report_comes_to() -> None:
 )
 def test_only_all_is_a_hundred_percent(managed: int, live: int, percent: float | None) -> None:
     """A share is rounded to a tenth, but never up to all; of nothing there is none."""
-    assert Coverage(kind="group", managed=managed, live=live).percent == percent
+    assert ManagedShare(kind="group", managed=managed, live=live).percent == percent
 
 
 @pytest.mark.parametrize("name", DRIFTS)

@@ -15,7 +15,7 @@ from drift_samples import DRIFTS
 from large_plans import large
 
 from lmsconf.model.address import Address
-from lmsconf.model.values import Abandoned, Origin, Plan
+from lmsconf.model.values import ChangeOrigin, NoLongerDeclared, Plan
 from lmsconf.render import apply_html, drift_html, phrases, plan_html
 from lmsconf.render.html.calls import DRAWN
 
@@ -140,8 +140,8 @@ def test_what_is_not_managed_is_counted_as_it_is_listed() -> None:
 
 def test_a_comparison_says_where_changes_come_from() -> None:
     """Compared with a base, each change says whether it is new, and what is let go of is listed with its line."""
-    let_go = (Abandoned(address=Address.of("group", "Old team"), absent="absent: {groups: [Old team]}"),)
-    changes = tuple(replace(one, origin=Origin.PENDING) for one in MIXED.changes)
+    let_go = (NoLongerDeclared(address=Address.of("group", "Old team"), absent="absent: {groups: [Old team]}"),)
+    changes = tuple(replace(one, origin=ChangeOrigin.PENDING) for one in MIXED.changes)
     words = Page(plan_html(replace(MIXED, base="origin/main", changes=changes, let_go=let_go))).words
     assert words.count("already pending") == len(MIXED.changes) + 1
     assert "group/Old team absent: {groups: [Old team]}" in words

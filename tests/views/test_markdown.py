@@ -16,7 +16,7 @@ from markdown_it.token import Token
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import Problem, Severity
 from lmsconf.model.address import Address
-from lmsconf.model.values import Abandoned, Action, Origin
+from lmsconf.model.values import Action, ChangeOrigin, NoLongerDeclared
 from lmsconf.render import apply_markdown, drift_markdown, phrases, plan_markdown
 from lmsconf.render.markdown.plan import marker
 from lmsconf.render.size_budget import BUDGETS, LEAST, SizeLimit, budget
@@ -181,8 +181,8 @@ def test_a_plan_that_can_be_applied_says_how() -> None:
 COMPARED = replace(
     MIXED,
     base="origin/main",
-    changes=tuple(replace(one, origin=Origin.PENDING) for one in MIXED.changes),
-    let_go=(Abandoned(address=Address.of("group", "Old team"), absent="absent: {groups: [Old team]}"),),
+    changes=tuple(replace(one, origin=ChangeOrigin.PENDING) for one in MIXED.changes),
+    let_go=(NoLongerDeclared(address=Address.of("group", "Old team"), absent="absent: {groups: [Old team]}"),),
 )
 
 

@@ -12,8 +12,8 @@ from document_samples import BASICS, COACHES, DEPARTMENT, EVIL, HASH, NORDICS
 from jsonschema import Draft202012Validator
 
 from lmsconf.model.address import Address
-from lmsconf.model.recorded_run import CallState, Ending, Opening, RecordedCall, RecordedRun
-from lmsconf.model.scope import Verify
+from lmsconf.model.recorded_run import CallState, JournalHeader, RecordedCall, RecordedRun, RunEnding
+from lmsconf.model.scope import VerifyMode
 from lmsconf.render.runs import RUN_VIEWS, RUNS_VIEWS
 from lmsconf.support.package_data import schema_text
 
@@ -39,7 +39,7 @@ def call(number: int, address: Address, operation: str, state: CallState, **more
     )
 
 
-OPENING = Opening(
+OPENING = JournalHeader(
     digest=HASH,
     workspace="production",
     url="https://lms.example/api",
@@ -56,7 +56,7 @@ COMPLETE = RecordedRun(
         call(2, NORDICS, "smart-groups.create", CallState.DONE, id="s-1"),
         call(3, BASICS, "content-targets.create", CallState.DONE),
     ),
-    ending=Ending(at=at(9), exit=0, verified=Verify.ALL, converged=True),
+    ending=RunEnding(at=at(9), exit=0, verified=VerifyMode.ALL, converged=True),
 )
 PARTIAL = replace(
     COMPLETE,
@@ -66,7 +66,7 @@ PARTIAL = replace(
         call(2, NORDICS, "smart-groups.create", CallState.BLOCKED, reason="it needs c1, which was not done"),
         call(3, BASICS, "content-targets.create", CallState.NOT_ATTEMPTED, reason="the run was interrupted before it"),
     ),
-    ending=Ending(at=at(9), exit=5, verified=Verify.TOUCHED, converged=False),
+    ending=RunEnding(at=at(9), exit=5, verified=VerifyMode.TOUCHED, converged=False),
 )
 CUT_SHORT = replace(
     COMPLETE,

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmsconf.model.address import Address
-from lmsconf.model.scope import Selected
+from lmsconf.model.scope import PlanScope
 from lmsconf.model.values import Plan
 from lmsconf.render import APPLY_VIEWS, PLAN_VIEWS, plan_text, problems_text
 from lmsconf.render.color import paint
@@ -69,7 +69,7 @@ def test_first_line_says_where() -> None:
 def test_nothing_to_do() -> None:
     """An empty plan says so; one that did not look at everything does not speak for the workspace."""
     assert "\nNo changes. The workspace matches the manifests.\n" in plan_text(EMPTY)
-    assert "The workspace matches" not in plan_text(replace(EMPTY, selection=Selected(only=("group/A",))))
+    assert "The workspace matches" not in plan_text(replace(EMPTY, selection=PlanScope(only=("group/A",))))
     additive = plan_text(replace(EMPTY, left_out=(Address("group", "A"),)))
     assert "\nNo changes. This plan only adds, and leaves out 1 change.\n" in additive
     assert "matches" not in additive

@@ -17,8 +17,8 @@ from lmsconf.doctor.diagnose.token_expiry import token_finding
 from lmsconf.doctor.findings import CheckResult, Health, Report
 from lmsconf.errors import ApiError, LmsconfError, ProblemsFound
 from lmsconf.kinds import all_kinds
-from lmsconf.model.api import Api, ListOperation, Rows
-from lmsconf.model.names import normal
+from lmsconf.model.api import Api, ListedRows, ListOperation
+from lmsconf.model.names import normalize_name
 from lmsconf.model.values import Json
 from lmsconf.planner.kind import AnyKind
 from lmsconf.project.settings import Settings
@@ -115,7 +115,7 @@ def _names(reader: Api) -> Iterable[CheckResult]:
     """Report how many resources of a limited kind exist, and names that are live more than once."""
     operations = _listings()
     jobs = {name: partial(reader.rows, operation) for name, operation in operations.items()}
-    listings = cast("dict[str, Rows]", reader.together(jobs))
+    listings = cast("dict[str, ListedRows]", reader.together(jobs))
     for kind in all_kinds().values():
         if kind.limit is not None and kind.name in listings:
             yield _used(kind, kind.limit, len(listings[kind.name].rows))
@@ -139,12 +139,12 @@ def _listings() -> dict[str, ListOperation]:
     return own | {name: operation for kind in kinds for name, operation in kind.catalogs.items()}
 
 
-def _twice(kind: str, listing: ListOperation, rows: Rows) -> Iterable[str]:
+def _twice(kind: str, listing: ListOperation, rows: ListedRows) -> Iterable[str]:
     """Each name that several rows share, with their ids."""
     ids: defaultdict[str, list[str]] = defaultdict(list)
     known = all_kinds().get(kind)
     for row in rows.rows:
-        name = normal(str(row.get("name") or "")) if known is None else known.listed_name(row)
+        name = normalize_name(str(row.get("name") or "")) if known is None else known.listed_name(row)
         ids[name].append(str(row[listing.id]))
     for name, same in sorted(ids.items()):
         if len(same) > 1:

@@ -10,7 +10,7 @@ from lmsconf.doctor.findings import Value
 from lmsconf.doctor.probe.scratch_objects import ScratchObjects
 from lmsconf.doctor.probe.trial_client import Sent, TrialClient
 from lmsconf.kinds.content_target.types import TargetRow
-from lmsconf.model.moments import form_of, live_time, wire_time
+from lmsconf.model.time_formats import format_request_time, parse_response_time, time_format_of
 from lmsconf.model.values import Json
 
 MANDATORY: Final = "content-targets.create.mandatory"
@@ -73,10 +73,10 @@ class TargetLessons:
         return form is not None
 
     def _starts(self, form: str, trying: Mapping[str, Value]) -> bool:
-        row = self._fresh({"startTime": wire_time(self._start, form)}, trying)
+        row = self._fresh({"startTime": format_request_time(self._start, form)}, trying)
         if row is None or not _is_at(row.start, self._start):
             return False
-        self._shown = form_of(row.start or "")
+        self._shown = time_format_of(row.start or "")
         return True
 
     def _is_form(self, value: Value) -> bool:
@@ -87,7 +87,7 @@ class TargetLessons:
         return any(
             row is not None and _is_at(row.finish, self._finish)
             for form in self._taken
-            for row in [self._fresh({"finishTime": wire_time(self._finish, form)}, {FINISH: value})]
+            for row in [self._fresh({"finishTime": format_request_time(self._finish, form)}, {FINISH: value})]
         )
 
     def _existing(self) -> None:
@@ -132,7 +132,7 @@ class TargetLessons:
         return sent.accepted and len(rows) == 1 and rows[0].start is None
 
     def _with_start(self) -> dict[str, Json]:
-        return {"mandatory": False, "startTime": wire_time(self._start, self._taken[0])}
+        return {"mandatory": False, "startTime": format_request_time(self._start, self._taken[0])}
 
     def _fresh(self, fields: Mapping[str, Json], trying: Mapping[str, Value] | None = None) -> TargetRow | None:
         """The assignment that a POST creates where none was; None if it creates none."""
@@ -152,6 +152,6 @@ class TargetLessons:
 def _is_at(text: str | None, moment: datetime) -> bool:
     """Whether a live time value equals that moment."""
     try:
-        return text is not None and live_time(text) == moment
+        return text is not None and parse_response_time(text) == moment
     except ValueError:
         return False

@@ -14,7 +14,7 @@ from lmsconf.doctor.probe.candidate_values import candidates
 from lmsconf.doctor.probe.trial_client import Sent, TrialClient
 from lmsconf.kinds.custom_field.types import FieldRow, field_row
 from lmsconf.kinds.user.types import RIGHTS, AnswerRow, readable_answers
-from lmsconf.model.names import normal
+from lmsconf.model.names import normalize_name
 from lmsconf.model.values import Json
 
 DATE: Final = "users.set-custom-archived-date.date"
@@ -132,7 +132,7 @@ class PersonBackup:
 
     def _held(self, spec: ApiSpec) -> dict[str, object]:
         """The answers by field id, in the form in which they can be sent."""
-        fields = {normal(field.name): field for field in self.fields}
+        fields = {normalize_name(field.name): field for field in self.fields}
         pairs = ((fields.get(answer.field), answer) for answer in self.answers or ())
         return {
             str(field.id): answer_value(spec.behaviour, field.type, value)
@@ -143,7 +143,7 @@ class PersonBackup:
 
 def _repeatable(answers: tuple[AnswerRow, ...] | None, fields: tuple[FieldRow, ...]) -> tuple[AnswerRow, ...] | None:
     """The answers with choice ids, which some services show as names; None if one could not be sent again."""
-    by_name = {normal(field.name): field for field in fields}
+    by_name = {normalize_name(field.name): field for field in fields}
     rows = [_with_ids(one, by_name.get(one.field)) for one in answers or ()]
     return None if answers is None or None in rows else tuple(one for one in rows if one)
 

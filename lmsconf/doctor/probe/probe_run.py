@@ -27,7 +27,7 @@ from lmsconf.doctor.probe.scratch_objects import NotMade, ScratchObjects
 from lmsconf.doctor.probe.trial_client import TrialClient
 from lmsconf.errors import LmsconfError, Rejected
 from lmsconf.model.api import Api
-from lmsconf.model.names import did_you_mean, email, normal
+from lmsconf.model.names import did_you_mean, normalize_email, normalize_name
 
 Tell = Callable[[str], None]
 PAGES: Final = "paging.limit"
@@ -250,7 +250,7 @@ def _person(api: Api, user: str) -> str:
     for query in ({"filter": user}, {}):
         # The filter's matching rule is not documented, so the whole list decides.
         rows = api.rows(USERS, query=query).rows
-        matches = [row for row in rows if email(str(row.get("email") or "")) == email(user)]
+        matches = [row for row in rows if normalize_email(str(row.get("email") or "")) == normalize_email(user)]
         if matches:
             return _only(f"{user} is not one person", [str(row["userId"]) for row in matches])
     hint = did_you_mean(user, (str(row.get("email") or "") for row in rows)) or "Name somebody who is live."
@@ -260,7 +260,7 @@ def _person(api: Api, user: str) -> str:
 def _content(api: Api, name: str) -> str:
     """The id of the one content with that name or id."""
     rows = api.rows(CATALOG).rows
-    ids = [str(row["courseId"]) for row in rows if normal(str(row.get("name") or "")) == normal(name)]
+    ids = [str(row["courseId"]) for row in rows if normalize_name(str(row.get("name") or "")) == normalize_name(name)]
     if not ids:
         ids = [str(row["courseId"]) for row in rows if str(row["courseId"]) == name]
     if not ids:

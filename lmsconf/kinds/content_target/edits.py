@@ -14,9 +14,9 @@ from lmsconf.kinds.shared.answers import an_object, objects
 from lmsconf.kinds.shared.names import EDITS, USER
 from lmsconf.kinds.shared.times import shown_time
 from lmsconf.model.address import RemoteId
-from lmsconf.model.drift import Edit
-from lmsconf.model.moments import live_time
+from lmsconf.model.drift import LastEdit
 from lmsconf.model.snapshot import Snapshot
+from lmsconf.model.time_formats import parse_response_time
 from lmsconf.model.values import Json
 
 
@@ -44,11 +44,11 @@ def edit_rows(content: RemoteId, answer: Json) -> Iterable[EditRow]:
             yield EditRow(target_row(content, target).id, by, at)
 
 
-def last_edits(snapshot: Snapshot, zone: tzinfo | None) -> dict[RemoteId, Edit]:
+def last_edits(snapshot: Snapshot, zone: tzinfo | None) -> dict[RemoteId, LastEdit]:
     """Return the last edits by target id: editors by e-mail where known, times in `zone`."""
     emails = {row.id: row.name for row in snapshot.of(USER).rows}
     rows = snapshot.rows(EditRow)
-    return {row.id: Edit(emails.get(RemoteId(row.by or ""), row.by), _moment(row.at, zone)) for row in rows}
+    return {row.id: LastEdit(emails.get(RemoteId(row.by or ""), row.by), _moment(row.at, zone)) for row in rows}
 
 
 def _editor(value: Json) -> str | None:
@@ -65,6 +65,6 @@ def _text(value: Json) -> str | None:
 def _moment(text: str | None, zone: tzinfo | None) -> str | None:
     """Return the time as plans show it, or unchanged if it cannot be parsed."""
     try:
-        return None if text is None else shown_time(live_time(text), zone)
+        return None if text is None else shown_time(parse_response_time(text), zone)
     except ValueError:
         return text

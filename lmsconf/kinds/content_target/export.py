@@ -19,12 +19,12 @@ from lmsconf.kinds.shared.names import CONTENT, CONTENT_TARGET, EVERYONE, USER
 from lmsconf.kinds.shared.times import shortest_time
 from lmsconf.kinds.user.export import manifest_email
 from lmsconf.model.address import EVERYBODY, Address
-from lmsconf.model.moments import live_time
-from lmsconf.model.names import look, normal
-from lmsconf.model.text_limits import is_name
+from lmsconf.model.names import casefold_name, normalize_name
+from lmsconf.model.text_limits import is_valid_name
+from lmsconf.model.time_formats import parse_response_time
 from lmsconf.model.values import Json, pin_in
-from lmsconf.planner.entries import ANY, EntryBody, ExportedEntry, Trail, UnexportableRow
 from lmsconf.planner.live_names import LiveNames
+from lmsconf.planner.manifest_entries import ANY, EntryBody, ExportedEntry, Trail, UnexportableRow
 
 _AUDIENCES: Final[tuple[Trail, ...]] = (
     ("content_targets", ANY, "assign_to", ANY),
@@ -76,8 +76,8 @@ def _content(live: LiveNames, row: ContentRow | None) -> tuple[Json, str]:
     """
     if row is None:
         return None, "content"
-    name = normal(row.name)
-    if not is_name(name):
+    name = normalize_name(row.name)
+    if not is_valid_name(name):
         # The id identifies the content, whatever name is given with it.
         return {"name": f"content {row.id}", "id": row.id}, f"content {row.id}"
     return ({"name": name, "id": row.id} if live.is_duplicate(CONTENT, row) else name), name
@@ -103,7 +103,7 @@ def _unnameable(live: LiveNames, row: TargetRow, audience: Address | None) -> st
 def _time(text: str, live: LiveNames, *, end_of_day: bool) -> str:
     """Format a live time for a manifest; an unreadable one is returned unchanged, and reported by the plan."""
     try:
-        return shortest_time(live_time(text), live.timezone, end_of_day=end_of_day)
+        return shortest_time(parse_response_time(text), live.timezone, end_of_day=end_of_day)
     except ValueError:
         return text
 
@@ -113,7 +113,7 @@ def entries_by_content(entries: Iterable[ExportedEntry]) -> Iterator[EntryBody]:
     by_content: defaultdict[str, list[ExportedEntry]] = defaultdict(list)
     for entry in entries:
         by_content[str((entry.body["content"], entry.body.get("only_in")))].append(entry)
-    for same in sorted(by_content.values(), key=lambda same: (look(_content_name(same[0])), same[0].id)):
+    for same in sorted(by_content.values(), key=lambda same: (casefold_name(_content_name(same[0])), same[0].id)):
         first = same[0].body
         shared = {
             key: first[key]
@@ -141,4 +141,4 @@ def _audience(entry: ExportedEntry, shared: Mapping[str, Json]) -> Json:
 def _order(audience: Json) -> tuple[int, str]:
     item = audience if isinstance(audience, dict) else {EVERYBODY: True}
     key = next(key for key in _ORDER if key in item)
-    return _ORDER.index(key), look(str(item[key]))
+    return _ORDER.index(key), casefold_name(str(item[key]))

@@ -42,15 +42,15 @@ from lmsconf.kinds.shared.names import CONTENT, CONTENT_TARGET, EDITS, USER
 from lmsconf.model.address import EVERYBODY, Address, RemoteId
 from lmsconf.model.api import ListOperation
 from lmsconf.model.dependency_graph import Edge
-from lmsconf.model.drift import Edit
-from lmsconf.model.names import in_line
+from lmsconf.model.drift import LastEdit
+from lmsconf.model.names import quote_if_ambiguous
 from lmsconf.model.snapshot import HasName, ListedRow, Listing, Snapshot
 from lmsconf.model.values import Action, Call, Change, DeleteEntry, DesiredResource, Json, Step, Undo
-from lmsconf.planner.context import BeforeAfter, Deletion, Effect, Match, MatchResult, PlanContext
-from lmsconf.planner.entries import EntryBody, EntryItems, ExportedEntry, UnexportableRow
-from lmsconf.planner.grants import GrantCheck
+from lmsconf.planner.context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, SideEffect
+from lmsconf.planner.grant_verification import GrantVerification
 from lmsconf.planner.kind import Kind, ManifestEntry
 from lmsconf.planner.live_names import LiveNames
+from lmsconf.planner.manifest_entries import EntryBody, EntryItems, ExportedEntry, UnexportableRow
 from lmsconf.planner.reading import ReadContext
 from lmsconf.planner.redaction import Entry, RedactionContext, Report, RestoreContext
 
@@ -148,7 +148,7 @@ class ContentTargetKind(Kind[Assignment, TargetRow]):
     def lost_on(
         self,
         planning: PlanContext,
-        subject: Match[Assignment, TargetRow] | Deletion[TargetRow] | Effect,
+        subject: Match[Assignment, TargetRow] | Deletion[TargetRow] | SideEffect,
         sides: BeforeAfter,
     ) -> Undo:
         """An assignment that is deleted, even to be created again, loses its progress."""
@@ -161,7 +161,7 @@ class ContentTargetKind(Kind[Assignment, TargetRow]):
         """One DELETE with a body."""
         return [target_deletion(planning, deletion.row, deletion.address)]
 
-    def grant_check(self, call: Call) -> GrantCheck | None:
+    def grant_check(self, call: Call) -> GrantVerification | None:
         """Assignments to groups are verified by reading the assignments of the content."""
         return target_grant(call)
 
@@ -219,7 +219,7 @@ class ContentTargetKind(Kind[Assignment, TargetRow]):
     def short(self, address: Address) -> str:
         """`GDPR basics to group/Sales`."""
         parts = parts_of(address)
-        return f"{in_line(parts[0])} to {parts[1]}" if parts else super().short(address)
+        return f"{quote_if_ambiguous(parts[0])} to {parts[1]}" if parts else super().short(address)
 
     def normal_pattern(self, pattern: str) -> str:
         """Unchanged: the address also has an unescaped slash before the audience's name."""
@@ -241,7 +241,7 @@ class ContentTargetKind(Kind[Assignment, TargetRow]):
         """Listings of groups that are empty, although content is assigned to groups."""
         return unlisted_groups(snapshot)
 
-    def edits(self, snapshot: Snapshot, zone: tzinfo | None) -> Mapping[RemoteId, Edit]:
+    def edits(self, snapshot: Snapshot, zone: tzinfo | None) -> Mapping[RemoteId, LastEdit]:
         """The last edits as listed with the targets."""
         return last_edits(snapshot, zone)
 

@@ -20,10 +20,16 @@ from lmsconf.kinds.content_target.types import (
 from lmsconf.kinds.shared.names import CONTENT, CONTENT_TARGET, EVERYONE, GROUP, SMART_GROUP, UNNAMED_TARGETS, USER
 from lmsconf.kinds.user.directory import WHICH_PERSON, directory, several
 from lmsconf.model.address import Address, RemoteId, escape
-from lmsconf.model.names import did_you_mean, matches, normal, quoted
+from lmsconf.model.names import did_you_mean, matches_patterns, normalize_name, quote_name
 from lmsconf.model.values import DeleteEntry, DesiredResource, pin_in
-from lmsconf.planner.context import Deletion, Match, MatchResult, PlanContext, Undeclared
-from lmsconf.planner.matching import alike, fate_of, hint_on_missing, is_in_doubt, nothing_to_do
+from lmsconf.planner.context import Deletion, Match, MatchResult, PlanContext, UndeclaredResource
+from lmsconf.planner.matching import (
+    hint_on_missing,
+    refuse_ambiguous_reference,
+    report_absent_not_live,
+    similar_live_name,
+    why_name_is_missing,
+)
 
 _CATALOG: Final = "Write the name as the catalog has it; content is made in the product."
 Identity: TypeAlias = tuple[RemoteId | None, Address]
@@ -79,7 +85,7 @@ def identify_targets(
         rows = live.get(key, []) if other is absent_entry else []
         out.deletions.extend(Deletion(address=absent_entry.address, row=row, absent=absent_entry) for row in rows)
         if not rows:
-            nothing_to_do(planning, absent_entry, contents.alike(absent_entry))
+            report_absent_not_live(planning, absent_entry, contents.alike(absent_entry))
     _settle(planning, contents, live, spoken, frozenset(map(contents.find, declared)), out)
     if listing.incomplete:
         for deletion in out.deletions:
@@ -100,8 +106,8 @@ class _Contents:
         self._by_name: defaultdict[str, list[ContentRow]] = defaultdict(list)
         self._by_id = {row.id: row for row in self._rows}
         for row in self._rows:
-            self._by_name[normal(row.name)].append(row)
-            planning.book.alias(CONTENT, normal(row.name), row.id)
+            self._by_name[normalize_name(row.name)].append(row)
+            planning.book.alias(CONTENT, normalize_name(row.name), row.id)
         self.named: dict[tuple[str, str], RemoteId | None] = {}
         shared = (row.id for rows in self._by_name.values() if len(rows) > 1 for row in rows)
         planning.state(TargetState).shared_content = frozenset(shared)
@@ -156,17 +162,17 @@ class _Contents:
         """The content or audience name that an `absent` entry without a match may have meant."""
         spec = entry.spec
         if self.find(entry, must=False) is None:
-            return alike(spec.content, self._by_name)
+            return similar_live_name(spec.content, self._by_name)
         to = spec.audience
         known = self._planning.book.names(to.kind)
-        return None if to == EVERYONE or to.name in known else alike(to.name, known)
+        return None if to == EVERYONE or to.name in known else similar_live_name(to.name, known)
 
     def _is_called(self, row: ContentRow, name: str) -> bool:
         """Whether pinned content has the declared name: lmsconf cannot rename content, so another name is an error.
 
         An export writes `content ID` where a manifest cannot hold the name.
         """
-        return normal(row.name) == name or (name == f"content {row.id}" and name not in self._by_name)
+        return normalize_name(row.name) == name or (name == f"content {row.id}" and name not in self._by_name)
 
     def _misnamed(self, at: SourceLocation, address: Address, row: ContentRow, name: str) -> None:
         others = ", ".join(sorted(other.id for other in self._by_name.get(name, ())))
@@ -176,7 +182,8 @@ class _Contents:
             address,
             "content/other-name",
             f'the content with the id "{row.id}" is called "{row.name}" in the catalog{live}',
-            f"If that one is meant, write its name: {quoted(normal(row.name))}. Else correct the id, or leave it out.",
+            f"If that one is meant, write its name: {quote_name(normalize_name(row.name))}. "
+            "Else correct the id, or leave it out.",
         )
 
     def _problem(self, at: SourceLocation, address: Address, code: str, text: str, hint: str | None) -> None:
@@ -193,7 +200,7 @@ def _is_ready(planning: PlanContext, contents: _Contents, entry: DesiredResource
     spec = entry.spec
     has_content = contents.find(entry) is not None
     to = spec.audience
-    if is_in_doubt(planning, to, entry.address, entry.source):
+    if refuse_ambiguous_reference(planning, to, entry.address, entry.source):
         return False
     if to == EVERYONE or planning.book.has(to.kind, to.name):
         if to.kind == USER and to.name in directory(planning).archived:
@@ -215,7 +222,9 @@ def _is_ready(planning: PlanContext, contents: _Contents, entry: DesiredResource
             address=entry.address,
         )
         return False
-    message, hint = fate_of(planning, to, _meant(planning, to) or did_you_mean(to.name, planning.book.names(to.kind)))
+    message, hint = why_name_is_missing(
+        planning, to, _meant(planning, to) or did_you_mean(to.name, planning.book.names(to.kind))
+    )
     planning.problem(
         "person/unknown" if to.kind == USER else "reference/unknown-audience",
         f"{entry.address}: {message}",
@@ -232,7 +241,7 @@ def _meant(planning: PlanContext, to: Address) -> str | None:
         return f"For everybody, write {EVERYONE} alone."
     for kind in (GROUP, SMART_GROUP):
         if kind != to.kind and planning.book.has(kind, to.name):
-            return f"There is {Address.of(kind, to.name)}: write {{{kind}: {quoted(to.name)}}}."
+            return f"There is {Address.of(kind, to.name)}: write {{{kind}: {quote_name(to.name)}}}."
     return None
 
 
@@ -271,12 +280,12 @@ def _settle(
             audience = audience_of(planning, row)
             if audience in planning.deleted:
                 out.deletions.append(Deletion(address=address, row=row, absent=None, with_=audience))
-            elif matches(str(address), policy.leave_alone):
+            elif matches_patterns(str(address), policy.leave_alone):
                 out.ignored += 1
             elif audience is not None and not policy.only and ("all" in owned or (owned and row.content in declared)):
                 out.deletions.append(Deletion(address=address, row=row, absent=None))
             else:
-                out.unmanaged.append(Undeclared(address, row))
+                out.unmanaged.append(UndeclaredResource(address, row))
 
 
 def _same(

@@ -13,7 +13,7 @@ from lmsconf.kinds.shared.common import absent, pins, texts
 from lmsconf.kinds.shared.names import EVERYONE, USER
 from lmsconf.kinds.shared.times import BadTime, manifest_time
 from lmsconf.model.address import Address
-from lmsconf.model.names import email, normal
+from lmsconf.model.names import normalize_email, normalize_name
 from lmsconf.model.values import DeleteEntry, DesiredResource, Json, SourceMap
 from lmsconf.planner.kind import ManifestEntry
 
@@ -84,9 +84,9 @@ def contents_of(value: Json) -> Iterator[tuple[str, Mapping[str, str]]]:
     """Yield the name and pins of each content under `content`."""
     for item in value if isinstance(value, list) else [value]:
         if isinstance(item, dict):
-            yield normal(str(item["name"])), pins(item.get("id"))
+            yield normalize_name(str(item["name"])), pins(item.get("id"))
         else:
-            yield normal(str(item)), {}
+            yield normalize_name(str(item)), {}
 
 
 def audience_from(item: Json) -> Address:
@@ -95,7 +95,7 @@ def audience_from(item: Json) -> Address:
         for key, kind in AUDIENCES.items():
             if key in item:
                 name = str(item[key])
-                return Address.of(kind, email(name) if kind == USER else normal(name))
+                return Address.of(kind, normalize_email(name) if kind == USER else normalize_name(name))
     return EVERYONE
 
 

@@ -22,12 +22,12 @@ from lmsconf.kinds.shared.names import CONTENT, EDITS, EVERYONE, GROUP, SMART_GR
 from lmsconf.kinds.smart_group.kind import KIND as SMART_GROUPS
 from lmsconf.model.address import RemoteId
 from lmsconf.model.api import Api
-from lmsconf.model.names import email, normal
+from lmsconf.model.names import normalize_email, normalize_name
 from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.model.values import Json
-from lmsconf.planner.guards import SMALL, enough_live, has_share, many_may_change
+from lmsconf.planner.guards import SMALL, has_share, least_live_within_share, may_exceed_share
 from lmsconf.planner.kind import Kind
-from lmsconf.planner.reading import Declarations, ReadContext, differs, only, sorted_listing
+from lmsconf.planner.reading import Declarations, ReadContext, has_difference, keep_keys, sorted_listing
 
 AnswersById: TypeAlias = "dict[RemoteId, tuple[Json, tuple[TargetRow, ...]]]"
 """Content id → the response for it, and its targets."""
@@ -63,7 +63,7 @@ class Known:
         named: defaultdict[str, list[RemoteId]] = defaultdict(list)
         for content in contents:
             if content.id in answers:
-                named[normal(content.name)].append(content.id)
+                named[normalize_name(content.name)].append(content.id)
         ids = {kind: _by_name(kind, listing) for kind, listing in self.listings.items()}
         live = {(row.content, str(row.target)) for _, rows in answers.values() for row in rows}
         out: set[RemoteId] = set()
@@ -79,7 +79,7 @@ def read_assignments(kind: TargetKind, reading: ReadContext) -> Listing[TargetRo
     """Return the targets of the named contents; None if they are not needed. Also adds the catalog."""
     if not reading.is_needed(kind.name):
         return None
-    catalog = reading.api.rows(CATALOG, keep=only("courseId", "name", "contentType"))
+    catalog = reading.api.rows(CATALOG, keep=keep_keys("courseId", "name", "contentType"))
     contents = sorted_listing(map(content_row, catalog.rows), catalog.incomplete)
     reading.add(CONTENT, contents)
     wanted = _wanted(kind, reading, contents.rows)
@@ -126,7 +126,7 @@ def _wanted(kind: TargetKind, reading: ReadContext, rows: tuple[ContentRow, ...]
             spec: Assignment = entry.spec
             names.add(spec.content)
             ids.update(spec.content_pins.values())
-    return [row for row in rows if row.id in ids or normal(row.name) in names]
+    return [row for row in rows if row.id in ids or normalize_name(row.name) in names]
 
 
 def _groups_go(reading: ReadContext) -> bool:
@@ -162,13 +162,15 @@ def _count_others(
     owned = reading.policy.ownership.get(kind.name)
     may_go = bool(reading.absent_of(kind.name)) or recreates or bool(owned)
     declared = len(reading.declared_of(kind))
-    may_matter = (may_go and has_share(guards.removals)) or many_may_change(guards.updates, declared, live)
+    may_matter = (may_go and has_share(guards.removals)) or may_exceed_share(guards.updates, declared, live)
     if not others or reading.policy.additive or not may_matter:
         return
     listings: dict[str, Listing[Any]] = {CONTENT: contents, kind.name: listing}
     both = [_changing(kind, reading, listings, version, recreates) for version in reading.versions]
     removed, changed = (max(numbers) for numbers in zip(*both, strict=True))
-    enough = max(enough_live(removed, guards.removals), enough_live(changed, guards.updates, least=SMALL))
+    enough = max(
+        least_live_within_share(removed, guards.removals), least_live_within_share(changed, guards.updates, least=SMALL)
+    )
     if enough > live:
         reading.add(UNNAMED_TARGETS, Listing(rows=count_on(reading.api, others, enough - live)))
 
@@ -189,7 +191,7 @@ def _changing(
     matched = kind.match(planning, *version.of(kind.name))
     removed = sum(reading.chosen(one.address) for one in matched.deletions)
     live = [match for match in matched.matches if match.row and reading.chosen(match.address)]
-    changed = sum(differs(kind.diff(planning, match)) for match in live)
+    changed = sum(has_difference(kind.diff(planning, match)) for match in live)
     return (removed + changed, 0) if recreates else (removed, changed)
 
 
@@ -251,4 +253,4 @@ def _ids(answer: tuple[Json, tuple[TargetRow, ...]]) -> set[RemoteId]:
 
 def _by_name(kind: str, listing: Listing[Any]) -> dict[str, str]:
     """Ids by name, those of people by e-mail."""
-    return {email(row.name) if kind == USER else normal(row.name): row.id for row in listing.rows}
+    return {normalize_email(row.name) if kind == USER else normalize_name(row.name): row.id for row in listing.rows}

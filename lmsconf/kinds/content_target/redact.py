@@ -10,7 +10,7 @@ from lmsconf.kinds.content_target.types import Assignment, TargetRow, audience_o
 from lmsconf.kinds.shared.names import CONTENT_TARGET, GROUP, SMART_GROUP, USER
 from lmsconf.model.address import RemoteId
 from lmsconf.model.values import DeleteEntry, DesiredResource
-from lmsconf.planner.redaction import Entry, RedactionContext, Report, RestoreContext, not_compared
+from lmsconf.planner.redaction import Entry, RedactionContext, Report, RestoreContext, not_compared_warning
 
 _UNCLEAR: Final = "an assignment is for an id that is both a person's and a group's"
 
@@ -56,6 +56,6 @@ def without_people(entry: Entry, new: frozenset[str], report: Report) -> Entry |
     """Return the entry; None, reported, if it assigns to a person that a redacted snapshot does not know."""
     for person in people_named(entry):
         if person in new:
-            report(not_compared(entry.address, person, entry.source))
+            report(not_compared_warning(entry.address, person, entry.source))
             return None
     return entry

@@ -17,11 +17,11 @@ from lmsconf.kinds.shared.names import CONTENT, EVERYONE, GROUP, SMART_GROUP, US
 from lmsconf.kinds.user.directory import shown_people
 from lmsconf.kinds.user.people_steps import entered
 from lmsconf.model.address import Address, Ref, RemoteId
-from lmsconf.model.api import Get
-from lmsconf.model.moments import form_of, live_time, wire_time
+from lmsconf.model.api import GetRequest
+from lmsconf.model.time_formats import format_request_time, parse_response_time, time_format_of
 from lmsconf.model.values import Call, DesiredResource, Json, Step
 from lmsconf.planner.context import GRANTED, Match, PlanContext
-from lmsconf.planner.grants import GrantCheck, SentCall
+from lmsconf.planner.grant_verification import GrantVerification, SentCall
 
 ON_EXISTING: Final = (
     "Look at the dialect key content-targets.on-existing: with `recreate`, an assignment that changes is deleted and "
@@ -35,7 +35,7 @@ def read_window(
 ) -> tuple[datetime | None, datetime | None] | None:
     """The live (start, end) of visibility, each None for no limit; None, with a problem, if one cannot be parsed."""
     try:
-        return tuple(None if text is None else live_time(text) for text in (row.start, row.finish))  # type: ignore[return-value]  # two
+        return tuple(None if text is None else parse_response_time(text) for text in (row.start, row.finish))  # type: ignore[return-value]  # two
     except ValueError as wrong:
         planning.problem(
             "content-target/time",
@@ -83,7 +83,7 @@ def _times(planning: PlanContext, spec: Assignment, row: TargetRow | None) -> di
     )
     for name, wanted, live in pairs:
         if wanted is not None:
-            out[name] = wire_time(wanted, _form(planning))
+            out[name] = format_request_time(wanted, _form(planning))
         elif live is not None:
             out.update(cleared_time(planning.terms.behaviour, name))
     return out
@@ -97,7 +97,7 @@ def _form(planning: PlanContext) -> str:
     state = planning.state(TargetState)
     if state.time_format is None:
         rows = planning.snapshot.rows(TargetRow)
-        formats = {form_of(text) for row in rows for text in (row.start, row.finish) if text is not None}
+        formats = {time_format_of(text) for row in rows for text in (row.start, row.finish) if text is not None}
         state.time_format = "epoch-ms" if formats == {"epoch-ms"} else "iso"
     return state.time_format
 
@@ -130,7 +130,7 @@ def _identity(planning: PlanContext, row: TargetRow) -> dict[str, object]:
     )
 
 
-def target_grant(call: Call) -> GrantCheck | None:
+def target_grant(call: Call) -> GrantVerification | None:
     """Return how an assignment is verified; None for any other call.
 
     The id of everyone, or of one person, may be listed as another id, so only assignments to groups are verified.
@@ -143,11 +143,11 @@ def _target(sent: SentCall) -> frozenset[str]:
     return frozenset({str(sent.value("targetId"))})
 
 
-def _targets(get: Get, sent: SentCall) -> frozenset[RemoteId]:
+def _targets(get: GetRequest, sent: SentCall) -> frozenset[RemoteId]:
     """Return every target id that the call's content is assigned to."""
     content = RemoteId(str(sent.value("contentId")))
     answer = an_object(get("content-targets.list", query={"contentId": content}), "the targets")
     return frozenset(target_row(content, one).target for one in objects(answer, "targets"))
 
 
-_IS_ASSIGNED: Final = GrantCheck(_target, _targets, "the content is not assigned")
+_IS_ASSIGNED: Final = GrantVerification(_target, _targets, "the content is not assigned")

@@ -14,9 +14,9 @@ from lmsconf.kinds.shared.names import CONTENT, CONTENT_TARGET, EVERYONE, GROUP,
 from lmsconf.kinds.shared.times import shown_time
 from lmsconf.model.address import Address, RemoteId, escape, unescape
 from lmsconf.model.forms import Form
-from lmsconf.model.moments import live_time
-from lmsconf.model.names import email
+from lmsconf.model.names import normalize_email
 from lmsconf.model.policy import Policy
+from lmsconf.model.time_formats import parse_response_time
 from lmsconf.model.values import Json, pin_in
 from lmsconf.planner.context import PlanContext
 
@@ -148,7 +148,7 @@ def row_form(planning: PlanContext, row: TargetRow) -> Form:
 
 def _readable(text: str | None) -> datetime | str | None:
     try:
-        return None if text is None else live_time(text)
+        return None if text is None else parse_response_time(text)
     except ValueError:
         return text
 
@@ -184,7 +184,7 @@ def _likely_kind(planning: PlanContext, row: TargetRow, audiences: Sequence[Addr
     learnt = _types(planning).get(row.type, frozenset())
     if len(learnt) == 1:
         return next(iter(learnt & kinds), None)
-    labels = {kind: email(row.label) if kind == USER else row.label for kind in kinds if row.label}
+    labels = {kind: normalize_email(row.label) if kind == USER else row.label for kind in kinds if row.label}
     labelled = [kind for kind in sorted(labels) if labels[kind] == _live_name(planning, kind, row.target)]
     return labelled[0] if len(labelled) == 1 else None
 

@@ -11,11 +11,11 @@ from lmsconf.errors import shown
 from lmsconf.kinds.custom_field.types import Choice, ChoiceRow, Choices, CustomFieldSpec, FieldRow
 from lmsconf.kinds.shared.names import CUSTOM_FIELD, choice_scope
 from lmsconf.model.address import Address, Ref
-from lmsconf.model.names import normal
+from lmsconf.model.names import normalize_name
 from lmsconf.model.values import DesiredResource, pin_in
+from lmsconf.planner.claim_matching import Claim, match_claims
 from lmsconf.planner.context import Match, MatchResult, NewParts, PlanContext
-from lmsconf.planner.diff import Keyed
-from lmsconf.planner.identity import Claim, match_claims
+from lmsconf.planner.diff import KeyedNames
 
 
 @dataclass(slots=True)
@@ -26,7 +26,7 @@ class _FieldState:
     types: field name → type.
     """
 
-    choices: dict[Address, tuple[Keyed, Keyed]] = field(default_factory=dict)
+    choices: dict[Address, tuple[KeyedNames, KeyedNames]] = field(default_factory=dict)
     doubtful: set[tuple[Address, str]] = field(default_factory=set)
     types: Mapping[str, str] = field(default_factory=dict)
 
@@ -45,7 +45,7 @@ def know_choices(planning: PlanContext, matched: MatchResult[CustomFieldSpec, Fi
         if match is None or spec is None or spec.choices is None or not planning.chosen(match.address):
             scope = choice_scope(planning.book.name(CUSTOM_FIELD, row.id) or row.name)
             for choice in row.choices:
-                planning.book.register(scope, normal(choice.name), choice.id)
+                planning.book.register(scope, normalize_name(choice.name), choice.id)
         else:
             _know(planning, match, row.choices, spec.choices)
     for match in matched.matches:
@@ -65,15 +65,15 @@ def _know(
     resolution = match_claims(claims, live, noun="choice")
     planning.problems.extend(resolution.problems)
     scope = choice_scope(declared.address.name)
-    before: dict[str, str] = {row.id: normal(row.name) for row in live}
+    before: dict[str, str] = {row.id: normalize_name(row.name) for row in live}
     after: dict[str, str] = {}
     for position, (choice, row) in enumerate(zip(choices.include, resolution.live, strict=True)):
         planning.book.register(scope, choice.name, None if row is None else row.id)
         if position in resolution.broken:
             _doubtful(planning).add((declared.address, choice.name))
         after[row.id if row else NEW + choice.name] = choice.name
-    for row in sorted(resolution.unclaimed, key=lambda row: (normal(row.name), row.id)):
-        name = normal(row.name)
+    for row in sorted(resolution.unclaimed, key=lambda row: (normalize_name(row.name), row.id)):
+        name = normalize_name(row.name)
         if choices.whole or name in choices.exclude:
             planning.book.alias(scope, name, row.id)
         else:
@@ -86,13 +86,13 @@ def _know(
     if not choices.whole:
         # `include` and `exclude` declare no order, so the live order is kept.
         after = {row.id: after[row.id] for row in live if row.id in after} | after
-    _both(planning)[declared.address] = Keyed(before), Keyed(after)
+    _both(planning)[declared.address] = KeyedNames(before), KeyedNames(after)
 
 
 def _note_types(planning: PlanContext, matched: MatchResult[CustomFieldSpec, FieldRow]) -> None:
     types = {match.address.name: match.declared.spec.type for match in matched.matches}
     for row in planning.snapshot.rows(FieldRow):
-        types[planning.book.name(CUSTOM_FIELD, row.id) or normal(row.name)] = row.type
+        types[planning.book.name(CUSTOM_FIELD, row.id) or normalize_name(row.name)] = row.type
     planning.state(_FieldState).types = {name: type for name, type in types.items() if type is not None}
 
 
@@ -101,13 +101,13 @@ def field_types(planning: PlanContext) -> Mapping[str, str]:
     return planning.state(_FieldState).types
 
 
-def _both(planning: PlanContext) -> dict[Address, tuple[Keyed, Keyed]]:
+def _both(planning: PlanContext) -> dict[Address, tuple[KeyedNames, KeyedNames]]:
     return planning.state(_FieldState).choices
 
 
-def both_choices(planning: PlanContext, address: Address) -> tuple[Keyed, Keyed]:
+def both_choices(planning: PlanContext, address: Address) -> tuple[KeyedNames, KeyedNames]:
     """The choices of a field before and after the plan; both empty where no choices are declared."""
-    return _both(planning).get(address, (Keyed({}), Keyed({})))
+    return _both(planning).get(address, (KeyedNames({}), KeyedNames({})))
 
 
 def _doubtful(planning: PlanContext) -> set[tuple[Address, str]]:

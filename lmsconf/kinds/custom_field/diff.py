@@ -6,10 +6,10 @@ from lmsconf.kinds.custom_field.choices import both_choices
 from lmsconf.kinds.custom_field.types import FLAGS, CustomFieldSpec, FieldRow
 from lmsconf.kinds.shared.common import needed
 from lmsconf.model.forms import Form
-from lmsconf.model.names import normal
+from lmsconf.model.names import normalize_name
 from lmsconf.model.values import DesiredResource
 from lmsconf.planner.context import BeforeAfter, Match, PlanContext
-from lmsconf.planner.diff import Keyed
+from lmsconf.planner.diff import KeyedNames
 
 
 def diff_field(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow]) -> BeforeAfter | None:
@@ -27,7 +27,7 @@ def diff_field(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow]) -
             address=declared.address,
         )
         return None
-    before: Form = {"name": normal(row.name)}
+    before: Form = {"name": normalize_name(row.name)}
     after: Form = {"name": declared.address.name}
     if spec.type is not None:
         before["type"] = after["type"] = spec.type
@@ -62,9 +62,9 @@ def _new(
 
 def live_field_form(field: FieldRow) -> Form:
     """Return the live name, type, choices and description."""
-    form: Form = {"name": normal(field.name), "type": field.type}
+    form: Form = {"name": normalize_name(field.name), "type": field.type}
     if field.choices:
-        form["choices"] = Keyed({choice.id: choice.name for choice in field.choices})
+        form["choices"] = KeyedNames({choice.id: choice.name for choice in field.choices})
     if field.description:
         form["description"] = field.description
     return form

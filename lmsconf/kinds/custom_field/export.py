@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from lmsconf.kinds.custom_field.types import FLAGS, TYPES, FieldRow
 from lmsconf.model.address import Address
-from lmsconf.model.names import normal
-from lmsconf.model.text_limits import is_name
+from lmsconf.model.names import normalize_name
+from lmsconf.model.text_limits import is_valid_name
 from lmsconf.model.values import Call, Change, Json
-from lmsconf.planner.entries import EntryBody
+from lmsconf.planner.manifest_entries import EntryBody
 
 
 def field_body(row: FieldRow) -> EntryBody:
@@ -17,8 +17,8 @@ def field_body(row: FieldRow) -> EntryBody:
     body: dict[str, Json] = {"type": row.type} if row.type in TYPES else {}
     notes = [] if body else [f"its type {row.type} is none that a manifest knows"]
     if row.choices:
-        names = [normal(choice.name) for choice in row.choices]
-        choices: list[Json] = [name for name in names if names.count(name) == 1 and is_name(name)]
+        names = [normalize_name(choice.name) for choice in row.choices]
+        choices: list[Json] = [name for name in names if names.count(name) == 1 and is_valid_name(name)]
         if len(choices) == len(names):
             body["choices"] = choices
         else:

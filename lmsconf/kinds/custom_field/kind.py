@@ -26,14 +26,14 @@ from lmsconf.kinds.shared.names import CUSTOM_FIELD, SMART_GROUP
 from lmsconf.kinds.shared.renames import find_rename_cycles
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.forms import Form
-from lmsconf.model.names import normal
+from lmsconf.model.names import normalize_name
 from lmsconf.model.snapshot import Listing
 from lmsconf.model.values import Call, Change, DeleteEntry, DesiredResource, Json, Step, Undo
-from lmsconf.planner.context import BeforeAfter, Deletion, Effect, Match, MatchResult, PlanContext, Similarity
-from lmsconf.planner.diff import Keyed
-from lmsconf.planner.entries import EntryBody
+from lmsconf.planner.context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, SideEffect, Similarity
+from lmsconf.planner.diff import KeyedNames
 from lmsconf.planner.kind import Kind, ManifestEntry
 from lmsconf.planner.live_names import LiveNames
+from lmsconf.planner.manifest_entries import EntryBody
 from lmsconf.planner.matching import match_named
 from lmsconf.planner.reading import ReadContext
 
@@ -118,7 +118,7 @@ class CustomFieldKind(Kind[CustomFieldSpec, FieldRow]):
     def similarity(self, planning: PlanContext, form: Form) -> Similarity:
         """Compare fields of one type by their choices; a TEXT field has nothing to compare."""
         choices = form.get("choices")
-        names = frozenset(choices.names.values()) if isinstance(choices, Keyed) else frozenset()
+        names = frozenset(choices.names.values()) if isinstance(choices, KeyedNames) else frozenset()
         return Similarity(of="choices", key=names or None, items=names, type=str(form["type"]))
 
     def plan_steps(
@@ -130,7 +130,7 @@ class CustomFieldKind(Kind[CustomFieldSpec, FieldRow]):
     def lost_on(
         self,
         planning: PlanContext,
-        subject: Match[CustomFieldSpec, FieldRow] | Deletion[FieldRow] | Effect,
+        subject: Match[CustomFieldSpec, FieldRow] | Deletion[FieldRow] | SideEffect,
         sides: BeforeAfter,
     ) -> Undo:
         """A field or choice that is created again has another id and no answers."""
@@ -144,7 +144,7 @@ class CustomFieldKind(Kind[CustomFieldSpec, FieldRow]):
         choices = answer.get("choices")
         for choice in choices if isinstance(choices, list) else []:
             if isinstance(choice, dict) and "choiceId" in choice and "name" in choice:
-                ids[Ref(at, normal(str(choice["name"])))] = str(choice["choiceId"])
+                ids[Ref(at, normalize_name(str(choice["name"])))] = str(choice["choiceId"])
         return ids
 
     def plan_delete(self, planning: PlanContext, deletion: Deletion[FieldRow]) -> list[Step]:

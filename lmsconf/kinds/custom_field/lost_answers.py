@@ -16,9 +16,9 @@ from lmsconf.kinds.shared.answers import text
 from lmsconf.kinds.shared.names import ANSWERS, USER
 from lmsconf.kinds.user.types import AnswerRow, AnswersRow, HolderRow, Person, PersonRow, live_answer
 from lmsconf.model.address import Address, RemoteId
-from lmsconf.model.names import normal
+from lmsconf.model.names import normalize_name
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.model.values import Json, Measure, Undo, UndoLevel
+from lmsconf.model.values import GuardCount, Json, Undo, UndoLevel
 from lmsconf.planner.context import MatchResult, PlanContext
 
 _UNREADABLE: Final = "answers have a shape that cannot be read"
@@ -40,7 +40,7 @@ class Loss:
             yield None, str(self.address)
         for choice in self.field.choices:
             if self.choices is not None and choice.id in self.choices:
-                yield choice.id, f'the choice "{normal(choice.name)}"'
+                yield choice.id, f'the choice "{normalize_name(choice.name)}"'
 
 
 @dataclass(slots=True)
@@ -68,10 +68,10 @@ def answers_row(data: Mapping[str, Json]) -> AnswersRow:
         try:
             answer = live_answer(name, (held or {})[name])
         except BadAnswer:
-            answers.append((normal(name), None))
+            answers.append((normalize_name(name), None))
         else:
             if answer is not None and (answer.choices or answer.text):
-                answers.append((normal(name), answer))
+                answers.append((normalize_name(name), answer))
     return AnswersRow(id, tuple(answers), told="customFields" in data)
 
 
@@ -129,7 +129,7 @@ def count_lost_answers(planning: PlanContext, people: MatchResult[Person, Person
     if everybody or unknown:
         taken = None if unknown else len(everybody)
         size = len(planning.snapshot.of(USER).rows) if isinstance(known, str) else len(known)
-        planning.measures.append(Measure(guard="answers", of="all people", taken=taken, size=size))
+        planning.measures.append(GuardCount(guard="answers", of="all people", taken=taken, size=size))
 
 
 def undo_of_fields(planning: PlanContext, address: Address) -> Undo:
@@ -178,7 +178,7 @@ def _from_person(row: PersonRow) -> AnswersRow:
 
 def _keys(field: FieldRow) -> frozenset[str]:
     """The keys under which answers to a field may be listed."""
-    return frozenset({normal(field.name), field.id})
+    return frozenset({normalize_name(field.name), field.id})
 
 
 def _answering(planning: PlanContext, people: MatchResult[Person, PersonRow], loss: Loss) -> frozenset[RemoteId]:
@@ -208,11 +208,11 @@ def _holders_of(known: Answers | str, loss: Loss, choice: str | None, moved: fro
                 unreadable = unreadable or choice is not None
                 held[row.id] = frozenset()
             else:
-                held[row.id] = frozenset(map(normal, answer.picked))
+                held[row.id] = frozenset(map(normalize_name, answer.picked))
     unknown = _UNREADABLE if unreadable else None
     if choice is None:
         return _Holders(frozenset(held), unknown)
-    called = {one.id: frozenset({normal(one.id), normal(one.name)}) for one in loss.field.choices}
+    called = {one.id: frozenset({normalize_name(one.id), normalize_name(one.name)}) for one in loss.field.choices}
     if any(held.values()) and not any(picked & names for picked in held.values() for names in called.values()):
         unknown = unknown or "answers name choices that the field does not have"
     return _Holders(frozenset(id for id, picked in held.items() if picked & called[RemoteId(choice)]), unknown)

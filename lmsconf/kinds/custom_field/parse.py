@@ -8,7 +8,7 @@ from typing import cast
 from lmsconf.errors import Problem, shown
 from lmsconf.kinds.custom_field.types import FLAGS, Choice, Choices, CustomFieldSpec
 from lmsconf.kinds.shared.common import pins, texts
-from lmsconf.model.names import normal
+from lmsconf.model.names import normalize_name
 from lmsconf.model.values import Json
 from lmsconf.planner.kind import ManifestEntry
 
@@ -53,7 +53,7 @@ def _choices(value: Json) -> Choices | None:
 
 def _choice(item: Json, at: tuple[str | int, ...]) -> Choice:
     body: Mapping[str, Json] = item if isinstance(item, dict) else {"name": item}
-    return Choice(normal(str(body["name"])), pins(body.get("id")), texts(body.get("previously")), at)
+    return Choice(normalize_name(str(body["name"])), pins(body.get("id")), texts(body.get("previously")), at)
 
 
 def _bad_choices(entry: ManifestEntry, choices: Choices | None) -> Iterator[Problem]:

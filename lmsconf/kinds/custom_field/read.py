@@ -8,7 +8,7 @@ from typing import TypeAlias
 from lmsconf.api.spec.listings import CUSTOM_FIELDS
 from lmsconf.kinds.custom_field.lost_answers import answers_go, limits_choices
 from lmsconf.kinds.custom_field.types import CustomFieldSpec, FieldRow, field_row
-from lmsconf.model.api import Rows
+from lmsconf.model.api import ListedRows
 from lmsconf.model.snapshot import Listing
 from lmsconf.planner.kind import Kind
 from lmsconf.planner.reading import ReadContext, sorted_listing
@@ -41,7 +41,7 @@ def loses_answers(kind: FieldKind, reading: ReadContext) -> bool:
     return any(answers_go(*matched) for matched in reading.matches(kind))
 
 
-def _creates(kind: FieldKind, reading: ReadContext, rows: Rows) -> bool:
+def _creates(kind: FieldKind, reading: ReadContext, rows: ListedRows) -> bool:
     """Return whether a field would be created according to this listing."""
     listing = sorted_listing(map(field_row, rows.rows), rows.incomplete)
     matches = (match for _, matched in reading.matches(kind, listing) for match in matched.matches)

@@ -18,10 +18,10 @@ from lmsconf.kinds.shared.names import CUSTOM_FIELD
 from lmsconf.kinds.shared.renames import freed_name_slot, name_slot, temporary, uses_temporary_name
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.forms import Form
-from lmsconf.model.names import normal
+from lmsconf.model.names import normalize_name
 from lmsconf.model.values import Call, Step
 from lmsconf.planner.context import SLOT, BeforeAfter, Deletion, Match, MatchResult, PlanContext
-from lmsconf.planner.diff import Keyed
+from lmsconf.planner.diff import KeyedNames
 
 
 @dataclass(slots=True)
@@ -71,7 +71,7 @@ def field_steps(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow], 
     dropped = {key: name for key, name in old.items() if key not in new}
     made = frozenset(Ref(at, name) for key, name in new.items() if key.startswith(NEW))
     taken = frozenset(Ref(at, name) for name in dropped.values())
-    renamed = normal(row.name) != after["name"]
+    renamed = normalize_name(row.name) != after["name"]
     # If no smart group keeps referencing the field, change it after groups drop it and before others reference it.
     is_awaited = planning.terms.behaviour("custom-fields.in-use") == "condition" and not planning.kept_refs.get(Ref(at))
     whole = frozenset({Ref(at)}) if is_awaited else frozenset()
@@ -117,7 +117,7 @@ def field_deletion(planning: PlanContext, deletion: Deletion[FieldRow]) -> list[
 def _creation(planning: PlanContext, at: Address, after: Form) -> Step:
     body: dict[str, object] = {"name": at.name, "type": after["type"]}
     choices = after.get("choices")
-    names = list(choices.names.values()) if isinstance(choices, Keyed) else []
+    names = list(choices.names.values()) if isinstance(choices, KeyedNames) else []
     if names:
         body["choices"] = [{"name": name} for name in names]
     if after.get("description"):
@@ -169,7 +169,7 @@ def _body(
 
 def _as_read(live: str, wanted: str) -> str:
     """The live spelling of a name that is equal when normalized: the plan shows no change, so none is sent."""
-    return live if normal(live) == normal(wanted) else wanted
+    return live if normalize_name(live) == normalize_name(wanted) else wanted
 
 
 def _choice(at: Address, key: str, name: str, known: bool) -> dict[str, object]:
@@ -181,7 +181,7 @@ def _choice(at: Address, key: str, name: str, known: bool) -> dict[str, object]:
 def _keyed(form: Form | None, row: FieldRow) -> dict[str, str]:
     """Choice id, or NEW + name for a new choice, → name."""
     choices = (form or {}).get("choices")
-    return dict(choices.names) if isinstance(choices, Keyed) else {one.id: one.name for one in row.choices}
+    return dict(choices.names) if isinstance(choices, KeyedNames) else {one.id: one.name for one in row.choices}
 
 
 def _in_the_way(planning: PlanContext, at: Address, taken: frozenset[Ref]) -> list[Address]:

@@ -7,14 +7,14 @@ from lmsconf.kinds.shared.common import not_read
 from lmsconf.kinds.shared.people_lists import People
 from lmsconf.kinds.user.directory import check_people, directory, foretell_managers, note_unknown, shown_people
 from lmsconf.model.forms import Form
-from lmsconf.model.names import normal
+from lmsconf.model.names import normalize_name
 from lmsconf.planner.context import BeforeAfter, Deletion, Match, PlanContext
 
 
 def diff_group(planning: PlanContext, match: Match[ManualGroupSpec, GroupRow]) -> BeforeAfter | None:
     """Compare name, and members and managers where declared; record people who leave a group."""
     declared, row = match.declared, match.row
-    before: Form = {} if row is None else {"name": normal(row.name)}
+    before: Form = {} if row is None else {"name": normalize_name(row.name)}
     after: Form = {"name": declared.address.name}
     sizes: dict[str, int] = {}
     for key, people in declared_lists(declared.spec):
@@ -42,7 +42,7 @@ def diff_group(planning: PlanContext, match: Match[ManualGroupSpec, GroupRow]) -
 def state_of_deleted(planning: PlanContext, deletion: Deletion[GroupRow]) -> BeforeAfter:
     """Return the live name, members and managers of a group to be deleted; record the members as leaving."""
     row = deletion.row
-    form: Form = {"name": normal(row.name)}
+    form: Form = {"name": normalize_name(row.name)}
     for key in LISTS:
         ids = list_ids(row, key)
         if ids is None:

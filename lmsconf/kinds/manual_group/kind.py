@@ -29,14 +29,14 @@ from lmsconf.kinds.user.directory import addresses, directory, shown_people
 from lmsconf.kinds.user.export import people_body, person_lists
 from lmsconf.model.address import Address
 from lmsconf.model.forms import Form
-from lmsconf.model.names import LOCK_PREFIX, normal
+from lmsconf.model.names import LOCK_PREFIX, normalize_name
 from lmsconf.model.snapshot import HasName, ListedRow, Listing
 from lmsconf.model.values import Call, DeleteEntry, DesiredResource, Json, Step, Undo
-from lmsconf.planner.context import BeforeAfter, Deletion, Effect, Match, MatchResult, PlanContext, Similarity
-from lmsconf.planner.entries import ANY, EntryBody
-from lmsconf.planner.grants import GrantCheck
+from lmsconf.planner.context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, SideEffect, Similarity
+from lmsconf.planner.grant_verification import GrantVerification
 from lmsconf.planner.kind import Kind, ManifestEntry
 from lmsconf.planner.live_names import LiveNames
+from lmsconf.planner.manifest_entries import ANY, EntryBody
 from lmsconf.planner.matching import match_named
 from lmsconf.planner.reading import ReadContext
 from lmsconf.planner.redaction import Entry, RedactionContext, Report, RestoreContext
@@ -129,7 +129,7 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
     def live_form(self, planning: PlanContext, row: GroupRow) -> Form:
         """Its name, and its members where they were read."""
         members = row.members
-        form: Form = {"name": normal(row.name)}
+        form: Form = {"name": normalize_name(row.name)}
         return form if members is None else {**form, "members": People(shown_people(planning, members))}
 
     def similarity(self, planning: PlanContext, form: Form) -> Similarity:
@@ -148,7 +148,7 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
     def lost_on(
         self,
         planning: PlanContext,
-        subject: Match[ManualGroupSpec, GroupRow] | Deletion[GroupRow] | Effect,
+        subject: Match[ManualGroupSpec, GroupRow] | Deletion[GroupRow] | SideEffect,
         sides: BeforeAfter,
     ) -> Undo:
         """A deleted group that is created again has another id."""
@@ -158,7 +158,7 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
         """One DELETE, after its assignments are deleted and its members are added to their new groups."""
         return [group_deletion(planning, deletion)]
 
-    def grant_check(self, call: Call) -> GrantCheck | None:
+    def grant_check(self, call: Call) -> GrantVerification | None:
         """Additions to a list are verified by reading the list."""
         return GRANTS.get(call.operation)
 

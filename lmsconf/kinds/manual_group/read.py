@@ -19,12 +19,12 @@ from lmsconf.kinds.shared.answers import ids
 from lmsconf.kinds.shared.names import GROUP, USER
 from lmsconf.kinds.user.extended import MANAGER_OF, MEMBER_OF, ExtendedInfo, PeopleCount
 from lmsconf.model.address import RemoteId
-from lmsconf.model.api import Api, Request
+from lmsconf.model.api import Api, ReadArguments
 from lmsconf.model.names import LOCK_PREFIX
 from lmsconf.model.snapshot import Listing
 from lmsconf.model.values import Json
 from lmsconf.planner.kind import Kind
-from lmsconf.planner.reading import ReadContext, only, sorted_listing
+from lmsconf.planner.reading import ReadContext, keep_keys, sorted_listing
 
 _Held: TypeAlias = "defaultdict[str, set[RemoteId]]"
 """Group id → ids of people."""
@@ -34,7 +34,7 @@ def read_groups(kind: Kind[ManualGroupSpec, GroupRow], reading: ReadContext) -> 
     """Return the groups, with members and managers where they are compared; None if they are not needed."""
     if not reading.is_needed(kind.name):
         return None
-    rows = reading.api.rows(MANUAL_GROUPS, keep=only("groupId", "name"))
+    rows = reading.api.rows(MANUAL_GROUPS, keep=keep_keys("groupId", "name"))
     # The lock of a run is not a resource: never listed, owned or exported.
     groups = tuple(row for row in rows.rows if not str(row.get("name")).startswith(LOCK_PREFIX))
     listing = reading.publish(kind, replace(rows, rows=groups))
@@ -78,7 +78,7 @@ def _details(
 
 
 def _from_groups(api: Api, wanted: Sequence[GroupRow], compared: Sequence[GroupRow]) -> dict[RemoteId, GroupRow]:
-    requests: list[Request] = [({"groupId": row.id}, {}) for row in (*wanted, *compared)]
+    requests: list[ReadArguments] = [({"groupId": row.id}, {}) for row in (*wanted, *compared)]
     answers = api.together(
         {
             "members": lambda: api.each("manual-groups.members", requests),

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from lmsconf.errors import Problem, SourceLocation, shown
 from lmsconf.model.address import Address, Ref
-from lmsconf.model.names import normal
+from lmsconf.model.names import normalize_name
 from lmsconf.model.values import DeleteEntry, DesiredResource, Json, Undo, UndoLevel
 from lmsconf.planner.context import PlanContext
 from lmsconf.planner.kind import ManifestEntry
@@ -73,7 +73,7 @@ def pins(value: Json) -> dict[str, str]:
 
 def texts(value: Json) -> tuple[str, ...]:
     """Return a list of names, each normalized for comparison; empty for a value that is no list."""
-    return tuple(normal(str(item)) for item in value) if isinstance(value, list) else ()
+    return tuple(normalize_name(str(item)) for item in value) if isinstance(value, list) else ()
 
 
 def named(kind: str, entry: ManifestEntry, spec: object) -> DesiredResource[Any]:
@@ -81,7 +81,7 @@ def named(kind: str, entry: ManifestEntry, spec: object) -> DesiredResource[Any]
     body = entry.body
     only_in = body.get("only_in")
     return DesiredResource(
-        address=Address.of(kind, normal(str(body["name"]))),
+        address=Address.of(kind, normalize_name(str(body["name"]))),
         spec=spec,
         places=entry.places,
         pins=pins(body.get("id")),
@@ -93,7 +93,7 @@ def named(kind: str, entry: ManifestEntry, spec: object) -> DesiredResource[Any]
 
 def named_absent(kind: str, entry: ManifestEntry) -> DeleteEntry[Any]:
     """Return the deletion entry of a resource identified by `name`."""
-    return absent(entry, Address.of(kind, normal(str(entry.body["name"]))), None)
+    return absent(entry, Address.of(kind, normalize_name(str(entry.body["name"]))), None)
 
 
 def absent(entry: ManifestEntry, address: Address, spec: object) -> DeleteEntry[Any]:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import cast
 
 from lmsconf.errors import Problem
-from lmsconf.model.names import email
+from lmsconf.model.names import normalize_email
 from lmsconf.model.values import Json
 from lmsconf.planner.kind import ManifestEntry
-from lmsconf.planner.redaction import Entry, Report, not_compared
+from lmsconf.planner.redaction import Entry, Report, not_compared_warning
 
 EMAILS: dict[str, Json] = {
     "type": "array",
@@ -111,7 +111,7 @@ def parse_people(entry: ManifestEntry, key: str) -> People | None:
 
 
 def _emails(items: list[Json]) -> frozenset[str]:
-    return frozenset(email(item) for item in items if isinstance(item, str))
+    return frozenset(normalize_email(item) for item in items if isinstance(item, str))
 
 
 def without_new(entry: Entry, key: str, people: People | None, new: frozenset[str], report: Report) -> People | None:
@@ -119,5 +119,5 @@ def without_new(entry: Entry, key: str, people: People | None, new: frozenset[st
     if people is None:
         return None
     for person in sorted(people.named & new):
-        report(not_compared(entry.address, person, entry.places.find(person, key), key))
+        report(not_compared_warning(entry.address, person, entry.places.find(person, key), key))
     return People(people.include - new, people.exclude - new, people.whole)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lmsconf.model.address import Address, Ref
-from lmsconf.model.names import normal
+from lmsconf.model.names import normalize_name
 from lmsconf.model.snapshot import HasName
 from lmsconf.model.values import Step
 from lmsconf.planner.context import VACANT, BeforeAfter, Match, MatchResult, PlanContext
@@ -27,7 +27,7 @@ def name_slot(address: Address) -> frozenset[Ref]:
 
 def freed_name_slot(kind: str, row: HasName) -> frozenset[Ref]:
     """Return the Ref for the name of a live resource being free: made by the call that gives it up."""
-    return name_slot(Address.of(kind, normal(row.name)))
+    return name_slot(Address.of(kind, normalize_name(row.name)))
 
 
 def temporary(id: str) -> str:
@@ -38,9 +38,11 @@ def temporary(id: str) -> str:
 def find_rename_cycles(planning: PlanContext, identified: MatchResult[Any, Any]) -> None:
     """In each cycle of renames choose the resource that takes a temporary name first: the one with the lowest id."""
     wants = {
-        normal(match.row.name): match
+        normalize_name(match.row.name): match
         for match in identified.matches
-        if match.row is not None and normal(match.row.name) != match.address.name and planning.chosen(match.address)
+        if match.row is not None
+        and normalize_name(match.row.name) != match.address.name
+        and planning.chosen(match.address)
     }
     temporary_names = planning.state(_TemporaryNames).addresses
     done: set[str] = set()

@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, time, tzinfo
 from typing import Final
 
 from lmsconf.errors import shown
-from lmsconf.model.moments import ISO, at_offset
+from lmsconf.model.time_formats import ISO, local_to_utc
 
 LAST_SECOND: Final = time(23, 59, 59)
 _WRITE = "Write a time such as 2026-01-05T08:00+01:00, or a date."
@@ -40,7 +40,7 @@ def manifest_time(text: str, zone: tzinfo | None, *, end_of_day: bool) -> dateti
         raise BadTime(f'"{shown(text)}" names no offset, and the project file names no `timezone`', hint)
     try:
         if zone is None or parts["offset"]:
-            return at_offset(day, clock, parts["offset"])
+            return local_to_utc(day, clock, parts["offset"])
         return _in_zone(datetime.combine(day, clock), zone, text)
     except BadTime:
         raise

@@ -14,8 +14,8 @@ from lmsconf.kinds.smart_group.conditions import as_set, in_names
 from lmsconf.kinds.smart_group.types import ConditionRow, SmartGroupSpec, SmartRow
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.forms import Form
-from lmsconf.model.names import normal
-from lmsconf.planner.context import BeforeAfter, Effect, MatchResult, PlanContext
+from lmsconf.model.names import normalize_name
+from lmsconf.planner.context import BeforeAfter, MatchResult, PlanContext, SideEffect
 
 
 def note_condition_losses(
@@ -41,7 +41,7 @@ def note_condition_losses(
             continue
         if match is not None and match.declared.spec.conditions is not None:
             continue
-        at = Address.of(SMART_GROUP, planning.book.name(SMART_GROUP, row.id) or normal(row.name))
+        at = Address.of(SMART_GROUP, planning.book.name(SMART_GROUP, row.id) or normalize_name(row.name))
         cause = next(losses[one.field] for one in row.conditions or () if one.field in losses and one not in left)
         if not left:
             _refuse(planning, cause, "no-conditions", f"{at} would be left without conditions")
@@ -63,12 +63,12 @@ def _left(conditions: Sequence[ConditionRow], losses: Mapping[RemoteId, Loss]) -
 
 
 def _announce(planning: PlanContext, row: SmartRow, at: Address, cause: Loss, left: Sequence[ConditionRow]) -> None:
-    name = normal(row.name)
+    name = normalize_name(row.name)
     before: Form = {"name": name, "conditions": as_set(in_names(planning, row.conditions or ()))}
     after: Form = {"name": name, "conditions": as_set(in_names(planning, left))}
     sides = BeforeAfter(before=before, after=after, sizes={"conditions": len(row.conditions or ())})
     reason = f"no manifest changes it: the service takes what goes with {cause.address} out of its conditions"
-    planning.effects.append(Effect(address=at, row=row, with_=cause.address, reason=reason, sides=sides))
+    planning.effects.append(SideEffect(address=at, row=row, with_=cause.address, reason=reason, sides=sides))
 
 
 def _refuse(planning: PlanContext, cause: Loss, code: str, reason: str) -> None:

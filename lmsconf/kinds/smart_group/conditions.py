@@ -16,7 +16,7 @@ from lmsconf.model.forms import Form
 from lmsconf.model.names import did_you_mean
 from lmsconf.model.values import DesiredResource, Json
 from lmsconf.planner.context import PlanContext
-from lmsconf.planner.matching import fate_of, is_in_doubt
+from lmsconf.planner.matching import refuse_ambiguous_reference, why_name_is_missing
 
 
 @dataclass(slots=True)
@@ -158,11 +158,13 @@ def check_conditions(
     for position, condition in enumerate(conditions):
         at = Address.of(CUSTOM_FIELD, condition.field)
         place = declared.places.at("conditions", position, "field")
-        if is_in_doubt(planning, at, declared.address, place):
+        if refuse_ambiguous_reference(planning, at, declared.address, place):
             whole = False
             continue
         if not planning.book.has(CUSTOM_FIELD, condition.field):
-            message, hint = fate_of(planning, at, did_you_mean(condition.field, planning.book.names(CUSTOM_FIELD)))
+            message, hint = why_name_is_missing(
+                planning, at, did_you_mean(condition.field, planning.book.names(CUSTOM_FIELD))
+            )
             planning.problem(
                 "reference/unknown-field",
                 f"{declared.address}: {message}",

@@ -17,7 +17,7 @@ from lmsconf.kinds.smart_group.conditions import (
 from lmsconf.kinds.smart_group.types import SmartGroupSpec, SmartRow
 from lmsconf.kinds.user.directory import check_people, directory, foretell_managers, note_unknown, shown_people
 from lmsconf.model.forms import Form
-from lmsconf.model.names import normal
+from lmsconf.model.names import normalize_name
 from lmsconf.planner.context import BeforeAfter, Deletion, Match, PlanContext
 
 
@@ -28,7 +28,7 @@ def diff_smart_group(planning: PlanContext, match: Match[SmartGroupSpec, SmartRo
     if row is None and spec.conditions is None:
         needed(planning, declared, "conditions")
         return None
-    before: Form = {} if row is None else {"name": normal(row.name)}
+    before: Form = {} if row is None else {"name": normalize_name(row.name)}
     after: Form = {"name": declared.address.name}
     sizes: dict[str, int] = {}
     if spec.conditions is not None:
@@ -69,7 +69,7 @@ def diff_smart_group(planning: PlanContext, match: Match[SmartGroupSpec, SmartRo
 def state_of_deleted(planning: PlanContext, deletion: Deletion[SmartRow]) -> BeforeAfter:
     """Return the live name, conditions and managers of a smart group to be deleted; members are computed."""
     row = deletion.row
-    form: Form = {"name": normal(row.name)}
+    form: Form = {"name": normalize_name(row.name)}
     if row.conditions is None or row.managers is None:
         not_read(
             planning,

@@ -9,8 +9,8 @@ from lmsconf.kinds.shared.names import CUSTOM_FIELD, USER
 from lmsconf.kinds.smart_group.conditions import in_names
 from lmsconf.kinds.smart_group.types import SmartRow
 from lmsconf.kinds.user.export import people_body, person_lists
-from lmsconf.planner.entries import ANY, EntryBody, PartReferences, Trail
 from lmsconf.planner.live_names import LiveNames
+from lmsconf.planner.manifest_entries import ANY, EntryBody, PartReferences, Trail
 
 _CONDITIONS: Final[tuple[Trail, ...]] = (("smart_groups", ANY, "conditions", ANY), ("condition_sets", ANY, ANY))
 REFERENCES: Final[Mapping[str, Sequence[Trail]]] = {

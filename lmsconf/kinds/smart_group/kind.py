@@ -29,14 +29,14 @@ from lmsconf.kinds.user.directory import addresses
 from lmsconf.kinds.user.people_steps import list_grant
 from lmsconf.model.address import Address
 from lmsconf.model.forms import Form
-from lmsconf.model.names import normal
+from lmsconf.model.names import normalize_name
 from lmsconf.model.snapshot import HasName, ListedRow, Listing, Snapshot
 from lmsconf.model.values import Call, DeleteEntry, DesiredResource, Json, Step, Undo
-from lmsconf.planner.context import BeforeAfter, Deletion, Effect, Match, MatchResult, PlanContext, Similarity
-from lmsconf.planner.entries import EntryBody
-from lmsconf.planner.grants import GrantCheck
+from lmsconf.planner.context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, SideEffect, Similarity
+from lmsconf.planner.grant_verification import GrantVerification
 from lmsconf.planner.kind import Kind, ManifestEntry
 from lmsconf.planner.live_names import LiveNames
+from lmsconf.planner.manifest_entries import EntryBody
 from lmsconf.planner.matching import match_named
 from lmsconf.planner.reading import ReadContext
 from lmsconf.planner.redaction import Entry, RedactionContext, Report, RestoreContext
@@ -123,7 +123,7 @@ class SmartGroupKind(Kind[SmartGroupSpec, SmartRow]):
     def live_form(self, planning: PlanContext, row: SmartRow) -> Form:
         """Its name, and its conditions where they were read."""
         conditions = row.conditions
-        form: Form = {"name": normal(row.name)}
+        form: Form = {"name": normalize_name(row.name)}
         return form if conditions is None else {**form, "conditions": as_set(in_names(planning, conditions))}
 
     def similarity(self, planning: PlanContext, form: Form) -> Similarity:
@@ -142,11 +142,11 @@ class SmartGroupKind(Kind[SmartGroupSpec, SmartRow]):
     def lost_on(
         self,
         planning: PlanContext,
-        subject: Match[SmartGroupSpec, SmartRow] | Deletion[SmartRow] | Effect,
+        subject: Match[SmartGroupSpec, SmartRow] | Deletion[SmartRow] | SideEffect,
         sides: BeforeAfter,
     ) -> Undo:
         """A smart group created again has another id; a condition removed with its field must be restored by hand."""
-        if isinstance(subject, Effect):
+        if isinstance(subject, SideEffect):
             return partial_undo("what it names comes back with another id, and the condition not by itself")
         return partial_undo("the smart group comes back with another id") if isinstance(subject, Deletion) else Undo()
 
@@ -154,7 +154,7 @@ class SmartGroupKind(Kind[SmartGroupSpec, SmartRow]):
         """One DELETE, after the assignments of the group are deleted."""
         return [smart_group_deletion(planning, deletion)]
 
-    def grant_check(self, call: Call) -> GrantCheck | None:
+    def grant_check(self, call: Call) -> GrantVerification | None:
         """Additions of managers are verified by reading the smart group."""
         return list_grant("smart-groups.get", "managers") if call.operation == "smart-groups.add-managers" else None
 

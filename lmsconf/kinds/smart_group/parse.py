@@ -12,7 +12,7 @@ from lmsconf.kinds.shared.names import CUSTOM_FIELD
 from lmsconf.kinds.shared.people_lists import parse_people
 from lmsconf.kinds.smart_group.types import DeclaredCondition, SmartGroupSpec
 from lmsconf.model.address import Address
-from lmsconf.model.names import did_you_mean, normal
+from lmsconf.model.names import did_you_mean, normalize_name
 from lmsconf.model.values import DesiredResource, Json
 from lmsconf.planner.kind import ManifestEntry
 
@@ -31,7 +31,9 @@ def parse_smart_group(entry: ManifestEntry) -> SmartGroupSpec:
 def _condition(body: Mapping[str, Json]) -> DeclaredCondition:
     system = body.get("system_condition")
     return DeclaredCondition(
-        normal(str(body["field"])), frozenset(texts(body.get("choices"))), None if system is None else str(system)
+        normalize_name(str(body["field"])),
+        frozenset(texts(body.get("choices"))),
+        None if system is None else str(system),
     )
 
 

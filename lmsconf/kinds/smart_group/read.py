@@ -12,14 +12,14 @@ from lmsconf.kinds.smart_group.types import SmartGroupSpec, SmartRow, smart_row
 from lmsconf.model.address import RemoteId
 from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.kind import Kind
-from lmsconf.planner.reading import ReadContext, only, sorted_listing
+from lmsconf.planner.reading import ReadContext, keep_keys, sorted_listing
 
 
 def read_smart_groups(kind: Kind[SmartGroupSpec, SmartRow], reading: ReadContext) -> Listing[SmartRow] | None:
     """Return the smart groups, with conditions and managers where they are compared; None if they are not needed."""
     if not reading.is_needed(kind.name):
         return None
-    listing = reading.publish(kind, reading.api.rows(SMART_GROUPS, keep=only("smartGroupId", "name")))
+    listing = reading.publish(kind, reading.api.rows(SMART_GROUPS, keep=keep_keys("smartGroupId", "name")))
     wanted = _wanted(kind, reading, listing)
     answers = reading.api.each("smart-groups.get", [({"smartGroupId": row.id}, {}) for row in wanted])
     details = {row.id: smart_row(row, answer) for row, answer in zip(wanted, answers, strict=True)}

@@ -12,10 +12,10 @@ from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.shared.names import CUSTOM_FIELD, choice_scope
 from lmsconf.kinds.user.types import Answer, AnswerRow, Person, PersonRow
 from lmsconf.model.address import Address, Ref, RemoteId
-from lmsconf.model.names import did_you_mean, normal
+from lmsconf.model.names import did_you_mean, normalize_name
 from lmsconf.model.values import DesiredResource, Step
 from lmsconf.planner.context import PlanContext
-from lmsconf.planner.matching import fate_of, is_in_doubt
+from lmsconf.planner.matching import refuse_ambiguous_reference, why_name_is_missing
 
 _SEVERAL: Final = "MULTI_SELECT"
 
@@ -26,7 +26,7 @@ def wanted_answers(planning: PlanContext, declared: DesiredResource[Person]) -> 
     whole = True
     for field, answer in declared.spec.answers.items():
         at = Address.of(CUSTOM_FIELD, field)
-        if is_in_doubt(planning, at, declared.address, declared.places.at("answers", field)):
+        if refuse_ambiguous_reference(planning, at, declared.address, declared.places.at("answers", field)):
             whole = False
             continue
         if not planning.book.has(CUSTOM_FIELD, field):
@@ -84,7 +84,7 @@ def _knows_choices(planning: PlanContext, declared: DesiredResource[Person], fie
 
 def _unknown_field(planning: PlanContext, declared: DesiredResource[Person], field: str) -> None:
     at = Address.of(CUSTOM_FIELD, field)
-    message, hint = fate_of(planning, at, did_you_mean(field, planning.book.names(CUSTOM_FIELD)))
+    message, hint = why_name_is_missing(planning, at, did_you_mean(field, planning.book.names(CUSTOM_FIELD)))
     _problem(planning, declared, "reference/unknown-field", field, message, hint)
 
 
@@ -122,7 +122,7 @@ def _field_name(planning: PlanContext, answer: AnswerRow) -> str:
 
 def _field_ids(planning: PlanContext) -> dict[str, RemoteId]:
     rows = planning.snapshot.rows(FieldRow)
-    return {normal(row.name): row.id for row in rows}
+    return {normalize_name(row.name): row.id for row in rows}
 
 
 def answer_refs(planning: PlanContext, answers: Mapping[str, Answer]) -> frozenset[Ref]:

@@ -15,7 +15,7 @@ from lmsconf.kinds.user.directory import directory
 from lmsconf.kinds.user.rights import foretell_rights
 from lmsconf.kinds.user.types import RIGHTS, TEXTS, Answer, Person, PersonRow
 from lmsconf.model.forms import Form
-from lmsconf.model.names import did_you_mean, normal
+from lmsconf.model.names import did_you_mean, normalize_name
 from lmsconf.model.values import DesiredResource
 from lmsconf.planner.context import BeforeAfter, Match, PlanContext
 from lmsconf.planner.matching import hint_on_missing
@@ -119,7 +119,7 @@ def wanted_form(planning: PlanContext, declared: DesiredResource[Person], answer
 def live_form(planning: PlanContext, row: PersonRow, spec: Person, answers: Mapping[str, Answer]) -> Form:
     """Return the live state under the same keys, in the same order; `answers` are those of `live_answers`."""
     form: Form = {"email": row.name}
-    form.update({key: normal(getattr(row, key) or "") for key in TEXTS if key in spec.texts})
+    form.update({key: normalize_name(getattr(row, key) or "") for key in TEXTS if key in spec.texts})
     form.update({key: bool(getattr(row, key)) for key in RIGHTS if key in spec.flags})
     if spec.applications is not None:
         form["applications"] = spec.applications.comparable(row.applications or frozenset())

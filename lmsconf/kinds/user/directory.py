@@ -11,7 +11,7 @@ from lmsconf.kinds.shared.names import USER
 from lmsconf.kinds.shared.people_lists import People
 from lmsconf.kinds.user.types import RIGHTS, Person, PersonRow
 from lmsconf.model.address import Address, Ref, RemoteId
-from lmsconf.model.names import did_you_mean, email
+from lmsconf.model.names import did_you_mean, normalize_email
 from lmsconf.model.values import DesiredResource
 from lmsconf.planner.context import Match, MatchResult, PlanContext
 from lmsconf.planner.matching import hint_on_missing
@@ -43,7 +43,7 @@ class Directory:
         twice: dict[str, tuple[str, ...]] = {}
         ids = []
         for person in sorted(people, key=lambda one: (one.archived, one.id)):
-            key = email(person.email)
+            key = normalize_email(person.email)
             ids.append(person.id)
             if key not in by_email:
                 by_email[key] = person

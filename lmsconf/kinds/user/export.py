@@ -14,13 +14,13 @@ from lmsconf.kinds.shared.times import shortest_time
 from lmsconf.kinds.user.directory import directory
 from lmsconf.kinds.user.types import AnswerRow, PersonRow
 from lmsconf.model.address import Address
-from lmsconf.model.forms import plain
-from lmsconf.model.names import email, normal
+from lmsconf.model.forms import form_to_json
+from lmsconf.model.names import normalize_email, normalize_name
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.text_limits import is_representable
 from lmsconf.model.values import Json
-from lmsconf.planner.entries import ANY, KEYS, EntryBody, ExportedEntry, PartReferences, Trail, UnexportableRow
 from lmsconf.planner.live_names import LiveNames
+from lmsconf.planner.manifest_entries import ANY, KEYS, EntryBody, ExportedEntry, PartReferences, Trail, UnexportableRow
 
 REFERENCES: Final[Mapping[str, Sequence[Trail]]] = {
     CUSTOM_FIELD: (("users", ANY, "answers", KEYS),),
@@ -48,8 +48,8 @@ def manifest_email(live: LiveNames, id: str, *, archived: bool = False) -> str |
 
 def _in_manifest(text: str) -> str | None:
     """Normalize an e-mail to its spelling in manifests, in lower case; None if it is not a valid one."""
-    small = normal(text.strip()).lower()
-    small = small if email(small) == email(text) else email(text)
+    small = normalize_name(text.strip()).lower()
+    small = small if normalize_email(small) == normalize_email(text) else normalize_email(text)
     before, at, after = small.partition("@")
     is_valid = before and at and after and "@" not in after and not any(char.isspace() for char in small)
     return small if is_valid and is_representable(small) else None
@@ -115,10 +115,10 @@ def person_entries(live: LiveNames) -> Iterator[ExportedEntry | UnexportableRow]
 
 def _person_body(live: LiveNames, row: PersonRow) -> dict[str, Json]:
     texts = {"first_name": row.first_name, "last_name": row.last_name, "language": row.language}
-    body: dict[str, Json] = {key: normal(text) for key, text in texts.items() if text}
+    body: dict[str, Json] = {key: normalize_name(text) for key, text in texts.items() if text}
     body |= {key: True for key, right in (("admin", row.admin), ("manager", row.manager)) if right}
     if row.applications is not None:
-        body["applications"] = plain(row.applications)
+        body["applications"] = form_to_json(row.applications)
     if row.metadata:
         body["metadata"] = dict(row.metadata)
     if answers := dict(_answers(live, row.answers or ())):
@@ -136,7 +136,7 @@ def _answers(live: LiveNames, answers: tuple[AnswerRow, ...]) -> Iterator[tuple[
     types = field_types(live.planning)
     for answer in answers:
         scope = choice_scope(answer.field)
-        names = plain(frozenset(live.planning.book.name(scope, id) or id for id in answer.picked))
+        names = form_to_json(frozenset(live.planning.book.name(scope, id) or id for id in answer.picked))
         if types.get(answer.field) == "TEXT":
             if answer.as_text:
                 yield answer.field, answer.as_text

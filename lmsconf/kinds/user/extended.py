@@ -11,7 +11,7 @@ from typing import Final
 from lmsconf.api.spec.listings import EXTENDED_INFO
 from lmsconf.kinds.shared.names import GROUP, USER
 from lmsconf.kinds.user.types import RIGHTS
-from lmsconf.model.api import Rows
+from lmsconf.model.api import ListedRows
 from lmsconf.model.values import Json
 from lmsconf.planner.reading import ReadContext, ReadState
 
@@ -46,10 +46,10 @@ class ExtendedInfo(ReadState):
     def __init__(self, reading: ReadContext) -> None:
         super().__init__(reading)
         self._lock = threading.Lock()
-        self._rows: Rows | None = None
+        self._rows: ListedRows | None = None
         self._groups: dict[tuple[str, str], Json] = {}
 
-    def rows(self) -> Rows:
+    def rows(self) -> ListedRows:
         """Return the whole listing. Raises ApiError if the service refuses or cannot be reached."""
         with self._lock:
             if self._rows is None:

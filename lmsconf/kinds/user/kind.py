@@ -29,15 +29,15 @@ from lmsconf.kinds.user.schema import ABSENT_SCHEMA, SCHEMA
 from lmsconf.kinds.user.steps import person_steps
 from lmsconf.kinds.user.types import AdminRow, HolderRow, Person, PersonRow, person_row
 from lmsconf.model.address import Address
-from lmsconf.model.names import email
+from lmsconf.model.names import normalize_email
 from lmsconf.model.snapshot import HasName, ListedRow, Listing, Snapshot
 from lmsconf.model.values import Call, Change, DeleteEntry, DesiredResource, Json, Step, Undo
-from lmsconf.planner.context import BeforeAfter, Deletion, Effect, Match, MatchResult, PlanContext
-from lmsconf.planner.entries import ExportedEntry, UnexportableRow
-from lmsconf.planner.grants import GrantCheck
+from lmsconf.planner.context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, SideEffect
+from lmsconf.planner.grant_verification import GrantVerification
 from lmsconf.planner.kind import Kind, ManifestEntry
 from lmsconf.planner.live_names import LiveNames
-from lmsconf.planner.matching import match_declared, refuse_taken
+from lmsconf.planner.manifest_entries import ExportedEntry, UnexportableRow
+from lmsconf.planner.matching import match_declared, refuse_taken_names
 from lmsconf.planner.reading import ReadContext
 from lmsconf.planner.redaction import Entry, LivePerson, RedactionContext, Report, RestoreContext
 
@@ -87,7 +87,7 @@ class UserKind(Kind[Person, PersonRow]):
     def parse(self, entry: ManifestEntry) -> Iterator[DesiredResource[Person]]:
         """Yield the person of one manifest entry, and report contradictions in it."""
         only_in = entry.body.get("only_in")
-        address = Address.of(USER, email(str(entry.body["email"])))
+        address = Address.of(USER, normalize_email(str(entry.body["email"])))
         spec = parse_person(entry)
         for problem in person_problems(entry, address, spec):
             entry.report(problem)
@@ -96,14 +96,14 @@ class UserKind(Kind[Person, PersonRow]):
             spec=spec,
             places=entry.places,
             pins=pins(entry.body.get("id")),
-            previously=tuple(map(email, texts(entry.body.get("previously")))),
+            previously=tuple(map(normalize_email, texts(entry.body.get("previously")))),
             only_in=frozenset(texts(only_in)) if only_in is not None else None,
             about=cast("Mapping[str, Json] | None", entry.body.get("about")),
         )
 
     def parse_absent(self, entry: ManifestEntry) -> Iterator[DeleteEntry[Any]]:
         """Report an error: deleting an account would destroy certificates and results, so manifests cannot do it."""
-        address = Address.of(USER, email(str(entry.body["email"])))
+        address = Address.of(USER, normalize_email(str(entry.body["email"])))
         entry.report(
             Problem(
                 code="user/never-deleted",
@@ -128,7 +128,7 @@ class UserKind(Kind[Person, PersonRow]):
         rows = _nameable(planning, declared)
         matched, _ = match_declared(planning, USER, self.noun, declared, rows)
         matched.live = len(rows)
-        refuse_taken(planning, matched, rows)
+        refuse_taken_names(planning, matched, rows)
         register_people(planning, matched)
         return matched
 
@@ -152,7 +152,7 @@ class UserKind(Kind[Person, PersonRow]):
     def lost_on(
         self,
         planning: PlanContext,
-        subject: Match[Person, PersonRow] | Deletion[PersonRow] | Effect,
+        subject: Match[Person, PersonRow] | Deletion[PersonRow] | SideEffect,
         sides: BeforeAfter,
     ) -> Undo:
         """Return how far the change can be reverted: a created account can only be archived."""
@@ -162,7 +162,7 @@ class UserKind(Kind[Person, PersonRow]):
         """Return no calls: people are never deleted."""
         return []
 
-    def grant_check(self, call: Call) -> GrantCheck | None:
+    def grant_check(self, call: Call) -> GrantVerification | None:
         """Administrator rights are verified by reading the person."""
         return admin_grant(call)
 
@@ -180,7 +180,7 @@ class UserKind(Kind[Person, PersonRow]):
 
     def normalize_name(self, text: str) -> str:
         """Return the e-mail without surrounding blanks, with case folded."""
-        return email(text)
+        return normalize_email(text)
 
     def to_entries(self, live: LiveNames) -> Iterator[ExportedEntry | UnexportableRow]:
         """Yield every person, with the values that were read."""

@@ -13,15 +13,15 @@ from lmsconf.api.spec.listings import USERS
 from lmsconf.errors import Rejected
 from lmsconf.kinds.shared.answers import an_object
 from lmsconf.kinds.user.extended import PeopleCount
-from lmsconf.model.api import Rows
-from lmsconf.model.names import email
+from lmsconf.model.api import ListedRows
+from lmsconf.model.names import normalize_email
 from lmsconf.model.values import Json
 from lmsconf.planner.reading import ReadContext
 
 Row = dict[str, Json]
 
 
-def read_rows(reading: ReadContext, keep: Callable[[Row], Row], *, may_look_up: Callable[[], bool]) -> Rows:
+def read_rows(reading: ReadContext, keep: Callable[[Row], Row], *, may_look_up: Callable[[], bool]) -> ListedRows:
     """Return the rows of all people, or only of those that the plan shows, and set the PeopleCount.
 
     may_look_up: whether only ids and e-mails of the people in lists matter; called once the first page is read.
@@ -43,7 +43,7 @@ def read_rows(reading: ReadContext, keep: Callable[[Row], Row], *, may_look_up: 
         return people is None
 
     rows = reading.api.rows(USERS, on_first=reads_on, keep=kept)
-    return rows if people is None else Rows(rows=(*first.values(), *people), total=rows.total)
+    return rows if people is None else ListedRows(rows=(*first.values(), *people), total=rows.total)
 
 
 def _looked_up(
@@ -72,4 +72,4 @@ def _looked_up(
 
 
 def _emails(people: Iterable[Row]) -> frozenset[str]:
-    return frozenset(email(str(person.get("email") or "")) for person in people)
+    return frozenset(normalize_email(str(person.get("email") or "")) for person in people)

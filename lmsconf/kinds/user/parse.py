@@ -13,7 +13,7 @@ from lmsconf.kinds.shared.times import BadTime, manifest_time
 from lmsconf.kinds.user.schema import PROPERTIES
 from lmsconf.kinds.user.types import RIGHTS, TEXTS, Answer, Person
 from lmsconf.model.address import Address
-from lmsconf.model.names import normal
+from lmsconf.model.names import normalize_name
 from lmsconf.model.values import Json
 from lmsconf.planner.kind import ManifestEntry
 
@@ -26,12 +26,12 @@ def parse_person(entry: ManifestEntry) -> Person:
     body = entry.body
     return Person(
         declared_keys=frozenset(body.keys() & PROPERTIES.keys()),
-        texts={key: normal(str(body[key])) for key in TEXTS if key in body},
+        texts={key: normalize_name(str(body[key])) for key in TEXTS if key in body},
         flags={key: bool(body[key]) for key in _FLAGS if key in body},
         applications=_applications(entry),
         metadata=dict(cast("Mapping[str, str | None]", body.get("metadata", {}))),
         answers={
-            normal(field): _answer(value)
+            normalize_name(field): _answer(value)
             for field, value in cast("Mapping[str, Json]", body.get("answers", {})).items()
         },
         archive_date=_moment(entry),
@@ -41,7 +41,7 @@ def parse_person(entry: ManifestEntry) -> Person:
 def _answer(value: Json) -> Answer:
     if isinstance(value, list):
         return frozenset(texts(value))
-    return None if value is None else normal(str(value))
+    return None if value is None else normalize_name(str(value))
 
 
 def _applications(entry: ManifestEntry) -> People | None:

@@ -9,10 +9,10 @@ from lmsconf.kinds.shared.names import USER
 from lmsconf.kinds.shared.people_lists import People
 from lmsconf.kinds.user.directory import directory
 from lmsconf.model.address import Address, Ref, RemoteId
-from lmsconf.model.api import Get
+from lmsconf.model.api import GetRequest
 from lmsconf.model.values import Step
 from lmsconf.planner.context import GRANTED, PlanContext
-from lmsconf.planner.grants import GrantCheck, SentCall
+from lmsconf.planner.grant_verification import GrantVerification, SentCall
 
 
 def people_steps(
@@ -77,13 +77,13 @@ def entered(person: str) -> Ref:
     return Ref(Address.of(USER, person), GRANTED)
 
 
-def list_grant(operation: str, key: str) -> GrantCheck:
+def list_grant(operation: str, key: str) -> GrantVerification:
     """Return how additions to a list of people are verified: `operation` reads the ids in the list, under `key`."""
 
-    def visible(get: Get, sent: SentCall) -> frozenset[RemoteId]:
+    def visible(get: GetRequest, sent: SentCall) -> frozenset[RemoteId]:
         return ids(an_object(get(operation, path=sent.path), "a group"), key)
 
-    return GrantCheck(SentCall.listed, visible, "{missing} of {granted} are not in the list")
+    return GrantVerification(SentCall.listed, visible, "{missing} of {granted} are not in the list")
 
 
 def _batches(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:

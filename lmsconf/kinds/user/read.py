@@ -33,13 +33,13 @@ from lmsconf.kinds.user.types import (
     single_details,
 )
 from lmsconf.model.address import RemoteId
-from lmsconf.model.api import Api, Rows
-from lmsconf.model.names import email
+from lmsconf.model.api import Api, ListedRows
+from lmsconf.model.names import normalize_email
 from lmsconf.model.snapshot import Listing
 from lmsconf.model.values import DesiredResource, Json
 from lmsconf.planner.context import MatchResult, PlanContext
 from lmsconf.planner.kind import Kind
-from lmsconf.planner.reading import ReadContext, only, sorted_listing
+from lmsconf.planner.reading import ReadContext, keep_keys, sorted_listing
 
 _LISTED = frozenset({"first_name", "last_name", "metadata", "answers", "custom_archive_date"})
 _SINGLE = frozenset({"language", "applications"})
@@ -98,8 +98,8 @@ def _kept(reading: ReadContext) -> Callable[[dict[str, Json]], dict[str, Json]]:
     emails = {name for one in people for name in (one.address.name, *one.previously)}
     pinned = {one.pin(reading.policy.workspace) for one in people}
     answers = ["customFields"] if reading.covers(CUSTOM_FIELD) else []
-    few = only("userId", "email", "archivedAt", *answers)
-    return lambda row: row if row["userId"] in pinned or email(str(row.get("email"))) in emails else few(row)
+    few = keep_keys("userId", "email", "archivedAt", *answers)
+    return lambda row: row if row["userId"] in pinned or normalize_email(str(row.get("email"))) in emails else few(row)
 
 
 def read_declared(
@@ -107,7 +107,7 @@ def read_declared(
     planning: PlanContext,
     matched: MatchResult[Person, PersonRow],
     listing: Listing[PersonRow],
-    rows: Rows,
+    rows: ListedRows,
     page: int,
     extended: ExtendedInfo,
 ) -> tuple[Listing[PersonRow], Listing[AdminRow] | None]:
@@ -126,7 +126,7 @@ def read_declared(
     details = {id: listed_details(raw[id], spec.declared_keys & _LISTED) for id, spec in specs.items()}
     single = [id for id, spec in specs.items() if spec.declared_keys & _SINGLE]
     flags = [id for id, spec in specs.items() if spec.needs_rights and id not in set(single)]
-    everybody: Rows | None = None
+    everybody: ListedRows | None = None
     if flags and -(-len(listing.rows) // max(1, page)) < len(flags):
         everybody = extended.rows()
         held = {str(row["userId"]): row for row in everybody.rows}
@@ -147,7 +147,7 @@ def read_declared(
 
 
 def read_everybody(
-    listing: Listing[PersonRow], rows: Rows, everybody: Rows
+    listing: Listing[PersonRow], rows: ListedRows, everybody: ListedRows
 ) -> tuple[Listing[PersonRow], Listing[AdminRow]]:
     """Return the listing with all attributes from both listings, and the listing of admins.
 
@@ -186,7 +186,7 @@ def read_manager_rights(
     pinned = {one.pin(workspace) for one in people_entries}
     held = {str(row["userId"]): rights(row) for row in extended.rows().rows}
     people = listing.rows
-    wanted = {row.id for row in people if email(row.email) in named or row.id in pinned} & held.keys()
+    wanted = {row.id for row in people if normalize_email(row.email) in named or row.id in pinned} & held.keys()
     return replace(listing, rows=tuple(_with(row, held[row.id]) if row.id in wanted else row for row in people))
 
 
@@ -194,7 +194,7 @@ def _all_listed(data: Data) -> dict[str, object]:
     return {**listed_details(data, _LISTED - {"answers"}), "answers": readable_answers(data)}
 
 
-def admins(everybody: Rows, people: Sequence[PersonRow]) -> Listing[AdminRow]:
+def admins(everybody: ListedRows, people: Sequence[PersonRow]) -> Listing[AdminRow]:
     """Return the listing of active people with administrator rights, by id."""
     active = {row.id: row for row in people if not row.archived}
     ids = (str(row["userId"]) for row in everybody.rows if row.get("admin") is True)

@@ -11,7 +11,7 @@ from lmsconf.kinds.shared.names import ADMIN, CUSTOM_FIELD, USER
 from lmsconf.kinds.user.directory import Directory
 from lmsconf.kinds.user.types import RIGHTS, AdminRow, HolderRow, Person, PersonRow
 from lmsconf.model.address import RemoteId
-from lmsconf.model.names import normal
+from lmsconf.model.names import normalize_name
 from lmsconf.model.snapshot import HasName, ListedRow, Snapshot
 from lmsconf.model.values import DesiredResource
 from lmsconf.planner.redaction import (
@@ -20,7 +20,7 @@ from lmsconf.planner.redaction import (
     RedactionContext,
     Report,
     RestoreContext,
-    not_compared,
+    not_compared_warning,
     random_id,
 )
 
@@ -115,7 +115,7 @@ def _declared_part(row: PersonRow, spec: Person | None, names: Mapping[str, froz
 
 def _field_names(declared: Iterable[DesiredResource[Any]], snapshot: Snapshot) -> Mapping[str, frozenset[str]]:
     """Return, by declared field name, the other names that the live field may have."""
-    live = {row.id: normal(row.name) for row in snapshot.rows(FieldRow)}
+    live = {row.id: normalize_name(row.name) for row in snapshot.rows(FieldRow)}
     return {
         one.address.name: frozenset([*one.previously, live.get(RemoteId(one.pin(snapshot.workspace) or ""), "")])
         for one in declared
@@ -149,6 +149,6 @@ def without_people(entry: Entry, new: frozenset[str], report: Report) -> Entry |
     # Matching by an earlier e-mail requires knowing that the present one is not live.
     unknown = sorted(new & {entry.address.name, *entry.previously})
     if unknown:
-        report(not_compared(entry.address, unknown[0], entry.source))
+        report(not_compared_warning(entry.address, unknown[0], entry.source))
         return None
     return entry

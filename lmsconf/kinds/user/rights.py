@@ -13,10 +13,10 @@ from typing import Final
 from lmsconf.kinds.shared.answers import an_object
 from lmsconf.kinds.shared.names import ADMIN
 from lmsconf.kinds.user.types import AdminRow, Person, PersonRow
-from lmsconf.model.api import Get
+from lmsconf.model.api import GetRequest
 from lmsconf.model.values import Call, Change
 from lmsconf.planner.context import Match, MatchResult, PlanContext
-from lmsconf.planner.grants import GrantCheck, SentCall
+from lmsconf.planner.grant_verification import GrantVerification, SentCall
 
 
 @dataclass(slots=True)
@@ -126,7 +126,7 @@ def enough_admins(planning: PlanContext, identified: MatchResult[Person, PersonR
     return not loses or keeps >= max(1, planning.policy.guards.min_admins)
 
 
-def admin_grant(call: Call) -> GrantCheck | None:
+def admin_grant(call: Call) -> GrantVerification | None:
     """Return how a grant of administrator rights is verified; None for any other call."""
     return _IS_ADMIN if call.operation == _MAKE_ADMIN and call.path.endswith("/true") else None
 
@@ -140,11 +140,11 @@ def _person(sent: SentCall) -> frozenset[str]:
     return frozenset({sent.path["userId"]})
 
 
-def _admins(get: Get, sent: SentCall) -> frozenset[str]:
+def _admins(get: GetRequest, sent: SentCall) -> frozenset[str]:
     """Return the person of a call, if an administrator; otherwise nobody."""
     person = an_object(get("users.get", path={"userId": sent.path["userId"]}), "a person")
     return _person(sent) if person.get("admin") is True else frozenset()
 
 
 _MAKE_ADMIN: Final = "user-access.make-admin"
-_IS_ADMIN: Final = GrantCheck(_person, _admins, "the person is no administrator")
+_IS_ADMIN: Final = GrantVerification(_person, _admins, "the person is no administrator")

@@ -12,7 +12,7 @@ from lmsconf.kinds.shared.answers import an_object, label, text
 from lmsconf.kinds.shared.names import ADMIN, ANSWERS, HOLDERS, USER
 from lmsconf.kinds.shared.people_lists import People
 from lmsconf.model.address import RemoteId
-from lmsconf.model.names import email, normal
+from lmsconf.model.names import normalize_email, normalize_name
 from lmsconf.model.values import Json
 
 APPLICATIONS: Final = ("achievements", "analyse", "create", "learn", "follow-up")
@@ -72,7 +72,7 @@ class PersonRow:
     @property
     def name(self) -> str:
         """The e-mail, normalized for comparison."""
-        return email(self.email)
+        return normalize_email(self.email)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +212,7 @@ def rights(data: Mapping[str, Json]) -> dict[str, object]:
 def _answer(name: str, value: Json) -> AnswerRow:
     """Parse an answer, whose shape the API leaves open: choices as objects, ids or names, one choice, or a text."""
     if isinstance(value, str):
-        return AnswerRow(normal(name), frozenset(), value)
+        return AnswerRow(normalize_name(name), frozenset(), value)
     if isinstance(value, list):
         return _choices(name, value)
     body = an_object(value, f"the answer to {name}")
@@ -221,16 +221,16 @@ def _answer(name: str, value: Json) -> AnswerRow:
         if isinstance(part, list):
             return _choices(name, part)
         if key == "choiceId":
-            return AnswerRow(normal(name), frozenset({text(body, key)}), None)
+            return AnswerRow(normalize_name(name), frozenset({text(body, key)}), None)
         if key in ("text", "value") and isinstance(part, str):
-            return AnswerRow(normal(name), frozenset(), part)
+            return AnswerRow(normalize_name(name), frozenset(), part)
     if not parts and (body.keys() & _VALUE_KEYS or not any(part is not None and part != "" for part in body.values())):
-        return AnswerRow(normal(name), frozenset(), None)
+        return AnswerRow(normalize_name(name), frozenset(), None)
     raise BadAnswer(f"the answer to {name} has a shape that cannot be read: {sorted(body)}")
 
 
 def _choices(name: str, picked: list[Json]) -> AnswerRow:
-    return AnswerRow(normal(name), frozenset(_choice(name, one) for one in picked), None)
+    return AnswerRow(normalize_name(name), frozenset(_choice(name, one) for one in picked), None)
 
 
 def _choice(name: str, value: Json) -> str:

@@ -10,7 +10,7 @@ from typing import Final, cast
 from lmsconf.manifest.edit.text_buffer import plain_text, raw_text
 from lmsconf.manifest.edit.tree_builder import Alias, Mapping, Node, Scalar, Sequence
 from lmsconf.manifest.edit.yaml_editor import Refused, YamlEditor
-from lmsconf.model.names import email, normal
+from lmsconf.model.names import normalize_email, normalize_name
 from lmsconf.model.values import Json
 
 Same = Callable[[Json], Hashable]
@@ -23,13 +23,13 @@ MAY_NOT_BE_EMPTY: Final = ("choices", "conditions")
 
 def person(item: Json) -> Hashable:
     """Compare people by e-mail, ignoring case."""
-    return email(item) if isinstance(item, str) else None
+    return normalize_email(item) if isinstance(item, str) else None
 
 
 def choice(item: Json) -> Hashable:
     """Compare choices by name, ignoring other keys."""
     name = item.get("name") if isinstance(item, dict) else item
-    return normal(name) if isinstance(name, str) else None
+    return normalize_name(name) if isinstance(name, str) else None
 
 
 def condition(item: Json) -> Hashable:
@@ -37,7 +37,7 @@ def condition(item: Json) -> Hashable:
     if not isinstance(item, dict) or not item.keys() <= {"field", "choices", "system_condition"}:
         return None
     choices = item.get("choices", [])
-    return normal(str(item.get("field"))), frozenset(map(choice, choices if isinstance(choices, list) else []))
+    return normalize_name(str(item.get("field"))), frozenset(map(choice, choices if isinstance(choices, list) else []))
 
 
 def comparison(schema: MappingOf[str, Json]) -> Same | None:

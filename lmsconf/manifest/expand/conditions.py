@@ -10,7 +10,7 @@ from lmsconf.errors import Problem, SourceLocation
 from lmsconf.manifest.expand.for_each import without
 from lmsconf.manifest.expand.sets import Report, Sets, names_of
 from lmsconf.manifest.yaml.nodes import EntryPlaces, Map, Seq, Trail, gathered
-from lmsconf.model.names import did_you_mean, normal, quoted
+from lmsconf.model.names import did_you_mean, normalize_name, quote_name
 from lmsconf.model.values import Json
 
 USE: Final = "use"
@@ -30,11 +30,11 @@ class DeclaredChoices:
         """Add the choices of one field declaration."""
         choices = body.get(CHOICES)
         listed = tuple(_name(item) for item in choices) if isinstance(choices, list) else None
-        self._known.setdefault(normal(str(body["name"])), set()).add(listed)
+        self._known.setdefault(normalize_name(str(body["name"])), set()).add(listed)
 
     def all_of(self, name: str) -> tuple[str, ...] | str:
         """Return all choices of a field, or the reason why they are unknown, as text."""
-        declarations = self._known.get(normal(name))
+        declarations = self._known.get(normalize_name(name))
         if declarations is None:
             return "is not declared here"
         if len(declarations) > 1:
@@ -44,7 +44,7 @@ class DeclaredChoices:
 
 
 def _name(item: Json) -> str:
-    return normal(str(item["name"] if isinstance(item, dict) else item))
+    return normalize_name(str(item["name"] if isinstance(item, dict) else item))
 
 
 class Conditions:
@@ -88,7 +88,7 @@ class Conditions:
         if EXCEPT not in condition:
             return condition
         name = str(condition["field"])
-        at = f"except: the field {quoted(name)}"
+        at = f"except: the field {quote_name(name)}"
         known = self._choices.all_of(name)
         if CHOICES in condition:
             hint = "Keep one of them."
@@ -103,12 +103,12 @@ class Conditions:
 
     def _but(self, condition: Map, known: tuple[str, ...], places: EntryPlaces, path: Trail) -> Map:
         """Return the condition with all choices except those it lists."""
-        name = quoted(str(condition["field"]))
-        excluded = [normal(str(item)) for item in cast("list[Json]", condition[EXCEPT])]
+        name = quote_name(str(condition["field"]))
+        excluded = [normalize_name(str(item)) for item in cast("list[Json]", condition[EXCEPT])]
         for number, item in enumerate(excluded):
             if item not in known:
                 hint = " ".join(filter(None, [f"It has {', '.join(known)}.", did_you_mean(item, known)]))
-                message = f"except: the field {name} has no choice {quoted(item)}"
+                message = f"except: the field {name} has no choice {quote_name(item)}"
                 self._tell("reference/unknown-choice", message, places.at(*path, number), hint)
         left = [one for one in known if one not in excluded]
         if not left:
@@ -132,8 +132,8 @@ def _missing_from(
 
 def _sense(condition: Mapping[str, Json]) -> str:
     """Return a comparison key of a condition, independent of the order of its choices."""
-    choices = sorted({normal(str(item)) for item in cast("list[Json]", condition.get(CHOICES, []))})
-    return repr((normal(str(condition["field"])), choices, condition.get("system_condition")))
+    choices = sorted({normalize_name(str(item)) for item in cast("list[Json]", condition.get(CHOICES, []))})
+    return repr((normalize_name(str(condition["field"])), choices, condition.get("system_condition")))
 
 
 def _replaced(node: Map, old: str, new: str, value: Json) -> Map:

@@ -17,7 +17,7 @@ from lmsconf.manifest.file_set import FileSet, Unreadable
 from lmsconf.manifest.yaml.csv_positions import Sheet
 from lmsconf.manifest.yaml.nodes import EntryPlaces, Map, Mark, Seq, Source, Trail, line_of, mark, settle
 from lmsconf.manifest.yaml.strict_reader import ENOUGH
-from lmsconf.model.names import did_you_mean, normal
+from lmsconf.model.names import did_you_mean, normalize_name
 from lmsconf.model.text_limits import FORBIDDEN
 from lmsconf.model.values import Json
 
@@ -95,7 +95,7 @@ class PeopleFiles:
         table = self._table(reference, path, places)
         column = _column(table, str(reference["column"]), places.at(*path, "column"))
         filters = [
-            (_column(table, name, places.key(*path, "where", name)), normal(str(value)))
+            (_column(table, name, places.key(*path, "where", name)), normalize_name(str(value)))
             for name, value in cast("Mapping[str, Json]", reference.get("where", {})).items()
         ]
         people, marks = Seq(_Cells(table.sheet, column)), list[int]()
@@ -256,7 +256,7 @@ def _rows(sheet: Sheet) -> Iterator[tuple[int, tuple[str, ...]]]:
     try:
         reader = csv.reader(io.StringIO(sheet.text, newline=""), delimiter=sheet.separator, strict=True)
         for cells in reader:
-            trimmed = tuple(normal(cell.strip()) for cell in cells)
+            trimmed = tuple(normalize_name(cell.strip()) for cell in cells)
             if any(trimmed):
                 yield line, trimmed
             line = reader.line_num + 1
@@ -268,7 +268,7 @@ def _rows(sheet: Sheet) -> Iterator[tuple[int, tuple[str, ...]]]:
 
 def _column(table: _Table, name: str, where: SourceLocation) -> int:
     """Return the index of the column with that name. Raises _Wrong if none or several have it."""
-    name = normal(name)
+    name = normalize_name(name)
     if table.columns.count(name) == 1:
         return table.columns.index(name)
     hint = did_you_mean(name, table.columns) or f"It has {', '.join(table.columns)}."

@@ -14,7 +14,7 @@ from lmsconf.manifest.validation import messages
 from lmsconf.manifest.validation.check import Shape
 from lmsconf.manifest.yaml.nodes import EntryPlaces, Map, Mark, Seq, Source, Trail, gathered, settle
 from lmsconf.manifest.yaml.strict_reader import Document
-from lmsconf.model.names import did_you_mean, normal, quoted
+from lmsconf.model.names import did_you_mean, normalize_name, quote_name
 from lmsconf.model.values import Json
 
 PEOPLE_SETS: Final = "people_sets"
@@ -62,11 +62,11 @@ class Sets:
             return
         for key, value, at in parts(definitions):
             where = definitions.source.where(cast(Mark, definitions.key_mark(cast(str, key))))
-            name = normal(cast(str, key))
+            name = normalize_name(cast(str, key))
             first = self._known.get(name)
             if first is not None:
                 hint = f"See {first.where}. Keep one of the two, or give one another name."
-                self._tell("set/twice", f"{self._noun} {quoted(name)}: declared twice", where, hint)
+                self._tell("set/twice", f"{self._noun} {quote_name(name)}: declared twice", where, hint)
                 continue
             self._known[name] = self._checked(name, value, definitions.source, at, where, variables)
 
@@ -79,17 +79,17 @@ class Sets:
         findings = self.shape.findings(whole)
         if variables.problem_count == problems_before:
             for finding in findings:
-                within = f"{self._noun} {quoted(name)}"
+                within = f"{self._noun} {quote_name(name)}"
                 for problem in messages.problems(finding, places, within=within, area="manifest", address=None):
                     self.report(problem)
         return _Set(None if findings or variables.problem_count != problems_before else whole, where, source, at)
 
     def find(self, name: str, where: SourceLocation) -> _Set | None:
         """Return the set with that name; None after reporting that there is none."""
-        named_set = self._known.get(normal(name))
+        named_set = self._known.get(normalize_name(name))
         if named_set is None:
             hint = did_you_mean(name, self._known) or self._way_out()
-            self._tell("reference/unknown-set", f"there is no {self._noun} {quoted(name)}", where, hint)
+            self._tell("reference/unknown-set", f"there is no {self._noun} {quote_name(name)}", where, hint)
             return None
         named_set.used = True
         return named_set
@@ -104,7 +104,7 @@ class Sets:
                 yield Problem(
                     code="set/unused",
                     severity=Severity.NOTE,
-                    message=f"nothing uses the {self._noun} {quoted(name)}",
+                    message=f"nothing uses the {self._noun} {quote_name(name)}",
                     hint="Take it out, or use it.",
                     source=named_set.where,
                 )
@@ -163,7 +163,7 @@ class PeopleSets:
 
     def _named(self, reference: Map, places: EntryPlaces, path: Trail) -> Seq | None:
         """Return the people of a set. An empty one is an error without `allow_empty` at the reference or its file."""
-        name = normal(str(reference[SET]))
+        name = normalize_name(str(reference[SET]))
         people_set = self._sets.find(name, places.at(*path, SET))
         if people_set is None:
             return None
@@ -173,7 +173,7 @@ class PeopleSets:
         may_be = reference.get(ALLOW_EMPTY) is True or isinstance(people_set.value, Map)
         if people is not None and not people and not may_be:
             hint = "Name somebody in it, or write `allow_empty: true` beside `set`."
-            self._tell_nobody(f"the people set {quoted(name)} names", places.at(*path, SET), hint)
+            self._tell_nobody(f"the people set {quote_name(name)} names", places.at(*path, SET), hint)
             return None
         return people
 

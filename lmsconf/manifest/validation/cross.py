@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from lmsconf.errors import Problem
 from lmsconf.model.address import Address
-from lmsconf.model.names import look
+from lmsconf.model.names import casefold_name
 from lmsconf.model.values import DeleteEntry, DesiredResource
 from lmsconf.planner.kind import AnyKind
 
@@ -65,7 +65,7 @@ def _alike(declared: Sequence[DesiredResource[Any]], kinds: Mapping[str, AnyKind
     Relations are exempt, since they have no name of their own: two contents may differ by case alone.
     """
     named = (resource for resource in declared if not resource.pins and not kinds[resource.address.kind].is_relation)
-    for group in _by(named, lambda resource: (resource.address.kind, look(resource.address.text))).values():
+    for group in _by(named, lambda resource: (resource.address.kind, casefold_name(resource.address.text))).values():
         for number, resource in enumerate(group):
             other = next((o for o in group[:number] if o.address != resource.address and _meet(resource, o)), None)
             if other is not None:

@@ -28,7 +28,7 @@ from lmsconf.manifest.validation.schema_query import (
     types_of_schema,
 )
 from lmsconf.manifest.yaml.scalars import meaning
-from lmsconf.model.names import look
+from lmsconf.model.names import casefold_name
 from lmsconf.model.values import Json
 
 A: Final = {
@@ -369,8 +369,8 @@ def _near(word: str, known: Iterable[str], cutoff: float) -> list[str]:
     """Return the closest known words, several if they are about equally close."""
     if len(word) > _LONG:
         return []
-    word_look = look(word)
-    by_look = {look(other): other for other in known}
+    word_look = casefold_name(word)
+    by_look = {casefold_name(other): other for other in known}
     closest = difflib.get_close_matches(word_look, by_look, n=2, cutoff=cutoff)
     ratios = {other: difflib.SequenceMatcher(None, other, word_look).ratio() for other in closest}
     best = max(ratios.values(), default=0)

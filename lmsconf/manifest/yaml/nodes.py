@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TypeAlias
 
 from lmsconf.errors import SourceLocation
-from lmsconf.model.names import look
+from lmsconf.model.names import casefold_name
 from lmsconf.model.values import Json
 
 _COLUMN = 0xFFFFFFFF
@@ -80,7 +80,7 @@ class _Finder:
 
     def find(self, text: str) -> Trail:
         """Return the path to the first text that is equal, else one that looks the same to a reader; empty if none."""
-        return self._exact.get(text) or self._alike.get(look(text), ())
+        return self._exact.get(text) or self._alike.get(casefold_name(text), ())
 
     @cached_property
     def _exact(self) -> dict[str, Trail]:
@@ -93,7 +93,7 @@ class _Finder:
     def _alike(self) -> dict[str, Trail]:
         trails: dict[str, Trail] = {}
         for text, trail in self._exact.items():
-            trails.setdefault(look(text), trail)
+            trails.setdefault(casefold_name(text), trail)
         return trails
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lmsconf.model.drift import Drift, DriftFinding, DriftState
+from lmsconf.model.drift import DriftFinding, DriftReport, DriftState
 from lmsconf.render import drift_words, phrases
 from lmsconf.render.change_summary import differs, kinds, present, ways_out, worst_first
 from lmsconf.render.html.page import Child, tag
@@ -21,7 +21,7 @@ _COLOURS = {
 }
 
 
-def drift_html(drift: Drift) -> str:
+def drift_html(drift: DriftReport) -> str:
     """Render a drift report as an HTML page: findings, ignored differences, unmanaged resources, coverage."""
     sections = [
         ("attention", "Look at this first", [note(problem) for problem in worst_first(drift.problems)]),
@@ -42,7 +42,7 @@ def drift_html(drift: Drift) -> str:
     return sections_page(f"Drift of {drift.workspace}", top, sections, footer)
 
 
-def _counts(drift: Drift) -> Iterator[tuple[str, int, str]]:
+def _counts(drift: DriftReport) -> Iterator[tuple[str, int, str]]:
     """Yield (class, count, label) for each state; unmanaged resources that are not findings have no colour."""
     for state in DriftState:
         if state is DriftState.UNMANAGED and not drift.counts_unmanaged:
@@ -51,7 +51,7 @@ def _counts(drift: Drift) -> Iterator[tuple[str, int, str]]:
             yield _COLOURS[state], drift.count(state), drift_words.COUNTED[state]
 
 
-def _groups(drift: Drift) -> Iterator[SectionGroup]:
+def _groups(drift: DriftReport) -> Iterator[SectionGroup]:
     numbered = list(enumerate(drift.findings, 1))
     for state in DriftState:
         in_state = [(number, finding) for number, finding in numbered if finding.state is state]
@@ -85,23 +85,23 @@ def _legend(finding: DriftFinding) -> Child:
     return tag("p", "− as the manifests say, + as the workspace has it", class_="soft")  # noqa: RUF001  # as wide as +
 
 
-def _not_applied(drift: Drift) -> Child:
+def _not_applied(drift: DriftReport) -> Child:
     items = [tag("li", drift_words.headline(finding)) for finding in drift.not_applied]
     return tag("ul", items, class_="plain") if items else None
 
 
-def _ignored(drift: Drift) -> Child:
+def _ignored(drift: DriftReport) -> Child:
     items = [tag("li", drift_words.ignored(ignored)) for ignored in drift.ignored]
     return tag("ul", items, class_="plain") if items else None
 
 
-def _unmanaged(drift: Drift) -> list[Child]:
+def _unmanaged(drift: DriftReport) -> list[Child]:
     """List unmanaged resources, unless they are findings and so listed already."""
     groups = () if drift.counts_unmanaged else present(drift.unmanaged)
     return [named(phrases.unmanaged(group), group.addresses) for group in groups]
 
 
-def _coverage(drift: Drift) -> Child:
+def _coverage(drift: DriftReport) -> Child:
     items = [
         tag(
             "li",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from lmsconf.documents.plan_file import plan_digest
-from lmsconf.model.outcomes import ApplyReport, Outcome, Status
+from lmsconf.model.outcomes import ApplyReport, CallOutcome, CallStatus
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.values import Change, Plan
 from lmsconf.render import phrases, settings_words
@@ -77,7 +77,7 @@ def apply_html(report: ApplyReport) -> str:
     verdict = [
         tag("p", phrases.ending(report), class_="verdict"),
         tag("p", phrases.convergence(report), class_="scope"),
-        cards((status, report.count(Status(status)), label.lower()) for status, label in _STATUSES.items()),
+        cards((status, report.count(CallStatus(status)), label.lower()) for status, label in _STATUSES.items()),
     ]
     times = (("Started", report.started_at), ("Finished", report.finished_at))
     footer = facts([*times, ("Plan", tag("code", report.plan_digest)), *sorted(report.meta.items())])
@@ -191,12 +191,12 @@ def _residue(changes: Sequence[Change]) -> Child:
 
 
 _STATUSES = {
-    Status.FAILED.value: "Failed",
-    Status.BLOCKED.value: "Skipped",
-    Status.NOT_ATTEMPTED.value: "Not attempted",
-    Status.DONE.value: "Done",
+    CallStatus.FAILED.value: "Failed",
+    CallStatus.BLOCKED.value: "Skipped",
+    CallStatus.NOT_ATTEMPTED.value: "Not attempted",
+    CallStatus.DONE.value: "Done",
 }
-_SIGNS = {Status.DONE: "✓", Status.FAILED: "✗", Status.BLOCKED: "–", Status.NOT_ATTEMPTED: "…"}  # noqa: RUF001  # a dash
+_SIGNS = {CallStatus.DONE: "✓", CallStatus.FAILED: "✗", CallStatus.BLOCKED: "–", CallStatus.NOT_ATTEMPTED: "…"}  # noqa: RUF001  # a dash
 
 
 def _outcomes(report: ApplyReport) -> Iterator[SectionGroup]:
@@ -208,7 +208,7 @@ def _outcomes(report: ApplyReport) -> Iterator[SectionGroup]:
             yield SectionGroup(f"{label}: {phrases.count(len(call_rows), 'API call')}", call_rows)
 
 
-def _outcome(number: int, outcome: Outcome) -> Row:
+def _outcome(number: int, outcome: CallOutcome) -> Row:
     made = tag("p", "The service calls it ", tag("code", outcome.id)) if outcome.id is not None else None
     return Row(
         anchor=f"call-{number}",

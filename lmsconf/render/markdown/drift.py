@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from lmsconf.model.drift import Coverage, Drift, DriftFinding, DriftState, Ignored
+from lmsconf.model.drift import DriftFinding, DriftReport, DriftState, IgnoredFinding, ManagedShare
 from lmsconf.render import drift_words, phrases
 from lmsconf.render.change_summary import differs, kinds, ways_out, worst_first
 from lmsconf.render.escape import code, fence, md
@@ -22,7 +22,7 @@ from lmsconf.render.markdown.plan import (
 from lmsconf.render.size_budget import WHOLE, SizeLimit
 
 
-def drift_markdown(drift: Drift, *, limit: SizeLimit = WHOLE) -> str:
+def drift_markdown(drift: DriftReport, *, limit: SizeLimit = WHOLE) -> str:
     """Render a drift report, findings grouped by state; the counts are complete whatever the limit."""
     head = paragraphs(
         marker("drift", drift.workspace, limit),
@@ -40,19 +40,19 @@ def drift_markdown(drift: Drift, *, limit: SizeLimit = WHOLE) -> str:
         *_findings(drift, limit),
         *problem_section([problem for problem in problems if not problem.is_error]),
         *section_of(drift_words.NOT_APPLIED, map(_to_come, drift.not_applied), folded=limit.folds),
-        *section_of("Ignored by the project file", map(_ignored, drift.ignored), folded=limit.folds),
+        *section_of("IgnoredFinding by the project file", map(_ignored, drift.ignored), folded=limit.folds),
         *(() if drift.counts_unmanaged else unmanaged_sections(drift.unmanaged, limit)),
     ]
     return fitted(head, sections, f"Looked at {md(drift.created_at)}", limit)
 
 
-def _coverage(drift: Drift) -> str:
+def _coverage(drift: DriftReport) -> str:
     """Return the coverage of each kind as a table."""
     rows = [_covered(one) for one in drift.coverage]
     return "\n".join(["| managed | of | share |", "|--:|:--|--:|", *rows]) if rows else ""
 
 
-def _covered(coverage: Coverage) -> str:
+def _covered(coverage: ManagedShare) -> str:
     share = "" if coverage.percent is None else f"{coverage.percent:.1f} %"
     alone = f", {coverage.left_alone:,} left alone" if coverage.left_alone else ""
     rest = f"; not all were read: {coverage.incomplete}" if coverage.incomplete is not None else ""
@@ -60,7 +60,7 @@ def _covered(coverage: Coverage) -> str:
     return f"| {coverage.managed:,} | {of} | {share} |"
 
 
-def _findings(drift: Drift, limit: SizeLimit) -> Iterator[Section]:
+def _findings(drift: DriftReport, limit: SizeLimit) -> Iterator[Section]:
     for state in DriftState:
         in_state = [finding for finding in drift.findings if finding.state is state]
         heading = f"{drift_words.COUNTED[state].capitalize()}: {kinds(in_state)}"
@@ -103,6 +103,6 @@ def _to_come(finding: DriftFinding) -> SummaryRow:
     return SummaryRow(nouns, (lambda: f"- {within(drift_words.headline(finding), md, 2 * NAME_SIZE)}\n",))
 
 
-def _ignored(ignored: Ignored) -> SummaryRow:
+def _ignored(ignored: IgnoredFinding) -> SummaryRow:
     nouns = phrases.nouns(ignored.finding.address.kind)
     return SummaryRow(nouns, (lambda: f"- {within(drift_words.ignored(ignored), md, 2 * NAME_SIZE)}\n",))

@@ -13,7 +13,7 @@ from functools import partial
 
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.model.address import Address
-from lmsconf.model.values import Abandoned, Action, Change
+from lmsconf.model.values import Action, Change, NoLongerDeclared
 from lmsconf.render import phrases
 from lmsconf.render.change_summary import KeyChange, key_changes
 from lmsconf.render.escape import code, fence, html, md
@@ -205,7 +205,7 @@ def problem_text(problem: Problem, *, inside: Address | None = None, short: bool
     return "\n  ".join([line, *hint]) + "\n"
 
 
-def let_go_entry(abandoned: Abandoned) -> SummaryRow:
+def let_go_entry(abandoned: NoLongerDeclared) -> SummaryRow:
     """Return the entry of a resource that only the base declares, with the manifest line that would delete it."""
     nouns, title = phrases.nouns(abandoned.address.kind), within(phrases.title(abandoned.address), code)
     return SummaryRow(nouns, (lambda: f"- {title}\n", lambda: f"- {title}\n  {code(abandoned.absent)}\n"))

@@ -8,9 +8,9 @@ from urllib.parse import quote
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import Problem
 from lmsconf.model.blockers import Blocker, blockers, consent_command
-from lmsconf.model.outcomes import ApplyReport, Outcome, Status
+from lmsconf.model.outcomes import ApplyReport, CallOutcome, CallStatus
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.model.values import Action, Change, Plan, Unmanaged
+from lmsconf.model.values import Action, Change, Plan, UnmanagedResources
 from lmsconf.render import phrases, settings_words
 from lmsconf.render.change_summary import Risk, apply_command, by_risk, kinds, present, taken, tally, worst_first
 from lmsconf.render.escape import code, fence, md
@@ -208,7 +208,7 @@ def _left_out(plan: Plan, limit: SizeLimit) -> Iterator[Section]:
     yield from section_of(heading, map(address_entry, plan.left_out), folded=limit.folds)
 
 
-def unmanaged_sections(groups: Iterable[Unmanaged], limit: SizeLimit) -> Iterator[Section]:
+def unmanaged_sections(groups: Iterable[UnmanagedResources], limit: SizeLimit) -> Iterator[Section]:
     """Yield the unmanaged resources, folded."""
     for group in present(groups):
         yield Section(
@@ -226,16 +226,16 @@ def _how_to_apply(plan: Plan, digest: str) -> str:
 
 def _statuses(report: ApplyReport) -> str:
     """Return the number of calls per status as a table."""
-    counts = " | ".join(f"{report.count(status):,}" for status in Status)
-    titles = " | ".join(status.value.replace("_", " ") for status in Status)
-    return f"| calls | {titles} |\n|:--|{'--:|' * len(Status)}\n| | {counts} |"
+    counts = " | ".join(f"{report.count(status):,}" for status in CallStatus)
+    titles = " | ".join(status.value.replace("_", " ") for status in CallStatus)
+    return f"| calls | {titles} |\n|:--|{'--:|' * len(CallStatus)}\n| | {counts} |"
 
 
 _TITLES = {
-    Status.FAILED: "Failed",
-    Status.BLOCKED: "Skipped",
-    Status.NOT_ATTEMPTED: "Not attempted",
-    Status.DONE: "Done",
+    CallStatus.FAILED: "Failed",
+    CallStatus.BLOCKED: "Skipped",
+    CallStatus.NOT_ATTEMPTED: "Not attempted",
+    CallStatus.DONE: "Done",
 }
 
 
@@ -244,10 +244,10 @@ def _outcomes(report: ApplyReport, limit: SizeLimit) -> Iterator[Section]:
     for status, title in _TITLES.items():
         outcomes = [outcome for outcome in report.outcomes if outcome.status is status]
         heading = f"{title}: {phrases.count(len(outcomes), 'API call')}"
-        yield from section_of(heading, map(_outcome, outcomes), folded=limit.folds and status is not Status.FAILED)
+        yield from section_of(heading, map(_outcome, outcomes), folded=limit.folds and status is not CallStatus.FAILED)
 
 
-def _outcome(outcome: Outcome) -> SummaryRow:
+def _outcome(outcome: CallOutcome) -> SummaryRow:
     def row(*more: str | None) -> str:
         head = f"- {within(phrases.title(outcome.address), code)} ({within(phrases.call(outcome), md)})"
         lines = [line for text in more for line in (text or "").split("\n") if line.strip()]

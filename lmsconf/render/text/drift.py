@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lmsconf.model.drift import Drift, DriftFinding, FieldDrift
+from lmsconf.model.drift import DriftFinding, DriftReport, FieldDrift
 from lmsconf.render import drift_words, phrases
 from lmsconf.render.blocks import item_lines, listed, page, problem_lines
 from lmsconf.render.escape import safe
 
 
-def drift_text(drift: Drift, *, color: bool = False) -> str:
+def drift_text(drift: DriftReport, *, color: bool = False) -> str:
     """Render a drift report: findings, ignored differences, unmanaged resources, coverage."""
     return page(
         [
@@ -44,20 +44,20 @@ def _field(field: FieldDrift) -> Iterator[str]:
     yield from item_lines(field.extra, "+")
 
 
-def _not_applied(drift: Drift) -> Iterator[str]:
+def _not_applied(drift: DriftReport) -> Iterator[str]:
     if drift.not_applied:
         yield f"{drift_words.NOT_APPLIED}:"
     for finding in drift.not_applied:
         yield safe(f"    {drift_words.headline(finding)}{f' ({finding.source})' if finding.source else ''}")
 
 
-def _ignored(drift: Drift) -> Iterator[str]:
+def _ignored(drift: DriftReport) -> Iterator[str]:
     if drift.ignored:
         yield "Ignored by the project file:"
         yield from (safe(f"    {drift_words.ignored(one)}") for one in drift.ignored)
 
 
-def _unmanaged(drift: Drift) -> Iterator[str]:
+def _unmanaged(drift: DriftReport) -> Iterator[str]:
     """Yield unmanaged resources, unless they are findings and so listed already."""
     for group in () if drift.counts_unmanaged else drift.unmanaged:
         if group.addresses or group.left_alone:
@@ -65,7 +65,7 @@ def _unmanaged(drift: Drift) -> Iterator[str]:
             yield from listed(group.addresses)
 
 
-def _coverage(drift: Drift) -> Iterator[str]:
+def _coverage(drift: DriftReport) -> Iterator[str]:
     if drift.coverage:
         yield "Managed by the manifests:"
         yield from (safe(f"    {drift_words.coverage(one)}") for one in drift.coverage)

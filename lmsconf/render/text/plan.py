@@ -9,7 +9,7 @@ from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import Problem
 from lmsconf.model.address import Address
 from lmsconf.model.blockers import blockers, consent_command
-from lmsconf.model.outcomes import ApplyReport, Outcome, Status
+from lmsconf.model.outcomes import ApplyReport, CallOutcome, CallStatus
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.values import Plan
 from lmsconf.render import phrases, settings_words
@@ -43,7 +43,7 @@ def apply_text(report: ApplyReport, *, color: bool = False) -> str:
         [
             [safe(phrases.first_line(report.workspace, report.url, report.people)), *_meta(report)],
             _problems(report.problems),
-            *(_failure(outcome) for outcome in report.outcomes if outcome.status is Status.FAILED),
+            *(_failure(outcome) for outcome in report.outcomes if outcome.status is CallStatus.FAILED),
             *_in_part(report),
             [phrases.LEFT] if report.left else [],
             *(change_lines(change) for change in report.left),
@@ -122,18 +122,18 @@ def _meta(report: ApplyReport) -> Iterator[str]:
     yield from (safe(f"  {key}: {value}") for key, value in sorted(report.meta.items()))
 
 
-def _failure(outcome: Outcome) -> Iterator[str]:
+def _failure(outcome: CallOutcome) -> Iterator[str]:
     yield safe(f"Failed: {phrases.title(outcome.address)} ({phrases.call(outcome)})")
     yield from paragraph(outcome.reason)
     yield from paragraph(outcome.hint)
 
 
-_LABELS = {Status.DONE: "Done", Status.BLOCKED: "Skipped", Status.NOT_ATTEMPTED: "Not attempted"}
+_LABELS = {CallStatus.DONE: "Done", CallStatus.BLOCKED: "Skipped", CallStatus.NOT_ATTEMPTED: "Not attempted"}
 
 
 def _in_part(report: ApplyReport) -> Iterator[Iterator[str]]:
     """Yield the calls done, skipped and not attempted, grouped by reason; nothing if all calls are done."""
-    if report.count(Status.DONE) == len(report.outcomes):
+    if report.count(CallStatus.DONE) == len(report.outcomes):
         return
     for status, label in _LABELS.items():
         outcomes = [outcome for outcome in report.outcomes if outcome.status is status]
@@ -141,10 +141,10 @@ def _in_part(report: ApplyReport) -> Iterator[Iterator[str]]:
             yield _calls(label, reason, list(group))
 
 
-def _reason(outcome: Outcome) -> str:
+def _reason(outcome: CallOutcome) -> str:
     return outcome.reason or ""
 
 
-def _calls(label: str, reason: str, outcomes: Sequence[Outcome]) -> Iterator[str]:
+def _calls(label: str, reason: str, outcomes: Sequence[CallOutcome]) -> Iterator[str]:
     yield safe(f"{label}: {reason}" if reason else f"{label}:")
     yield from (f"    {safe(phrases.title(outcome.address))} ({safe(phrases.call(outcome))})" for outcome in outcomes)

@@ -11,7 +11,7 @@ from lmsconf.kinds.shared.common import ABSENT_NAMED, NAMED, entry_schema, named
 from lmsconf.model.address import RemoteId
 from lmsconf.model.api import ListOperation
 from lmsconf.model.forms import Form
-from lmsconf.model.names import normal
+from lmsconf.model.names import normalize_name
 from lmsconf.model.values import DeleteEntry, DesiredResource, Json, Step
 from lmsconf.planner.context import BeforeAfter, Deletion, Match, MatchResult, PlanContext
 from lmsconf.planner.kind import Kind, ManifestEntry
@@ -75,7 +75,7 @@ class QuestionKind(Kind[QuestionSpec, QuestionRow]):
         return BeforeAfter(before={key: live[key] for key in after}, after=after)
 
     def live_form(self, planning: PlanContext, row: QuestionRow) -> Form:
-        return {"name": normal(row.name), "hidden": row.hidden}
+        return {"name": normalize_name(row.name), "hidden": row.hidden}
 
     def state_before_delete(self, planning: PlanContext, deletion: Deletion[QuestionRow]) -> BeforeAfter:
         return BeforeAfter(before=self.live_form(planning, deletion.row), after=None)

@@ -8,7 +8,7 @@ from lmsconf.model.address import Address, RemoteId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class RenameCandidate:
     """A live resource that a creation may be under a new name.
 
     why: what they have in common. line: the manifest line that makes it a rename: `previously:` with its name, or `id:`
@@ -31,5 +31,5 @@ class PossibleRename:
     """
 
     address: Address
-    alike: tuple[Candidate, ...] = ()
-    close: tuple[Candidate, ...] = ()
+    alike: tuple[RenameCandidate, ...] = ()
+    close: tuple[RenameCandidate, ...] = ()

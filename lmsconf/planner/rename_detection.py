@@ -15,11 +15,11 @@ from typing import Any, Final
 
 from lmsconf.errors import Problem, Severity
 from lmsconf.model.address import Address
-from lmsconf.model.candidates import Candidate, PossibleRename
-from lmsconf.model.names import nearest, normal, quoted
+from lmsconf.model.names import nearest_name, normalize_name, quote_name
 from lmsconf.model.policy import Policy
+from lmsconf.model.possible_renames import PossibleRename, RenameCandidate
 from lmsconf.model.values import Action, Change, Json
-from lmsconf.planner.context import BeforeAfter, MatchResult, NewParts, PlanContext, Similarity, Undeclared
+from lmsconf.planner.context import BeforeAfter, MatchResult, NewParts, PlanContext, Similarity, UndeclaredResource
 from lmsconf.planner.kind import AnyKind
 
 POSSIBLE: Final = "guard/possible-rename"
@@ -40,7 +40,7 @@ class PossibleRenames:
         return [Address.parse(one.address or "") for one in self.problems if one.code == POSSIBLE]
 
 
-def comparable(unmanaged: Iterable[Undeclared], policy: Policy) -> list[Undeclared]:
+def rename_candidates(unmanaged: Iterable[UndeclaredResource], policy: Policy) -> list[UndeclaredResource]:
     """Return the undeclared resources to compare with creations, the first `policy.compares` by id.
 
     The reader calls it too, so that exactly these are read with their content.
@@ -70,7 +70,7 @@ def possible_renames(
 class _Old:
     """A live resource that creations are compared with. is_deleted: by the plan. is_absent: it is under `absent`."""
 
-    resource: Undeclared
+    resource: UndeclaredResource
     content: Similarity
     is_deleted: bool
     is_absent: bool
@@ -87,7 +87,7 @@ class _Comparing:
         result: MatchResult[Any, Any],
     ) -> None:
         self.kind, self.planning, self.changes, self.result = kind, planning, changes, result
-        self.names = Counter(normal(row.name) for row in planning.snapshot.of(kind.name).rows)
+        self.names = Counter(normalize_name(row.name) for row in planning.snapshot.of(kind.name).rows)
 
     def run(self, out: PossibleRenames) -> None:
         new = [
@@ -123,9 +123,12 @@ class _Comparing:
         """Yield the deletions, also those that options like `--except` skip, and the first undeclared resources."""
         planning, policy = self.planning, self.planning.policy
         deleted_ids = {change.id for change, _ in self.changes if change.action is Action.DELETE}
-        deletions = [Undeclared(one.address, one.row) for one in self.result.deletions if one.with_ is None]
+        deletions = [UndeclaredResource(one.address, one.row) for one in self.result.deletions if one.with_ is None]
         absent_ids = {one.row.id for one in self.result.deletions if one.absent is not None}
-        for resource in (*deletions, *(comparable(self.result.unmanaged, policy) if policy.compares != 0 else ())):
+        for resource in (
+            *deletions,
+            *(rename_candidates(self.result.unmanaged, policy) if policy.compares != 0 else ()),
+        ):
             content = self.kind.similarity(planning, self.kind.live_form(planning, resource.row))
             if content is not None and (policy.compares != 0 or resource.row.id in deleted_ids):
                 yield _Old(resource, content, resource.row.id in deleted_ids, resource.row.id in absent_ids)
@@ -143,17 +146,19 @@ class _Comparing:
             paired.add(deleted.resource.row.id)
         return [*([deleted] if deleted else []), *(old for old in same if not old.is_deleted)]
 
-    def _candidate(self, old: _Old, why: str) -> Candidate:
+    def _candidate(self, old: _Old, why: str) -> RenameCandidate:
         row = old.resource.row
-        alone = self.names[normal(row.name)] == 1
-        return Candidate(address=old.resource.address, id=row.id, why=why, line=self._line(old), is_earlier_name=alone)
+        alone = self.names[normalize_name(row.name)] == 1
+        return RenameCandidate(
+            address=old.resource.address, id=row.id, why=why, line=self._line(old), is_earlier_name=alone
+        )
 
     def _line(self, old: _Old) -> str:
         """Return the manifest line that makes it a rename: by earlier name, or by id if that name is not unique."""
-        name = normal(old.resource.row.name)
+        name = normalize_name(old.resource.row.name)
         if self.names[name] == 1:
-            return f"previously: [{quoted(name)}]"
-        return f"id: {{{quoted(self.planning.policy.workspace)}: {quoted(old.resource.row.id)}}}"
+            return f"previously: [{quote_name(name)}]"
+        return f"id: {{{quote_name(self.planning.policy.workspace)}: {quote_name(old.resource.row.id)}}}"
 
     def _possible(self, change: Change, content: Similarity, alike: Sequence[_Old]) -> Problem:
         lines = " or ".join(map(self._line, alike))
@@ -209,7 +214,7 @@ def _close(change: Change, content: Similarity, olds: Sequence[_Old]) -> Iterato
             yield most[1], f"most of the same {content.of}"
             return
     blank = {old.resource.address.name: old for old in same_type if content.key is None or old.content.key is None}
-    name = nearest(change.address.name, blank)
+    name = nearest_name(change.address.name, blank)
     if name is not None:
         yield blank[name], "a close name"
 
@@ -233,9 +238,9 @@ def _parts(change: Change, key: str | None, parts: NewParts | None) -> Iterator[
             yield _choice_problem(change, POSSIBLE, summary, hint, Severity.WARNING)
     for name in new if parts else ():
         likely = sorted(parts.likely.get(str(name), ())) if parts else []
-        near = nearest(str(name), sorted(parts.undeclared)) if parts else None
-        beside = " and ".join(map(quoted, likely or ([near] if near else [])))
-        summary = f"choice {quoted(str(name))} would be created beside {beside}, which no manifest speaks of"
+        near = nearest_name(str(name), sorted(parts.undeclared)) if parts else None
+        beside = " and ".join(map(quote_name, likely or ([near] if near else [])))
+        summary = f"choice {quote_name(str(name))} would be created beside {beside}, which no manifest speaks of"
         if likely:
             lines = " or ".join(_choice_line(name, old) for old in likely)
             summary += ", and which live conditions name in its place; if that is a rename, there would be two of it"
@@ -252,7 +257,7 @@ def _likest(old: str, names: Sequence[Json]) -> Json:
 
 
 def _choice_line(new: Json, old: Json) -> str:
-    return f"- {{name: {quoted(str(new))}, previously: [{quoted(str(old))}]}}"
+    return f"- {{name: {quote_name(str(new))}, previously: [{quote_name(str(old))}]}}"
 
 
 def _choice_problem(change: Change, code: str, summary: str, hint: str, severity: Severity) -> Problem:

@@ -6,7 +6,7 @@ import hashlib
 import json
 
 
-def canonical(value: object) -> bytes:
+def canonical_json(value: object) -> bytes:
     """Return JSON in UTF-8, keys sorted, no spaces. Raises TypeError or ValueError for values that JSON cannot hold."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     # A live name may contain a lone surrogate, which must not prevent a plan.
@@ -15,4 +15,4 @@ def canonical(value: object) -> bytes:
 
 def sha256(value: object) -> str:
     """Return the hexadecimal SHA-256 of the canonical JSON."""
-    return hashlib.sha256(canonical(value)).hexdigest()
+    return hashlib.sha256(canonical_json(value)).hexdigest()

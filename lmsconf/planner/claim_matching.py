@@ -9,7 +9,14 @@ from typing import Generic, TypeVar
 
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.model.address import RemoteId
-from lmsconf.model.names import look, nearest, normal, quoted, skeleton, strangers
+from lmsconf.model.names import (
+    casefold_name,
+    confusable_skeleton,
+    differing_characters,
+    nearest_name,
+    normalize_name,
+    quote_name,
+)
 from lmsconf.model.snapshot import HasName
 
 L = TypeVar("L", bound=HasName)
@@ -60,7 +67,7 @@ class _Matching(Generic[L]):
         self.claims, self.lives, self.incomplete, self.noun = claims, lives, incomplete, noun
         self.by_name: defaultdict[str, list[L]] = defaultdict(list)
         for live in lives:
-            self.by_name[normal(live.name)].append(live)
+            self.by_name[normalize_name(live.name)].append(live)
         self.taken: dict[RemoteId, int] = {}
         self.match: dict[int, L] = {}
         self.result: ClaimMatches[L] = ClaimMatches()
@@ -158,7 +165,7 @@ class _Matching(Generic[L]):
             done.update(path)
             if not path:
                 continue
-            ids = ", ".join(f"{self.claims[i].label} `id: {quoted(self._other(path, i).id)}`" for i in path)
+            ids = ", ".join(f"{self.claims[i].label} `id: {quote_name(self._other(path, i).id)}`" for i in path)
             for index in path:
                 self._problem(
                     index,
@@ -199,7 +206,11 @@ class _Matching(Generic[L]):
     def _goes_by_its_name(self, index: int) -> bool:
         """Whether the matched live row already has the declared name."""
         live = self.match.get(index)
-        return live is not None and normal(live.name) == self.claims[index].name and index not in self.result.broken
+        return (
+            live is not None
+            and normalize_name(live.name) == self.claims[index].name
+            and index not in self.result.broken
+        )
 
     def _settled(self, index: int) -> None:
         claim = self.claims[index]
@@ -250,7 +261,7 @@ class _Matching(Generic[L]):
             return
         names = [live.name for live in self.lives if live.id not in self.taken]
         names.extend(claim.name for claim in self.claims)
-        looks, skeletons = _by(look, names), _by(skeleton, names)
+        looks, skeletons = _by(casefold_name, names), _by(confusable_skeleton, names)
         for index in new:
             claim = self.claims[index]
             if claim.previously and self.incomplete is None:
@@ -263,14 +274,17 @@ class _Matching(Generic[L]):
                     f"{self.incomplete}",
                     "Nothing is created from an incomplete listing. Try again.",
                 )
-            elif others := [name for name in looks[look(claim.name)] if normal(name) != claim.name]:
+            elif others := [name for name in looks[casefold_name(claim.name)] if normalize_name(name) != claim.name]:
                 self._problem(
                     index,
                     "name/look-alike",
                     f'{claim.label}: would be created, but looks like "{others[0]}"',
-                    f"Write the exact name, rename it with `previously: [{quoted(others[0])}]`, or pin it with `id:`.",
+                    f"Write the exact name, rename it with `previously: [{quote_name(others[0])}]`, "
+                    "or pin it with `id:`.",
                 )
-            elif others := [name for name in skeletons[skeleton(claim.name)] if normal(name) != claim.name]:
+            elif others := [
+                name for name in skeletons[confusable_skeleton(claim.name)] if normalize_name(name) != claim.name
+            ]:
                 self._confusable(index, others[0])
 
     def _not_live(self, index: int) -> None:
@@ -280,24 +294,24 @@ class _Matching(Generic[L]):
             return
         named = ", ".join(f'"{old}"' for old in claim.previously)
         free = [live.name for live in self.lives if live.id not in self.taken]
-        near = next((close for old in (*claim.previously, claim.name) if (close := nearest(old, free))), None)
+        near = next((close for old in (*claim.previously, claim.name) if (close := nearest_name(old, free))), None)
         self._problem(
             index,
             "identity/previously-not-live",
             f"{claim.label}: `previously` says {named}, and nothing of that name is live; it would be created",
-            f"The nearest live name is {quoted(near)}." if near else "Correct `previously`, or delete it.",
+            f"The nearest live name is {quote_name(near)}." if near else "Correct `previously`, or delete it.",
             Severity.WARNING,
         )
 
     def _confusable(self, index: int, other: str) -> None:
         name = self.claims[index].name
-        by = strangers(name, other) or "blanks"
+        by = differing_characters(name, other) or "blanks"
         self._problem(
             index,
             "name/confusable",
             f'{self.claims[index].label}: would be created, and people cannot tell it from "{other}"',
-            f"They differ by {by}. If they are one, write {quoted(other)}, or rename it with "
-            f"`previously: [{quoted(other)}]`.",
+            f"They differ by {by}. If they are one, write {quote_name(other)}, or rename it with "
+            f"`previously: [{quote_name(other)}]`.",
             Severity.WARNING,
         )
 

@@ -15,12 +15,12 @@ _EPOCH_MS: Final = re.compile(r"-?\d{11,15}", re.ASCII)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def utc_text(at: datetime, timespec: str = "seconds") -> str:
+def format_utc(at: datetime, timespec: str = "seconds") -> str:
     """Format as ISO 8601 in UTC, with a Z: `2026-03-01T08:00:00Z`. timespec: as for `datetime.isoformat`."""
     return at.astimezone(UTC).isoformat(timespec=timespec).replace("+00:00", "Z")
 
 
-def live_time(text: str) -> datetime:
+def parse_response_time(text: str) -> datetime:
     """Parse a time of a response: ISO 8601 (UTC if it has no offset) or epoch milliseconds. Raises ValueError."""
     text = text.strip()
     if _EPOCH_MS.fullmatch(text):
@@ -33,25 +33,25 @@ def live_time(text: str) -> datetime:
         raise ValueError(f'"{text}" cannot be read as a time')
     clock = time.fromisoformat(match["time"]) if match["time"] else time()
     try:
-        return at_offset(date.fromisoformat(match["date"]), clock, match["offset"] or "Z")
+        return local_to_utc(date.fromisoformat(match["date"]), clock, match["offset"] or "Z")
     except OverflowError:
         raise ValueError(f'"{text}" lies outside the years 1 to 9999') from None
 
 
-def wire_time(moment: datetime, form: str) -> str | int:
+def format_request_time(moment: datetime, form: str) -> str | int:
     """Format a time for a request. form: `iso`, `epoch-ms` (a string of digits) or `epoch-ms-number`."""
     if form == "iso":
-        return utc_text(moment)
+        return format_utc(moment)
     milliseconds = (moment - _EPOCH) // timedelta(milliseconds=1)
     return milliseconds if form == "epoch-ms-number" else str(milliseconds)
 
 
-def form_of(text: str) -> str:
+def time_format_of(text: str) -> str:
     """Return the form of a time in a response: `epoch-ms` or `iso`."""
     return "epoch-ms" if _EPOCH_MS.fullmatch(text.strip()) else "iso"
 
 
-def at_offset(day: date, clock: time, offset: str) -> datetime:
+def local_to_utc(day: date, clock: time, offset: str) -> datetime:
     """Return a local time at an offset such as `Z`, `+01`, `+0100` or `+01:00` in UTC. Raises ValueError."""
     if offset != "Z" and ":" not in offset:
         offset = f"{offset[:3]}:{offset[3:] or '00'}"

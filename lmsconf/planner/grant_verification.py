@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from lmsconf.model.api import Get
+from lmsconf.model.api import GetRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class SentCall:
         return frozenset(str(item) for value in lists if isinstance(value, list) for item in value)
 
 
-class GrantCheck(NamedTuple):
+class GrantVerification(NamedTuple):
     """How the effect of one granting operation is verified.
 
     granted: the ids that a call grants. visible: reads the ids that are granted now. missing: the message if some are
@@ -34,5 +34,5 @@ class GrantCheck(NamedTuple):
     """
 
     granted: Callable[[SentCall], Collection[str]]
-    visible: Callable[[Get, SentCall], Collection[str]]
+    visible: Callable[[GetRequest, SentCall], Collection[str]]
     missing: str
