@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from lmsconf.errors import ProblemsFound
-from lmsconf.sandbox.faults import ALWAYS, Fault, FaultScript, Spoilt
+from lmsconf.sandbox.faults import ALWAYS, BodyCorruption, Fault, FaultScript
 from lmsconf.sandbox.text_only_yaml import file_problem, read_yaml
 
 _KEYS: Final = tuple(one.name for one in fields(Fault))
@@ -80,7 +80,7 @@ def _headers(entry: _Entry) -> dict[str, str]:
     return {name.lower(): value for name, value in headers.items()}
 
 
-def _spoilt(entry: _Entry) -> Spoilt | None:
+def _spoilt(entry: _Entry) -> BodyCorruption | None:
     spoil = entry.get("spoil")
     if spoil not in (None, "truncated", "html"):
         raise ValueError(f"spoil is neither truncated nor html: {spoil}")

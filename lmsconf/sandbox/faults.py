@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from random import Random
 from typing import Final, Literal, TypeAlias
 
-Spoilt: TypeAlias = 'Literal["truncated", "html"]'
+BodyCorruption: TypeAlias = 'Literal["truncated", "html"]'
 ALWAYS: Final = 2**31
 """More than any script needs."""
 
@@ -40,7 +40,7 @@ class Fault:
     delay: float = 0.0
     cut: bool = False
     lose_answer: bool = False
-    spoil: Spoilt | None = None
+    spoil: BodyCorruption | None = None
     stale: bool = False
     after: int = 0
     calls: frozenset[int] = frozenset()
@@ -52,7 +52,7 @@ class FaultScript:
     """A fault script. Each request gets at most one fault: the first that matches and is not used up."""
 
     def __init__(self, *script: Fault) -> None:
-        self._script = [_Waiting(fault) for fault in script]
+        self._script = [_PendingFault(fault) for fault in script]
         self._lock = threading.Lock()
         self._calls = 0
         self.has_stale_reads = any(fault.stale for fault in script)
@@ -62,12 +62,12 @@ class FaultScript:
         with self._lock:
             self._calls += 1
             for waiting in self._script:
-                if waiting.strikes(self._calls, operation, writes):
+                if waiting.applies_to(self._calls, operation, writes):
                     return waiting.fault
         return None
 
 
-class _Waiting:
+class _PendingFault:
     """A fault with its remaining count."""
 
     def __init__(self, fault: Fault) -> None:
@@ -76,9 +76,9 @@ class _Waiting:
         self._spared = fault.after
         self._dice = Random(fault.seed)  # noqa: S311  the same script must give the same faults
 
-    def strikes(self, call: int, operation: str, writes: bool) -> bool:
+    def applies_to(self, call: int, operation: str, writes: bool) -> bool:
         """Whether the request gets this fault. Random numbers are drawn only for matching requests."""
-        if self._left < 1 or not self._fits(call, operation, writes):
+        if self._left < 1 or not self._matches(call, operation, writes):
             return False
         if self._spared:
             self._spared -= 1
@@ -88,7 +88,7 @@ class _Waiting:
         self._left -= 1
         return True
 
-    def _fits(self, call: int, operation: str, writes: bool) -> bool:
+    def _matches(self, call: int, operation: str, writes: bool) -> bool:
         if (self.fault.calls and call not in self.fault.calls) or (self.fault.stale and writes):
             return False
         return fnmatchcase(operation, self.fault.operation)

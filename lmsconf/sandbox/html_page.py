@@ -67,13 +67,13 @@ def _section(repository: Repository, title: str, headings: Sequence[str], query:
     """One table of the workspace: its first rows, and the number of all."""
     count = repository.number(f"SELECT count(*) FROM {query.rpartition(' ')[2]}")  # noqa: S608  the names stand above
     rows = repository.rows(f"{query} ORDER BY seq LIMIT {MOST_ROWS}")
-    return _table(f"{title}: {_of(len(rows), count)}", headings, map(_row, rows))
+    return _table(f"{title}: {_shown_of_all(len(rows), count)}", headings, map(_row, rows))
 
 
 def _calls(calls: Sequence[LoggedRequest], count: int) -> str:
     """The last calls, the latest first."""
     headings = ("Method", "Path", "Operation", "Status")
-    return _table(f"Last calls: {_of(len(calls), count)}", headings, map(_call, calls))
+    return _table(f"Last calls: {_shown_of_all(len(calls), count)}", headings, map(_call, calls))
 
 
 def _call(call: LoggedRequest) -> str:
@@ -82,7 +82,7 @@ def _call(call: LoggedRequest) -> str:
     return row if 200 <= call.status < 400 else row.replace("<tr>", '<tr class="bad">', 1)
 
 
-def _of(shown: int, count: int) -> str:
+def _shown_of_all(shown: int, count: int) -> str:
     return str(count) if shown == count else f"{shown} of {count}"
 
 

@@ -77,7 +77,7 @@ def fill_workspace(
     repository: Repository, values: Mapping[str, object], *, source: str = "seed", spec: ApiSpec | None = None
 ) -> None:
     """Fill an empty workspace. Raises ProblemsFound with every error; the workspace then stays empty."""
-    problems = list(_misshapen(values))
+    problems = list(_find_structural_errors(values))
     if not problems:
         loader = SeedLoader(RequestContext(repository, (spec or ApiSpec.default()).behaviour))
         with repository.without_indexes():
@@ -100,7 +100,7 @@ def _section(values: Mapping[str, object], name: str) -> list[Mapping[str, objec
     return cast("list[Mapping[str, object]]", values.get(name) or [])
 
 
-def _misshapen(values: Mapping[str, object]) -> Iterator[str]:
+def _find_structural_errors(values: Mapping[str, object]) -> Iterator[str]:
     """Structural errors: unknown sections and keys, values that are not lists or mappings."""
     for name, entries in values.items():
         if name not in SECTIONS:

@@ -87,19 +87,19 @@ class SandboxService:
         self._faults = faults
         self._on_log = on_log
         if seed is not None:
-            self._plant(seed)
+            self._fill_from_seed(seed)
 
     def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
-        """Answer one request. Header names are lower case. Raises Lost if a fault cuts the connection."""
+        """Answer one request. Header names are lower case. Raises ConnectionLost if a fault cuts the connection."""
         request = SandboxRequest(method, path, query, headers, body)
         operation, parameters = self.spec.route(method, path) or (None, {})
         fault = self._faults.take_fault(operation.id, writes=operation.writes) if self._faults and operation else None
         status = 0
         try:
-            answer = _under(fault, lambda: self._answer(request, operation, parameters, fault))
+            answer = _apply_fault(fault, lambda: self._answer(request, operation, parameters, fault))
             status = answer.status
         finally:
-            self._note(request, operation, status)
+            self._log_request(request, operation, status)
         return answer
 
     def checkpoint(self, name: str) -> None:
@@ -133,13 +133,13 @@ class SandboxService:
                 done = HANDLERS[operation.id](RequestContext(repository, self.spec.behaviour), validated)
             return _success(cast(Json, operation.response_names.to_wire(done)))
         except Refusal as refusal:
-            return _refused(refusal)
+            return _error_response(refusal)
 
     @contextmanager
     def _transaction(self, operation: Operation, *, stale: bool) -> Iterator[Repository]:
         """One transaction, rolled back for a rejected request. Archive dates that are due are applied first."""
         if stale:
-            with self.store.read_checkpoint(_BEFORE) as repository:
+            with self.store.read_at_checkpoint(_BEFORE) as repository:
                 yield repository
             return
         if not operation.writes:
@@ -175,14 +175,14 @@ class SandboxService:
             return Refusal(405, "method_not_allowed", message, {"allow": takes})
         return Refusal(404, "not_found", f"there is no endpoint {request.path}")
 
-    def _note(self, request: SandboxRequest, operation: Operation | None, status: int) -> None:
+    def _log_request(self, request: SandboxRequest, operation: Operation | None, status: int) -> None:
         name, writes = (operation.id, operation.writes) if operation else (None, False)
         entry = LoggedRequest(request.method, request.path, name, status, writes)
         self.log.append(entry)
         if self._on_log is not None:
             self._on_log(entry)
 
-    def _plant(self, seed: Path) -> None:
+    def _fill_from_seed(self, seed: Path) -> None:
         from lmsconf.sandbox.seed import fill_workspace, load_seed  # YAML is only needed here
 
         with self.store.write_transaction() as repository:
@@ -190,8 +190,8 @@ class SandboxService:
                 fill_workspace(repository, load_seed(seed), source=str(seed), spec=self.spec)
 
 
-def _under(fault: Fault | None, answer: Callable[[], SandboxResponse]) -> SandboxResponse:
-    """Apply a fault to the response. Raises Lost if it breaks the connection, before or after the request."""
+def _apply_fault(fault: Fault | None, answer: Callable[[], SandboxResponse]) -> SandboxResponse:
+    """Apply a fault to the response. Raises ConnectionLost if it breaks the connection, before or after the request."""
     if fault is None:
         return answer()
     time.sleep(fault.delay)
@@ -203,10 +203,10 @@ def _under(fault: Fault | None, answer: Callable[[], SandboxResponse]) -> Sandbo
     done = answer()
     if fault.lose_answer:
         raise ConnectionLost
-    return _spoilt(done, fault)
+    return _corrupt_body(done, fault)
 
 
-def _spoilt(answer: SandboxResponse, fault: Fault) -> SandboxResponse:
+def _corrupt_body(answer: SandboxResponse, fault: Fault) -> SandboxResponse:
     """Cut the body in half, or replace it by one that is not JSON, if the fault says so."""
     if fault.spoil == "html":
         return SandboxResponse(200, {"content-type": "text/html", "content-length": str(len(_NO_JSON))}, _NO_JSON)
@@ -220,7 +220,7 @@ def _success(value: Json) -> SandboxResponse:
     return SandboxResponse(204, {}, b"") if value is None else json_response(200, value)
 
 
-def _refused(refusal: Refusal) -> SandboxResponse:
+def _error_response(refusal: Refusal) -> SandboxResponse:
     answer = json_response(refusal.status, {"error": refusal.code, "message": refusal.message})
     return answer._replace(headers=answer.headers | dict(refusal.headers))
 

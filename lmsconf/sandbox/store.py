@@ -198,7 +198,7 @@ class Store:
             self._repository.clear_cache()
 
     @contextmanager
-    def read_checkpoint(self, name: str) -> Iterator[Repository]:
+    def read_at_checkpoint(self, name: str) -> Iterator[Repository]:
         """A read transaction on a checkpoint; on the current workspace if there is none with that name."""
         with self._lock:
             connection = self._kept.get(name, self._connection)

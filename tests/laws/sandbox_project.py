@@ -31,8 +31,7 @@ from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.policy import Consent, Policy
 from lmsconf.model.values import Plan
 from lmsconf.planner.plan import Manifests
-from lmsconf.project.settings import Settings
-from lmsconf.project.settings import load_settings as load_settings
+from lmsconf.project.settings import Settings, load_settings
 from lmsconf.sandbox.faults import FaultScript
 from lmsconf.sandbox.seed import fill_workspace
 from lmsconf.sandbox.transport import Sandbox

@@ -152,7 +152,7 @@ class _Filters:
             (self._states is None or status.state in self._states)
             and (self._enrollments is None or status.enrollment in self._enrollments)
             and self._expiring(status.certificate.expires_at if status.certificate else None)
-            and self._updated(status.occurred_at)
+            and self._updated(status.last_event_at)
         )
 
 
@@ -185,7 +185,7 @@ def _order(by: str, direction: str) -> Callable[[list[Entry]], list[Entry]]:
 def _item(status: EnrollmentStatus, person: tuple[Value, ...], content: tuple[Value, ...]) -> Entry:
     """A result as the API shows it. An unknown date is omitted."""
     email, name = person[1:]
-    dates: Entry = {"occuredAt": status.occurred_at, "enrolledAt": status.enrolled_at}
+    dates: Entry = {"occuredAt": status.last_event_at, "enrolledAt": status.enrolled_at}
     if status.certificate:
         dates |= {
             "certificateIssuedAt": status.certificate.issued,

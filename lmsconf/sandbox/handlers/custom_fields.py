@@ -79,10 +79,10 @@ def delete(context: RequestContext, request: Request) -> None:
         context.repository.execute(f"DELETE FROM {table} WHERE field = ?", field)  # noqa: S608  names of ours, values apart
     context.repository.execute("DELETE FROM fields WHERE id = ?", field)
     for group in groups:
-        _close_ranks(context, group)
+        _renumber_conditions(context, group)
 
 
-def _close_ranks(context: RequestContext, group: str) -> None:
+def _renumber_conditions(context: RequestContext, group: str) -> None:
     """Renumber a group's remaining conditions from 0 without gaps, as membership queries expect."""
     left = context.repository.rows("SELECT position FROM conditions WHERE grp = ? ORDER BY position", group)
     for place, (position,) in enumerate(left):

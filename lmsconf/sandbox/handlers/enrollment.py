@@ -83,7 +83,7 @@ class EnrollmentStatus:
         )
 
     @property
-    def occurred_at(self) -> int | None:
+    def last_event_at(self) -> int | None:
         """When the last event occurred."""
         return self.participation.updated_at if self.participation else self.enrolled_at
 

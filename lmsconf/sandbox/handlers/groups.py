@@ -9,7 +9,7 @@ from lmsconf.sandbox.request_context import Entry, PageRange, Request, RequestCo
 from lmsconf.sandbox.store import Value, encode_ids
 
 
-def list_groups(context: RequestContext, kind: str, key: str, page: PageRange, filter: str = "") -> list[Entry]:
+def list_groups(context: RequestContext, kind: str, id_key: str, page: PageRange, filter: str = "") -> list[Entry]:
     """Id and name of the groups of a kind, in creation order."""
     rows = context.repository.rows(
         "SELECT id, name FROM groups WHERE kind = ? AND (? = '' OR instr(casefold(name), ?)) "
@@ -20,7 +20,7 @@ def list_groups(context: RequestContext, kind: str, key: str, page: PageRange, f
         page.limit,
         page.skip,
     )
-    return [{key: id, "name": name} for id, name in rows]
+    return [{id_key: id, "name": name} for id, name in rows]
 
 
 def create(context: RequestContext, kind: str, prefix: str, name: str) -> str:

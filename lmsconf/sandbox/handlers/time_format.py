@@ -1,4 +1,4 @@
-"""The times of a content target: epoch milliseconds internally, the dialect's format in requests and responses."""
+"""Instants: epoch milliseconds internally; the dialect's format or ISO 8601 in requests and responses."""
 
 from __future__ import annotations
 
