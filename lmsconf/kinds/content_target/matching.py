@@ -4,36 +4,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Container, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
-from lmsconf.errors import Severity, SourceLocation
-from lmsconf.kinds.content_target.catalog import ContentRow
-from lmsconf.kinds.content_target.types import (
-    Assignment,
-    TargetRow,
-    TargetState,
-    audience_of,
-    candidates,
-    nameless,
-    target_address,
-)
+from lmsconf.errors import Severity
+from lmsconf.kinds.content_target.content_resolver import ContentResolver, Identity
+from lmsconf.kinds.content_target.types import Assignment, TargetRow, audience_of, candidates, nameless, target_address
 from lmsconf.kinds.shared.names import CONTENT, CONTENT_TARGET, EVERYONE, GROUP, SMART_GROUP, UNNAMED_TARGETS, USER
 from lmsconf.kinds.user.directory import WHICH_PERSON, directory, several
 from lmsconf.model.address import Address, RemoteId, escape
-from lmsconf.model.names import did_you_mean, matches_patterns, normalize_name, quote_name
-from lmsconf.model.values import DeleteEntry, DesiredResource, pin_in
+from lmsconf.model.names import did_you_mean, matches_patterns, quote_name
+from lmsconf.model.values import DeleteEntry, DesiredResource
 from lmsconf.planner.context import Deletion, Match, MatchResult, PlanContext, UndeclaredResource
-from lmsconf.planner.matching import (
-    hint_on_missing,
-    refuse_ambiguous_reference,
-    report_absent_not_live,
-    similar_live_name,
-    why_name_is_missing,
-)
-
-_CATALOG: Final = "Write the name as the catalog has it; content is made in the product."
-Identity: TypeAlias = tuple[RemoteId | None, Address]
-"""Content id, None if unresolved, and audience: the identity of an assignment."""
+from lmsconf.planner.matching import refuse_ambiguous_reference, report_absent_not_live, why_name_is_missing
 
 Target: TypeAlias = tuple[TargetRow, Address | None]
 """A live target and its audience, None if unresolved."""
@@ -47,7 +29,7 @@ def identify_targets(
     An incomplete listing gives a problem for each creation and deletion instead.
     """
     _know_people(planning)
-    contents = _Contents(planning)
+    contents = ContentResolver(planning)
     # A problem with content is reported once, so chosen resources, whose problems are kept, look it up first.
     declared = sorted(declared, key=lambda entry: not planning.chosen(entry.address))
     ready = [entry for entry in declared if _is_ready(planning, contents, entry)]
@@ -97,105 +79,12 @@ def identify_targets(
     return out
 
 
-class _Contents:
-    """The catalog by name and id, and the ids of the content that manifests name."""
-
-    def __init__(self, planning: PlanContext) -> None:
-        self._planning = planning
-        self._rows = planning.snapshot.rows(ContentRow)
-        self._by_name: defaultdict[str, list[ContentRow]] = defaultdict(list)
-        self._by_id = {row.id: row for row in self._rows}
-        for row in self._rows:
-            self._by_name[normalize_name(row.name)].append(row)
-            planning.book.alias(CONTENT, normalize_name(row.name), row.id)
-        self.named: dict[tuple[str, str], RemoteId | None] = {}
-        shared = (row.id for rows in self._by_name.values() if len(rows) > 1 for row in rows)
-        planning.state(TargetState).shared_content = frozenset(shared)
-
-    def find(self, entry: DesiredResource[Assignment] | DeleteEntry[Any], *, must: bool = True) -> RemoteId | None:
-        """The id of the content that an assignment names, None if unresolved; problems are reported once per content.
-
-        must: whether a name that the catalog lacks is a problem.
-        """
-        spec = entry.spec
-        workspace = self._planning.policy.workspace
-        pin = pin_in(spec.content_pins, workspace)
-        key = (spec.content, pin or "")
-        if key not in self.named:
-            self.named[key] = self._look(entry.places.at("content"), entry.address, spec, pin, must)
-            if (id := self.named[key]) is not None:
-                self._planning.book.register(CONTENT, spec.content, id)
-        return self.named[key]
-
-    def identity(self, entry: DesiredResource[Assignment] | DeleteEntry[Any]) -> Identity:
-        """The identity of an assignment that was passed to `find`."""
-        return self.find(entry), entry.spec.audience
-
-    def _look(
-        self, at: SourceLocation, address: Address, spec: Assignment, pin: str | None, must: bool
-    ) -> RemoteId | None:
-        if pin is not None:
-            if (row := self._by_id.get(RemoteId(pin))) is not None:
-                if self._is_called(row, spec.content):
-                    return row.id
-                self._misnamed(at, address, row, spec.content)
-                return None
-            text = f'no content with the id "{pin}" is in the catalog'
-            live = self._by_name.get(spec.content, [])
-            ids = ", ".join(sorted(row.id for row in live))
-            hint = f'"{spec.content}" has the id {ids}.' if live else "Correct the id, or leave it out."
-            self._problem(at, address, "content/pin-not-live", text, hint)
-            return None
-        rows = self._by_name.get(spec.content, [])
-        if len(rows) == 1:
-            return rows[0].id
-        if rows:
-            ids = ", ".join(sorted(row.id for row in rows))
-            hint = f"Say which one: `content: {{name: {spec.content}, id: ...}}`."
-            self._problem(at, address, "content/twice", f'"{spec.content}" is in the catalog with the ids {ids}', hint)
-        elif must:
-            near = hint_on_missing(self._planning, CONTENT, did_you_mean(spec.content, self._by_name), _CATALOG)
-            self._problem(at, address, "content/unknown", f'the catalog has no content "{spec.content}"', near)
-        return None
-
-    def alike(self, entry: DeleteEntry[Any]) -> str | None:
-        """The content or audience name that an `absent` entry without a match may have meant."""
-        spec = entry.spec
-        if self.find(entry, must=False) is None:
-            return similar_live_name(spec.content, self._by_name)
-        to = spec.audience
-        known = self._planning.book.names(to.kind)
-        return None if to == EVERYONE or to.name in known else similar_live_name(to.name, known)
-
-    def _is_called(self, row: ContentRow, name: str) -> bool:
-        """Whether pinned content has the declared name: lmsconf cannot rename content, so another name is an error.
-
-        An export writes `content ID` where a manifest cannot hold the name.
-        """
-        return normalize_name(row.name) == name or (name == f"content {row.id}" and name not in self._by_name)
-
-    def _misnamed(self, at: SourceLocation, address: Address, row: ContentRow, name: str) -> None:
-        others = ", ".join(sorted(other.id for other in self._by_name.get(name, ())))
-        live = f', and "{name}" has the id {others}' if others else ""
-        self._problem(
-            at,
-            address,
-            "content/other-name",
-            f'the content with the id "{row.id}" is called "{row.name}" in the catalog{live}',
-            f"If that one is meant, write its name: {quote_name(normalize_name(row.name))}. "
-            "Else correct the id, or leave it out.",
-        )
-
-    def _problem(self, at: SourceLocation, address: Address, code: str, text: str, hint: str | None) -> None:
-        self._planning.problem(code, f"{address}: {text}", hint=hint, at=at, address=address)
-
-
 def _know_people(planning: PlanContext) -> None:
     for id, person_email in directory(planning).emails.items():
         planning.book.register(USER, person_email, RemoteId(id))
 
 
-def _is_ready(planning: PlanContext, contents: _Contents, entry: DesiredResource[Assignment]) -> bool:
+def _is_ready(planning: PlanContext, contents: ContentResolver, entry: DesiredResource[Assignment]) -> bool:
     """Whether the content and the audience of a declared assignment exist or will exist; report problems."""
     spec = entry.spec
     has_content = contents.find(entry) is not None
@@ -259,7 +148,7 @@ def _by_identity(targets: Sequence[Target]) -> dict[Identity, list[TargetRow]]:
 
 def _settle(
     planning: PlanContext,
-    contents: _Contents,
+    contents: ContentResolver,
     live: Mapping[Identity, list[TargetRow]],
     spoken: Container[Identity],
     declared: Container[RemoteId | None],
