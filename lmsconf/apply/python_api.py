@@ -20,7 +20,7 @@ from lmsconf.apply.applier import Applier
 from lmsconf.apply.safe_apply import ApplyOptions, PlanSource, Progress, apply
 from lmsconf.documents.plan_file import dumps, loads
 from lmsconf.errors import Problem, UsageError
-from lmsconf.export.export import Export, export
+from lmsconf.export.export import ExportResult, export_snapshot
 from lmsconf.kinds import all_kinds
 from lmsconf.model.drift import DriftReport
 from lmsconf.model.outcomes import ApplyReport
@@ -145,7 +145,7 @@ class Project:
         with self._reader() as reader:
             return reader.drift(manifests, base=before, count_unmanaged=count_unmanaged, reads_all=coverage)
 
-    def export(self, kinds: Iterable[str] | None = None) -> Export:
+    def export(self, kinds: Iterable[str] | None = None) -> ExportResult:
         """Return the live resources as manifests: `files` maps sections to YAML. Writes nothing.
 
         kinds: such as `group` or `content_target`. Resources that the project's manifests declare already are left out.
@@ -154,7 +154,9 @@ class Project:
         with self._reader() as reader:
             snapshot = reader.snapshot(manifests=manifests)
             only = None if kinds is None else tuple(kinds)
-            return export(snapshot, all_kinds(), self.settings.policy, reader.terms, only=only, existing=manifests)
+            return export_snapshot(
+                snapshot, all_kinds(), self.settings.policy, reader.terms, only_kinds=only, existing_manifests=manifests
+            )
 
     def snapshot(self) -> Snapshot:
         """Return everything in the workspace that manifests can declare, including people's e-mails and answers."""

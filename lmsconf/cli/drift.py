@@ -12,7 +12,7 @@ from lmsconf.cli.planning import max_rate, opened, parallelism, reading, setting
 from lmsconf.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from lmsconf.export.accept_groups import DriftedProject
+    from lmsconf.export.drifted_project import DriftedProject
     from lmsconf.planner.plan import Manifests
     from lmsconf.project.settings import Settings
     from lmsconf.workspace.base_comparison import BaseManifests
@@ -86,7 +86,7 @@ def drift(
     with opened(settings, parallelism, max_rate) as workspace, reading("Reading") as tell:
         differences = _compared(
             workspace, manifests, tell, applied, count_unmanaged=count_unmanaged, reads_all=coverage or count_unmanaged
-        ).passable()
+        ).without_refused_edits()
     output.show(DRIFT_VIEWS, differences)
     return differences.exit
 
@@ -107,7 +107,7 @@ def _compared(
     reads_all: bool = False,
 ) -> DriftedProject:
     """Read the workspace once and return its drift, with all that is needed to accept it."""
-    from lmsconf.export.accept_groups import DriftedProject
+    from lmsconf.export.drifted_project import DriftedProject
     from lmsconf.kinds import all_kinds
     from lmsconf.workspace.reader import load_manifests, refuse_errors
 
@@ -120,8 +120,8 @@ def _compared(
         root=settings.root,
         timezone=settings.policy.timezone,
         kinds=all_kinds(),
-        read=lambda drafts: load_manifests(settings, drafts=drafts),
-        look=lambda drafted: workspace.drift_from(snapshot, drafted, reads_all=reads_all),
+        parse_manifests=lambda drafts: load_manifests(settings, drafts=drafts),
+        compute_drift=lambda drafted: workspace.drift_from(snapshot, drafted, reads_all=reads_all),
     )
 
 
@@ -139,7 +139,7 @@ def _accept(
     with opened(settings, parallelism, max_rate) as workspace, reading("Reading") as tell:
         draft = _compared(workspace, manifests, tell, reads_all=True).accept(patterns)
     save(settings.root, draft.before, draft.after)
-    for address in draft.along(patterns):
+    for address in draft.accepted_beyond(patterns):
         say(f"Also accepted (dependency): {address}")
     output.write(draft.diff)
     return ExitCode.OK

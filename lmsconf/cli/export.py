@@ -13,7 +13,7 @@ from lmsconf.cli.planning import max_rate, opened, parallelism, reading, setting
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, UsageError
 
 if TYPE_CHECKING:
-    from lmsconf.export.export import Export
+    from lmsconf.export.export import ExportResult
     from lmsconf.model.snapshot import Snapshot
     from lmsconf.planner.plan import Manifests
     from lmsconf.project.settings import Settings
@@ -27,10 +27,10 @@ class _KindOption(click.Option):
     """The option `--kind`. Its help lists the kinds, which are imported only if it is shown."""
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        from lmsconf.export.file_layout import export_order
+        from lmsconf.export.manifest_files import order_kinds
         from lmsconf.kinds import all_kinds
 
-        kinds = export_order(all_kinds())
+        kinds = order_kinds(all_kinds())
         *sections, last = [kind.section for kind in kinds]
         unusual = " and ".join(kind.section for kind in kinds if not kind.exported_by_default)
         self.help = f"Export only this kind: {', '.join(sections)} or {last}. Without it, all but {unusual}."
@@ -68,7 +68,7 @@ def export(
     With --into, a folder that has manifests gets files of its own beside them, with only what is not declared yet;
     what is there is not touched.
     """
-    from lmsconf.export.export import export as exported
+    from lmsconf.export.export import export_snapshot as exported
     from lmsconf.kinds import all_kinds
 
     settings = settings_of(context)
@@ -78,7 +78,7 @@ def export(
     with opened(settings, parallelism, max_rate) as workspace:
         snapshot = _held(workspace, existing) if snapshot_file is None else _loaded(snapshot_file)
         terms = workspace.terms
-    generated = exported(snapshot, all_kinds(), settings.policy, terms, only=kinds, existing=existing)
+    generated = exported(snapshot, all_kinds(), settings.policy, terms, only_kinds=kinds, existing_manifests=existing)
     report(generated.problems)
     paths = _write(target, generated.files, "exported-" if existing is not None else "")
     _tell(generated, paths)
@@ -165,7 +165,7 @@ def _unused(target: Path, stem: str) -> Path:
     return path
 
 
-def _tell(generated: Export, paths: Sequence[Path]) -> None:
+def _tell(generated: ExportResult, paths: Sequence[Path]) -> None:
     from lmsconf.render.phrases import count_of
 
     for path in paths:

@@ -20,15 +20,15 @@ def validate(context: Context, *, expanded: bool, output: Output) -> ExitCode:
 
     With --expanded the result is a manifest: what yours say without variables, for_each, sets, except and CSV files.
     """
-    from lmsconf.export.expanded import Expanded
+    from lmsconf.export.manifest_files import ExpandedManifest
     from lmsconf.render.json import problems_json
     from lmsconf.workspace import reader
 
     if expanded and output.format == "json":
         raise UsageError("--expanded prints YAML", hint="Leave --format out.")
     settings = settings_of(context)
-    plain = Expanded()
-    manifests = reader.validate_offline(settings, plain.take if expanded else None)
+    plain = ExpandedManifest()
+    manifests = reader.validate_offline(settings, plain.add_entry if expanded else None)
     if any(problem.is_error for problem in manifests.problems):
         raise ProblemsFound(manifests.problems)
     if output.format == "json":
@@ -36,7 +36,7 @@ def validate(context: Context, *, expanded: bool, output: Output) -> ExitCode:
         return ExitCode.OK
     report(manifests.problems)
     if expanded:
-        output.write(plain.text())
+        output.write(plain.yaml_text())
         return ExitCode.OK
     count, files = len(manifests.declared), len(manifests.files)
     output.write(f"{count:,} resource{'s' * (count != 1)} in {files} file{'s' * (files != 1)}: no errors.\n")

@@ -1,48 +1,27 @@
-"""Findings of a drift report → edits that make the manifests declare the live state."""
+"""Findings of a drift report → drafted edits of manifests, and what still differs with them."""
 
 from __future__ import annotations
 
 import difflib
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from collections.abc import Mapping as MappingOf
 from collections.abc import Sequence as SequenceOf
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from datetime import tzinfo
 from pathlib import Path
-from typing import cast
 
-from lmsconf.errors import LmsconfError, Problem, ProblemsFound, SourceLocation
-from lmsconf.export.edit_items import absent_item, remove_item, set_on_item
-from lmsconf.export.edit_references import rename_everywhere, rename_part
-from lmsconf.kinds.shared.times import shortest_time
-from lmsconf.manifest.edit.lists import (
-    change_conditions,
-    change_items,
-    change_list,
-    choice,
-    comparison,
-    literal,
-    remove_key,
-    set_key,
-)
-from lmsconf.manifest.edit.text_buffer import plain_text, raw_text
-from lmsconf.manifest.edit.tree_builder import Alias, Mapping, Node, Sequence
-from lmsconf.manifest.edit.yaml_editor import Refused, YamlEditor, become
-from lmsconf.manifest.schemas import has_conditions, key_schema
+from lmsconf.errors import LmsconfError, Problem, ProblemsFound
+from lmsconf.export.manifest_editor import ManifestEditor
 from lmsconf.model.address import Address
-from lmsconf.model.drift import DriftFinding, DriftReport, DriftState, FieldDrift
-from lmsconf.model.names import did_you_mean, matches_pattern, normalize_name
-from lmsconf.model.time_formats import parse_response_time
-from lmsconf.model.values import Json
+from lmsconf.model.drift import DriftFinding, DriftReport, DriftState
+from lmsconf.model.names import did_you_mean, matches_pattern
 from lmsconf.planner.drift import TAKE_OVER
 from lmsconf.planner.kind import AnyKind
 from lmsconf.planner.plan import Manifests
-from lmsconf.support.atomic_files import read_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class ManifestEdits:
     """Edited manifests, not written yet. before and after: path in the project → the file's bytes.
 
     renamed: new address of a resource → its old address.
@@ -53,7 +32,7 @@ class Draft:
     before: MappingOf[str, bytes]
     after: MappingOf[str, bytes]
 
-    def along(self, patterns: SequenceOf[str]) -> Iterator[Address]:
+    def accepted_beyond(self, patterns: SequenceOf[str]) -> Iterator[Address]:
         """Yield the addresses that were accepted though they match no pattern."""
         for finding in self.accepted:
             if not any(matches_pattern(str(finding.address), pattern) for pattern in patterns):
@@ -77,27 +56,27 @@ def _ended(lines: list[str]) -> list[str]:
     return [*(f"{line}\n" for line in lines[:-1]), *filter(None, lines[-1:])]
 
 
-def drafted(
+def draft_edits(
     findings: SequenceOf[DriftFinding],
     manifests: Manifests,
     root: Path,
     timezone: tzinfo | None,
     kinds: MappingOf[str, AnyKind],
-) -> Draft:
+) -> ManifestEdits:
     """Return the manifests edited to declare the live state of every finding. Nothing is written.
 
     Raises ProblemsFound, with all problems, if a finding cannot be accepted by an edit in place.
     """
-    accepting = _Accepting(manifests, root, timezone, kinds)
-    accepting.run(findings)
-    after = accepting.edited()
-    if accepting.problems:
-        raise ProblemsFound(accepting.problems)
-    before = {name: accepting.pages[name].data for name in after}
-    return Draft(accepted=tuple(findings), renamed=accepting.renamed, before=before, after=after)
+    editor = ManifestEditor(manifests, root, timezone, kinds)
+    editor.accept(findings)
+    after = editor.edited()
+    if editor.problems:
+        raise ProblemsFound(editor.problems)
+    before = {name: editor.pages[name].data for name in after}
+    return ManifestEdits(accepted=tuple(findings), renamed=editor.renamed, before=before, after=after)
 
 
-def acceptable(drift: DriftReport) -> list[DriftFinding]:
+def acceptable_findings(drift: DriftReport) -> list[DriftFinding]:
     """Return the findings that can be accepted, ignored ones included.
 
     A resource that would be deleted only with another is excluded: it stays if the other does.
@@ -106,7 +85,7 @@ def acceptable(drift: DriftReport) -> list[DriftFinding]:
     return [finding for finding in findings if not finding.goes_along]
 
 
-def fitting(findings: SequenceOf[DriftFinding], patterns: SequenceOf[str]) -> list[DriftFinding]:
+def select_findings(findings: SequenceOf[DriftFinding], patterns: SequenceOf[str]) -> list[DriftFinding]:
     """Return the findings whose address matches a pattern. Raises LmsconfError for a pattern without a match."""
     names = [str(finding.address) for finding in findings]
     for pattern in patterns:
@@ -119,214 +98,7 @@ def fitting(findings: SequenceOf[DriftFinding], patterns: SequenceOf[str]) -> li
     ]
 
 
-@dataclass(slots=True)
-class _Accepting:
-    """State of one run: the edited manifests, problems and renamed resources."""
-
-    manifests: Manifests
-    root: Path
-    timezone: tzinfo | None
-    kinds: MappingOf[str, AnyKind]
-    pages: dict[str, YamlEditor] = field(default_factory=dict)
-    problems: list[Problem] = field(default_factory=list)
-    renamed: dict[Address, Address] = field(default_factory=dict)
-    _renames: list[tuple[DriftFinding, FieldDrift, Mapping]] = field(default_factory=list)
-
-    def run(self, findings: Iterable[DriftFinding]) -> None:
-        """Add the edits for every finding; those that are refused become problems."""
-        together: defaultdict[SourceLocation, list[DriftFinding]] = defaultdict(list)
-        for finding in findings:
-            if finding.source is None:
-                self.problems.append(_nowhere(finding))
-            else:
-                together[finding.source].append(finding)
-        for source, entry_findings in sorted(together.items()):
-            self._tried(entry_findings, source)
-        for finding, change, entry in self._renames:
-            try:
-                self._rename(finding, change, entry)
-            except Refused as refused:
-                self._refuse(finding, refused)
-
-    def edited(self) -> dict[str, bytes]:
-        """Return the changed files, path → bytes; empty if there are problems."""
-        if self.problems:
-            return {}
-        changed: dict[str, bytes] = {}
-        for page in self.pages.values():
-            try:
-                if page.is_changed:
-                    changed[page.name] = page.edited()
-            except Refused as refused:
-                self.problems.append(refused.problem)
-        return changed
-
-    def _tried(self, findings: list[DriftFinding], source: SourceLocation) -> None:
-        try:
-            if findings[0].state is DriftState.UNDECLARED:
-                for finding in findings:
-                    self._drop_absent(finding, source)
-            else:
-                self._refuse_part(findings, source)
-                self._take_over(findings[0], source)
-        except Refused as refused:
-            self._refuse(findings[0], refused)
-
-    def _refuse(self, finding: DriftFinding, refused: Refused) -> None:
-        message = f"{finding.address}: {refused.problem.message}"
-        self.problems.append(replace(refused.problem, message=message, address=str(finding.address)))
-
-    def _refuse_part(self, findings: list[DriftFinding], source: SourceLocation) -> None:
-        """Check that all resources that the entry declares drifted alike. Raises Refused."""
-        declared = [one for one in self.manifests.declared if one.source == source]
-        first, kind = findings[0], self.kinds[findings[0].address.kind]
-        alike = all((one.state, one.fields) == (first.state, first.fields) for one in findings)
-        if source.each or len(declared) > len(findings) or not alike:
-            cause = "for_each writes out this entry" if source.each else f"this line declares several {kind.plural}"
-            hint = "Write what differs as an entry of its own, and run it again."
-            raise Refused(f"{cause}, and they are no longer alike", source, hint)
-
-    def page(self, name: str) -> YamlEditor:
-        """Return the editor of a manifest, by path in the project."""
-        if name not in self.pages:
-            self.pages[name] = YamlEditor(name, read_text(self.root / name).encode())
-        return self.pages[name]
-
-    def _node(self, finding: DriftFinding, source: SourceLocation) -> tuple[YamlEditor, Node]:
-        page = self.page(source.file)
-        node = page.at(SourceLocation(source.file, source.line, source.column))
-        if node is None or isinstance(node, Alias):
-            raise Refused("it is not written out here", source)
-        page.check(node)
-        return page, node
-
-    def _drop_absent(self, finding: DriftFinding, source: SourceLocation) -> None:
-        """Remove the entry of a live resource from `absent`."""
-        page, node = self._node(finding, source)
-        kind = self.kinds[finding.address.kind]
-        if kind.entry_items is not None:
-            remove_item(page, kind.entry_items, absent_item(page, kind, kind.entry_items, node, finding))
-        else:
-            _remove(page, node)
-
-    def _take_over(self, finding: DriftFinding, source: SourceLocation) -> None:
-        if finding.state is DriftState.RENAMED and finding.live is None:
-            raise _unclear(finding, source)
-        page, node = self._node(finding, source)
-        kind = self.kinds[finding.address.kind]
-        items = kind.entry_items
-        if finding.state not in (DriftState.CHANGED, DriftState.RENAMED):
-            if items is not None:
-                remove_item(page, items, node)
-            else:
-                _remove(page, node)
-            return
-        for change in finding.fields:
-            if items is not None:
-                set_on_item(page, kind, items, node, change.path, self._live(kind, change))
-            elif isinstance(node, Mapping):
-                self._field(page, finding, node, change)
-            else:
-                raise Refused("only its name is written here", source)
-
-    def _field(self, page: YamlEditor, finding: DriftFinding, entry: Mapping, change: FieldDrift) -> None:
-        kind = self.kinds[finding.address.kind]
-        head, _, rest = change.path.partition(".")
-        if head == kind.name_key or (head == kind.parts_key and rest):
-            self._renames.append((finding, change, entry))
-        elif head == "conditions" and has_conditions(kind):
-            change_conditions(page, entry, change.missing, change.extra)
-        elif (same := comparison(key_schema(kind.schema, head))) is not None:
-            change_list(page, entry, head, same, change.missing, change.extra)
-        elif rest:
-            self._under(page, kind, literal(page, entry.get(head), entry), rest, change)
-        else:
-            set_key(page, entry, head, self._live(kind, change))
-
-    def _under(self, page: YamlEditor, kind: AnyKind, node: Node, key: str, change: FieldDrift) -> None:
-        """Edit one key of a mapping in the entry, such as metadata or answers. Raises Refused."""
-        if not isinstance(node, Mapping):
-            raise Refused("this is no mapping", page.where(node))
-        key = next((pair.key.text for pair in node.pairs if normalize_name(pair.key.text) == key), key)
-        if change.missing or change.extra:
-            change_items(page, literal(page, node.get(key), node), change.missing, change.extra, choice)
-        else:
-            set_key(page, node, key, self._live(kind, change))
-
-    def _live(self, kind: AnyKind, change: FieldDrift) -> Json:
-        """Return the live value in manifest form, with `$(` escaped."""
-        if change.path in kind.time_keys and isinstance(change.live, str):
-            try:
-                moment = parse_response_time(change.live)
-            except ValueError:
-                return raw_text(change.live)
-            return shortest_time(moment, self.timezone, end_of_day=kind.time_keys[change.path])
-        return raw_text(change.live)
-
-    def _rename(self, finding: DriftFinding, change: FieldDrift, entry: Mapping) -> None:
-        """Rename a resource or a choice in its entry and in every reference to it. Raises Refused."""
-        page = self.page(cast(SourceLocation, finding.source).file)
-        old, new = str(change.declared), str(change.live)
-        everywhere = [self.page(name) for name in self.manifests.files if name.endswith((".yaml", ".yml"))]
-        key = change.path.partition(".")[0]
-        if key == self.kinds[finding.address.kind].name_key:
-            become(page, literal(page, entry.get(change.path), entry), raw_text(new))
-            _forget(page, entry, new)
-            self.renamed[Address.of(finding.address.kind, new)] = finding.address
-            rename_everywhere(everywhere, self.kinds, finding.address.kind, old, new)
-            return
-        node = entry.get(key)
-        parts = [node, *(node.get(key) for key in ("include", "exclude"))] if isinstance(node, Mapping) else [node]
-        items = [item for part in parts if isinstance(part, Sequence) for item in part.items]
-        item = next((one for one in items if choice(plain_text(one.value())) == normalize_name(old)), None)
-        item = literal(page, item, entry)
-        become(page, literal(page, item.get("name"), item) if isinstance(item, Mapping) else item, raw_text(new))
-        if isinstance(item, Mapping):
-            _forget(page, item, new)
-        rename_part(everywhere, self.kinds, finding.address, normalize_name(old), new)
-
-
-def _unclear(finding: DriftFinding, source: SourceLocation) -> Refused:
-    """Return the error for a resource with several candidates under other names: the user must choose one."""
-    names = " and ".join(str(one.address) for one in finding.candidates)
-    lines = " or ".join(one.line for one in finding.candidates)
-    return Refused(f"it may be any of {names}", source, f"Write {lines} beside its name, or the new name by hand.")
-
-
-def _remove(page: YamlEditor, node: Node) -> None:
-    """Remove an entry from its section, with the comment about it. Raises Refused."""
-    section = node.parent
-    if not isinstance(section, Sequence):
-        raise Refused("this is no entry of a section", page.where(node))
-    page.check(node)
-    section.removed.add(section.items.index(node))
-    section.commented = True
-
-
-def _forget(page: YamlEditor, entry: Mapping, name: str) -> None:
-    """Remove a name from `previously`, since it is the current name again."""
-    node = entry.get("previously")
-    if not isinstance(node, Sequence):
-        return
-    removed = [at for at, item in enumerate(node.items) if choice(plain_text(item.value())) == normalize_name(name)]
-    if removed and len(removed) == len(node.items):
-        remove_key(page, entry, "previously")
-    elif removed:
-        page.check(node)
-        node.removed.update(removed)
-
-
-def _nowhere(finding: DriftFinding) -> Problem:
-    """Return the problem of a resource that is not declared, so that there is no entry to edit."""
-    return Problem(
-        code="editing/undeclared",
-        message=f"{finding.address}: no manifest speaks of it, so there is nothing to edit",
-        hint=f"`lmsconf {TAKE_OVER}` writes a manifest for it.",
-        address=str(finding.address),
-    )
-
-
-def still_different(draft: Draft, before: DriftReport, after: DriftReport) -> Iterator[Problem]:
+def find_remaining_drift(edits: ManifestEdits, before: DriftReport, after: DriftReport) -> Iterator[Problem]:
     """Yield the problems of edited manifests: accepted findings that still differ, and new findings.
 
     An edit with any of them is not written.
@@ -334,14 +106,14 @@ def still_different(draft: Draft, before: DriftReport, after: DriftReport) -> It
     messages_before = {problem.message for problem in before.problems}
     yield from (problem for problem in after.problems if problem.is_error and problem.message not in messages_before)
     known = {finding.address for finding in (*before.findings, *(one.finding for one in before.ignored))}
-    accepted = {finding.address for finding in draft.accepted}
+    accepted = {finding.address for finding in edits.accepted}
     for finding in (*after.findings, *(one.finding for one in after.ignored)):
-        address = as_it_was(finding.address, draft.renamed)
+        address = address_before_rename(finding.address, edits.renamed)
         if address in accepted or address not in known:
             yield _unsettled(finding, is_new=address not in accepted)
 
 
-def as_it_was(address: Address, renamed: MappingOf[Address, Address]) -> Address:
+def address_before_rename(address: Address, renamed: MappingOf[Address, Address]) -> Address:
     """Return the address before the edit; that of an assignment contains the name of its audience."""
     content, arrow, audience = address.text.rpartition(" -> ")
     was = renamed.get(Address.parse(audience)) if arrow and "/" in audience else None

@@ -28,7 +28,7 @@ class DeclaredRows:
     other_workspaces: frozenset[Address]
 
 
-def declared_rows(
+def find_declared_rows(
     existing: Manifests, snapshot: Snapshot, kinds: Mapping[str, AnyKind], policy: Policy, terms: CallTemplates
 ) -> DeclaredRows:
     """Return the live rows that manifests declare or delete; rows that are deleted together with those included."""

@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from lmsconf.errors import LmsconfError, Problem, Severity
-from lmsconf.export.declared_rows import DeclaredRows, declared_rows
-from lmsconf.export.file_layout import export_order, files, skipped_line
-from lmsconf.export.verify_empty_plan import Trial, is_owned_loss
+from lmsconf.export.declared_rows import DeclaredRows, find_declared_rows
+from lmsconf.export.manifest_files import order_kinds, render_files, unexportable_line
+from lmsconf.export.verify_empty_plan import EmptyPlanCheck, deletes_undeclared
 from lmsconf.model.address import Address
 from lmsconf.model.names import matches_patterns
 from lmsconf.model.policy import Policy
@@ -25,7 +25,7 @@ _MOST_PROBLEMS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Export:
+class ExportResult:
     """Manifests of a live workspace.
 
     files: section → text. counts: kind → number of entries. problems: what could not be exported. left_alone: number of
@@ -39,46 +39,46 @@ class Export:
     declared: int
 
 
-def export(
+def export_snapshot(
     snapshot: Snapshot,
     kinds: Mapping[str, AnyKind],
     policy: Policy,
     terms: CallTemplates,
     *,
-    only: Collection[str] | None = None,
-    existing: Manifests | None = None,
-) -> Export:
+    only_kinds: Collection[str] | None = None,
+    existing_manifests: Manifests | None = None,
+) -> ExportResult:
     """Export the rows of some kinds that existing manifests do not declare; of the usual kinds unless `only` is given.
 
     Raises LmsconfError for a snapshot in which such a kind is incomplete, and ProblemsFound if the existing manifests
     cannot be planned.
     """
-    ordered = export_order(kinds)
-    names = [kind.name for kind in ordered if kind.exported_by_default] if only is None else only
+    ordered = order_kinds(kinds)
+    names = [kind.name for kind in ordered if kind.exported_by_default] if only_kinds is None else only_kinds
     _refuse_parts(snapshot, names)
     wanted = [kind for kind in ordered if kind.name in names]
     policy = replace(policy, only=(), excluded=(), additive=False)
-    existing = existing or Manifests()
+    existing_manifests = existing_manifests or Manifests()
 
     def planned(manifests: Manifests) -> Plan:
         return make_plan(kinds, manifests, snapshot, policy, terms, created_at=snapshot.taken_at, offline=True)
 
-    planned(existing)  # reports problems of the existing manifests alone
+    planned(existing_manifests)  # reports problems of the existing manifests alone
     live = _live_names(snapshot, kinds, policy, terms)
-    declared = declared_rows(existing, snapshot, kinds, policy, terms)
-    trial = Trial(kinds, existing, policy.timezone, planned)
+    declared = find_declared_rows(existing_manifests, snapshot, kinds, policy, terms)
+    check = EmptyPlanCheck(kinds, existing_manifests, policy.timezone, planned)
     rows = [row for kind in wanted for row in kind.to_entries(live)]
     new = [row for row in rows if row.id not in declared.ids.get(row.address.kind, ())]
     managed = [row for row in new if not matches_patterns(str(row.address), policy.leave_alone)]
-    trial.skipped.extend(row for row in managed if isinstance(row, UnexportableRow))
-    limited = [_limited(row, declared, policy, trial) for row in managed if isinstance(row, ExportedEntry)]
-    entries, plan = trial.passed(entry for entry in limited if entry is not None)
+    check.skipped.extend(row for row in managed if isinstance(row, UnexportableRow))
+    limited = [_limited(row, declared, policy, check) for row in managed if isinstance(row, ExportedEntry)]
+    entries, plan = check.keep_unchanged(entry for entry in limited if entry is not None)
     of_kind = {kind.name: [entry for entry in entries if entry.address.kind == kind.name] for kind in wanted}
-    return Export(
-        files=files(entries, trial.skipped, kinds, snapshot.workspace),
+    return ExportResult(
+        files=render_files(entries, check.skipped, kinds, snapshot.workspace),
         counts={name: len(exported) for name, exported in of_kind.items()},
         problems=(
-            *_first(_skipped(trial.skipped)),
+            *_first(_skipped(check.skipped)),
             *_first(_notes(entries)),
             *(note for kind in wanted for note in kind.export_notes(of_kind[kind.name], snapshot)),
             *_first(_losses(plan)),
@@ -106,11 +106,13 @@ def _refuse_parts(snapshot: Snapshot, names: Iterable[str]) -> None:
             )
 
 
-def _limited(entry: ExportedEntry, declared: DeclaredRows, policy: Policy, trial: Trial) -> ExportedEntry | None:
+def _limited(
+    entry: ExportedEntry, declared: DeclaredRows, policy: Policy, check: EmptyPlanCheck
+) -> ExportedEntry | None:
     """Limit the entry to this workspace if others declare its address; None if this one does, reported as left out."""
     if entry.address in declared.this_workspace:
         reason = "the manifests have an entry of that name, which means something else"
-        trial.skipped.append(UnexportableRow(address=entry.address, id=entry.id, reason=reason))
+        check.skipped.append(UnexportableRow(address=entry.address, id=entry.id, reason=reason))
         return None
     if entry.address not in declared.other_workspaces:
         return entry
@@ -120,7 +122,7 @@ def _limited(entry: ExportedEntry, declared: DeclaredRows, policy: Policy, trial
 
 def _skipped(rows: Iterable[UnexportableRow]) -> Iterator[Problem]:
     for row in rows:
-        message = f"left out: {skipped_line(row)}"
+        message = f"left out: {unexportable_line(row)}"
         yield _warning("export/left-out", message, row.address, "It stays as it is, unmanaged.")
 
 
@@ -142,7 +144,7 @@ def _first(problems: Iterable[Problem]) -> Iterator[Problem]:
 def _losses(plan: Plan) -> Iterator[Problem]:
     """Warn about resources that are owned and in no manifest: the next plan would delete them."""
     for change in plan.changes:
-        if is_owned_loss(change):
+        if deletes_undeclared(change):
             yield _loss(change)
 
 

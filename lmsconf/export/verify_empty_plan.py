@@ -31,7 +31,7 @@ _WHOLE: Final = ""
 _UNREPRESENTABLE: Final = "it holds characters that have no place in a manifest"
 
 
-class RejectedRow(NamedTuple):
+class RejectedKey(NamedTuple):
     """One key of an entry that must be left out, and why. number: the index of the entry."""
 
     number: int
@@ -53,7 +53,7 @@ class _Spot:
 
 
 @dataclass(slots=True)
-class Trial:
+class EmptyPlanCheck:
     """Entries to verify, together with the existing manifests.
 
     plan: plans manifests on the snapshot of the export. skipped: the rows that were left out.
@@ -66,7 +66,7 @@ class Trial:
     skipped: list[UnexportableRow] = field(default_factory=list)
     _shapes: dict[str, Shape] = field(default_factory=dict)
 
-    def passed(self, entries: Iterable[ExportedEntry]) -> tuple[list[ExportedEntry], Plan]:
+    def keep_unchanged(self, entries: Iterable[ExportedEntry]) -> tuple[list[ExportedEntry], Plan]:
         """Return the entries that change nothing, and their plan; the others are added to `skipped`."""
         left = list(entries)
         while True:
@@ -79,19 +79,19 @@ class Trial:
                     return left, cast(Plan, made)
             left = self._without(left, faults)
 
-    def _unrepresentable(self, entries: Sequence[ExportedEntry]) -> Iterator[RejectedRow]:
+    def _unrepresentable(self, entries: Sequence[ExportedEntry]) -> Iterator[RejectedKey]:
         """Yield the keys whose value no manifest can contain, because of its characters or its schema."""
         for number, entry in enumerate(entries):
             unrepresentable = [key for key, value in entry.body.items() if not is_representable(value)]
-            yield from (RejectedRow(number, key, _UNREPRESENTABLE) for key in unrepresentable)
+            yield from (RejectedKey(number, key, _UNREPRESENTABLE) for key in unrepresentable)
             if not unrepresentable:
                 for finding in self._shape(entry.address.kind).findings(cast(Json, entry.body)):
-                    yield RejectedRow(number, str(finding.path[0]) if finding.path else _WHOLE, "it has another shape")
+                    yield RejectedKey(number, str(finding.path[0]) if finding.path else _WHOLE, "it has another shape")
 
     def _shape(self, kind: str) -> Shape:
         return self._shapes.setdefault(kind, Shape(self.kinds[kind].schema))
 
-    def _parsed(self, entries: Sequence[ExportedEntry]) -> tuple[list[DesiredResource[Any]], list[RejectedRow]]:
+    def _parsed(self, entries: Sequence[ExportedEntry]) -> tuple[list[DesiredResource[Any]], list[RejectedKey]]:
         declared: list[DesiredResource[Any]] = []
         problems: list[Problem] = []
         for number, entry in enumerate(entries):
@@ -105,7 +105,7 @@ class Trial:
 
     def _planned(
         self, entries: Sequence[ExportedEntry], declared: Sequence[DesiredResource[Any]]
-    ) -> tuple[Plan | None, list[RejectedRow]]:
+    ) -> tuple[Plan | None, list[RejectedKey]]:
         """Return the plan, and what it would change. Raises ProblemsFound for errors that the entries do not cause."""
         manifests = replace(self.existing, declared=(*self.existing.declared, *declared))
         try:
@@ -117,19 +117,19 @@ class Trial:
             return None, faults
         return made, [*_changed(made), *self._owned(made, entries)]
 
-    def _owned(self, plan: Plan, entries: Sequence[ExportedEntry]) -> Iterator[RejectedRow]:
+    def _owned(self, plan: Plan, entries: Sequence[ExportedEntry]) -> Iterator[RejectedKey]:
         """Yield the entries that, declared, make the plan delete owned live rows that cannot be declared."""
         deleted: defaultdict[str, list[str]] = defaultdict(list)
         for change in plan.changes:
-            if is_owned_loss(change) and change.id is not None:
+            if deletes_undeclared(change) and change.id is not None:
                 deleted[change.address.kind].append(change.id)
         for number, entry in enumerate(entries):
             kind = entry.address.kind
             conflict = self.kinds[kind].export_conflict(entry.id, deleted[kind]) if deleted[kind] else None
             if conflict is not None:
-                yield RejectedRow(number, _WHOLE, conflict)
+                yield RejectedKey(number, _WHOLE, conflict)
 
-    def _without(self, entries: Sequence[ExportedEntry], faults: Iterable[RejectedRow]) -> list[ExportedEntry]:
+    def _without(self, entries: Sequence[ExportedEntry], faults: Iterable[RejectedKey]) -> list[ExportedEntry]:
         """Return the entries without their faulty keys; an entry with nothing left is moved to `skipped`."""
         by_number: defaultdict[int, dict[str, str]] = defaultdict(dict)
         for fault in faults:
@@ -153,7 +153,7 @@ class Trial:
         return left
 
 
-def _blamed(problems: Iterable[Problem], entries: Sequence[ExportedEntry]) -> Iterator[RejectedRow]:
+def _blamed(problems: Iterable[Problem], entries: Sequence[ExportedEntry]) -> Iterator[RejectedKey]:
     """Yield the errors that concern the entries, each with the key."""
     numbers = {str(entry.address): number for number, entry in enumerate(entries)}
     for problem in problems:
@@ -162,20 +162,20 @@ def _blamed(problems: Iterable[Problem], entries: Sequence[ExportedEntry]) -> It
         where, address = problem.source, problem.address or ""
         why = problem.message.removeprefix(f"{address}: ")
         if where is not None and where.file.startswith(_OURS):
-            yield RejectedRow(where.line, where.file.removeprefix(_OURS), why)
+            yield RejectedKey(where.line, where.file.removeprefix(_OURS), why)
         elif address in numbers:
-            yield RejectedRow(numbers[address], _WHOLE, why)
+            yield RejectedKey(numbers[address], _WHOLE, why)
 
 
-def _changed(plan: Plan) -> Iterator[RejectedRow]:
+def _changed(plan: Plan) -> Iterator[RejectedKey]:
     """Yield the keys that the plan would change, though the entries declare the live state."""
     for change in plan.changes:
         where = change.source
         if where is not None and where.file.startswith(_OURS):
             keys = {field.path.partition(".")[0] for field in change.fields} or {_WHOLE}
-            yield from (RejectedRow(where.line, key, "a manifest would change it") for key in sorted(keys))
+            yield from (RejectedKey(where.line, key, "a manifest would change it") for key in sorted(keys))
 
 
-def is_owned_loss(change: Change) -> bool:
+def deletes_undeclared(change: Change) -> bool:
     """Whether a resource is deleted only because the project owns it and no manifest declares it."""
     return change.action is Action.DELETE and change.reason == OWNED

@@ -15,8 +15,8 @@ from laws.random_manifests import RandomManifests
 from laws.random_workspaces import Dice, RandomWorkspace, worlds
 from laws.sandbox_project import SandboxProject, open_stage
 
-from lmsconf.export.accept_groups import DriftedProject
-from lmsconf.export.export import export
+from lmsconf.export.drifted_project import DriftedProject
+from lmsconf.export.export import export_snapshot
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.custom_field.types import ChoiceRow
 from lmsconf.kinds.shared.names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP
@@ -60,10 +60,10 @@ def test_what_is_edited_by_hand_can_be_accepted(folder: Path, both: tuple[Random
             root=stage.folder,
             timezone=stage.settings.policy.timezone,
             kinds=all_kinds(),
-            read=lambda drafts: load_manifests(stage.settings, drafts=drafts),
-            look=lambda drafted: stage.workspace.drift_from(snapshot, drafted),
+            parse_manifests=lambda drafts: load_manifests(stage.settings, drafts=drafts),
+            compute_drift=lambda drafted: stage.workspace.drift_from(snapshot, drafted),
         )
-        assert project.passable() == before
+        assert project.without_refused_edits() == before
         draft = project.accept(patterns)
         after = load_manifests(stage.settings, drafts=draft.after)
         drift = stage.workspace.drift_from(snapshot, after)
@@ -78,7 +78,7 @@ def test_what_is_edited_by_hand_can_be_accepted(folder: Path, both: tuple[Random
 
 def commented(stage: SandboxProject, dice: Dice) -> dict[str, str]:
     """The workspace as manifests, on disk, with a comment in every line, and in the line breaks of one system."""
-    found = export(stage.workspace.snapshot(), all_kinds(), stage.settings.policy, stage.workspace.terms)
+    found = export_snapshot(stage.workspace.snapshot(), all_kinds(), stage.settings.policy, stage.workspace.terms)
     end, last = dice.pick((("\n", "\n"), ("\r\n", "\r\n"), ("\n", "")))
     files = {}
     for section, text in found.files.items():

@@ -16,7 +16,7 @@ from laws.hypothesis_profile import tried
 from laws.random_manifests import RandomManifests, wishes
 from laws.random_workspaces import NAMES, Dice, RandomWorkspace, worlds
 from laws.sandbox_project import Raw, SandboxProject
-from lmsconf.export.export import Export, export
+from lmsconf.export.export import ExportResult, export_snapshot
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.content_target.catalog import ContentRow
 from lmsconf.kinds.content_target.types import TargetRow
@@ -43,9 +43,9 @@ OWNED: Final[tuple[Mapping[str, tuple[str, ...]], ...]] = (
 )  # fmt: skip
 
 
-def exported(stage: SandboxProject, snapshot: Snapshot, policy: Policy, **more: object) -> Export:
+def exported(stage: SandboxProject, snapshot: Snapshot, policy: Policy, **more: object) -> ExportResult:
     """The export of a snapshot, on disk in place of the manifests."""
-    found = export(snapshot, all_kinds(), policy, stage.workspace.terms, **more)
+    found = export_snapshot(snapshot, all_kinds(), policy, stage.workspace.terms, **more)
     stage.rewrite({f"{section}.yaml": text for section, text in found.files.items()} or {"none.yaml": "groups: []"})
     return found
 
@@ -59,7 +59,7 @@ def test_the_first_plan_after_an_export_is_empty(
     stage = opened((world, RandomManifests()))
     policy = replace(stage.settings.policy, ownership=owned)
     kinds = tuple(all_kinds()) if people else tuple(kind for kind in all_kinds() if kind != USER)
-    found = exported(stage, stage.workspace.snapshot(), policy, only=kinds)
+    found = exported(stage, stage.workspace.snapshot(), policy, only_kinds=kinds)
     plan = stage.plan(policy)
     lost = {problem.address for problem in found.problems if problem.code == "export/owned"}
     assert not _untold(plan, lost)
@@ -142,7 +142,7 @@ def test_no_workspace_is_too_strange(
     snapshot = replace(empty, listings={**empty.listings, **listings})
     policy = replace(stage.settings.policy, ownership=owned)
     kinds = tuple(all_kinds()) if people else tuple(kind for kind in all_kinds() if kind != USER)
-    found = exported(stage, snapshot, policy, only=kinds)
+    found = exported(stage, snapshot, policy, only_kinds=kinds)
     plan = stage.workspace.plan_offline(stage.manifests(), policy, snapshot)
     lost = {problem.address for problem in found.problems if problem.code == "export/owned"}
     assert not _untold(plan, lost)
@@ -160,7 +160,7 @@ def test_what_is_added_to_manifests_changes_no_plan(
     if not before.changes and not stage.manifests().declared:
         return
     snapshot, policy, mine = stage.workspace.snapshot(), stage.settings.policy, stage.manifests()
-    more = export(snapshot, all_kinds(), policy, stage.workspace.terms, existing=mine)
+    more = export_snapshot(snapshot, all_kinds(), policy, stage.workspace.terms, existing_manifests=mine)
     for section, text in more.files.items():
         (stage.settings.manifests / f"exported-{section}.yaml").write_text(text, encoding="utf-8")
     after = stage.plan()

@@ -11,7 +11,7 @@ from call_count import Effort
 from jsonschema import Draft202012Validator
 
 from lmsconf.errors import Severity
-from lmsconf.export.expanded import Expanded
+from lmsconf.export.manifest_files import ExpandedManifest
 from lmsconf.kinds import all_kinds
 from lmsconf.manifest.load import load
 from lmsconf.manifest.yaml.strict_reader import read
@@ -93,12 +93,12 @@ absent:
 SHORT = {"fields.yaml": FIELDS, "sets.yaml": SETS, "hr.yaml": GROUPS, "targets.yaml": TARGETS}
 
 
-def loaded(root: Path, files: dict[str, str], keep: Expanded | None = None) -> Manifests:
+def loaded(root: Path, files: dict[str, str], keep: ExpandedManifest | None = None) -> Manifests:
     (root / "hr").mkdir(parents=True, exist_ok=True)
     (root / "hr" / "people.csv").write_text("email,team\nlea@acme.example,A\nzoe@acme.example,B\n")
     for name, text in files.items():
         (root / name).write_text(text)
-    return load(root, root, all_kinds(), variables=VARIABLES, keep=keep.take if keep else None)
+    return load(root, root, all_kinds(), variables=VARIABLES, keep=keep.add_entry if keep else None)
 
 
 def meaning(found: Manifests) -> tuple[set[str], set[str]]:
@@ -132,15 +132,15 @@ def test_the_order_of_files_does_not_matter(tmp_path: Path, seed: int) -> None:
 
 def test_what_is_printed_is_a_plain_manifest(tmp_path: Path) -> None:
     """The expanded manifest means the same, needs no variable, fits each kind's plain schema, and expands to itself."""
-    first, second = Expanded(), Expanded()
+    first, second = ExpandedManifest(), ExpandedManifest()
     short = loaded(tmp_path / "short", SHORT, first)
     (tmp_path / "plain").mkdir()
-    (tmp_path / "plain" / "a.yaml").write_text(first.text())
-    plain = load(tmp_path / "plain", tmp_path / "plain", all_kinds(), keep=second.take)
+    (tmp_path / "plain" / "a.yaml").write_text(first.yaml_text())
+    plain = load(tmp_path / "plain", tmp_path / "plain", all_kinds(), keep=second.add_entry)
     assert plain.problems == ()
     assert meaning(plain) == meaning(short)
-    assert second.text() == first.text()
-    said = read("a.yaml", first.text()).documents[0].value
+    assert second.yaml_text() == first.yaml_text()
+    said = read("a.yaml", first.yaml_text()).documents[0].value
     assert isinstance(said, dict)
     for kind in all_kinds().values():
         for entry in said.get(kind.section, ()):

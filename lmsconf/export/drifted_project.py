@@ -10,15 +10,22 @@ from datetime import tzinfo
 from pathlib import Path
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation
-from lmsconf.export.accept_drift import Draft, acceptable, as_it_was, drafted, fitting, still_different
+from lmsconf.export.accept_drift import (
+    ManifestEdits,
+    acceptable_findings,
+    address_before_rename,
+    draft_edits,
+    find_remaining_drift,
+    select_findings,
+)
 from lmsconf.model.address import Address
 from lmsconf.model.drift import DriftFinding, DriftReport, DriftState
 from lmsconf.planner.kind import AnyKind
 from lmsconf.planner.plan import Manifests
 
-Read = Callable[[Mapping[str, bytes]], Manifests]
+ParseManifests = Callable[[Mapping[str, bytes]], Manifests]
 """Parse the manifests with some files replaced: path in the project → bytes."""
-Look = Callable[[Manifests], DriftReport]
+ComputeDrift = Callable[[Manifests], DriftReport]
 """Compare manifests with the live workspace. Raises ProblemsFound."""
 
 
@@ -31,34 +38,34 @@ class DriftedProject:
     root: Path
     timezone: tzinfo | None
     kinds: Mapping[str, AnyKind]
-    read: Read
-    look: Look
+    parse_manifests: ParseManifests
+    compute_drift: ComputeDrift
 
-    def accept(self, patterns: Sequence[str]) -> Draft:
+    def accept(self, patterns: Sequence[str]) -> ManifestEdits:
         """Return edits that accept all findings matching the patterns, and others that those require.
 
         For example, a group that was renamed by hand requires the assignments that name it. Nothing is written. Raises
         ProblemsFound if a finding cannot be accepted by an edit in place, or something would still differ.
         """
-        every = acceptable(self.drift)
-        wanted = fitting(every, patterns)
+        every = acceptable_findings(self.drift)
+        wanted = select_findings(every, patterns)
         while True:
             # An entry that declares several resources can only be edited for all of them.
             lines = {one.source for one in wanted if one.source is not None and one.state is not DriftState.UNDECLARED}
             addresses = {one.address for one in wanted}
             wanted = [one for one in every if one.address in addresses or one.source in lines]
             draft = self._drafted(wanted)
-            after = self.read(draft.after)
+            after = self.parse_manifests(draft.after)
             problems = tuple(self._left(draft, after))
             more = self._leaning(problems, draft, after)
             if not more:
                 break
             wanted += [one for one in every if one.address in more]
         if problems:
-            raise ProblemsFound([on_disk(problem, draft) for problem in problems])
+            raise ProblemsFound([locate_on_disk(problem, draft) for problem in problems])
         return draft
 
-    def passable(self) -> DriftReport:
+    def without_refused_edits(self) -> DriftReport:
         """Return the drift report without the `accept` lines of findings whose edit would be refused."""
         editable = [one for one in self.drift.findings if one.accept is not None and one.source is not None]
         dead = self._refused(editable)
@@ -66,32 +73,32 @@ class DriftedProject:
         findings = (replace(one, accept=None) if one.address in dead else one for one in self.drift.findings)
         return replace(self.drift, findings=tuple(findings))
 
-    def _left(self, draft: Draft, manifests: Manifests) -> Iterator[Problem]:
+    def _left(self, draft: ManifestEdits, manifests: Manifests) -> Iterator[Problem]:
         """Yield the problems of a draft, given its parsed manifests."""
         try:
-            after = self.look(manifests)
+            after = self.compute_drift(manifests)
         except ProblemsFound as error:
             messages_before = {problem.message for problem in self.drift.problems}
             yield from (
                 problem for problem in error.problems if problem.is_error and problem.message not in messages_before
             )
         else:
-            yield from still_different(draft, self.drift, after)
+            yield from find_remaining_drift(draft, self.drift, after)
 
-    def _leaning(self, problems: Iterable[Problem], draft: Draft, after: Manifests) -> set[Address]:
+    def _leaning(self, problems: Iterable[Problem], draft: ManifestEdits, after: Manifests) -> set[Address]:
         """Return further findings that must be accepted too: those that the draft turned into errors.
 
         Without any, one finding that the resources with problems now depend on.
         """
         wrong = {Address.parse(one.address) for one in problems if one.address is not None}
         accepted = {one.address for one in draft.accepted}
-        known = {one.address for one in acceptable(self.drift) if one.source is not None} - accepted
-        if broken := known & {as_it_was(address, draft.renamed) for address in wrong}:
+        known = {one.address for one in acceptable_findings(self.drift) if one.source is not None} - accepted
+        if broken := known & {address_before_rename(address, draft.renamed) for address in wrong}:
             return broken
         # An accepted condition may refer to a choice that the manifests do not declare yet.
         resources = [one for one in after.declared if one.address in wrong]
         below = {
-            as_it_was(each, draft.renamed)
+            address_before_rename(each, draft.renamed)
             for resource in resources
             for each in self.kinds[resource.address.kind].dependencies(resource)
         }
@@ -120,7 +127,7 @@ class DriftedProject:
         if not findings:
             return frozenset()
         try:
-            after = self.look(self.read(self._drafted(findings).after))
+            after = self.compute_drift(self.parse_manifests(self._drafted(findings).after))
         except ProblemsFound:
             return frozenset()
         return {one.address for one in after.findings} & {one.address for one in findings}
@@ -132,16 +139,16 @@ class DriftedProject:
             return error.problems
         return ()
 
-    def _drafted(self, findings: Sequence[DriftFinding]) -> Draft:
-        return drafted(findings, self.manifests, self.root, self.timezone, self.kinds)
+    def _drafted(self, findings: Sequence[DriftFinding]) -> ManifestEdits:
+        return draft_edits(findings, self.manifests, self.root, self.timezone, self.kinds)
 
 
-def on_disk(problem: Problem, draft: Draft) -> Problem:
+def locate_on_disk(problem: Problem, edits: ManifestEdits) -> Problem:
     """Return the problem with its location in the file on disk instead of the draft."""
     source = problem.source
-    if source is None or source.file not in draft.after:
+    if source is None or source.file not in edits.after:
         return problem
-    new, old = (data[source.file].decode("utf-8").split("\n") for data in (draft.after, draft.before))
+    new, old = (data[source.file].decode("utf-8").split("\n") for data in (edits.after, edits.before))
     for tag, start, end, old_start, old_end in difflib.SequenceMatcher(None, new, old).get_opcodes():
         if start < source.line <= end:
             same = tag == "equal"

@@ -12,25 +12,25 @@ from lmsconf.planner.kind import AnyKind
 from lmsconf.planner.manifest_entries import EntryItems
 
 
-def set_on_item(page: YamlEditor, kind: AnyKind, items: EntryItems, item: Node, key: str, live: Json) -> None:
+def set_item_key(editor: YamlEditor, kind: AnyKind, items: EntryItems, item: Node, key: str, live: Json) -> None:
     """Set the live value of one key: on its item, or on the whole entry. Raises Refused.
 
     A value that several items share is kept, and overridden on the item that differs.
     """
-    block = _block(page, items, item)
+    block = _block(editor, items, item)
     siblings = item.parent
     alone = isinstance(siblings, Sequence) and len(siblings.items) == 1
     own = isinstance(item, Mapping) and item.get(key) is not None
     long = kind.expand_item(plain_text(item.text)) if isinstance(item, Scalar) else None
     if block.get(key) is not None and alone and not own:
-        _set(page, block, key, live, default=None)
+        _set(editor, block, key, live, default=None)
     elif isinstance(item, Mapping):
-        _set(page, item, key, live, default=block.get(key))
+        _set(editor, item, key, live, default=block.get(key))
     elif long is not None:
-        page.check(item)
+        editor.check(item)
         item.becomes = {**(item.becomes if isinstance(item.becomes, dict) else long), key: live}
     else:
-        raise _elsewhere(page, "this", items, item)
+        raise _elsewhere(editor, "this", items, item)
 
 
 def _set(page: YamlEditor, owner: Mapping, key: str, live: Json, default: Node | None) -> None:
@@ -41,31 +41,31 @@ def _set(page: YamlEditor, owner: Mapping, key: str, live: Json, default: Node |
         set_key(page, owner, key, live)
 
 
-def remove_item(page: YamlEditor, items: EntryItems, item: Node) -> None:
+def remove_item(editor: YamlEditor, items: EntryItems, item: Node) -> None:
     """Remove an item; if it is the last, remove the entry. Raises Refused."""
-    siblings, block = item.parent, _block(page, items, item)
+    siblings, block = item.parent, _block(editor, items, item)
     if not isinstance(siblings, Sequence) or not isinstance(block.parent, Sequence):
-        raise _elsewhere(page, "this", items, item)
-    page.check(item)
+        raise _elsewhere(editor, "this", items, item)
+    editor.check(item)
     siblings.removed.add(siblings.items.index(item))
     siblings.commented = True
     if len(siblings.removed) == len(siblings.items):
-        page.check(block)
+        editor.check(block)
         block.parent.removed.add(block.parent.items.index(block))
         block.parent.commented = True
 
 
-def absent_item(page: YamlEditor, kind: AnyKind, items: EntryItems, entry: Node, finding: DriftFinding) -> Node:
+def find_absent_item(editor: YamlEditor, kind: AnyKind, items: EntryItems, entry: Node, finding: DriftFinding) -> Node:
     """Return the item that a finding is about in an entry under `absent`. Raises Refused."""
-    subjects = literal(page, _get(entry, items.subject), entry)
+    subjects = literal(editor, _get(entry, items.subject), entry)
     if isinstance(subjects, Sequence) and len(subjects.items) > 1:
         hint = "Write what differs as an entry of its own, and run it again."
-        raise Refused(f"this entry speaks of several {items.subject}s", page.where(entry), hint)
+        raise Refused(f"this entry speaks of several {items.subject}s", editor.where(entry), hint)
     body = {items.subject: plain_text(subjects.value())}
-    for item in literal(page, _get(entry, items.key), entry).parts():
+    for item in literal(editor, _get(entry, items.key), entry).parts():
         if finding.address in kind.item_addresses(body, plain_text(item.value())):
             return item
-    raise _elsewhere(page, "its", items, entry)
+    raise _elsewhere(editor, "its", items, entry)
 
 
 def _get(entry: Node, key: str) -> Node | None:

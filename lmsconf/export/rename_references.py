@@ -15,23 +15,23 @@ from lmsconf.planner.kind import AnyKind
 from lmsconf.planner.manifest_entries import ANY, KEYS, Trail
 
 
-def rename_everywhere(
-    pages: Iterable[YamlEditor], kinds: MappingOf[str, AnyKind], kind: str, old: str, new: str
+def rename_references(
+    editors: Iterable[YamlEditor], kinds: MappingOf[str, AnyKind], kind: str, old: str, new: str
 ) -> None:
     """Rename a resource in every reference to it."""
     trails = [trail for one in kinds.values() for trail in one.references.get(kind, ())]
-    for page, node in _reached(pages, trails):
+    for page, node in _reached(editors, trails):
         _rename(page, node, old, new, kinds[kind].normalize_name)
 
 
-def rename_part(
-    pages: Iterable[YamlEditor], kinds: MappingOf[str, AnyKind], address: Address, old: str, new: str
+def rename_part_references(
+    editors: Iterable[YamlEditor], kinds: MappingOf[str, AnyKind], address: Address, old: str, new: str
 ) -> None:
     """Rename a part of a resource, such as a choice of a field, in every reference to it."""
-    pages = list(pages)
+    editors = list(editors)
     for kind in kinds.values():
         for reference in kind.part_references.get(address.kind, ()):
-            for page, node in _reached(pages, [reference.at]):
+            for page, node in _reached(editors, [reference.at]):
                 if reference.owner is not None and not _names(node, reference.owner, address.name):
                     continue
                 above = () if reference.owner is not None else (address.name,)

@@ -1,12 +1,14 @@
-"""Exported entries → files: one per kind, sorted for reading and lookup."""
+"""Entries → texts of manifests: exported ones as a file per kind, sorted for reading; expanded ones as a single one."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, TypeVar
+from dataclasses import dataclass, field
+from typing import Final, TypeVar, cast
 
 from lmsconf.manifest.edit.yaml_text import entry_lines, in_comment
+from lmsconf.model.values import Json
 from lmsconf.planner.kind import AnyKind
 from lmsconf.planner.manifest_entries import ExportedEntry, UnexportableRow
 
@@ -16,19 +18,19 @@ _SHOWN: Final = 20
 """How many rows that could not be exported are listed in a file; the others are counted."""
 
 
-def export_order(kinds: Mapping[str, AnyKind]) -> list[AnyKind]:
+def order_kinds(kinds: Mapping[str, AnyKind]) -> list[AnyKind]:
     """Return the kinds in the order of their sections in manifests: those that are not usually exported last."""
     return sorted(kinds.values(), key=lambda kind: not kind.exported_by_default)
 
 
-def files(
+def render_files(
     entries: Iterable[ExportedEntry], skipped: Iterable[UnexportableRow], kinds: Mapping[str, AnyKind], workspace: str
 ) -> dict[str, str]:
     """Map each section to the text of its file; kinds without an entry have none."""
     exported, missing = _by_kind(entries), _by_kind(skipped)
     return {
         kind.section: _file(kind, exported[kind.name], missing[kind.name], workspace)
-        for kind in export_order(kinds)
+        for kind in order_kinds(kinds)
         if exported[kind.name]
     }
 
@@ -61,11 +63,37 @@ def _missing(missing: Sequence[UnexportableRow]) -> Iterator[str]:
     """Yield comment lines that list what was left out, and why."""
     if missing:
         yield "# Left out, because no manifest can say it as it is:"
-        yield from (f"#   {in_comment(line)}" for line in map(skipped_line, missing[:_SHOWN]))
+        yield from (f"#   {in_comment(line)}" for line in map(unexportable_line, missing[:_SHOWN]))
         if len(missing) > _SHOWN:
             yield f"#   … and {len(missing) - _SHOWN:,} more"
 
 
-def skipped_line(row: UnexportableRow) -> str:
+def unexportable_line(row: UnexportableRow) -> str:
     """Format a row that was left out: `group/Sales (id g-2): another one has its name`."""
     return f"{row.address} (id {row.id}): {row.reason}"
+
+
+@dataclass(slots=True)
+class ExpandedManifest:
+    """All manifests as a single one: expanded entries by section, in the order of the files."""
+
+    _sections: dict[tuple[str | int, ...], list[Mapping[str, Json]]] = field(default_factory=dict)
+
+    def add_entry(self, key_path: tuple[str | int, ...], entry: Json) -> None:
+        """Add one entry, with the keys that lead to its section."""
+        self._sections.setdefault(key_path, []).append(cast("Mapping[str, Json]", entry))
+
+    def yaml_text(self) -> str:
+        """Return the manifest as YAML text; resources to delete are at its end."""
+        return "".join(f"{line}\n" for line in self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        opened: tuple[str | int, ...] = ()
+        for path, entries in sorted(self._sections.items(), key=lambda item: len(item[0])):
+            if path[:-1] != opened:
+                opened = path[:-1]
+                yield f"{opened[0]}:"
+            indent = "  " * len(opened)
+            yield f"{indent}{path[-1]}:"
+            for entry in entries:
+                yield from entry_lines(entry, f"{indent}  ")
