@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lmsconf.kinds.smart_group.types import ConditionRow, SmartRow
+from lmsconf.kinds.smart_group.types import ConditionRow, SmartGroupRow
 from lmsconf.kinds.user.types import AnswerRow, PersonRow
 from lmsconf.model.address import RemoteId
 from lmsconf.model.rows import row_from_json, row_to_json
@@ -21,12 +21,12 @@ PERSON = PersonRow(
     answers=(AnswerRow("f-1", frozenset({"c-1"}), None), AnswerRow("f-2", frozenset(), "text")),
     archive_date=1_700_000_000_000,
 )
-SMART = SmartRow(RemoteId("s-1"), "S", (ConditionRow(RemoteId("f-1"), frozenset(), "IS_ANY"),))
+SMART = SmartGroupRow(RemoteId("s-1"), "S", (ConditionRow(RemoteId("f-1"), frozenset(), "IS_ANY"),))
 Edit = Callable[[dict[str, Any]], object]
 
 
-@pytest.mark.parametrize("row", [PERSON, SMART, SmartRow(RemoteId("s-2"), "T")], ids=lambda row: row.id)
-def test_a_row_comes_back_as_it_was(row: PersonRow | SmartRow) -> None:
+@pytest.mark.parametrize("row", [PERSON, SMART, SmartGroupRow(RemoteId("s-2"), "T")], ids=lambda row: row.id)
+def test_a_row_comes_back_as_it_was(row: PersonRow | SmartGroupRow) -> None:
     """By way of a file: what is None is left out, and is None again."""
     kept = json.loads(json.dumps(row_to_json(row, in_order=True)))
     assert row_from_json(type(row), kept) == row

@@ -20,7 +20,7 @@ from lmsconf.apply.applier import Applier
 from lmsconf.apply.executor import CallExecutor
 from lmsconf.errors import BadAnswer, ExitCode
 from lmsconf.kinds import all_kinds
-from lmsconf.kinds.smart_group.types import condition_row
+from lmsconf.kinds.smart_group.types import parse_condition_row
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.outcomes import ApplyReport, CallStatus
 from lmsconf.model.policy import GuardLimits
@@ -297,4 +297,4 @@ def test_a_likely_refusal_counts_once_a_resource(stage: ServedProject) -> None:
 )
 def test_an_empty_system_condition_is_none(said: dict[str, str | None], read: str | None) -> None:
     """A service may write that there is none as null, as an empty text, or not at all."""
-    assert condition_row({"customFieldId": "f", "choiceIds": ["ch"], **said}).system_condition == read
+    assert parse_condition_row({"customFieldId": "f", "choiceIds": ["ch"], **said}).system_condition == read

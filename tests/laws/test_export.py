@@ -23,7 +23,7 @@ from lmsconf.kinds.content_target.types import TargetRow
 from lmsconf.kinds.custom_field.types import ChoiceRow, FieldRow
 from lmsconf.kinds.manual_group.types import GroupRow
 from lmsconf.kinds.shared.names import CONTENT, CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
-from lmsconf.kinds.smart_group.types import ConditionRow, SmartRow
+from lmsconf.kinds.smart_group.types import ConditionRow, SmartGroupRow
 from lmsconf.kinds.user.types import PersonRow
 from lmsconf.model.address import RemoteId
 from lmsconf.model.names import casefold_name, normalize_name
@@ -93,7 +93,7 @@ def strange(draw: st.DrawFn) -> dict[str, list[HasName]]:
         for n in range(dice.number(0, 4))
     ]
     smart = [
-        SmartRow(RemoteId(f"s{n}"), dice.pick(STRANGE), _conditions(dice, fields), _ids(dice, known))
+        SmartGroupRow(RemoteId(f"s{n}"), dice.pick(STRANGE), _conditions(dice, fields), _ids(dice, known))
         for n in range(dice.number(0, 3))
     ]
     contents = [ContentRow(RemoteId(f"c{n}"), dice.pick(STRANGE), "COURSE") for n in range(dice.number(0, 3))]

@@ -9,7 +9,7 @@ from lmsconf.api.spec.listings import CUSTOM_FIELDS, SMART_GROUPS
 from lmsconf.doctor.findings import Value
 from lmsconf.doctor.probe.scratch_objects import NotMade, ScratchObjects
 from lmsconf.doctor.probe.trial_client import Sent, TrialClient
-from lmsconf.kinds.custom_field.types import MOST_FIELDS, FieldRow, field_row
+from lmsconf.kinds.custom_field.types import MOST_FIELDS, FieldRow, parse_field_row
 from lmsconf.model.values import Json
 
 DESCRIPTION: Final = "custom-fields.clear-description"
@@ -29,7 +29,7 @@ def learn_fields(client: TrialClient, scratch: ScratchObjects) -> None:
         return
     choices = [{"name": "A"}, {"name": "B"}]
     definition = {"type": "CHOICE", "choices": choices, "description": _TEXT, "isHidden": True, "isOptional": True}
-    _FieldLessons(client, scratch, field_row(scratch.make(CUSTOM_FIELDS, definition))).learn()
+    _FieldLessons(client, scratch, parse_field_row(scratch.make(CUSTOM_FIELDS, definition))).learn()
 
 
 class _FieldLessons:
@@ -102,4 +102,4 @@ class _FieldLessons:
         return self._client.send("custom-fields.replace", path={"customFieldId": self._field.id}, fields=body)
 
     def _live(self) -> FieldRow:
-        return field_row(self._scratch.row(CUSTOM_FIELDS, self._field.id))
+        return parse_field_row(self._scratch.row(CUSTOM_FIELDS, self._field.id))

@@ -12,8 +12,8 @@ from lmsconf.api.spec.values import ANSWERS, answer_value, answers_body
 from lmsconf.doctor.findings import Value
 from lmsconf.doctor.probe.candidate_values import candidates
 from lmsconf.doctor.probe.trial_client import Sent, TrialClient
-from lmsconf.kinds.custom_field.types import FieldRow, field_row
-from lmsconf.kinds.user.types import RIGHTS, AnswerRow, readable_answers
+from lmsconf.kinds.custom_field.types import FieldRow, parse_field_row
+from lmsconf.kinds.user.types import RIGHTS, AnswerRow, try_parse_answers
 from lmsconf.model.names import normalize_name
 from lmsconf.model.values import Json
 
@@ -39,7 +39,7 @@ class PersonBackup:
         """Read the person's current state. Raises Rejected if the service does not show single people."""
         user = cast("dict[str, Json]", client.reader.get("users.get", path={"userId": person}))
         listed = client.reader.rows(CUSTOM_FIELDS).rows
-        fields = tuple(field_row(row) for row in listed)
+        fields = tuple(parse_field_row(row) for row in listed)
         date, metadata = user.get("customArchiveDate"), user.get("metadata")
         return cls(
             id=person,
@@ -47,7 +47,7 @@ class PersonBackup:
             rights={right: bool(user.get(right)) for right in RIGHTS},
             date=int(date) if isinstance(date, int | float) and date else None,
             metadata={key: str(value) for key, value in (metadata if isinstance(metadata, dict) else {}).items()},
-            answers=_repeatable(readable_answers(user), fields),
+            answers=_repeatable(try_parse_answers(user), fields),
             fields=fields,
         )
 

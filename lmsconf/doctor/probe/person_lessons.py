@@ -19,7 +19,7 @@ from lmsconf.doctor.probe.candidate_values import candidates
 from lmsconf.doctor.probe.person_backup import DATE, SHAPE, VALUE, PersonBackup
 from lmsconf.doctor.probe.scratch_objects import ScratchObjects
 from lmsconf.doctor.probe.trial_client import Sent, TrialClient
-from lmsconf.kinds.custom_field.types import MOST_FIELDS, FieldRow, field_row
+from lmsconf.kinds.custom_field.types import MOST_FIELDS, FieldRow, parse_field_row
 from lmsconf.model.values import Json
 
 MODE: Final = "users.update-metadata.mode"
@@ -159,7 +159,7 @@ class PersonLessons:
         """Create a hidden scratch field of that type; with two choices if it takes choices."""
         choices: dict[str, Json] = {} if type == "TEXT" else {"choices": [{"name": "A"}, {"name": "B"}]}
         definition = {"type": type, **choices, "isHidden": True, "isOptional": True}
-        return field_row(self._scratch.make(CUSTOM_FIELDS, definition, f"answered-{type.lower()}"))
+        return parse_field_row(self._scratch.make(CUSTOM_FIELDS, definition, f"answered-{type.lower()}"))
 
     def _send(self, field: FieldRow, answer: str | list[str] | None, trying: Mapping[str, Value]) -> Sent:
         """Answer one scratch field, or clear the answer."""

@@ -11,7 +11,7 @@ from lmsconf.api.spec.listings import CATALOG, CUSTOM_FIELDS, MANUAL_GROUPS, SMA
 from lmsconf.doctor.probe.trial_client import Sent, TrialClient
 from lmsconf.errors import LmsconfError
 from lmsconf.kinds import all_kinds
-from lmsconf.kinds.content_target.types import TargetRow, target_row
+from lmsconf.kinds.content_target.types import TargetRow, parse_target_row
 from lmsconf.model.address import RemoteId
 from lmsconf.model.api import ListOperation
 from lmsconf.model.values import Json
@@ -125,7 +125,7 @@ class ScratchObjects:
         """The assignments of a content to a scratch group."""
         answer = cast("dict[str, Json]", self._client.reader.get("content-targets.list", query={"contentId": content}))
         rows = cast("list[dict[str, Json]]", answer.get("targets") or [])
-        return [row for row in (target_row(RemoteId(content), one) for one in rows) if row.target == group]
+        return [row for row in (parse_target_row(RemoteId(content), one) for one in rows) if row.target == group]
 
     def clear(self, content: str, group: str) -> None:
         """Delete every assignment of the content to the group; a service may have created duplicates."""

@@ -22,6 +22,6 @@ class ContentRow:
     type: str
 
 
-def content_row(data: Mapping[str, Json]) -> ContentRow:
+def parse_content_row(data: Mapping[str, Json]) -> ContentRow:
     """Parse a catalog item; its id is `courseId` whatever its type (API specification, Content catalog item)."""
     return ContentRow(RemoteId(text(data, "courseId")), label(data, "name"), label(data, "contentType"))

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias
 
 from lmsconf.errors import SourceLocation
 from lmsconf.kinds.content_target.catalog import ContentRow
-from lmsconf.kinds.content_target.types import Assignment, TargetState
+from lmsconf.kinds.content_target.types import AssignmentSpec, TargetPlanningState
 from lmsconf.kinds.shared.names import CONTENT, EVERYONE
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.names import did_you_mean, normalize_name, quote_name
@@ -33,9 +33,9 @@ class ContentResolver:
             planning.book.alias(CONTENT, normalize_name(row.name), row.id)
         self.named: dict[tuple[str, str], RemoteId | None] = {}
         shared = (row.id for rows in self._by_name.values() if len(rows) > 1 for row in rows)
-        planning.state(TargetState).shared_content = frozenset(shared)
+        planning.state(TargetPlanningState).shared_content = frozenset(shared)
 
-    def find(self, entry: DesiredResource[Assignment] | DeleteEntry[Any], *, must: bool = True) -> RemoteId | None:
+    def find(self, entry: DesiredResource[AssignmentSpec] | DeleteEntry[Any], *, must: bool = True) -> RemoteId | None:
         """The id of the content that an assignment names, None if unresolved; problems are reported once per content.
 
         must: whether a name that the catalog lacks is a problem.
@@ -50,12 +50,12 @@ class ContentResolver:
                 self._planning.book.register(CONTENT, spec.content, id)
         return self.named[key]
 
-    def identity(self, entry: DesiredResource[Assignment] | DeleteEntry[Any]) -> Identity:
+    def identity(self, entry: DesiredResource[AssignmentSpec] | DeleteEntry[Any]) -> Identity:
         """The identity of an assignment that was passed to `find`."""
         return self.find(entry), entry.spec.audience
 
     def _look(
-        self, at: SourceLocation, address: Address, spec: Assignment, pin: str | None, must: bool
+        self, at: SourceLocation, address: Address, spec: AssignmentSpec, pin: str | None, must: bool
     ) -> RemoteId | None:
         if pin is not None:
             if (row := self._by_id.get(RemoteId(pin))) is not None:

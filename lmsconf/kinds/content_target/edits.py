@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import tzinfo
 
-from lmsconf.kinds.content_target.types import target_row
+from lmsconf.kinds.content_target.types import parse_target_row
 from lmsconf.kinds.shared.answers import an_object, objects
 from lmsconf.kinds.shared.names import EDITS, USER
 from lmsconf.kinds.shared.times import shown_time
@@ -36,12 +36,12 @@ class EditRow:
         return self.id
 
 
-def edit_rows(content: RemoteId, answer: Json) -> Iterable[EditRow]:
+def parse_edit_rows(content: RemoteId, answer: Json) -> Iterable[EditRow]:
     """Yield the last edits of the targets in one response; targets without editor and time are skipped."""
     for target in objects(an_object(answer, "the targets"), "targets"):
         by, at = _editor(target.get("updatedBy")), _text(target.get("updatedAt"))
         if by or at:
-            yield EditRow(target_row(content, target).id, by, at)
+            yield EditRow(parse_target_row(content, target).id, by, at)
 
 
 def last_edits(snapshot: Snapshot, zone: tzinfo | None) -> dict[RemoteId, LastEdit]:

@@ -9,11 +9,11 @@ from typing import Final
 from lmsconf.kinds.content_target.catalog import ContentRow
 from lmsconf.kinds.content_target.types import (
     AUDIENCES,
-    Assignment,
+    AssignmentSpec,
     TargetRow,
-    audience_form,
-    audience_of,
-    target_address,
+    assignment_address,
+    audience_entry,
+    resolve_audience,
 )
 from lmsconf.kinds.shared.names import CONTENT, CONTENT_TARGET, EVERYONE, USER
 from lmsconf.kinds.shared.times import shortest_time
@@ -37,25 +37,25 @@ _VALUE: Final = ("mandatory", "visible_from", "visible_until")
 _ORDER: Final = (EVERYBODY, "smart_group", "group", "user")
 
 
-def content_id(target: str) -> str:
+def content_id_of_target(target: str) -> str:
     """Return the id of the content in the id of a live target."""
     return target.partition("/")[0]
 
 
-def absent_assignment(spec: Assignment, workspace: str) -> Json:
+def absent_assignment_entry(spec: AssignmentSpec, workspace: str) -> Json:
     """Return the entry under `absent` that deletes an assignment in a workspace."""
     pin = pin_in(spec.content_pins, workspace)
     content: Json = spec.content if pin is None else {"name": spec.content, "id": pin}
-    return {"content": content, "assign_to": [audience_form(spec.audience)]}
+    return {"content": content, "assign_to": [audience_entry(spec.audience)]}
 
 
-def target_entries(live: LiveNames) -> Iterator[ExportedEntry | UnexportableRow]:
+def assignment_entries(live: LiveNames) -> Iterator[ExportedEntry | UnexportableRow]:
     """Yield every assignment, each with one audience."""
     contents = {row.id: row for row in live.snapshot.rows(ContentRow)}
     for row in live.snapshot.rows(TargetRow):
         content, name = _content(live, contents.get(row.content))
-        audience = audience_of(live.planning, row)
-        address = target_address(name, audience or Address("audience", row.target))
+        audience = resolve_audience(live.planning, row)
+        address = assignment_address(name, audience or Address("audience", row.target))
         reason = "its content is not in the catalog" if content is None else _unnameable(live, row, audience)
         if audience is None or reason is not None:
             yield UnexportableRow(address=address, id=row.id, reason=str(reason))
@@ -65,7 +65,7 @@ def target_entries(live: LiveNames) -> Iterator[ExportedEntry | UnexportableRow]
             body |= {} if row.start is None else {"visible_from": _time(row.start, live, end_of_day=False)}
             body |= {} if row.finish is None else {"visible_until": _time(row.finish, live, end_of_day=True)}
             email = manifest_email(live, row.target, archived=True)
-            to: Json = {"user": email} if audience.kind == USER else audience_form(audience)
+            to: Json = {"user": email} if audience.kind == USER else audience_entry(audience)
             yield ExportedEntry(address=address, id=row.id, body={**body, "assign_to": [to]})
 
 
@@ -108,7 +108,7 @@ def _time(text: str, live: LiveNames, *, end_of_day: bool) -> str:
         return text
 
 
-def entries_by_content(entries: Iterable[ExportedEntry]) -> Iterator[EntryBody]:
+def group_by_content(entries: Iterable[ExportedEntry]) -> Iterator[EntryBody]:
     """Group assignments into one entry per content: values that all audiences share once, others at each audience."""
     by_content: defaultdict[str, list[ExportedEntry]] = defaultdict(list)
     for entry in entries:

@@ -18,24 +18,30 @@ from lmsconf.kinds.content_target.catalog import ContentRow
 from lmsconf.kinds.content_target.edits import last_edits
 from lmsconf.kinds.content_target.export import (
     REFERENCES,
-    absent_assignment,
-    content_id,
-    entries_by_content,
-    target_entries,
+    absent_assignment_entry,
+    assignment_entries,
+    content_id_of_target,
+    group_by_content,
 )
-from lmsconf.kinds.content_target.matching import identify_targets
+from lmsconf.kinds.content_target.matching import match_assignments
 from lmsconf.kinds.content_target.parse import audience_from, contents_of, parse_absent_assignments, parse_assignments
-from lmsconf.kinds.content_target.read import read_assignments, unlisted_groups
+from lmsconf.kinds.content_target.read import find_empty_group_listings, read_assignments
 from lmsconf.kinds.content_target.schema import ABSENT_SCHEMA, SCHEMA
-from lmsconf.kinds.content_target.steps import ON_EXISTING, read_window, target_deletion, target_grant, target_steps
+from lmsconf.kinds.content_target.steps import (
+    ON_EXISTING,
+    assignment_deletion,
+    assignment_steps,
+    parse_live_window,
+    verify_assignment,
+)
 from lmsconf.kinds.content_target.types import (
     AUDIENCES,
-    Assignment,
+    AssignmentSpec,
     TargetRow,
-    assignment_form,
-    parts_of,
-    row_form,
-    target_address,
+    assignment_address,
+    declared_entry,
+    live_entry,
+    split_address,
 )
 from lmsconf.kinds.shared.common import partial_undo
 from lmsconf.kinds.shared.names import CONTENT, CONTENT_TARGET, EDITS, USER
@@ -55,7 +61,7 @@ from lmsconf.planner.reading import ReadContext
 from lmsconf.planner.redaction import Entry, RedactionContext, Report, RestoreContext
 
 
-class ContentTargetKind(Kind[Assignment, TargetRow]):
+class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
     """The kind `content_target`."""
 
     name = CONTENT_TARGET
@@ -93,7 +99,7 @@ class ContentTargetKind(Kind[Assignment, TargetRow]):
     schema = SCHEMA
     absent_schema = ABSENT_SCHEMA
 
-    def parse(self, entry: ManifestEntry) -> Iterator[DesiredResource[Assignment]]:
+    def parse(self, entry: ManifestEntry) -> Iterator[DesiredResource[AssignmentSpec]]:
         """Yield one assignment for each content and audience of the entry; report bad times."""
         return parse_assignments(entry)
 
@@ -101,54 +107,59 @@ class ContentTargetKind(Kind[Assignment, TargetRow]):
         """Yield the assignments that an `absent` entry deletes."""
         return parse_absent_assignments(entry)
 
-    def dependencies(self, declared: DesiredResource[Assignment]) -> list[Address]:
+    def dependencies(self, declared: DesiredResource[AssignmentSpec]) -> list[Address]:
         """Its audience."""
         return [declared.spec.audience]
 
     def match(
-        self, planning: PlanContext, declared: Sequence[DesiredResource[Assignment]], absent: Sequence[DeleteEntry[Any]]
-    ) -> MatchResult[Assignment, TargetRow]:
+        self,
+        planning: PlanContext,
+        declared: Sequence[DesiredResource[AssignmentSpec]],
+        absent: Sequence[DeleteEntry[Any]],
+    ) -> MatchResult[AssignmentSpec, TargetRow]:
         """Match by content and audience."""
-        return identify_targets(planning, declared, absent)
+        return match_assignments(planning, declared, absent)
 
-    def diff(self, planning: PlanContext, match: Match[Assignment, TargetRow]) -> BeforeAfter | None:
+    def diff(self, planning: PlanContext, match: Match[AssignmentSpec, TargetRow]) -> BeforeAfter | None:
         """Compare `mandatory` and the window; an assignment is one value, so an omitted key means its default.
 
         None, with a problem, if a live time cannot be parsed.
         """
         row = match.row
         spec = match.declared.spec
-        after = assignment_form(spec, planning.policy)
+        after = declared_entry(spec, planning.policy)
         if row is None:
             return BeforeAfter(before=None, after=after)
-        window = read_window(planning, row, match.declared)
+        window = parse_live_window(planning, row, match.declared)
         if window is None:
             return None
         live = replace(spec, mandatory=row.mandatory, visible_from=window[0], visible_until=window[1])
-        return BeforeAfter(before=assignment_form(live, planning.policy), after=after)
+        return BeforeAfter(before=declared_entry(live, planning.policy), after=after)
 
     def state_before_delete(self, planning: PlanContext, deletion: Deletion[TargetRow]) -> BeforeAfter:
         """The live assignment; a time that cannot be parsed is shown verbatim."""
         row = deletion.row
-        form = row_form(planning, row)
+        form = live_entry(planning, row)
         spec = None if deletion.absent is None else deletion.absent.spec
         if spec is not None and spec.content_pins:
             form["content"] = {"name": spec.content, "id": row.content}
         return BeforeAfter(before=form, after=None)
 
-    def action(self, planning: PlanContext, match: Match[Assignment, TargetRow]) -> Action:
+    def action(self, planning: PlanContext, match: Match[AssignmentSpec, TargetRow]) -> Action:
         """An update, or a replacement under the dialect `content-targets.on-existing: recreate`."""
         recreate = planning.terms.behaviour("content-targets.on-existing") == "recreate"
         return Action.REPLACE if recreate else Action.UPDATE
 
-    def plan_steps(self, planning: PlanContext, match: Match[Assignment, TargetRow], sides: BeforeAfter) -> list[Step]:
+    def plan_steps(
+        self, planning: PlanContext, match: Match[AssignmentSpec, TargetRow], sides: BeforeAfter
+    ) -> list[Step]:
         """One POST; a replacement sends a DELETE first, which interrupts access."""
-        return target_steps(planning, match)
+        return assignment_steps(planning, match)
 
     def lost_on(
         self,
         planning: PlanContext,
-        subject: Match[Assignment, TargetRow] | Deletion[TargetRow] | SideEffect,
+        subject: Match[AssignmentSpec, TargetRow] | Deletion[TargetRow] | SideEffect,
         sides: BeforeAfter,
     ) -> Undo:
         """An assignment that is deleted, even to be created again, loses its progress."""
@@ -159,11 +170,11 @@ class ContentTargetKind(Kind[Assignment, TargetRow]):
 
     def plan_delete(self, planning: PlanContext, deletion: Deletion[TargetRow]) -> list[Step]:
         """One DELETE with a body."""
-        return [target_deletion(planning, deletion.row, deletion.address)]
+        return [assignment_deletion(planning, deletion.row, deletion.address)]
 
     def grant_check(self, call: Call) -> GrantVerification | None:
         """Assignments to groups are verified by reading the assignments of the content."""
-        return target_grant(call)
+        return verify_assignment(call)
 
     def revokes(self, call: Call) -> bool:
         """Deletions."""
@@ -177,24 +188,24 @@ class ContentTargetKind(Kind[Assignment, TargetRow]):
 
     def to_entries(self, live: LiveNames) -> Iterator[ExportedEntry | UnexportableRow]:
         """Yield every assignment, each with one audience."""
-        return target_entries(live)
+        return assignment_entries(live)
 
     def arrange_entries(self, entries: Iterable[ExportedEntry]) -> Iterator[EntryBody]:
         """Yield one entry for each content, with all its audiences."""
-        return entries_by_content(entries)
+        return group_by_content(entries)
 
     def export_conflict(self, id: str, deleted: Collection[str]) -> str | None:
         """An owning project deletes the other assignments of the content."""
-        same = content_id(id) in map(content_id, deleted)
+        same = content_id_of_target(id) in map(content_id_of_target, deleted)
         return "of the same content, an assignment that cannot be declared would be deleted" if same else None
 
-    def absent_entry(self, declared: DesiredResource[Assignment], workspace: str) -> Json:
+    def absent_entry(self, declared: DesiredResource[AssignmentSpec], workspace: str) -> Json:
         """Content and audience."""
-        return absent_assignment(declared.spec, workspace)
+        return absent_assignment_entry(declared.spec, workspace)
 
     def item_addresses(self, entry: Mapping[str, Json], item: Json) -> list[Address]:
         """The assignments of the contents to one audience."""
-        return [target_address(name, audience_from(item)) for name, _ in contents_of(entry["content"])]
+        return [assignment_address(name, audience_from(item)) for name, _ in contents_of(entry["content"])]
 
     def expand_item(self, item: Json) -> dict[str, Json] | None:
         """The word `everyone` is short for `{everyone: true}`."""
@@ -204,21 +215,21 @@ class ContentTargetKind(Kind[Assignment, TargetRow]):
         """The form itself; of a deletion, content and audience."""
         return {key: form[key] for key in ("content", "assign_to")} if change.action is Action.DELETE else form
 
-    def graph_node(self, declared: DesiredResource[Assignment]) -> Address:
+    def graph_node(self, declared: DesiredResource[AssignmentSpec]) -> Address:
         """The content."""
         return Address.of(CONTENT, declared.spec.content)
 
-    def graph_edges(self, declared: DesiredResource[Assignment]) -> list[Edge]:
+    def graph_edges(self, declared: DesiredResource[AssignmentSpec]) -> list[Edge]:
         """From the content to the audience."""
         return [Edge(self.graph_node(declared), declared.spec.audience, declared.spec.mandatory)]
 
     def title(self, address: Address) -> str:
         """`assignment of GDPR basics to group/Sales`."""
-        return f"{self.noun} of {self.short(address)}" if parts_of(address) else str(address)
+        return f"{self.noun} of {self.short(address)}" if split_address(address) else str(address)
 
     def short(self, address: Address) -> str:
         """`GDPR basics to group/Sales`."""
-        parts = parts_of(address)
+        parts = split_address(address)
         return f"{quote_if_ambiguous(parts[0])} to {parts[1]}" if parts else super().short(address)
 
     def normal_pattern(self, pattern: str) -> str:
@@ -239,27 +250,27 @@ class ContentTargetKind(Kind[Assignment, TargetRow]):
 
     def contradicts(self, snapshot: Snapshot) -> Iterator[tuple[str, str]]:
         """Listings of groups that are empty, although content is assigned to groups."""
-        return unlisted_groups(snapshot)
+        return find_empty_group_listings(snapshot)
 
     def edits(self, snapshot: Snapshot, zone: tzinfo | None) -> Mapping[RemoteId, LastEdit]:
         """The last edits as listed with the targets."""
         return last_edits(snapshot, zone)
 
-    def people_named(self, entry: DesiredResource[Assignment] | DeleteEntry[Any]) -> Iterator[str]:
+    def people_named(self, entry: DesiredResource[AssignmentSpec] | DeleteEntry[Any]) -> Iterator[str]:
         """Yield the e-mail of an audience that is a person."""
         return redact.people_named(entry)
 
     def redact(self, redaction: RedactionContext, row_type: type[ListedRow]) -> Iterable[HasName]:
         """Count the assignments to undeclared people."""
-        return redact.redacted(redaction) if row_type is TargetRow else super().redact(redaction, row_type)
+        return redact.redact_rows(redaction) if row_type is TargetRow else super().redact(redaction, row_type)
 
     def restore(self, restoring: RestoreContext, row_type: type[ListedRow]) -> Iterable[HasName]:
         """Add the assignments to people who are only counted."""
-        return redact.restored(restoring) if row_type is TargetRow else super().restore(restoring, row_type)
+        return redact.restore_rows(restoring) if row_type is TargetRow else super().restore(restoring, row_type)
 
     def without_people(self, entry: Entry, new: frozenset[str], report: Report) -> Entry | None:
         """Leave out people that a redacted snapshot does not know."""
-        return redact.without_people(entry, new, report)
+        return redact.drop_unknown_people(entry, new, report)
 
 
 KIND: Final = ContentTargetKind()

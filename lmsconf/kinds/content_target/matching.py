@@ -8,9 +8,16 @@ from typing import Any, TypeAlias
 
 from lmsconf.errors import Severity
 from lmsconf.kinds.content_target.content_resolver import ContentResolver, Identity
-from lmsconf.kinds.content_target.types import Assignment, TargetRow, audience_of, candidates, nameless, target_address
+from lmsconf.kinds.content_target.types import (
+    AssignmentSpec,
+    TargetRow,
+    assignment_address,
+    audience_candidates,
+    resolve_audience,
+    unresolved_audience_label,
+)
 from lmsconf.kinds.shared.names import CONTENT, CONTENT_TARGET, EVERYONE, GROUP, SMART_GROUP, UNNAMED_TARGETS, USER
-from lmsconf.kinds.user.directory import WHICH_PERSON, directory, several
+from lmsconf.kinds.user.directory import WHICH_PERSON, people_directory, shared_email_message
 from lmsconf.model.address import Address, RemoteId, escape
 from lmsconf.model.names import did_you_mean, matches_patterns, quote_name
 from lmsconf.model.values import DeleteEntry, DesiredResource
@@ -21,9 +28,9 @@ Target: TypeAlias = tuple[TargetRow, Address | None]
 """A live target and its audience, None if unresolved."""
 
 
-def identify_targets(
-    planning: PlanContext, declared: Sequence[DesiredResource[Assignment]], absent: Sequence[DeleteEntry[Any]]
-) -> MatchResult[Assignment, TargetRow]:
+def match_assignments(
+    planning: PlanContext, declared: Sequence[DesiredResource[AssignmentSpec]], absent: Sequence[DeleteEntry[Any]]
+) -> MatchResult[AssignmentSpec, TargetRow]:
     """Match assignments, and find those to delete: under `absent`, owned, or with their deleted group.
 
     An incomplete listing gives a problem for each creation and deletion instead.
@@ -35,10 +42,10 @@ def identify_targets(
     ready = [entry for entry in declared if _is_ready(planning, contents, entry)]
     for absent_entry in absent:
         contents.find(absent_entry, must=False)
-    targets = [(row, audience_of(planning, row)) for row in _live(planning)]
+    targets = [(row, resolve_audience(planning, row)) for row in _live(planning)]
     live = _by_identity(targets)
     listing = planning.snapshot.of(CONTENT_TARGET)
-    out: MatchResult[Assignment, TargetRow] = MatchResult(
+    out: MatchResult[AssignmentSpec, TargetRow] = MatchResult(
         live=len(listing.rows) + len(planning.snapshot.of(UNNAMED_TARGETS).rows)
     )
     doubts = _doubts(planning, targets)
@@ -80,11 +87,11 @@ def identify_targets(
 
 
 def _know_people(planning: PlanContext) -> None:
-    for id, person_email in directory(planning).emails.items():
+    for id, person_email in people_directory(planning).emails.items():
         planning.book.register(USER, person_email, RemoteId(id))
 
 
-def _is_ready(planning: PlanContext, contents: ContentResolver, entry: DesiredResource[Assignment]) -> bool:
+def _is_ready(planning: PlanContext, contents: ContentResolver, entry: DesiredResource[AssignmentSpec]) -> bool:
     """Whether the content and the audience of a declared assignment exist or will exist; report problems."""
     spec = entry.spec
     has_content = contents.find(entry) is not None
@@ -92,7 +99,7 @@ def _is_ready(planning: PlanContext, contents: ContentResolver, entry: DesiredRe
     if refuse_ambiguous_reference(planning, to, entry.address, entry.source):
         return False
     if to == EVERYONE or planning.book.has(to.kind, to.name):
-        if to.kind == USER and to.name in directory(planning).archived:
+        if to.kind == USER and to.name in people_directory(planning).archived:
             planning.problem(
                 "person/archived",
                 f"{entry.address}: {to.name} is archived",
@@ -102,10 +109,10 @@ def _is_ready(planning: PlanContext, contents: ContentResolver, entry: DesiredRe
                 severity=Severity.WARNING,
             )
         return has_content
-    if to.kind == USER and (ids := directory(planning).twice.get(to.name)):
+    if to.kind == USER and (ids := people_directory(planning).twice.get(to.name)):
         planning.problem(
             "person/twice",
-            f"{entry.address}: {to.name} {several(ids)}",
+            f"{entry.address}: {to.name} {shared_email_message(ids)}",
             hint=WHICH_PERSON,
             at=entry.source,
             address=entry.address,
@@ -142,7 +149,7 @@ def _by_identity(targets: Sequence[Target]) -> dict[Identity, list[TargetRow]]:
     """Live targets by identity; an unresolved audience gets an address with its id."""
     out: defaultdict[Identity, list[TargetRow]] = defaultdict(list)
     for row, audience in targets:
-        out[row.content, audience or Address(escape(nameless(row)), "")].append(row)
+        out[row.content, audience or Address(escape(unresolved_audience_label(row)), "")].append(row)
     return out
 
 
@@ -152,7 +159,7 @@ def _settle(
     live: Mapping[Identity, list[TargetRow]],
     spoken: Container[Identity],
     declared: Container[RemoteId | None],
-    out: MatchResult[Assignment, TargetRow],
+    out: MatchResult[AssignmentSpec, TargetRow],
 ) -> None:
     """Sort targets without an entry: deleted with their group, under `leave_alone`, owned, or unmanaged.
 
@@ -164,9 +171,9 @@ def _settle(
     for key, rows in live.items():
         if key in spoken:
             continue
-        address = target_address(planning.book.name(CONTENT, rows[0].content) or f"content id {key[0]}", key[1])
+        address = assignment_address(planning.book.name(CONTENT, rows[0].content) or f"content id {key[0]}", key[1])
         for row in rows:
-            audience = audience_of(planning, row)
+            audience = resolve_audience(planning, row)
             if audience in planning.deleted:
                 out.deletions.append(Deletion(address=address, row=row, absent=None, with_=audience))
             elif matches_patterns(str(address), policy.leave_alone):
@@ -179,8 +186,8 @@ def _settle(
 
 def _same(
     planning: PlanContext,
-    entry: DesiredResource[Assignment] | DeleteEntry[Any],
-    other: DesiredResource[Assignment] | DeleteEntry[Any],
+    entry: DesiredResource[AssignmentSpec] | DeleteEntry[Any],
+    other: DesiredResource[AssignmentSpec] | DeleteEntry[Any],
 ) -> None:
     """Report two entries for one assignment: pinned content can have two names, and so two addresses."""
     planning.problem(
@@ -192,7 +199,7 @@ def _same(
     )
 
 
-def _twice(planning: PlanContext, entry: DesiredResource[Assignment], rows: Sequence[TargetRow]) -> None:
+def _twice(planning: PlanContext, entry: DesiredResource[AssignmentSpec], rows: Sequence[TargetRow]) -> None:
     planning.problem(
         "identity/live-twice",
         f"{entry.address}: it is live {len(rows)} times, as " + ", ".join(sorted(row.id for row in rows)),
@@ -208,12 +215,12 @@ def _doubts(planning: PlanContext, targets: Sequence[Target]) -> dict[Identity, 
         (row.content, candidate): row
         for row, audience in targets
         if audience is None
-        for candidate in candidates(planning, row)
+        for candidate in audience_candidates(planning, row)
     }
 
 
-def _unclear(planning: PlanContext, entry: DesiredResource[Assignment], row: TargetRow) -> None:
-    names = " and ".join(str(audience) for audience in candidates(planning, row))
+def _unclear(planning: PlanContext, entry: DesiredResource[AssignmentSpec], row: TargetRow) -> None:
+    names = " and ".join(str(audience) for audience in audience_candidates(planning, row))
     planning.problem(
         "content-target/audience",
         f'{entry.address}: a live assignment is for the id "{row.target}", which is that of {names}, and its '
@@ -225,7 +232,7 @@ def _unclear(planning: PlanContext, entry: DesiredResource[Assignment], row: Tar
 
 
 def _incomplete(
-    planning: PlanContext, address: Address, entry: DesiredResource[Assignment] | DeleteEntry[Any] | None, why: str
+    planning: PlanContext, address: Address, entry: DesiredResource[AssignmentSpec] | DeleteEntry[Any] | None, why: str
 ) -> None:
     planning.problem(
         "read/incomplete",

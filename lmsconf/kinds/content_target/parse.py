@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, cast
 
 from lmsconf.errors import Problem, SourceLocation
-from lmsconf.kinds.content_target.types import AUDIENCES, Assignment, target_address
+from lmsconf.kinds.content_target.types import AUDIENCES, AssignmentSpec, assignment_address
 from lmsconf.kinds.shared.common import absent, pins, texts
 from lmsconf.kinds.shared.names import EVERYONE, USER
 from lmsconf.kinds.shared.times import BadTime, manifest_time
@@ -32,7 +32,7 @@ class AudienceSourceMap:
         return self.places.find(text, *self.path, *path)
 
 
-def parse_assignments(entry: ManifestEntry) -> Iterator[DesiredResource[Assignment]]:
+def parse_assignments(entry: ManifestEntry) -> Iterator[DesiredResource[AssignmentSpec]]:
     """Yield one assignment for each content and audience of the entry; report bad times."""
     only_in = entry.body.get("only_in")
     for content, content_pins in contents_of(entry.body["content"]):
@@ -41,7 +41,7 @@ def parse_assignments(entry: ManifestEntry) -> Iterator[DesiredResource[Assignme
             if spec is None:
                 continue
             yield DesiredResource(
-                address=target_address(content, spec.audience),
+                address=assignment_address(content, spec.audience),
                 spec=spec,
                 places=AudienceSourceMap(entry.places, ("assign_to", position)),
                 only_in=frozenset(texts(only_in)) if only_in is not None else None,
@@ -51,7 +51,7 @@ def parse_assignments(entry: ManifestEntry) -> Iterator[DesiredResource[Assignme
 
 def _assignment(
     entry: ManifestEntry, content: str, content_pins: Mapping[str, str], position: int, item: Json
-) -> Assignment | None:
+) -> AssignmentSpec | None:
     audience: Mapping[str, Json] = item if isinstance(item, dict) else {}
     at = ("assign_to", position)
     start = _moment(entry, audience, at, "visible_from", end_of_day=False)
@@ -68,7 +68,7 @@ def _assignment(
         )
         return None
     mandatory = audience.get("mandatory", entry.body.get("mandatory", False))
-    return Assignment(content, audience_from(item), bool(mandatory), start, finish, content_pins)
+    return AssignmentSpec(content, audience_from(item), bool(mandatory), start, finish, content_pins)
 
 
 def parse_absent_assignments(entry: ManifestEntry) -> Iterator[DeleteEntry[Any]]:
@@ -76,8 +76,8 @@ def parse_absent_assignments(entry: ManifestEntry) -> Iterator[DeleteEntry[Any]]
     for content, content_pins in contents_of(entry.body["content"]):
         for item in cast("list[Json]", entry.body["assign_to"]):
             to = audience_from(item)
-            spec = Assignment(content, to, False, None, None, content_pins)
-            yield absent(entry, target_address(content, to), spec)
+            spec = AssignmentSpec(content, to, False, None, None, content_pins)
+            yield absent(entry, assignment_address(content, to), spec)
 
 
 def contents_of(value: Json) -> Iterator[tuple[str, Mapping[str, str]]]:

@@ -13,9 +13,9 @@ from typing import Any, Final, TypeAlias
 
 from lmsconf.api.spec.listings import CATALOG
 from lmsconf.errors import BadAnswer
-from lmsconf.kinds.content_target.catalog import ContentRow, content_row
-from lmsconf.kinds.content_target.edits import edit_rows
-from lmsconf.kinds.content_target.types import Assignment, TargetRow, kind_of, target_row
+from lmsconf.kinds.content_target.catalog import ContentRow, parse_content_row
+from lmsconf.kinds.content_target.edits import parse_edit_rows
+from lmsconf.kinds.content_target.types import AssignmentSpec, TargetRow, kind_from_target_type, parse_target_row
 from lmsconf.kinds.manual_group.kind import KIND as GROUPS
 from lmsconf.kinds.shared.answers import an_object, objects
 from lmsconf.kinds.shared.names import CONTENT, EDITS, EVERYONE, GROUP, SMART_GROUP, UNNAMED_TARGETS, USER
@@ -34,11 +34,11 @@ AnswersById: TypeAlias = "dict[RemoteId, tuple[Json, tuple[TargetRow, ...]]]"
 _AT_ONCE: Final = 32
 
 
-TargetKind: TypeAlias = "Kind[Assignment, TargetRow]"
+TargetKind: TypeAlias = "Kind[AssignmentSpec, TargetRow]"
 
 
 @dataclass(frozen=True, slots=True)
-class LiveAudiences:
+class LiveTargets:
     """The live targets, the responses by content id, and why the targets may be incomplete, None if they are not."""
 
     rows: tuple[TargetRow, ...]
@@ -47,14 +47,14 @@ class LiveAudiences:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class AudienceIds:
     """Resolve audiences while reading. listings: possible audiences by kind. everyone: the target id of all users."""
 
     listings: Mapping[str, Listing[Any]]
     everyone: str
 
     def lacking(
-        self, wanted: Iterable[Assignment], contents: Iterable[ContentRow], answers: AnswersById
+        self, wanted: Iterable[AssignmentSpec], contents: Iterable[ContentRow], answers: AnswersById
     ) -> set[RemoteId]:
         """The ids of contents that lack a declared assignment, judged by names.
 
@@ -80,15 +80,15 @@ def read_assignments(kind: TargetKind, reading: ReadContext) -> Listing[TargetRo
     if not reading.is_needed(kind.name):
         return None
     catalog = reading.api.rows(CATALOG, keep=keep_keys("courseId", "name", "contentType"))
-    contents = sorted_listing(map(content_row, catalog.rows), catalog.incomplete)
+    contents = sorted_listing(map(parse_content_row, catalog.rows), catalog.incomplete)
     reading.add(CONTENT, contents)
     wanted = _wanted(kind, reading, contents.rows)
     answers = read_targets(reading.api, wanted)
     reading.report_people(kind.name, _people_of(reading, answers))
-    live = read_again(reading.api, wanted, answers, _lacking(kind, reading, wanted, answers))
+    live = reread_doubtful_contents(reading.api, wanted, answers, _lacking(kind, reading, wanted, answers))
     incomplete = contents.incomplete or live.incomplete
     if reading.edits:
-        edits = (row for id, answer in live.answers.items() for row in edit_rows(id, answer))
+        edits = (row for id, answer in live.answers.items() for row in parse_edit_rows(id, answer))
         reading.add(EDITS, sorted_listing(edits, incomplete))
     listing = sorted_listing(live.rows, incomplete)
     _count_others(kind, reading, contents, {row.id for row in wanted}, listing)
@@ -102,7 +102,7 @@ def _people_of(reading: ReadContext, answers: AnswersById) -> frozenset[RemoteId
     people: set[RemoteId] = set()
     for content, (answer, rows) in answers.items():
         for row in rows:
-            implied = kind_of(row.type)
+            implied = kind_from_target_type(row.type)
             holders = {name for name, ids in groups.items() if row.target in ids}
             if row.target == everyone or implied in holders:
                 continue
@@ -110,7 +110,7 @@ def _people_of(reading: ReadContext, answers: AnswersById) -> frozenset[RemoteId
                 return None
             people.add(row.target)
         if reading.edits:
-            people.update(RemoteId(row.by) for row in edit_rows(content, answer) if row.by and "@" not in row.by)
+            people.update(RemoteId(row.by) for row in parse_edit_rows(content, answer) if row.by and "@" not in row.by)
     return frozenset(people)
 
 
@@ -123,7 +123,7 @@ def _wanted(kind: TargetKind, reading: ReadContext, rows: tuple[ContentRow, ...]
     ids: set[str] = set()
     for entry in (*reading.declared_of(kind), *reading.absent_of(kind.name)):
         if reading.chosen(entry.address):
-            spec: Assignment = entry.spec
+            spec: AssignmentSpec = entry.spec
             names.add(spec.content)
             ids.update(spec.content_pins.values())
     return [row for row in rows if row.id in ids or normalize_name(row.name) in names]
@@ -142,7 +142,7 @@ def _lacking(kind: TargetKind, reading: ReadContext, contents: list[ContentRow],
     if not wanted:
         return set()
     listings = {name: reading.listing(name) for name in (GROUP, SMART_GROUP, USER)}
-    return Known(listings, reading.terms.behaviour("content-targets.everyone")).lacking(wanted, contents, answers)
+    return AudienceIds(listings, reading.terms.behaviour("content-targets.everyone")).lacking(wanted, contents, answers)
 
 
 def _count_others(
@@ -172,7 +172,7 @@ def _count_others(
         least_live_within_share(removed, guards.removals), least_live_within_share(changed, guards.updates, least=SMALL)
     )
     if enough > live:
-        reading.add(UNNAMED_TARGETS, Listing(rows=count_on(reading.api, others, enough - live)))
+        reading.add(UNNAMED_TARGETS, Listing(rows=read_targets_until(reading.api, others, enough - live)))
 
 
 def _changing(
@@ -195,14 +195,14 @@ def _changing(
     return (removed + changed, 0) if recreates else (removed, changed)
 
 
-def unlisted_groups(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+def find_empty_group_listings(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
     """Find an empty listing of groups to which content is assigned.
 
     A single missing group is no contradiction: it may have been deleted by hand.
     """
     for kind in (GROUP, SMART_GROUP):
         if kind in snapshot.listings and not snapshot.of(kind).rows:
-            named = next((row for row in snapshot.rows(TargetRow) if kind_of(row.type) == kind), None)
+            named = next((row for row in snapshot.rows(TargetRow) if kind_from_target_type(row.type) == kind), None)
             if named:
                 yield kind, f"none came, and content {named.content} is assigned to id {named.target} of them"
 
@@ -215,21 +215,21 @@ def read_targets(api: Api, contents: Sequence[ContentRow]) -> AnswersById:
     }
 
 
-def read_again(
+def reread_doubtful_contents(
     api: Api, contents: Sequence[ContentRow], first: AnswersById, doubtful: Collection[RemoteId]
-) -> LiveAudiences:
+) -> LiveTargets:
     """Read the doubtful contents a second time and merge; incomplete if the two responses have different targets."""
     again = read_targets(api, [content for content in contents if content.id in doubtful])
     differs = [one.name for one in contents if one.id in again and _ids(again[one.id]) != _ids(first[one.id])]
     latest = {**first, **again}
-    return LiveAudiences(
+    return LiveTargets(
         rows=tuple(row for _, rows in latest.values() for row in rows),
         answers={id: answer for id, (answer, _) in latest.items()},
         incomplete=f"those of {differs[0]} were read twice, and other ones came" if differs else None,
     )
 
 
-def count_on(api: Api, contents: Sequence[ContentRow], enough: float) -> tuple[TargetRow, ...]:
+def read_targets_until(api: Api, contents: Sequence[ContentRow], enough: float) -> tuple[TargetRow, ...]:
     """The targets of the contents, read in batches until there are `enough`. Raises BadAnswer like `read_targets`."""
     rows: list[TargetRow] = []
     for start in range(0, len(contents), _AT_ONCE):
@@ -244,7 +244,7 @@ def _rows(content: ContentRow, answer: Json) -> Iterable[TargetRow]:
     data = an_object(answer, "the targets")
     if not isinstance(data.get("targets"), list):
         raise BadAnswer(f"an answer on the assignments of content {content.id} came without its list of targets")
-    return (target_row(content.id, one) for one in objects(data, "targets"))
+    return (parse_target_row(content.id, one) for one in objects(data, "targets"))
 
 
 def _ids(answer: tuple[Json, tuple[TargetRow, ...]]) -> set[RemoteId]:

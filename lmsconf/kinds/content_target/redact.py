@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Final
 
-from lmsconf.kinds.content_target.types import Assignment, TargetRow, audience_of, candidates
+from lmsconf.kinds.content_target.types import AssignmentSpec, TargetRow, audience_candidates, resolve_audience
 from lmsconf.kinds.shared.names import CONTENT_TARGET, GROUP, SMART_GROUP, USER
 from lmsconf.model.address import RemoteId
 from lmsconf.model.values import DeleteEntry, DesiredResource
@@ -15,7 +15,7 @@ from lmsconf.planner.redaction import Entry, RedactionContext, Report, RestoreCo
 _UNCLEAR: Final = "an assignment is for an id that is both a person's and a group's"
 
 
-def redacted(redaction: RedactionContext) -> Iterator[TargetRow]:
+def redact_rows(redaction: RedactionContext) -> Iterator[TargetRow]:
     """Yield assignments to groups and to people who are shown, and count the others of each content."""
     planning = redaction.planning
     names: dict[str, dict[str, str]] = {}
@@ -24,8 +24,8 @@ def redacted(redaction: RedactionContext) -> Iterator[TargetRow]:
         for id, name in names[kind].items():
             planning.book.alias(kind, name, RemoteId(id))
     for row in planning.snapshot.rows(TargetRow):
-        audience = audience_of(planning, row)
-        kinds = {one.kind for one in candidates(planning, row)} if audience is None else {audience.kind}
+        audience = resolve_audience(planning, row)
+        kinds = {one.kind for one in audience_candidates(planning, row)} if audience is None else {audience.kind}
         # The `name` of a target is that of its audience, which may be a person.
         groups = {names[kind].get(row.target) for kind in (GROUP, SMART_GROUP)}
         if kinds and USER not in kinds:
@@ -38,7 +38,7 @@ def redacted(redaction: RedactionContext) -> Iterator[TargetRow]:
             redaction.count(CONTENT_TARGET, row.content, row.type, row.target)
 
 
-def restored(restoring: RestoreContext) -> Iterator[TargetRow]:
+def restore_rows(restoring: RestoreContext) -> Iterator[TargetRow]:
     """Yield the assignments, and one without settings and times for each that is only counted."""
     yield from restoring.snapshot.rows(TargetRow)
     for content, type in restoring.lists(CONTENT_TARGET):
@@ -46,13 +46,13 @@ def restored(restoring: RestoreContext) -> Iterator[TargetRow]:
             yield TargetRow(RemoteId(content), id, type)
 
 
-def people_named(entry: DesiredResource[Assignment] | DeleteEntry[Any]) -> Iterator[str]:
+def people_named(entry: DesiredResource[AssignmentSpec] | DeleteEntry[Any]) -> Iterator[str]:
     """Yield the e-mail of an audience that is a person."""
-    if isinstance(entry.spec, Assignment) and entry.spec.audience.kind == USER:
+    if isinstance(entry.spec, AssignmentSpec) and entry.spec.audience.kind == USER:
         yield entry.spec.audience.name
 
 
-def without_people(entry: Entry, new: frozenset[str], report: Report) -> Entry | None:
+def drop_unknown_people(entry: Entry, new: frozenset[str], report: Report) -> Entry | None:
     """Return the entry; None, reported, if it assigns to a person that a redacted snapshot does not know."""
     for person in people_named(entry):
         if person in new:

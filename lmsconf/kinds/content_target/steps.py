@@ -10,12 +10,18 @@ from datetime import datetime
 from typing import Final
 
 from lmsconf.api.spec.values import cleared_time
-from lmsconf.kinds.content_target.types import Assignment, TargetRow, TargetState, audience_of, target_row
+from lmsconf.kinds.content_target.types import (
+    AssignmentSpec,
+    TargetPlanningState,
+    TargetRow,
+    parse_target_row,
+    resolve_audience,
+)
 from lmsconf.kinds.manual_group.types import GroupRow
 from lmsconf.kinds.shared.answers import an_object, objects
 from lmsconf.kinds.shared.names import CONTENT, EVERYONE, GROUP, SMART_GROUP, USER
-from lmsconf.kinds.user.directory import shown_people
-from lmsconf.kinds.user.people_steps import entered
+from lmsconf.kinds.user.directory import people_display_names
+from lmsconf.kinds.user.people_steps import joined_group_ref
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.api import GetRequest
 from lmsconf.model.time_formats import format_request_time, parse_response_time, time_format_of
@@ -30,8 +36,8 @@ ON_EXISTING: Final = (
 """The hint for an assignment that the service does not update when it is assigned again."""
 
 
-def read_window(
-    planning: PlanContext, row: TargetRow, declared: DesiredResource[Assignment]
+def parse_live_window(
+    planning: PlanContext, row: TargetRow, declared: DesiredResource[AssignmentSpec]
 ) -> tuple[datetime | None, datetime | None] | None:
     """The live (start, end) of visibility, each None for no limit; None, with a problem, if one cannot be parsed."""
     try:
@@ -47,7 +53,7 @@ def read_window(
         return None
 
 
-def target_steps(planning: PlanContext, match: Match[Assignment, TargetRow]) -> list[Step]:
+def assignment_steps(planning: PlanContext, match: Match[AssignmentSpec, TargetRow]) -> list[Step]:
     """One POST with the whole value; a replacement sends a DELETE first."""
     spec, row = match.declared.spec, match.row
     at, to = match.address, spec.audience
@@ -74,7 +80,7 @@ def _audience(planning: PlanContext, to: Address) -> dict[str, object]:
     return {"targetId": planning.book.ref(to.kind, to.name, Ref(to))}
 
 
-def _times(planning: PlanContext, spec: Assignment, row: TargetRow | None) -> dict[str, Json]:
+def _times(planning: PlanContext, spec: AssignmentSpec, row: TargetRow | None) -> dict[str, Json]:
     """The body fields for declared limits of the window, and those that clear undeclared live limits."""
     out: dict[str, Json] = {}
     pairs = (
@@ -94,7 +100,7 @@ def _form(planning: PlanContext) -> str:
     time_format = planning.terms.behaviour("content-targets.time-format")
     if time_format != "auto":
         return time_format
-    state = planning.state(TargetState)
+    state = planning.state(TargetPlanningState)
     if state.time_format is None:
         rows = planning.snapshot.rows(TargetRow)
         formats = {time_format_of(text) for row in rows for text in (row.start, row.finish) if text is not None}
@@ -102,17 +108,17 @@ def _form(planning: PlanContext) -> str:
     return state.time_format
 
 
-def target_deletion(planning: PlanContext, row: TargetRow, address: Address) -> Step:
+def assignment_deletion(planning: PlanContext, row: TargetRow, address: Address) -> Step:
     """One DELETE with a body, after all POSTs for the same content.
 
     Of a group that is deleted with it, the members who move elsewhere are added there first.
     """
-    audience = audience_of(planning, row)
+    audience = resolve_audience(planning, row)
     movers = _members(planning, row) if audience in planning.deleted else frozenset[str]()
     return Step(
         operation="content-targets.delete",
         body=_identity(planning, row),
-        uses=frozenset({Ref(Address(CONTENT, row.content), GRANTED), *map(entered, movers)}),
+        uses=frozenset({Ref(Address(CONTENT, row.content), GRANTED), *map(joined_group_ref, movers)}),
         releases=frozenset({Ref(audience)} if audience else ()),
         revokes=True,
     )
@@ -121,7 +127,7 @@ def target_deletion(planning: PlanContext, row: TargetRow, address: Address) -> 
 def _members(planning: PlanContext, row: TargetRow) -> frozenset[str]:
     """The e-mails of the members of the manual group that a target is for; empty for another audience."""
     ids = next((group.members for group in planning.snapshot.rows(GroupRow) if group.id == row.target), None)
-    return shown_people(planning, ids or ())
+    return people_display_names(planning, ids or ())
 
 
 def _identity(planning: PlanContext, row: TargetRow) -> dict[str, object]:
@@ -130,7 +136,7 @@ def _identity(planning: PlanContext, row: TargetRow) -> dict[str, object]:
     )
 
 
-def target_grant(call: Call) -> GrantVerification | None:
+def verify_assignment(call: Call) -> GrantVerification | None:
     """Return how an assignment is verified; None for any other call.
 
     The id of everyone, or of one person, may be listed as another id, so only assignments to groups are verified.
@@ -147,7 +153,7 @@ def _targets(get: GetRequest, sent: SentCall) -> frozenset[RemoteId]:
     """Return every target id that the call's content is assigned to."""
     content = RemoteId(str(sent.value("contentId")))
     answer = an_object(get("content-targets.list", query={"contentId": content}), "the targets")
-    return frozenset(target_row(content, one).target for one in objects(answer, "targets"))
+    return frozenset(parse_target_row(content, one).target for one in objects(answer, "targets"))
 
 
 _IS_ASSIGNED: Final = GrantVerification(_target, _targets, "the content is not assigned")

@@ -27,7 +27,7 @@ _PARTS: Final = re.compile(r"((?:\\(?: -> |.)|(?! -> )[^\\])*) -> (.*)", re.DOTA
 
 
 @dataclass(slots=True)
-class TargetState:
+class TargetPlanningState:
     """What a plan learns from the catalog and the live targets.
 
     shared_content: ids of contents that share a name. types: `targetType` → the kinds that it stands for.
@@ -63,7 +63,7 @@ class TargetRow:
         return self.label
 
 
-def target_row(content: RemoteId, data: Mapping[str, Json]) -> TargetRow:
+def parse_target_row(content: RemoteId, data: Mapping[str, Json]) -> TargetRow:
     """Parse a target of a response, without what changes over time and who edited it when."""
     return TargetRow(
         content=content,
@@ -81,7 +81,7 @@ def _text(value: Json) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Assignment:
+class AssignmentSpec:
     """A declared assignment. content_pins: workspace, "" for any, → content id."""
 
     content: str
@@ -92,27 +92,27 @@ class Assignment:
     content_pins: Mapping[str, str]
 
 
-def target_address(content: str, audience: Address) -> Address:
+def assignment_address(content: str, audience: Address) -> Address:
     """The address, e.g. `content_target/GDPR basics -> smart_group/Sales Nordics`."""
     return Address(CONTENT_TARGET, f"{escape(content)} -> {audience}")
 
 
-def parts_of(address: Address) -> tuple[str, str] | None:
+def split_address(address: Address) -> tuple[str, str] | None:
     """Return the content's name and the audience's address; None if the address is not that of an assignment."""
     parts = _PARTS.fullmatch(address.text)
     return (unescape(parts[1]), parts[2]) if parts else None
 
 
-def audience_form(audience: Address) -> Json:
+def audience_entry(audience: Address) -> Json:
     """An audience as written under `assign_to`."""
     if audience == EVERYONE:
         return {"everyone": True}
     return {key: audience.name for key, kind in AUDIENCES.items() if kind == audience.kind}
 
 
-def assignment_form(spec: Assignment, policy: Policy) -> Form:
+def declared_entry(spec: AssignmentSpec, policy: Policy) -> Form:
     """A declared assignment as a manifest entry of its own."""
-    to, zone = audience_form(spec.audience), policy.timezone
+    to, zone = audience_entry(spec.audience), policy.timezone
     pin = pin_in(spec.content_pins, policy.workspace)
     content: Json = spec.content if pin is None else {"name": spec.content, "id": pin}
     return _form(content, to, spec.mandatory, spec.visible_from, spec.visible_until, zone)
@@ -135,13 +135,13 @@ def _form(
     }
 
 
-def row_form(planning: PlanContext, row: TargetRow) -> Form:
+def live_entry(planning: PlanContext, row: TargetRow) -> Form:
     """A live target as a manifest entry; an unparsable time is shown verbatim, and an unresolved name as an id."""
     name = planning.book.name(CONTENT, row.content) or f"content id {row.content}"
-    shared = planning.state(TargetState).shared_content
+    shared = planning.state(TargetPlanningState).shared_content
     content: Json = {"name": name, "id": row.content} if row.content in shared else name
-    audience = audience_of(planning, row)
-    to: Json = nameless(row) if audience is None else audience_form(audience)
+    audience = resolve_audience(planning, row)
+    to: Json = unresolved_audience_label(row) if audience is None else audience_entry(audience)
     zone = planning.policy.timezone
     return _form(content, to, row.mandatory, _readable(row.start), _readable(row.finish), zone)
 
@@ -153,23 +153,23 @@ def _readable(text: str | None) -> datetime | str | None:
         return text
 
 
-def audience_of(planning: PlanContext, row: TargetRow) -> Address | None:
+def resolve_audience(planning: PlanContext, row: TargetRow) -> Address | None:
     """The audience of a live target by its id, None if unresolved; its type and label decide only if kinds share it."""
     if row.target == planning.terms.behaviour("content-targets.everyone"):
         return EVERYONE
-    audiences = candidates(planning, row)
+    audiences = audience_candidates(planning, row)
     if len(audiences) > 1:
         kind = _likely_kind(planning, row, audiences)
         audiences = [audience for audience in audiences if audience.kind == kind]
     return audiences[0] if audiences else None
 
 
-def nameless(row: TargetRow) -> str:
+def unresolved_audience_label(row: TargetRow) -> str:
     """The label of an unresolved audience: `user id u-17`."""
-    return f"{kind_of(row.type) or row.type or 'audience'} id {row.target}"
+    return f"{kind_from_target_type(row.type) or row.type or 'audience'} id {row.target}"
 
 
-def candidates(planning: PlanContext, row: TargetRow) -> list[Address]:
+def audience_candidates(planning: PlanContext, row: TargetRow) -> list[Address]:
     """Every group, smart group and person with the id of a target: kinds may share ids."""
     names = ((kind, planning.book.name(kind, row.target)) for kind in (GROUP, SMART_GROUP, USER))
     return [Address.of(kind, name) for kind, name in names if name]
@@ -178,7 +178,7 @@ def candidates(planning: PlanContext, row: TargetRow) -> list[Address]:
 def _likely_kind(planning: PlanContext, row: TargetRow, audiences: Sequence[Address]) -> str | None:
     """The kind of a target whose id several kinds share: by words in its type, other targets of it, or its label."""
     kinds = {audience.kind for audience in audiences}
-    implied = kind_of(row.type)
+    implied = kind_from_target_type(row.type)
     if implied in kinds:
         return implied
     learnt = _types(planning).get(row.type, frozenset())
@@ -191,11 +191,11 @@ def _likely_kind(planning: PlanContext, row: TargetRow, audiences: Sequence[Addr
 
 def _types(planning: PlanContext) -> Mapping[str, frozenset[str]]:
     """`targetType` → the kinds of its live targets with a single candidate."""
-    state = planning.state(TargetState)
+    state = planning.state(TargetPlanningState)
     if state.types is None:
         types: defaultdict[str, set[str]] = defaultdict(set)
         for row in planning.snapshot.rows(TargetRow):
-            audiences = candidates(planning, row)
+            audiences = audience_candidates(planning, row)
             if len(audiences) == 1:
                 types[row.type].add(audiences[0].kind)
         state.types = {type: frozenset(kinds) for type, kinds in types.items()}
@@ -206,7 +206,7 @@ def _live_name(planning: PlanContext, kind: str, id: str) -> str | None:
     return next((row.name for row in planning.snapshot.of(kind).rows if row.id == id), None)
 
 
-def kind_of(type: str) -> str | None:
+def kind_from_target_type(type: str) -> str | None:
     """The kind that words in a `targetType` imply, None if they imply none; its values are not documented."""
     words = type.casefold()
     if "smart" in words:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from lmsconf.errors import shown
-from lmsconf.kinds.custom_field.types import Choice, ChoiceRow, Choices, CustomFieldSpec, FieldRow
+from lmsconf.kinds.custom_field.types import ChoiceRow, CustomFieldSpec, DeclaredChoice, DeclaredChoices, FieldRow
 from lmsconf.kinds.shared.names import CUSTOM_FIELD, choice_scope
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.names import normalize_name
@@ -35,7 +35,7 @@ NEW: Final = "new "
 """Prefix of the key of a choice without an id, which is to be created."""
 
 
-def know_choices(planning: PlanContext, matched: MatchResult[CustomFieldSpec, FieldRow]) -> None:
+def register_choices(planning: PlanContext, matched: MatchResult[CustomFieldSpec, FieldRow]) -> None:
     """Register each choice in the NameRegistry under its name after the plan; one to be removed only as an alias."""
     match_by_row = {match.row.id: match for match in matched.matches if match.row is not None}
     _note_types(planning, matched)
@@ -55,7 +55,10 @@ def know_choices(planning: PlanContext, matched: MatchResult[CustomFieldSpec, Fi
 
 
 def _know(
-    planning: PlanContext, match: Match[CustomFieldSpec, FieldRow], live: tuple[ChoiceRow, ...], choices: Choices
+    planning: PlanContext,
+    match: Match[CustomFieldSpec, FieldRow],
+    live: tuple[ChoiceRow, ...],
+    choices: DeclaredChoices,
 ) -> None:
     declared = match.declared
     claims = [_claim(planning, declared, choice) for choice in choices.include]
@@ -105,7 +108,7 @@ def _both(planning: PlanContext) -> dict[Address, tuple[KeyedNames, KeyedNames]]
     return planning.state(_FieldState).choices
 
 
-def both_choices(planning: PlanContext, address: Address) -> tuple[KeyedNames, KeyedNames]:
+def choices_before_and_after(planning: PlanContext, address: Address) -> tuple[KeyedNames, KeyedNames]:
     """The choices of a field before and after the plan; both empty where no choices are declared."""
     return _both(planning).get(address, (KeyedNames({}), KeyedNames({})))
 
@@ -114,15 +117,15 @@ def _doubtful(planning: PlanContext) -> set[tuple[Address, str]]:
     return planning.state(_FieldState).doubtful
 
 
-def is_choice_in_doubt(planning: PlanContext, field: Address, name: str) -> bool:
+def choice_has_error(planning: PlanContext, field: Address, name: str) -> bool:
     """Whether a declared choice has an error of its own, so that references to it report no further problem."""
     return (field, name) in _doubtful(planning)
 
 
-def refuse_left_out(planning: PlanContext, declared: DesiredResource[Any], choices: Iterable[Ref]) -> None:
+def refuse_unrenamed_choices(planning: PlanContext, declared: DesiredResource[Any], choices: Iterable[Ref]) -> None:
     """Report a creation that references choices by their new names, since `--additive` renames nothing."""
     for choice in choices if planning.policy.additive else ():
-        before, after = both_choices(planning, choice.address)
+        before, after = choices_before_and_after(planning, choice.address)
         if any(name == choice.part and before.names.get(id, name) != name for id, name in after.names.items()):
             planning.problem(
                 "reference/not-renamed",
@@ -134,14 +137,14 @@ def refuse_left_out(planning: PlanContext, declared: DesiredResource[Any], choic
             )
 
 
-def new_choice_name(planning: PlanContext, field: Address, name: str) -> str | None:
+def renamed_choice_hint(planning: PlanContext, field: Address, name: str) -> str | None:
     """A hint with the new name of a choice that this plan renames; None if it does not."""
-    before, after = both_choices(planning, field)
+    before, after = choices_before_and_after(planning, field)
     new = next((after.names[id] for id, old in before.names.items() if old == name and id in after.names), None)
     return None if new is None else f'This plan renames it: write "{new}".'
 
 
-def _claim(planning: PlanContext, declared: DesiredResource[CustomFieldSpec], choice: Choice) -> Claim:
+def _claim(planning: PlanContext, declared: DesiredResource[CustomFieldSpec], choice: DeclaredChoice) -> Claim:
     pin = pin_in(choice.pins, planning.policy.workspace)
     return Claim(
         name=choice.name,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lmsconf.kinds.custom_field.choices import both_choices
+from lmsconf.kinds.custom_field.choices import choices_before_and_after
 from lmsconf.kinds.custom_field.types import FLAGS, CustomFieldSpec, FieldRow
 from lmsconf.kinds.shared.common import needed
 from lmsconf.model.forms import Form
@@ -33,7 +33,7 @@ def diff_field(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow]) -
         before["type"] = after["type"] = spec.type
     sizes: dict[str, int] = {}
     if spec.choices is not None:
-        before["choices"], after["choices"] = both_choices(planning, declared.address)
+        before["choices"], after["choices"] = choices_before_and_after(planning, declared.address)
         sizes["choices"] = len(row.choices)
     if spec.description is not None:
         before["description"], after["description"] = row.description, spec.description or None
@@ -52,7 +52,7 @@ def _new(
         return None
     after: Form = {"name": declared.address.name, "type": spec.type}
     if spec.choices is not None:
-        after["choices"] = both_choices(planning, declared.address)[1]
+        after["choices"] = choices_before_and_after(planning, declared.address)[1]
     if spec.description is not None:
         after["description"] = spec.description or None
     after.update({key: getattr(spec, key) for key in FLAGS if getattr(spec, key) is not None})

@@ -12,7 +12,7 @@ from lmsconf.model.values import Call, Change, Json
 from lmsconf.planner.manifest_entries import EntryBody
 
 
-def field_body(row: FieldRow) -> EntryBody:
+def field_entry_body(row: FieldRow) -> EntryBody:
     """Return the type, choices in live order, description and flags of a field."""
     body: dict[str, Json] = {"type": row.type} if row.type in TYPES else {}
     notes = [] if body else [f"its type {row.type} is none that a manifest knows"]
@@ -30,7 +30,7 @@ def field_body(row: FieldRow) -> EntryBody:
     return EntryBody(body, tuple(notes))
 
 
-def replayed_field(change: Change, entry: Mapping[str, Json], calls: Sequence[Call]) -> Mapping[str, Json]:
+def replay_field_entry(change: Change, entry: Mapping[str, Json], calls: Sequence[Call]) -> Mapping[str, Json]:
     """Return the entry of a planned change, with the choices that are kept pinned by their ids."""
     choices = entry.get("choices")
     if not isinstance(choices, list):

@@ -12,15 +12,21 @@ from typing import Any, Final
 
 from lmsconf.api.spec.listings import CUSTOM_FIELDS
 from lmsconf.errors import Problem
-from lmsconf.kinds.custom_field.choices import know_choices
+from lmsconf.kinds.custom_field.choices import register_choices
 from lmsconf.kinds.custom_field.diff import diff_field, live_field_form
-from lmsconf.kinds.custom_field.export import field_body, replayed_field
-from lmsconf.kinds.custom_field.lost_answers import note_losses, undo_of_fields
+from lmsconf.kinds.custom_field.export import field_entry_body, replay_field_entry
+from lmsconf.kinds.custom_field.lost_answers import field_undo, record_deletions
 from lmsconf.kinds.custom_field.parse import parse_field
 from lmsconf.kinds.custom_field.read import read_fields
 from lmsconf.kinds.custom_field.schema import SCHEMA
-from lmsconf.kinds.custom_field.steps import REFUSED_IN_USE, count_slots, field_deletion, field_steps, new_choices
-from lmsconf.kinds.custom_field.types import MOST_FIELDS, CustomFieldSpec, FieldRow, field_row
+from lmsconf.kinds.custom_field.steps import (
+    REFUSED_IN_USE,
+    choices_created_by,
+    field_deletion,
+    field_steps,
+    pair_slots_with_deletions,
+)
+from lmsconf.kinds.custom_field.types import MOST_FIELDS, CustomFieldSpec, FieldRow, parse_field_row
 from lmsconf.kinds.shared.common import ABSENT_NAMED, learnt_id, named, named_absent
 from lmsconf.kinds.shared.names import CUSTOM_FIELD, SMART_GROUP
 from lmsconf.kinds.shared.renames import find_rename_cycles
@@ -94,7 +100,7 @@ class CustomFieldKind(Kind[CustomFieldSpec, FieldRow]):
     ) -> MatchResult[CustomFieldSpec, FieldRow]:
         """Match fields by name, then the choices of each field by name."""
         matched = match_named(planning, FieldRow, self.noun, declared, absent)
-        know_choices(planning, matched)
+        register_choices(planning, matched)
         return matched
 
     def diff(self, planning: PlanContext, match: Match[CustomFieldSpec, FieldRow]) -> BeforeAfter | None:
@@ -112,8 +118,8 @@ class CustomFieldKind(Kind[CustomFieldSpec, FieldRow]):
     def finalize(self, planning: PlanContext, matched: MatchResult[CustomFieldSpec, FieldRow]) -> None:
         """Find rename cycles, check the limit of ten fields, and record the deleted fields and choices."""
         find_rename_cycles(planning, matched)
-        count_slots(planning, matched)
-        note_losses(planning, matched)
+        pair_slots_with_deletions(planning, matched)
+        record_deletions(planning, matched)
 
     def similarity(self, planning: PlanContext, form: Form) -> Similarity:
         """Compare fields of one type by their choices; a TEXT field has nothing to compare."""
@@ -134,7 +140,7 @@ class CustomFieldKind(Kind[CustomFieldSpec, FieldRow]):
         sides: BeforeAfter,
     ) -> Undo:
         """A field or choice that is created again has another id and no answers."""
-        return undo_of_fields(planning, subject.address)
+        return field_undo(planning, subject.address)
 
     def ids_from_response(self, at: Address, operation: str, answer: Json) -> dict[Ref, str]:
         """The ids of a field and its choices; both calls return the whole field (API specification, Custom Fields)."""
@@ -153,18 +159,18 @@ class CustomFieldKind(Kind[CustomFieldSpec, FieldRow]):
 
     def created_ids(self, call: Call) -> frozenset[Ref]:
         """A created field, and the new choices of a created or replaced one."""
-        return super().created_ids(call) | new_choices(call)
+        return super().created_ids(call) | choices_created_by(call)
 
     parts_key = "choices"
     graph_shape = "parallelogram"
 
     def entry_body(self, live: LiveNames, row: FieldRow) -> EntryBody:
         """Its type, choices in live order, description and flags."""
-        return field_body(row)
+        return field_entry_body(row)
 
     def replay_entry(self, change: Change, form: Mapping[str, Json], calls: Sequence[Call]) -> Mapping[str, Json]:
         """The field with every choice that it keeps pinned, as the call that replaces it sends them."""
-        return replayed_field(change, super().replay_entry(change, form, calls), calls)
+        return replay_field_entry(change, super().replay_entry(change, form, calls), calls)
 
     def needs(self, reading: ReadContext) -> frozenset[str]:
         """The smart groups, whose conditions reference fields."""
@@ -172,7 +178,7 @@ class CustomFieldKind(Kind[CustomFieldSpec, FieldRow]):
 
     def parse_row(self, data: Mapping[str, Json]) -> FieldRow:
         """Parse a field of a response."""
-        return field_row(data)
+        return parse_field_row(data)
 
     def read(self, reading: ReadContext) -> Listing[FieldRow] | None:
         """Read the listing, twice before a field is created."""

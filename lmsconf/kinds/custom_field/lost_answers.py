@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
 from lmsconf.errors import BadAnswer, Severity
-from lmsconf.kinds.custom_field.choices import both_choices
+from lmsconf.kinds.custom_field.choices import choices_before_and_after
 from lmsconf.kinds.custom_field.types import CustomFieldSpec, FieldRow
 from lmsconf.kinds.shared.answers import text
 from lmsconf.kinds.shared.names import ANSWERS, USER
-from lmsconf.kinds.user.types import AnswerRow, AnswersRow, HolderRow, Person, PersonRow, live_answer
+from lmsconf.kinds.user.types import AnswerRow, AnswersRow, HolderRow, PersonRow, PersonSpec, parse_answer
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.names import normalize_name
 from lmsconf.model.snapshot import Snapshot
@@ -26,7 +26,7 @@ Answers: TypeAlias = "Mapping[RemoteId, AnswersRow]"
 
 
 @dataclass(frozen=True, slots=True)
-class Loss:
+class FieldOrChoiceDeletion:
     """A live field to be deleted, or, if `choices` is given, the ids of its choices to be deleted."""
 
     address: Address
@@ -47,7 +47,7 @@ class Loss:
 class _LossState:
     """The fields and choices that a plan deletes. counted: fields whose answers were read, and whether any are lost."""
 
-    losses: list[Loss] = field(default_factory=list)
+    losses: list[FieldOrChoiceDeletion] = field(default_factory=list)
     counted: dict[Address, bool] = field(default_factory=dict)
 
 
@@ -58,7 +58,7 @@ class _Holders(NamedTuple):
     unknown: str | None = None
 
 
-def answers_row(data: Mapping[str, Json]) -> AnswersRow:
+def parse_answers_row(data: Mapping[str, Json]) -> AnswersRow:
     """Parse the answers in one row of the user listing; an answer that cannot be parsed is None."""
     id, held = RemoteId(text(data, "userId")), data.get("customFields")
     if held is not None and not isinstance(held, dict):
@@ -66,7 +66,7 @@ def answers_row(data: Mapping[str, Json]) -> AnswersRow:
     answers: list[tuple[str, AnswerRow | None]] = []
     for name in sorted(held or {}):
         try:
-            answer = live_answer(name, (held or {})[name])
+            answer = parse_answer(name, (held or {})[name])
         except BadAnswer:
             answers.append((normalize_name(name), None))
         else:
@@ -75,43 +75,43 @@ def answers_row(data: Mapping[str, Json]) -> AnswersRow:
     return AnswersRow(id, tuple(answers), told="customFields" in data)
 
 
-def limits_choices(spec: CustomFieldSpec) -> bool:
+def may_delete_choices(spec: CustomFieldSpec) -> bool:
     """Whether a declared field may delete choices: they are listed in full, or some are excluded."""
     return spec.choices is not None and (spec.choices.whole or bool(spec.choices.exclude))
 
 
-def note_losses(planning: PlanContext, matched: MatchResult[CustomFieldSpec, FieldRow]) -> None:
+def record_deletions(planning: PlanContext, matched: MatchResult[CustomFieldSpec, FieldRow]) -> None:
     """Record which live fields and choices the plan deletes."""
-    losses: list[Loss] = []
+    losses: list[FieldOrChoiceDeletion] = []
     if not planning.policy.additive:
         for deletion in matched.deletions:
             if planning.chosen(deletion.address):
-                losses.append(Loss(deletion.address, deletion.row))
+                losses.append(FieldOrChoiceDeletion(deletion.address, deletion.row))
         for match in matched.matches:
-            before, after = both_choices(planning, match.address)
+            before, after = choices_before_and_after(planning, match.address)
             dropped = frozenset(before.names.keys() - after.names.keys())
             if match.row is not None and dropped and planning.chosen(match.address):
-                losses.append(Loss(match.address, match.row, dropped))
+                losses.append(FieldOrChoiceDeletion(match.address, match.row, dropped))
     planning.state(_LossState).losses = losses
 
 
-def losses_of(planning: PlanContext) -> Sequence[Loss]:
-    """The losses that `note_losses` recorded; empty before the custom fields are finalized."""
+def recorded_deletions(planning: PlanContext) -> Sequence[FieldOrChoiceDeletion]:
+    """The losses that `record_deletions` recorded; empty before the custom fields are finalized."""
     return planning.state(_LossState).losses
 
 
-def answers_go(planning: PlanContext, matched: MatchResult[CustomFieldSpec, FieldRow]) -> bool:
+def deletes_answers(planning: PlanContext, matched: MatchResult[CustomFieldSpec, FieldRow]) -> bool:
     """Whether the plan deletes a field or a choice, so that the answers of all people must be read."""
-    note_losses(planning, matched)
+    record_deletions(planning, matched)
     return bool(planning.state(_LossState).losses)
 
 
-def count_lost_answers(planning: PlanContext, people: MatchResult[Person, PersonRow]) -> None:
+def count_lost_answers(planning: PlanContext, people: MatchResult[PersonSpec, PersonRow]) -> None:
     """Measure for the guard `answers` how many people lose answers, and report the count of each field and choice.
 
     people: the match result of declared people. A person who gets another answer before a choice is deleted loses none.
     """
-    losses = losses_of(planning)
+    losses = recorded_deletions(planning)
     if not losses:
         return
     known = _known(planning.snapshot)
@@ -132,9 +132,9 @@ def count_lost_answers(planning: PlanContext, people: MatchResult[Person, Person
         planning.measures.append(GuardCount(guard="answers", of="all people", taken=taken, size=size))
 
 
-def undo_of_fields(planning: PlanContext, address: Address) -> Undo:
+def field_undo(planning: PlanContext, address: Address) -> Undo:
     """How far the deletion of a field or of its choices can be undone; NONE if the answers were not read."""
-    loss = next((one for one in losses_of(planning) if one.address == address), None)
+    loss = next((one for one in recorded_deletions(planning) if one.address == address), None)
     if loss is None:
         return Undo()
     outcome = "the field comes back" if loss.choices is None else "dropped choices come back"
@@ -181,7 +181,9 @@ def _keys(field: FieldRow) -> frozenset[str]:
     return frozenset({normalize_name(field.name), field.id})
 
 
-def _answering(planning: PlanContext, people: MatchResult[Person, PersonRow], loss: Loss) -> frozenset[RemoteId]:
+def _answering(
+    planning: PlanContext, people: MatchResult[PersonSpec, PersonRow], loss: FieldOrChoiceDeletion
+) -> frozenset[RemoteId]:
     """The ids of people who get an answer from the plan, to a field that is not deleted."""
     if loss.choices is None:
         return frozenset()
@@ -192,7 +194,9 @@ def _answering(planning: PlanContext, people: MatchResult[Person, PersonRow], lo
     )
 
 
-def _holders_of(known: Answers | str, loss: Loss, choice: str | None, moved: frozenset[RemoteId]) -> _Holders:
+def _holders_of(
+    known: Answers | str, loss: FieldOrChoiceDeletion, choice: str | None, moved: frozenset[RemoteId]
+) -> _Holders:
     """The people who answered a field or, given a choice id, who picked that choice."""
     if isinstance(known, str):
         return _Holders(frozenset(), known)
@@ -224,7 +228,9 @@ def _counted_before(snapshot: Snapshot, choice: str | None) -> int | None:
     return next((row.people for row in rows if row.id == choice), None)
 
 
-def _tell(planning: PlanContext, loss: Loss, called: str, holders: _Holders, counted: int | None) -> None:
+def _tell(
+    planning: PlanContext, loss: FieldOrChoiceDeletion, called: str, holders: _Holders, counted: int | None
+) -> None:
     number = counted if holders.unknown and counted is not None else len(holders.people)
     verb = "holds" if number == 1 else "hold"
     people = f"{number:,} {'person' if number == 1 else 'people'}"

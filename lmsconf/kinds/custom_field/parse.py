@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import cast
 
 from lmsconf.errors import Problem, shown
-from lmsconf.kinds.custom_field.types import FLAGS, Choice, Choices, CustomFieldSpec
+from lmsconf.kinds.custom_field.types import FLAGS, CustomFieldSpec, DeclaredChoice, DeclaredChoices
 from lmsconf.kinds.shared.common import pins, texts
 from lmsconf.model.names import normalize_name
 from lmsconf.model.values import Json
@@ -38,28 +38,28 @@ def parse_field(entry: ManifestEntry) -> CustomFieldSpec:
     )
 
 
-def _choices(value: Json) -> Choices | None:
+def _choices(value: Json) -> DeclaredChoices | None:
     if value is None:
         return None
     if isinstance(value, list):
-        return Choices(tuple(_choice(item, ("choices", i)) for i, item in enumerate(value)))
+        return DeclaredChoices(tuple(_choice(item, ("choices", i)) for i, item in enumerate(value)))
     parts = cast("Mapping[str, list[Json]]", value)
-    return Choices(
+    return DeclaredChoices(
         tuple(_choice(item, ("choices", "include", i)) for i, item in enumerate(parts.get("include", []))),
         texts(parts.get("exclude", [])),
         whole=False,
     )
 
 
-def _choice(item: Json, at: tuple[str | int, ...]) -> Choice:
+def _choice(item: Json, at: tuple[str | int, ...]) -> DeclaredChoice:
     body: Mapping[str, Json] = item if isinstance(item, dict) else {"name": item}
-    return Choice(normalize_name(str(body["name"])), pins(body.get("id")), texts(body.get("previously")), at)
+    return DeclaredChoice(normalize_name(str(body["name"])), pins(body.get("id")), texts(body.get("previously")), at)
 
 
-def _bad_choices(entry: ManifestEntry, choices: Choices | None) -> Iterator[Problem]:
+def _bad_choices(entry: ManifestEntry, choices: DeclaredChoices | None) -> Iterator[Problem]:
     if choices is None:
         return
-    by_name: dict[str, Choice] = {}
+    by_name: dict[str, DeclaredChoice] = {}
     for choice in choices.include:
         if choice.name in by_name:
             yield Problem(

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from lmsconf.api.spec.listings import CUSTOM_FIELDS
-from lmsconf.kinds.custom_field.lost_answers import answers_go, limits_choices
-from lmsconf.kinds.custom_field.types import CustomFieldSpec, FieldRow, field_row
+from lmsconf.kinds.custom_field.lost_answers import deletes_answers, may_delete_choices
+from lmsconf.kinds.custom_field.types import CustomFieldSpec, FieldRow, parse_field_row
 from lmsconf.model.api import ListedRows
 from lmsconf.model.snapshot import Listing
 from lmsconf.planner.kind import Kind
@@ -31,18 +31,18 @@ def read_fields(kind: FieldKind, reading: ReadContext) -> Listing[FieldRow] | No
     return reading.publish(kind, rows)
 
 
-def loses_answers(kind: FieldKind, reading: ReadContext) -> bool:
+def may_lose_answers(kind: FieldKind, reading: ReadContext) -> bool:
     """Return whether a field is deleted or loses a choice, so that the answers of all people are needed."""
     if not reading.covers(kind.name) or reading.policy.additive:
         return False
     deletes = reading.absent_of(kind.name) or reading.policy.ownership.get(kind.name)
-    if not deletes and not any(limits_choices(one.spec) for one in reading.declared_of(kind)):
+    if not deletes and not any(may_delete_choices(one.spec) for one in reading.declared_of(kind)):
         return False
-    return any(answers_go(*matched) for matched in reading.matches(kind))
+    return any(deletes_answers(*matched) for matched in reading.matches(kind))
 
 
 def _creates(kind: FieldKind, reading: ReadContext, rows: ListedRows) -> bool:
     """Return whether a field would be created according to this listing."""
-    listing = sorted_listing(map(field_row, rows.rows), rows.incomplete)
+    listing = sorted_listing(map(parse_field_row, rows.rows), rows.incomplete)
     matches = (match for _, matched in reading.matches(kind, listing) for match in matched.matches)
     return any(match.row is None and reading.chosen(match.address) for match in matches)

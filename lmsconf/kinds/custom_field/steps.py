@@ -31,7 +31,7 @@ class _Slots:
     freed_by: Mapping[Address, Address] = field(default_factory=dict)
 
 
-def count_slots(planning: PlanContext, matched: MatchResult[CustomFieldSpec, FieldRow]) -> None:
+def pair_slots_with_deletions(planning: PlanContext, matched: MatchResult[CustomFieldSpec, FieldRow]) -> None:
     """Pair each creation beyond the free slots with a deletion to wait for; report creations that exceed the limit."""
     deleted = sorted(
         one.address for one in matched.deletions if planning.chosen(one.address) and not planning.policy.additive
@@ -210,7 +210,7 @@ def _foretell(
     )
 
 
-def new_choices(call: Call) -> frozenset[Ref]:
+def choices_created_by(call: Call) -> frozenset[Ref]:
     """Return the choices that a call creates: those sent without an id."""
     choices = call.body.get("choices") if isinstance(call.body, Mapping) else None
     new = (choice for choice in choices or () if "choiceId" not in choice)

@@ -41,7 +41,7 @@ class FieldRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class DeclaredChoice:
     """A declared choice. pins: workspace, "" for any, → choice id. previously: old names. at: its path in the entry."""
 
     name: str
@@ -51,10 +51,10 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Choices:
+class DeclaredChoices:
     """The declared choices of a field: the whole list, or, unless `whole`, those that must and must not exist."""
 
-    include: tuple[Choice, ...]
+    include: tuple[DeclaredChoice, ...]
     exclude: tuple[str, ...] = ()
     whole: bool = True
 
@@ -64,14 +64,14 @@ class CustomFieldSpec:
     """A declared field; None for an undeclared key. `description` is "" where the manifest has null: clear it."""
 
     type: str | None
-    choices: Choices | None
+    choices: DeclaredChoices | None
     description: str | None
     hidden: bool | None
     locked: bool | None
     optional: bool | None
 
 
-def field_row(data: Mapping[str, Json]) -> FieldRow:
+def parse_field_row(data: Mapping[str, Json]) -> FieldRow:
     """Parse a field of a response; `id` and `customFieldId` are the same (API specification, Custom field)."""
     return FieldRow(
         id=RemoteId(text(data, "customFieldId" if data.get("customFieldId") is not None else "id")),

@@ -5,7 +5,13 @@ from __future__ import annotations
 from lmsconf.kinds.manual_group.types import LISTS, GroupRow, ManualGroupSpec, declared_lists, list_ids
 from lmsconf.kinds.shared.common import not_read
 from lmsconf.kinds.shared.people_lists import People
-from lmsconf.kinds.user.directory import check_people, directory, foretell_managers, note_unknown, shown_people
+from lmsconf.kinds.user.directory import (
+    note_unlisted_ids,
+    people_directory,
+    people_display_names,
+    refuse_ineligible_managers,
+    refuse_unknown_people,
+)
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normalize_name
 from lmsconf.planner.context import BeforeAfter, Deletion, Match, PlanContext
@@ -18,20 +24,20 @@ def diff_group(planning: PlanContext, match: Match[ManualGroupSpec, GroupRow]) -
     after: Form = {"name": declared.address.name}
     sizes: dict[str, int] = {}
     for key, people in declared_lists(declared.spec):
-        after[key] = wanted = check_people(planning, declared, key, people)
+        after[key] = wanted = refuse_unknown_people(planning, declared, key, people)
         if row is None:
             if key == "managers":
-                foretell_managers(planning, declared, wanted.include)
+                refuse_ineligible_managers(planning, declared, wanted.include)
             continue
         ids = list_ids(row, key)
         if ids is None:
             not_read(planning, declared.address, key, declared.places.at(key))
             return None
-        note_unknown(planning, declared, key, ids)
-        before[key] = live = directory(planning).comparable(ids, wanted)
+        note_unlisted_ids(planning, declared, key, ids)
+        before[key] = live = people_directory(planning).comparable(ids, wanted)
         sizes[key] = len(ids)
         if key == "managers":
-            foretell_managers(planning, declared, wanted.include - live.include)
+            refuse_ineligible_managers(planning, declared, wanted.include - live.include)
         if key == "members":
             planning.removed_emails.update(live.include - wanted.include)
     if row is None:
@@ -39,7 +45,7 @@ def diff_group(planning: PlanContext, match: Match[ManualGroupSpec, GroupRow]) -
     return BeforeAfter(before=before, after=after, sizes=sizes)
 
 
-def state_of_deleted(planning: PlanContext, deletion: Deletion[GroupRow]) -> BeforeAfter:
+def state_before_deletion(planning: PlanContext, deletion: Deletion[GroupRow]) -> BeforeAfter:
     """Return the live name, members and managers of a group to be deleted; record the members as leaving."""
     row = deletion.row
     form: Form = {"name": normalize_name(row.name)}
@@ -48,7 +54,7 @@ def state_of_deleted(planning: PlanContext, deletion: Deletion[GroupRow]) -> Bef
         if ids is None:
             not_read(planning, deletion.address, key, deletion.absent.source if deletion.absent else None)
             continue
-        form[key] = people = People(shown_people(planning, ids))
+        form[key] = people = People(people_display_names(planning, ids))
         if key == "members":
             planning.removed_emails.update(people.include)
     return BeforeAfter(before=form, after=None, sizes={key: len(list_ids(row, key) or ()) for key in LISTS})

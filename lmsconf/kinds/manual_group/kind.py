@@ -9,24 +9,24 @@ from typing import Any, Final
 from lmsconf.api.spec.listings import MANUAL_GROUPS
 from lmsconf.errors import Problem
 from lmsconf.kinds.manual_group import redact
-from lmsconf.kinds.manual_group.diff import diff_group, state_of_deleted
+from lmsconf.kinds.manual_group.diff import diff_group, state_before_deletion
 from lmsconf.kinds.manual_group.read import read_groups
-from lmsconf.kinds.manual_group.steps import CALLS, GRANTS, group_deletion, group_steps
+from lmsconf.kinds.manual_group.steps import ADDITION_CHECKS, LIST_OPERATIONS, group_deletion, group_steps
 from lmsconf.kinds.manual_group.types import (
     FEWEST_MEMBERS,
     LISTS,
     GroupRow,
     ManualGroupSpec,
     declared_lists,
-    group_row,
     list_ids,
+    parse_group_row,
 )
 from lmsconf.kinds.shared.common import ABSENT_NAMED, NAMED, entry_schema, named, named_absent, partial_undo
 from lmsconf.kinds.shared.names import CONTENT_TARGET, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.people_lists import People, parse_people, people_schema
 from lmsconf.kinds.shared.renames import find_rename_cycles
-from lmsconf.kinds.user.directory import addresses, directory, shown_people
-from lmsconf.kinds.user.export import people_body, person_lists
+from lmsconf.kinds.user.directory import people_addresses, people_directory, people_display_names
+from lmsconf.kinds.user.export import people_list_trails, people_lists_body
 from lmsconf.model.address import Address
 from lmsconf.model.forms import Form
 from lmsconf.model.names import LOCK_PREFIX, normalize_name
@@ -103,7 +103,7 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
 
     def dependencies(self, declared: DesiredResource[ManualGroupSpec]) -> list[Address]:
         """Its members and managers; the plan may create them."""
-        return [one for _, people in declared_lists(declared.spec) for one in addresses(people)]
+        return [one for _, people in declared_lists(declared.spec) for one in people_addresses(people)]
 
     def match(
         self,
@@ -120,7 +120,7 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
 
     def state_before_delete(self, planning: PlanContext, deletion: Deletion[GroupRow]) -> BeforeAfter:
         """The live name, members and managers; record the members as leaving."""
-        return state_of_deleted(planning, deletion)
+        return state_before_deletion(planning, deletion)
 
     def finalize(self, planning: PlanContext, matched: MatchResult[ManualGroupSpec, GroupRow]) -> None:
         """Find rename cycles."""
@@ -130,13 +130,13 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
         """Its name, and its members where they were read."""
         members = row.members
         form: Form = {"name": normalize_name(row.name)}
-        return form if members is None else {**form, "members": People(shown_people(planning, members))}
+        return form if members is None else {**form, "members": People(people_display_names(planning, members))}
 
     def similarity(self, planning: PlanContext, form: Form) -> Similarity:
         """Compare groups by their active members; fewer than FEWEST_MEMBERS could be equal by chance."""
         value = form.get("members")
         members = value.include if isinstance(value, People) else frozenset()
-        active = members - directory(planning).archived
+        active = members - people_directory(planning).archived
         return Similarity(of="members", key=active if active and len(members) >= FEWEST_MEMBERS else None, items=active)
 
     def plan_steps(
@@ -160,17 +160,19 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
 
     def grant_check(self, call: Call) -> GrantVerification | None:
         """Additions to a list are verified by reading the list."""
-        return GRANTS.get(call.operation)
+        return ADDITION_CHECKS.get(call.operation)
 
     def revokes(self, call: Call) -> bool:
         """Removals from a list, and deletions: members who move elsewhere must be seen there first."""
-        return call.operation == "manual-groups.delete" or any(call.operation == removes for _, _, removes in CALLS)
+        return call.operation == "manual-groups.delete" or any(
+            call.operation == removes for _, _, removes in LIST_OPERATIONS
+        )
 
-    references = MappingProxyType({USER: person_lists(("groups", ANY, "members"), ("groups", ANY, "managers"))})
+    references = MappingProxyType({USER: people_list_trails(("groups", ANY, "members"), ("groups", ANY, "managers"))})
 
     def entry_body(self, live: LiveNames, row: GroupRow) -> EntryBody:
         """Its members, and its managers if there are any."""
-        return people_body(live, {key: list_ids(row, key) for key in LISTS})
+        return people_lists_body(live, {key: list_ids(row, key) for key in LISTS})
 
     def needs(self, reading: ReadContext) -> frozenset[str]:
         """The people, where lists of them are declared; with a group, its assignments of any content are deleted."""
@@ -182,7 +184,7 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
 
     def parse_row(self, data: Mapping[str, Json]) -> GroupRow:
         """Parse a row of the listing, which has neither members nor managers."""
-        return group_row(data)
+        return parse_group_row(data)
 
     def read(self, reading: ReadContext) -> Listing[GroupRow] | None:
         """Read the listing, and members and managers where they are compared."""
@@ -190,15 +192,15 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
 
     def redact(self, redaction: RedactionContext, row_type: type[ListedRow]) -> Iterable[HasName]:
         """Count the undeclared people in lists."""
-        return redact.redacted(redaction)
+        return redact.redact_rows(redaction)
 
     def restore(self, restoring: RestoreContext, row_type: type[ListedRow]) -> Iterable[HasName]:
         """Add placeholders for the people who are only counted in lists."""
-        return redact.restored(restoring)
+        return redact.restore_rows(restoring)
 
     def without_people(self, entry: Entry, new: frozenset[str], report: Report) -> Entry | None:
         """Leave out people that a redacted snapshot does not know."""
-        return redact.without_people(entry, new, report)
+        return redact.drop_unknown_people(entry, new, report)
 
 
 KIND: Final = ManualGroupKind()

@@ -17,7 +17,7 @@ from lmsconf.errors import ApiError, BadAnswer
 from lmsconf.kinds.manual_group.types import GroupRow, ManualGroupSpec, has_members_to_compare
 from lmsconf.kinds.shared.answers import ids
 from lmsconf.kinds.shared.names import GROUP, USER
-from lmsconf.kinds.user.extended import MANAGER_OF, MEMBER_OF, ExtendedInfo, PeopleCount
+from lmsconf.kinds.user.extended import MANAGER_OF, MEMBER_OF, ExtendedInfoListing, PeopleCount
 from lmsconf.model.address import RemoteId
 from lmsconf.model.api import Api, ReadArguments
 from lmsconf.model.names import LOCK_PREFIX
@@ -87,14 +87,14 @@ def _from_groups(api: Api, wanted: Sequence[GroupRow], compared: Sequence[GroupR
     )
     members, managers = cast("list[Json]", answers["members"]), cast("list[Json]", answers["managers"])
     whole = {
-        row.id: GroupRow(row.id, row.name, ids_of(group_members), ids_of(group_managers))
+        row.id: GroupRow(row.id, row.name, parse_user_ids(group_members), parse_user_ids(group_managers))
         for row, group_members, group_managers in zip(wanted, members[: len(wanted)], managers, strict=True)
     }
     rest = zip(compared, members[len(wanted) :], strict=True)
-    return whole | {row.id: GroupRow(row.id, row.name, ids_of(group_members)) for row, group_members in rest}
+    return whole | {row.id: GroupRow(row.id, row.name, parse_user_ids(group_members)) for row, group_members in rest}
 
 
-def ids_of(answer: Json) -> frozenset[RemoteId]:
+def parse_user_ids(answer: Json) -> frozenset[RemoteId]:
     """The `userIds` of a response. Raises BadAnswer if the key is missing, which would read as an empty group."""
     if not isinstance(answer, dict) or answer.get("userIds") is None:
         raise BadAnswer("an answer came without its list of userIds")
@@ -104,7 +104,7 @@ def ids_of(answer: Json) -> frozenset[RemoteId]:
 def _from_people(reading: ReadContext, wanted: Sequence[GroupRow]) -> dict[RemoteId, GroupRow] | None:
     """The same from the groups of each person; None if that listing fails or does not match the others."""
     try:
-        rows = reading.shared_state(ExtendedInfo).rows()
+        rows = reading.shared_state(ExtendedInfoListing).rows()
     except ApiError:
         # The extended listing is only an optimization: if it fails, the requests per group decide.
         return None

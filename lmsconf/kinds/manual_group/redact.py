@@ -11,7 +11,7 @@ from lmsconf.kinds.shared.people_lists import without_new
 from lmsconf.planner.redaction import Entry, RedactionContext, Report, RestoreContext
 
 
-def redacted(redaction: RedactionContext) -> Iterator[GroupRow]:
+def redact_rows(redaction: RedactionContext) -> Iterator[GroupRow]:
     """Yield the groups without undeclared people, who are counted."""
     for row in redaction.planning.snapshot.rows(GroupRow):
         yield replace(
@@ -21,7 +21,7 @@ def redacted(redaction: RedactionContext) -> Iterator[GroupRow]:
         )
 
 
-def restored(restoring: RestoreContext) -> Iterator[GroupRow]:
+def restore_rows(restoring: RestoreContext) -> Iterator[GroupRow]:
     """Yield the groups with a placeholder for each counted person."""
     for row in restoring.snapshot.rows(GroupRow):
         yield replace(
@@ -31,7 +31,7 @@ def restored(restoring: RestoreContext) -> Iterator[GroupRow]:
         )
 
 
-def without_people(entry: Entry, new: frozenset[str], report: Report) -> Entry:
+def drop_unknown_people(entry: Entry, new: frozenset[str], report: Report) -> Entry:
     """Return an entry without people that a redacted snapshot does not know."""
     spec = entry.spec
     if not isinstance(spec, ManualGroupSpec):

@@ -8,20 +8,20 @@ from lmsconf.kinds.manual_group.types import GroupRow, ManualGroupSpec
 from lmsconf.kinds.shared.names import GROUP
 from lmsconf.kinds.shared.people_lists import People
 from lmsconf.kinds.shared.renames import freed_name_slot, name_slot, rename_steps
-from lmsconf.kinds.user.directory import shown_people
-from lmsconf.kinds.user.people_steps import entered, list_grant, people_steps
+from lmsconf.kinds.user.directory import people_display_names
+from lmsconf.kinds.user.people_steps import joined_group_ref, people_list_steps, verify_list_additions
 from lmsconf.model.address import Ref
 from lmsconf.model.values import Step
 from lmsconf.planner.context import BeforeAfter, Deletion, Match, PlanContext
 
-CALLS: Final = (
+LIST_OPERATIONS: Final = (
     ("managers", "manual-groups.add-managers", "manual-groups.remove-manager"),
     ("members", "manual-groups.add-members", "manual-groups.remove-member"),
 )
 """List → the operations that add people to it and remove them."""
-GRANTS: Final = {
-    "manual-groups.add-members": list_grant("manual-groups.members", "userIds"),
-    "manual-groups.add-managers": list_grant("manual-groups.managers", "userIds"),
+ADDITION_CHECKS: Final = {
+    "manual-groups.add-members": verify_list_additions("manual-groups.members", "userIds"),
+    "manual-groups.add-managers": verify_list_additions("manual-groups.managers", "userIds"),
 }
 """Operation → how the people that it added are verified."""
 
@@ -37,23 +37,23 @@ def group_steps(planning: PlanContext, match: Match[ManualGroupSpec, GroupRow], 
         steps.append(Step(operation="manual-groups.create", body=body, makes=frozenset({me}), uses=name_slot(at)))
     else:
         steps.extend(rename_steps(planning, "manual-groups.rename", {"groupId": row.id}, match, sides))
-    for key, adds, removes in CALLS:
+    for key, adds, removes in LIST_OPERATIONS:
         after = (sides.after or {}).get(key)
         if isinstance(after, People):
             held = (sides.before or {}).get(key)
             before = held if isinstance(held, People) else None
-            steps.extend(people_steps(planning, at, {"groupId": id}, adds, removes, before, after))
+            steps.extend(people_list_steps(planning, at, {"groupId": id}, adds, removes, before, after))
     return steps
 
 
 def group_deletion(planning: PlanContext, deletion: Deletion[GroupRow]) -> Step:
     """Return the DELETE, after its assignments are deleted and its members are added to their new groups."""
-    members = shown_people(planning, deletion.row.members or ())
+    members = people_display_names(planning, deletion.row.members or ())
     return Step(
         operation="manual-groups.delete",
         path={"groupId": deletion.row.id},
         makes=freed_name_slot(GROUP, deletion.row),
-        uses=frozenset(map(entered, members)),
+        uses=frozenset(map(joined_group_ref, members)),
         ends=frozenset({Ref(deletion.address)}),
         revokes=True,
     )

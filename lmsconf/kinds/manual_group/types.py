@@ -42,7 +42,7 @@ class ManualGroupSpec:
         return self.members is not None or self.managers is not None
 
 
-def group_row(data: Mapping[str, Json]) -> GroupRow:
+def parse_group_row(data: Mapping[str, Json]) -> GroupRow:
     """Parse a row of the listing, which has neither members nor managers."""
     return GroupRow(RemoteId(text(data, "groupId")), label(data, "name"))
 

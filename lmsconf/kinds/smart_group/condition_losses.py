@@ -8,25 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from lmsconf.kinds.custom_field.lost_answers import Loss, losses_of
+from lmsconf.kinds.custom_field.lost_answers import FieldOrChoiceDeletion, recorded_deletions
 from lmsconf.kinds.shared.names import SMART_GROUP
-from lmsconf.kinds.smart_group.conditions import as_set, in_names
-from lmsconf.kinds.smart_group.types import ConditionRow, SmartGroupSpec, SmartRow
+from lmsconf.kinds.smart_group.conditions import condition_set, conditions_by_name
+from lmsconf.kinds.smart_group.types import ConditionRow, SmartGroupRow, SmartGroupSpec
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normalize_name
 from lmsconf.planner.context import BeforeAfter, MatchResult, PlanContext, SideEffect
 
 
-def note_condition_losses(
-    planning: PlanContext, matched: MatchResult[SmartGroupSpec, SmartRow], deleted: frozenset[str]
+def plan_condition_losses(
+    planning: PlanContext, matched: MatchResult[SmartGroupSpec, SmartGroupRow], deleted: frozenset[str]
 ) -> None:
     """Add an effect for each smart group that the service would rewrite; report one left without usable conditions.
 
     deleted: the ids of the smart groups that the plan deletes. A group with declared conditions gets those, so it is
     skipped. If the listing of smart groups is incomplete, each loss is a problem.
     """
-    losses = {loss.field.id: loss for loss in losses_of(planning)}
+    losses = {loss.field.id: loss for loss in recorded_deletions(planning)}
     if not losses or planning.terms.behaviour("custom-fields.in-use") != "never":
         return
     listing = planning.snapshot.of(SMART_GROUP)
@@ -34,7 +34,7 @@ def note_condition_losses(
         _refuse_unread(planning, losses, listing.incomplete)
         return
     declared = {match.row.id: match for match in matched.matches if match.row and planning.chosen(match.address)}
-    for row in planning.snapshot.rows(SmartRow):
+    for row in planning.snapshot.rows(SmartGroupRow):
         left = _left(row.conditions or (), losses)
         match = declared.get(row.id)
         if left == (row.conditions or ()) or row.id in deleted:
@@ -50,7 +50,9 @@ def note_condition_losses(
         _announce(planning, row, at, cause, left)
 
 
-def _left(conditions: Sequence[ConditionRow], losses: Mapping[RemoteId, Loss]) -> tuple[ConditionRow, ...]:
+def _left(
+    conditions: Sequence[ConditionRow], losses: Mapping[RemoteId, FieldOrChoiceDeletion]
+) -> tuple[ConditionRow, ...]:
     """The remaining conditions, without the deleted fields and choices."""
     out = []
     for condition in conditions:
@@ -62,16 +64,18 @@ def _left(conditions: Sequence[ConditionRow], losses: Mapping[RemoteId, Loss]) -
     return tuple(out)
 
 
-def _announce(planning: PlanContext, row: SmartRow, at: Address, cause: Loss, left: Sequence[ConditionRow]) -> None:
+def _announce(
+    planning: PlanContext, row: SmartGroupRow, at: Address, cause: FieldOrChoiceDeletion, left: Sequence[ConditionRow]
+) -> None:
     name = normalize_name(row.name)
-    before: Form = {"name": name, "conditions": as_set(in_names(planning, row.conditions or ()))}
-    after: Form = {"name": name, "conditions": as_set(in_names(planning, left))}
+    before: Form = {"name": name, "conditions": condition_set(conditions_by_name(planning, row.conditions or ()))}
+    after: Form = {"name": name, "conditions": condition_set(conditions_by_name(planning, left))}
     sides = BeforeAfter(before=before, after=after, sizes={"conditions": len(row.conditions or ())})
     reason = f"no manifest changes it: the service takes what goes with {cause.address} out of its conditions"
     planning.effects.append(SideEffect(address=at, row=row, with_=cause.address, reason=reason, sides=sides))
 
 
-def _refuse(planning: PlanContext, cause: Loss, code: str, reason: str) -> None:
+def _refuse(planning: PlanContext, cause: FieldOrChoiceDeletion, code: str, reason: str) -> None:
     verb = "deleted" if cause.choices is None else "changed"
     planning.problem(
         f"refusal/{code}",
@@ -81,7 +85,7 @@ def _refuse(planning: PlanContext, cause: Loss, code: str, reason: str) -> None:
     )
 
 
-def _refuse_unread(planning: PlanContext, losses: Mapping[RemoteId, Loss], why: str) -> None:
+def _refuse_unread(planning: PlanContext, losses: Mapping[RemoteId, FieldOrChoiceDeletion], why: str) -> None:
     for loss in losses.values():
         planning.problem(
             "read/incomplete",

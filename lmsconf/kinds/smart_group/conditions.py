@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, cast
 
 from lmsconf.errors import shown
-from lmsconf.kinds.custom_field.choices import is_choice_in_doubt, new_choice_name
+from lmsconf.kinds.custom_field.choices import choice_has_error, renamed_choice_hint
 from lmsconf.kinds.shared.names import CUSTOM_FIELD, SMART_GROUP, choice_scope
-from lmsconf.kinds.smart_group.types import ConditionRow, DeclaredCondition, SmartGroupSpec, SmartRow
+from lmsconf.kinds.smart_group.types import ConditionRow, DeclaredCondition, SmartGroupRow, SmartGroupSpec
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.forms import Form
 from lmsconf.model.names import did_you_mean
@@ -38,7 +38,7 @@ class NumberedCondition(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Like:
+class SimilarConditions:
     """The conditions of a smart group, equal to those of another if both may be the same group.
 
     The service may fill in an undeclared system condition, so these are compared only where both sides have one.
@@ -51,7 +51,7 @@ class Like:
         return hash(frozenset((key, len(systems)) for key, systems in self._systems().items()))
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Like):
+        if not isinstance(other, SimilarConditions):
             return NotImplemented
         own, others = self._systems(), other._systems()
         return own.keys() == others.keys() and all(_fit(systems, others[key]) for key, systems in own.items())
@@ -74,7 +74,7 @@ def _fit(left: Sequence[str | None], right: Sequence[str | None]) -> bool:
     return (left_counts - right_counts).total() <= right_open and (right_counts - left_counts).total() <= left_open
 
 
-def as_set(conditions: Iterable[DeclaredCondition]) -> frozenset[NumberedCondition]:
+def condition_set(conditions: Iterable[DeclaredCondition]) -> frozenset[NumberedCondition]:
     """Conditions as a set that keeps duplicates."""
     counts: Counter[DeclaredCondition] = Counter()
     out = []
@@ -84,13 +84,13 @@ def as_set(conditions: Iterable[DeclaredCondition]) -> frozenset[NumberedConditi
     return frozenset(out)
 
 
-def conditions_of(form: Form) -> list[DeclaredCondition]:
+def ordered_conditions(form: Form) -> list[DeclaredCondition]:
     """The conditions of a form in a fixed order, in which they are sent."""
     conditions = cast("frozenset[NumberedCondition]", form.get("conditions", frozenset()))
     return [one.condition for one in sorted(conditions, key=lambda one: (str(one.plain()), one.before))]
 
 
-def effective(
+def keep_system_conditions(
     declared: Sequence[DeclaredCondition], live: Sequence[DeclaredCondition]
 ) -> tuple[DeclaredCondition, ...]:
     """The declared conditions; without a system condition, one keeps that of a live one with its field and choices."""
@@ -113,7 +113,7 @@ def effective(
     return tuple(out)
 
 
-def in_names(planning: PlanContext, conditions: Iterable[ConditionRow]) -> tuple[DeclaredCondition, ...]:
+def conditions_by_name(planning: PlanContext, conditions: Iterable[ConditionRow]) -> tuple[DeclaredCondition, ...]:
     """Live conditions with the names after the plan; an unresolved id becomes `field id …` or `choice id …`."""
     book, out = planning.book, []
     for condition in conditions:
@@ -124,7 +124,7 @@ def in_names(planning: PlanContext, conditions: Iterable[ConditionRow]) -> tuple
     return tuple(out)
 
 
-def in_ids(planning: PlanContext, conditions: Iterable[DeclaredCondition]) -> list[dict[str, object]]:
+def conditions_by_id(planning: PlanContext, conditions: Iterable[DeclaredCondition]) -> list[dict[str, object]]:
     """Conditions as in a request body; ids not known yet are Refs."""
     return [_in_ids(planning, condition) for condition in conditions]
 
@@ -140,7 +140,7 @@ def _in_ids(planning: PlanContext, condition: DeclaredCondition) -> dict[str, ob
     return body
 
 
-def named_refs(conditions: Iterable[DeclaredCondition]) -> frozenset[Ref]:
+def condition_refs(conditions: Iterable[DeclaredCondition]) -> frozenset[Ref]:
     """The fields and choices that conditions reference."""
     refs = set()
     for condition in conditions:
@@ -150,7 +150,7 @@ def named_refs(conditions: Iterable[DeclaredCondition]) -> frozenset[Ref]:
     return frozenset(refs)
 
 
-def check_conditions(
+def refuse_unknown_references(
     planning: PlanContext, declared: DesiredResource[SmartGroupSpec], conditions: Sequence[DeclaredCondition]
 ) -> bool:
     """Whether every referenced field and choice will exist after the plan; each that will not is a problem."""
@@ -176,7 +176,7 @@ def check_conditions(
             continue
         scope = choice_scope(condition.field)
         for name in sorted(condition.choices):
-            if is_choice_in_doubt(planning, at, name):
+            if choice_has_error(planning, at, name):
                 whole = False
             elif not planning.book.has(scope, name):
                 _unknown_choice(planning, declared, position, at, name)
@@ -188,7 +188,7 @@ def _unknown_choice(
     planning: PlanContext, declared: DesiredResource[SmartGroupSpec], position: int, at: Address, name: str
 ) -> None:
     known = planning.book.names(choice_scope(at.name))
-    near = new_choice_name(planning, at, name) or did_you_mean(name, known)
+    near = renamed_choice_hint(planning, at, name) or did_you_mean(name, known)
     planning.problem(
         "reference/unknown-choice",
         f'{declared.address}: {at} has no choice "{shown(name)}"',
@@ -198,7 +198,7 @@ def _unknown_choice(
     )
 
 
-def record_choice_renames(
+def record_possible_renames(
     planning: PlanContext, declared: Sequence[DeclaredCondition], live: Sequence[DeclaredCondition]
 ) -> None:
     """Record for each new choice the undeclared ones that it may rename: those in its place in a live condition."""
@@ -215,18 +215,18 @@ def record_choice_renames(
                 parts.likely.setdefault(new, set()).update((other.choices - condition.choices) & parts.undeclared)
 
 
-def note_conditions(planning: PlanContext, id: RemoteId, conditions: Sequence[DeclaredCondition]) -> None:
+def record_planned_conditions(planning: PlanContext, id: RemoteId, conditions: Sequence[DeclaredCondition]) -> None:
     """Record the conditions of a live smart group after the plan."""
     planning.state(_PlannedConditions).by_id[id] = conditions
 
 
-def note_usage(planning: PlanContext, deleted: frozenset[str]) -> None:
+def record_references(planning: PlanContext, deleted: frozenset[str]) -> None:
     """Record the references of live smart groups: those that stay in `kept_refs`, the others in `changed_refs`."""
     final = planning.state(_PlannedConditions).by_id
-    for row in planning.snapshot.rows(SmartRow):
-        now = in_names(planning, row.conditions or ())
+    for row in planning.snapshot.rows(SmartGroupRow):
+        now = conditions_by_name(planning, row.conditions or ())
         later = () if row.id in deleted else final.get(row.id, now)
-        refs, kept = named_refs(now), named_refs(later)
+        refs, kept = condition_refs(now), condition_refs(later)
         at = Address.of(SMART_GROUP, planning.book.name(SMART_GROUP, row.id) or row.name)
         for ref in refs & kept:
             planning.kept_refs[ref].append(at)

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from lmsconf.kinds.custom_field.choices import refuse_left_out
+from lmsconf.kinds.custom_field.choices import refuse_unrenamed_choices
 from lmsconf.kinds.shared.common import needed, not_read
 from lmsconf.kinds.shared.people_lists import People
 from lmsconf.kinds.smart_group.conditions import (
-    as_set,
-    check_conditions,
-    effective,
-    in_names,
-    named_refs,
-    note_conditions,
-    record_choice_renames,
+    condition_refs,
+    condition_set,
+    conditions_by_name,
+    keep_system_conditions,
+    record_planned_conditions,
+    record_possible_renames,
+    refuse_unknown_references,
 )
-from lmsconf.kinds.smart_group.types import SmartGroupSpec, SmartRow
-from lmsconf.kinds.user.directory import check_people, directory, foretell_managers, note_unknown, shown_people
+from lmsconf.kinds.smart_group.types import SmartGroupRow, SmartGroupSpec
+from lmsconf.kinds.user.directory import (
+    note_unlisted_ids,
+    people_directory,
+    people_display_names,
+    refuse_ineligible_managers,
+    refuse_unknown_people,
+)
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normalize_name
 from lmsconf.planner.context import BeforeAfter, Deletion, Match, PlanContext
 
 
-def diff_smart_group(planning: PlanContext, match: Match[SmartGroupSpec, SmartRow]) -> BeforeAfter | None:
+def diff_smart_group(planning: PlanContext, match: Match[SmartGroupSpec, SmartGroupRow]) -> BeforeAfter | None:
     """Compare name, and conditions and managers where declared."""
     declared, row = match.declared, match.row
     spec = declared.spec
@@ -32,41 +38,41 @@ def diff_smart_group(planning: PlanContext, match: Match[SmartGroupSpec, SmartRo
     after: Form = {"name": declared.address.name}
     sizes: dict[str, int] = {}
     if spec.conditions is not None:
-        if not check_conditions(planning, declared, spec.conditions):
+        if not refuse_unknown_references(planning, declared, spec.conditions):
             return None
         if row is None:
-            refuse_left_out(planning, declared, named_refs(spec.conditions))
+            refuse_unrenamed_choices(planning, declared, condition_refs(spec.conditions))
         live = None if row is None else row.conditions
         if row is not None and live is None:
             not_read(planning, declared.address, "conditions", declared.places.at("conditions"))
             return None
-        live_conditions = in_names(planning, live or ())
-        wanted = effective(spec.conditions, live_conditions)
-        record_choice_renames(planning, wanted, live_conditions)
-        after["conditions"] = as_set(wanted)
+        live_conditions = conditions_by_name(planning, live or ())
+        wanted = keep_system_conditions(spec.conditions, live_conditions)
+        record_possible_renames(planning, wanted, live_conditions)
+        after["conditions"] = condition_set(wanted)
         if row is not None:
-            before["conditions"] = as_set(live_conditions)
+            before["conditions"] = condition_set(live_conditions)
             sizes["conditions"] = len(live_conditions)
             if not planning.policy.additive:
-                note_conditions(planning, row.id, wanted)
+                record_planned_conditions(planning, row.id, wanted)
     if spec.managers is not None:
-        after["managers"] = managers = check_people(planning, declared, "managers", spec.managers)
+        after["managers"] = managers = refuse_unknown_people(planning, declared, "managers", spec.managers)
         if row is not None:
             if row.managers is None:
                 not_read(planning, declared.address, "managers", declared.places.at("managers"))
                 return None
-            note_unknown(planning, declared, "managers", row.managers)
-            before["managers"] = directory(planning).comparable(row.managers, managers)
+            note_unlisted_ids(planning, declared, "managers", row.managers)
+            before["managers"] = people_directory(planning).comparable(row.managers, managers)
             sizes["managers"] = len(row.managers)
         held = before.get("managers")
         kept = held.include if isinstance(held, People) else frozenset()
-        foretell_managers(planning, declared, managers.include - kept)
+        refuse_ineligible_managers(planning, declared, managers.include - kept)
     if row is None:
         return BeforeAfter(before=None, after=after, defaults=() if "managers" in after else ("managers",))
     return BeforeAfter(before=before, after=after, sizes=sizes)
 
 
-def state_of_deleted(planning: PlanContext, deletion: Deletion[SmartRow]) -> BeforeAfter:
+def state_before_deletion(planning: PlanContext, deletion: Deletion[SmartGroupRow]) -> BeforeAfter:
     """Return the live name, conditions and managers of a smart group to be deleted; members are computed."""
     row = deletion.row
     form: Form = {"name": normalize_name(row.name)}
@@ -78,6 +84,6 @@ def state_of_deleted(planning: PlanContext, deletion: Deletion[SmartRow]) -> Bef
             deletion.absent.source if deletion.absent else None,
         )
         return BeforeAfter(before=form, after=None)
-    form["conditions"] = as_set(in_names(planning, row.conditions))
-    form["managers"] = People(shown_people(planning, row.managers))
+    form["conditions"] = condition_set(conditions_by_name(planning, row.conditions))
+    form["managers"] = People(people_display_names(planning, row.managers))
     return BeforeAfter(before=form, after=None, sizes={"managers": len(row.managers)})

@@ -6,26 +6,26 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from lmsconf.kinds.shared.names import CUSTOM_FIELD, USER
-from lmsconf.kinds.smart_group.conditions import in_names
-from lmsconf.kinds.smart_group.types import SmartRow
-from lmsconf.kinds.user.export import people_body, person_lists
+from lmsconf.kinds.smart_group.conditions import conditions_by_name
+from lmsconf.kinds.smart_group.types import SmartGroupRow
+from lmsconf.kinds.user.export import people_list_trails, people_lists_body
 from lmsconf.planner.live_names import LiveNames
 from lmsconf.planner.manifest_entries import ANY, EntryBody, PartReferences, Trail
 
 _CONDITIONS: Final[tuple[Trail, ...]] = (("smart_groups", ANY, "conditions", ANY), ("condition_sets", ANY, ANY))
 REFERENCES: Final[Mapping[str, Sequence[Trail]]] = {
     CUSTOM_FIELD: tuple((*trail, "field") for trail in _CONDITIONS),
-    USER: person_lists(("smart_groups", ANY, "managers")),
+    USER: people_list_trails(("smart_groups", ANY, "managers")),
 }
 PART_REFERENCES: Final[Mapping[str, Sequence[PartReferences]]] = {
     CUSTOM_FIELD: tuple(PartReferences(at, "field", (("choices", ANY), ("except", ANY))) for at in _CONDITIONS)
 }
 
 
-def smart_group_body(live: LiveNames, row: SmartRow) -> EntryBody:
+def smart_group_entry_body(live: LiveNames, row: SmartGroupRow) -> EntryBody:
     """Return the conditions of a smart group, and its managers if there are any."""
-    people = people_body(live, {"managers": row.managers})
+    people = people_lists_body(live, {"managers": row.managers})
     if row.conditions is None:
         return people
-    conditions = [condition.plain() for condition in in_names(live.planning, row.conditions)]
+    conditions = [condition.plain() for condition in conditions_by_name(live.planning, row.conditions)]
     return EntryBody({"conditions": conditions, **people.keys}, people.notes)

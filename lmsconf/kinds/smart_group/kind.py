@@ -16,17 +16,23 @@ from lmsconf.kinds.shared.names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMAR
 from lmsconf.kinds.shared.people_lists import NOBODY
 from lmsconf.kinds.shared.renames import find_rename_cycles
 from lmsconf.kinds.smart_group import redact
-from lmsconf.kinds.smart_group.condition_losses import note_condition_losses
-from lmsconf.kinds.smart_group.conditions import Like, NumberedCondition, as_set, in_names, note_usage
-from lmsconf.kinds.smart_group.diff import diff_smart_group, state_of_deleted
-from lmsconf.kinds.smart_group.export import PART_REFERENCES, REFERENCES, smart_group_body
-from lmsconf.kinds.smart_group.parse import parse_smart_group, unknown_choices
-from lmsconf.kinds.smart_group.read import read_smart_groups, unlisted_field
+from lmsconf.kinds.smart_group.condition_losses import plan_condition_losses
+from lmsconf.kinds.smart_group.conditions import (
+    NumberedCondition,
+    SimilarConditions,
+    condition_set,
+    conditions_by_name,
+    record_references,
+)
+from lmsconf.kinds.smart_group.diff import diff_smart_group, state_before_deletion
+from lmsconf.kinds.smart_group.export import PART_REFERENCES, REFERENCES, smart_group_entry_body
+from lmsconf.kinds.smart_group.parse import find_unknown_choices, parse_smart_group
+from lmsconf.kinds.smart_group.read import find_unlisted_fields, read_smart_groups
 from lmsconf.kinds.smart_group.schema import SCHEMA
 from lmsconf.kinds.smart_group.steps import smart_group_deletion, smart_group_steps
-from lmsconf.kinds.smart_group.types import SmartGroupSpec, SmartRow, listed_row
-from lmsconf.kinds.user.directory import addresses
-from lmsconf.kinds.user.people_steps import list_grant
+from lmsconf.kinds.smart_group.types import SmartGroupRow, SmartGroupSpec, parse_listed_row
+from lmsconf.kinds.user.directory import people_addresses
+from lmsconf.kinds.user.people_steps import verify_list_additions
 from lmsconf.model.address import Address
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normalize_name
@@ -42,7 +48,7 @@ from lmsconf.planner.reading import ReadContext
 from lmsconf.planner.redaction import Entry, RedactionContext, Report, RestoreContext
 
 
-class SmartGroupKind(Kind[SmartGroupSpec, SmartRow]):
+class SmartGroupKind(Kind[SmartGroupSpec, SmartGroupRow]):
     """The kind `smart_group`."""
 
     name = SMART_GROUP
@@ -51,7 +57,7 @@ class SmartGroupKind(Kind[SmartGroupSpec, SmartRow]):
     plural = "smart groups"
     rank = 3
     reports_people = True
-    row_type = SmartRow
+    row_type = SmartGroupRow
     list_operation = SMART_GROUPS
     operations = (
         "users.list",
@@ -87,54 +93,60 @@ class SmartGroupKind(Kind[SmartGroupSpec, SmartRow]):
         everything: Mapping[str, Sequence[DesiredResource[SmartGroupSpec]]],
     ) -> Iterator[Problem]:
         """Yield a problem for choices of a TEXT field, and for choices missing from a field's declared whole list."""
-        return unknown_choices(declared, everything)
+        return find_unknown_choices(declared, everything)
 
     def dependencies(self, declared: DesiredResource[SmartGroupSpec]) -> list[Address]:
         """The fields in its conditions, and its managers; the plan may create them."""
         spec = declared.spec
         fields = [Address.of(CUSTOM_FIELD, condition.field) for condition in spec.conditions or ()]
-        return [*fields, *addresses(spec.managers or NOBODY)]
+        return [*fields, *people_addresses(spec.managers or NOBODY)]
 
     def match(
         self,
         planning: PlanContext,
         declared: Sequence[DesiredResource[SmartGroupSpec]],
         absent: Sequence[DeleteEntry[Any]],
-    ) -> MatchResult[SmartGroupSpec, SmartRow]:
+    ) -> MatchResult[SmartGroupSpec, SmartGroupRow]:
         """Match by name."""
-        return match_named(planning, SmartRow, self.noun, declared, absent)
+        return match_named(planning, SmartGroupRow, self.noun, declared, absent)
 
-    def diff(self, planning: PlanContext, match: Match[SmartGroupSpec, SmartRow]) -> BeforeAfter | None:
+    def diff(self, planning: PlanContext, match: Match[SmartGroupSpec, SmartGroupRow]) -> BeforeAfter | None:
         """Compare name, and conditions and managers where declared."""
         return diff_smart_group(planning, match)
 
-    def state_before_delete(self, planning: PlanContext, deletion: Deletion[SmartRow]) -> BeforeAfter:
+    def state_before_delete(self, planning: PlanContext, deletion: Deletion[SmartGroupRow]) -> BeforeAfter:
         """The live name, conditions and managers; members are computed, so they are no part of it."""
-        return state_of_deleted(planning, deletion)
+        return state_before_deletion(planning, deletion)
 
-    def finalize(self, planning: PlanContext, matched: MatchResult[SmartGroupSpec, SmartRow]) -> None:
+    def finalize(self, planning: PlanContext, matched: MatchResult[SmartGroupSpec, SmartGroupRow]) -> None:
         """Find rename cycles, and record which fields and choices each live smart group keeps and drops."""
         find_rename_cycles(planning, matched)
         deletions = () if planning.policy.additive else matched.deletions
         deleted = frozenset(deletion.row.id for deletion in deletions if planning.chosen(deletion.address))
-        note_usage(planning, deleted)
-        note_condition_losses(planning, matched, deleted)
+        record_references(planning, deleted)
+        plan_condition_losses(planning, matched, deleted)
 
-    def live_form(self, planning: PlanContext, row: SmartRow) -> Form:
+    def live_form(self, planning: PlanContext, row: SmartGroupRow) -> Form:
         """Its name, and its conditions where they were read."""
         conditions = row.conditions
         form: Form = {"name": normalize_name(row.name)}
-        return form if conditions is None else {**form, "conditions": as_set(in_names(planning, conditions))}
+        return (
+            form
+            if conditions is None
+            else {**form, "conditions": condition_set(conditions_by_name(planning, conditions))}
+        )
 
     def similarity(self, planning: PlanContext, form: Form) -> Similarity:
         """Compare smart groups by their conditions."""
         conditions = cast("frozenset[NumberedCondition]", form.get("conditions", frozenset()))
         unnumbered = (condition for condition, _ in conditions)
         items = {(condition.field, choice) for condition in unnumbered for choice in condition.choices or (None,)}
-        return Similarity(of="conditions", key=Like(conditions) if conditions else None, items=frozenset(items))
+        return Similarity(
+            of="conditions", key=SimilarConditions(conditions) if conditions else None, items=frozenset(items)
+        )
 
     def plan_steps(
-        self, planning: PlanContext, match: Match[SmartGroupSpec, SmartRow], sides: BeforeAfter
+        self, planning: PlanContext, match: Match[SmartGroupSpec, SmartGroupRow], sides: BeforeAfter
     ) -> list[Step]:
         """One create, or rename, replace the conditions, add managers, then remove managers."""
         return smart_group_steps(planning, match, sides)
@@ -142,7 +154,7 @@ class SmartGroupKind(Kind[SmartGroupSpec, SmartRow]):
     def lost_on(
         self,
         planning: PlanContext,
-        subject: Match[SmartGroupSpec, SmartRow] | Deletion[SmartRow] | SideEffect,
+        subject: Match[SmartGroupSpec, SmartGroupRow] | Deletion[SmartGroupRow] | SideEffect,
         sides: BeforeAfter,
     ) -> Undo:
         """A smart group created again has another id; a condition removed with its field must be restored by hand."""
@@ -150,13 +162,17 @@ class SmartGroupKind(Kind[SmartGroupSpec, SmartRow]):
             return partial_undo("what it names comes back with another id, and the condition not by itself")
         return partial_undo("the smart group comes back with another id") if isinstance(subject, Deletion) else Undo()
 
-    def plan_delete(self, planning: PlanContext, deletion: Deletion[SmartRow]) -> list[Step]:
+    def plan_delete(self, planning: PlanContext, deletion: Deletion[SmartGroupRow]) -> list[Step]:
         """One DELETE, after the assignments of the group are deleted."""
         return [smart_group_deletion(planning, deletion)]
 
     def grant_check(self, call: Call) -> GrantVerification | None:
         """Additions of managers are verified by reading the smart group."""
-        return list_grant("smart-groups.get", "managers") if call.operation == "smart-groups.add-managers" else None
+        return (
+            verify_list_additions("smart-groups.get", "managers")
+            if call.operation == "smart-groups.add-managers"
+            else None
+        )
 
     def revokes(self, call: Call) -> bool:
         """Removals of managers, and deletions."""
@@ -166,9 +182,9 @@ class SmartGroupKind(Kind[SmartGroupSpec, SmartRow]):
     part_references = PART_REFERENCES
     graph_shape = "ellipse"
 
-    def entry_body(self, live: LiveNames, row: SmartRow) -> EntryBody:
+    def entry_body(self, live: LiveNames, row: SmartGroupRow) -> EntryBody:
         """Its conditions, and its managers if there are any."""
-        return smart_group_body(live, row)
+        return smart_group_entry_body(live, row)
 
     def needs(self, reading: ReadContext) -> frozenset[str]:
         """The fields of conditions, and people as for manual groups."""
@@ -178,29 +194,29 @@ class SmartGroupKind(Kind[SmartGroupSpec, SmartRow]):
         lists = any(one.spec.managers is not None and reading.chosen(one.address) for one in declared)
         return frozenset({CUSTOM_FIELD, USER} if lists else {CUSTOM_FIELD})
 
-    def parse_row(self, data: Mapping[str, Json]) -> SmartRow:
+    def parse_row(self, data: Mapping[str, Json]) -> SmartGroupRow:
         """Parse a row of the listing, which has neither conditions nor managers."""
-        return listed_row(data)
+        return parse_listed_row(data)
 
-    def read(self, reading: ReadContext) -> Listing[SmartRow] | None:
+    def read(self, reading: ReadContext) -> Listing[SmartGroupRow] | None:
         """Read the listing, and conditions and managers where they are compared."""
         return read_smart_groups(self, reading)
 
     def contradicts(self, snapshot: Snapshot) -> Iterator[tuple[str, str]]:
         """Fields in conditions that are not listed."""
-        return unlisted_field(snapshot)
+        return find_unlisted_fields(snapshot)
 
     def redact(self, redaction: RedactionContext, row_type: type[ListedRow]) -> Iterable[HasName]:
         """Count the undeclared people in lists."""
-        return redact.redacted(redaction)
+        return redact.redact_rows(redaction)
 
     def restore(self, restoring: RestoreContext, row_type: type[ListedRow]) -> Iterable[HasName]:
         """Add placeholders for the people who are only counted in lists."""
-        return redact.restored(restoring)
+        return redact.restore_rows(restoring)
 
     def without_people(self, entry: Entry, new: frozenset[str], report: Report) -> Entry | None:
         """Leave out people that a redacted snapshot does not know."""
-        return redact.without_people(entry, new, report)
+        return redact.drop_unknown_people(entry, new, report)
 
 
 KIND: Final = SmartGroupKind()

@@ -37,7 +37,7 @@ def _condition(body: Mapping[str, Json]) -> DeclaredCondition:
     )
 
 
-def unknown_choices(
+def find_unknown_choices(
     declared: Sequence[DesiredResource[SmartGroupSpec]],
     everything: Mapping[str, Sequence[DesiredResource[SmartGroupSpec]]],
 ) -> Iterator[Problem]:

@@ -8,31 +8,33 @@ from lmsconf.api.spec.listings import SMART_GROUPS
 from lmsconf.kinds.custom_field.kind import KIND as FIELDS
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.shared.names import CUSTOM_FIELD
-from lmsconf.kinds.smart_group.types import SmartGroupSpec, SmartRow, smart_row
+from lmsconf.kinds.smart_group.types import SmartGroupRow, SmartGroupSpec, parse_detail_row
 from lmsconf.model.address import RemoteId
 from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.kind import Kind
 from lmsconf.planner.reading import ReadContext, keep_keys, sorted_listing
 
 
-def read_smart_groups(kind: Kind[SmartGroupSpec, SmartRow], reading: ReadContext) -> Listing[SmartRow] | None:
+def read_smart_groups(kind: Kind[SmartGroupSpec, SmartGroupRow], reading: ReadContext) -> Listing[SmartGroupRow] | None:
     """Return the smart groups, with conditions and managers where they are compared; None if they are not needed."""
     if not reading.is_needed(kind.name):
         return None
     listing = reading.publish(kind, reading.api.rows(SMART_GROUPS, keep=keep_keys("smartGroupId", "name")))
     wanted = _wanted(kind, reading, listing)
     answers = reading.api.each("smart-groups.get", [({"smartGroupId": row.id}, {}) for row in wanted])
-    details = {row.id: smart_row(row, answer) for row, answer in zip(wanted, answers, strict=True)}
+    details = {row.id: parse_detail_row(row, answer) for row, answer in zip(wanted, answers, strict=True)}
     reading.report_people(kind.name, {id for row in details.values() for id in row.managers or ()})
     return sorted_listing((details.get(row.id, row) for row in listing.rows), listing.incomplete)
 
 
-def _wanted(kind: Kind[SmartGroupSpec, SmartRow], reading: ReadContext, listing: Listing[SmartRow]) -> list[SmartRow]:
+def _wanted(
+    kind: Kind[SmartGroupSpec, SmartGroupRow], reading: ReadContext, listing: Listing[SmartGroupRow]
+) -> list[SmartGroupRow]:
     """Return the declared, deleted and compared rows; all, if a field changes, since any may reference it."""
     if reading.everything or (reading.covers(CUSTOM_FIELD) and reading.changes(FIELDS)):
         return list(listing.rows)
     rows = {row.id: row for row in listing.rows}
-    wanted: dict[RemoteId, SmartRow] = {}
+    wanted: dict[RemoteId, SmartGroupRow] = {}
     for _, matched in reading.matches(kind, listing):
         chosen = [match.row for match in matched.matches if match.row and reading.chosen(match.address)]
         compared = [rows[id] for id in reading.renamed_from(matched, lambda spec: spec.conditions is not None)]
@@ -40,12 +42,12 @@ def _wanted(kind: Kind[SmartGroupSpec, SmartRow], reading: ReadContext, listing:
     return list(wanted.values())
 
 
-def unlisted_field(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+def find_unlisted_fields(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
     """Find a condition on an unlisted field: a field in use cannot be deleted (API specification, Custom Fields)."""
     if CUSTOM_FIELD not in snapshot.listings:
         return
     known = {row.id for row in snapshot.rows(FieldRow)}
-    for row in snapshot.rows(SmartRow):
+    for row in snapshot.rows(SmartGroupRow):
         for condition in row.conditions or ():
             if condition.field and condition.field not in known:
                 yield CUSTOM_FIELD, f"smart group {row.name} names field id {condition.field}, which is not among them"

@@ -7,24 +7,24 @@ from dataclasses import replace
 
 from lmsconf.kinds.shared.names import SMART_GROUP
 from lmsconf.kinds.shared.people_lists import without_new
-from lmsconf.kinds.smart_group.types import SmartGroupSpec, SmartRow
+from lmsconf.kinds.smart_group.types import SmartGroupRow, SmartGroupSpec
 from lmsconf.planner.redaction import Entry, RedactionContext, Report, RestoreContext
 
 
-def redacted(redaction: RedactionContext) -> Iterator[SmartRow]:
+def redact_rows(redaction: RedactionContext) -> Iterator[SmartGroupRow]:
     """Yield the smart groups without undeclared managers, who are counted."""
-    for row in redaction.planning.snapshot.rows(SmartRow):
+    for row in redaction.planning.snapshot.rows(SmartGroupRow):
         managers = redaction.people(SMART_GROUP, row.id, "managers", row.managers)
         yield replace(redaction.row(row), managers=managers)
 
 
-def restored(restoring: RestoreContext) -> Iterator[SmartRow]:
+def restore_rows(restoring: RestoreContext) -> Iterator[SmartGroupRow]:
     """Yield the smart groups with a placeholder for each counted manager."""
-    for row in restoring.snapshot.rows(SmartRow):
+    for row in restoring.snapshot.rows(SmartGroupRow):
         yield replace(row, managers=restoring.people(SMART_GROUP, row.id, "managers", row.managers))
 
 
-def without_people(entry: Entry, new: frozenset[str], report: Report) -> Entry:
+def drop_unknown_people(entry: Entry, new: frozenset[str], report: Report) -> Entry:
     """Return an entry without managers that a redacted snapshot does not know."""
     spec = entry.spec
     if not isinstance(spec, SmartGroupSpec):

@@ -23,7 +23,7 @@ class ConditionRow(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class SmartRow:
+class SmartGroupRow:
     """A live smart group. Conditions and managers are None where they were not read."""
 
     listing = SMART_GROUP
@@ -59,7 +59,7 @@ class SmartGroupSpec:
     managers: People | None
 
 
-def condition_row(data: Mapping[str, Json]) -> ConditionRow:
+def parse_condition_row(data: Mapping[str, Json]) -> ConditionRow:
     """Parse a condition of a response."""
     system = data.get("systemCondition")
     return ConditionRow(
@@ -69,12 +69,12 @@ def condition_row(data: Mapping[str, Json]) -> ConditionRow:
     )
 
 
-def listed_row(data: Mapping[str, Json]) -> SmartRow:
+def parse_listed_row(data: Mapping[str, Json]) -> SmartGroupRow:
     """Parse a row of the listing, which has neither conditions nor managers."""
-    return SmartRow(RemoteId(text(data, "smartGroupId")), label(data, "name"))
+    return SmartGroupRow(RemoteId(text(data, "smartGroupId")), label(data, "name"))
 
 
-def smart_row(stub: SmartRow, answer: Json) -> SmartRow:
+def parse_detail_row(stub: SmartGroupRow, answer: Json) -> SmartGroupRow:
     """Parse a smart group of a detail response, with conditions and managers.
 
     stub: its row in the listing. Raises BadAnswer for a response without conditions.
@@ -84,4 +84,6 @@ def smart_row(stub: SmartRow, answer: Json) -> SmartRow:
     if not conditions:
         # Every smart group has a condition; if none were accepted, its fields would look safe to change or delete.
         raise BadAnswer(f"smart_group/{stub.name}: an answer came without its conditions")
-    return SmartRow(stub.id, stub.name, tuple(condition_row(one) for one in conditions), ids(data, "managers"))
+    return SmartGroupRow(
+        stub.id, stub.name, tuple(parse_condition_row(one) for one in conditions), ids(data, "managers")
+    )

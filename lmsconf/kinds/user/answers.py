@@ -7,10 +7,10 @@ from typing import Final, cast
 
 from lmsconf.api.spec.values import ANSWERS, answer_value, answers_body
 from lmsconf.errors import shown
-from lmsconf.kinds.custom_field.choices import field_types, is_choice_in_doubt, new_choice_name
+from lmsconf.kinds.custom_field.choices import choice_has_error, field_types, renamed_choice_hint
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.shared.names import CUSTOM_FIELD, choice_scope
-from lmsconf.kinds.user.types import Answer, AnswerRow, Person, PersonRow
+from lmsconf.kinds.user.types import Answer, AnswerRow, PersonRow, PersonSpec
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.names import did_you_mean, normalize_name
 from lmsconf.model.values import DesiredResource, Step
@@ -20,7 +20,7 @@ from lmsconf.planner.matching import refuse_ambiguous_reference, why_name_is_mis
 _SEVERAL: Final = "MULTI_SELECT"
 
 
-def wanted_answers(planning: PlanContext, declared: DesiredResource[Person]) -> dict[str, Answer] | None:
+def resolve_declared_answers(planning: PlanContext, declared: DesiredResource[PersonSpec]) -> dict[str, Answer] | None:
     """Return the declared answers in the shape of their fields' types; None, with problems, if one is invalid."""
     wanted: dict[str, Answer] = {}
     whole = True
@@ -67,14 +67,14 @@ def _picked(answer: Answer) -> frozenset[str]:
     return answer if isinstance(answer, frozenset) else frozenset({answer} if answer else ())
 
 
-def _knows_choices(planning: PlanContext, declared: DesiredResource[Person], field: str, answer: Answer) -> bool:
+def _knows_choices(planning: PlanContext, declared: DesiredResource[PersonSpec], field: str, answer: Answer) -> bool:
     at, scope, whole = Address.of(CUSTOM_FIELD, field), choice_scope(field), True
     for name in sorted(_picked(answer)):
-        if is_choice_in_doubt(planning, at, name):
+        if choice_has_error(planning, at, name):
             whole = False
         elif not planning.book.has(scope, name):
             known = planning.book.names(scope)
-            near = new_choice_name(planning, at, name) or did_you_mean(name, known)
+            near = renamed_choice_hint(planning, at, name) or did_you_mean(name, known)
             hint = " ".join(filter(None, [f"It has {', '.join(sorted(known))}." if known else None, near]))
             message = f'{at} has no choice "{shown(name)}"'
             _problem(planning, declared, "reference/unknown-choice", field, message, hint)
@@ -82,14 +82,14 @@ def _knows_choices(planning: PlanContext, declared: DesiredResource[Person], fie
     return whole
 
 
-def _unknown_field(planning: PlanContext, declared: DesiredResource[Person], field: str) -> None:
+def _unknown_field(planning: PlanContext, declared: DesiredResource[PersonSpec], field: str) -> None:
     at = Address.of(CUSTOM_FIELD, field)
     message, hint = why_name_is_missing(planning, at, did_you_mean(field, planning.book.names(CUSTOM_FIELD)))
     _problem(planning, declared, "reference/unknown-field", field, message, hint)
 
 
 def _problem(
-    planning: PlanContext, declared: DesiredResource[Person], code: str, field: str, message: str, hint: str | None
+    planning: PlanContext, declared: DesiredResource[PersonSpec], code: str, field: str, message: str, hint: str | None
 ) -> None:
     planning.problem(
         code,
@@ -125,7 +125,7 @@ def _field_ids(planning: PlanContext) -> dict[str, RemoteId]:
     return {normalize_name(row.name): row.id for row in rows}
 
 
-def answer_refs(planning: PlanContext, answers: Mapping[str, Answer]) -> frozenset[Ref]:
+def choice_refs_in_answers(planning: PlanContext, answers: Mapping[str, Answer]) -> frozenset[Ref]:
     """Return Refs to the choices that answers name."""
     return frozenset(
         Ref(Address.of(CUSTOM_FIELD, field), name)
@@ -135,9 +135,9 @@ def answer_refs(planning: PlanContext, answers: Mapping[str, Answer]) -> frozens
     )
 
 
-def note_answers(planning: PlanContext, before: Mapping[str, Answer], after: Mapping[str, Answer]) -> None:
+def record_choice_changes(planning: PlanContext, before: Mapping[str, Answer], after: Mapping[str, Answer]) -> None:
     """Record the choices dropped and picked as `changed_refs`: fields create the new before deleting the old."""
-    old, new = answer_refs(planning, before), answer_refs(planning, after)
+    old, new = choice_refs_in_answers(planning, before), choice_refs_in_answers(planning, after)
     if old != new:
         planning.changed_refs.append((old - new, new - old))
 
@@ -158,7 +158,7 @@ def answers_step(
     for field, answer in changed.items():
         at = Address.of(CUSTOM_FIELD, field)
         body[planning.book.ref(CUSTOM_FIELD, field, Ref(at))] = _value(planning, field, answer)
-    old, new = answer_refs(planning, before), answer_refs(planning, after)
+    old, new = choice_refs_in_answers(planning, before), choice_refs_in_answers(planning, after)
     return Step(
         operation=ANSWERS,
         path=path,
@@ -172,7 +172,7 @@ def _to_come(planning: PlanContext, answers: Mapping[str, Answer]) -> frozenset[
     """Return Refs to the fields and choices in the answers that this plan creates."""
     fields = (Ref(Address.of(CUSTOM_FIELD, field)) for field in answers)
     refs = {ref for ref in fields if isinstance(planning.book.ref(CUSTOM_FIELD, ref.address.name, ref), Ref)}
-    for ref in answer_refs(planning, answers):
+    for ref in choice_refs_in_answers(planning, answers):
         scope, name = choice_scope(ref.address.name), cast(str, ref.part)
         if isinstance(planning.book.ref(scope, name, ref), Ref):
             refs.add(ref)

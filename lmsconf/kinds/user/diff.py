@@ -6,14 +6,19 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Final, cast
 
-from lmsconf.kinds.custom_field.choices import refuse_left_out
+from lmsconf.kinds.custom_field.choices import refuse_unrenamed_choices
 from lmsconf.kinds.shared.common import needed, not_read
 from lmsconf.kinds.shared.names import USER
 from lmsconf.kinds.shared.times import shown_time
-from lmsconf.kinds.user.answers import answer_refs, live_answers, note_answers, wanted_answers
-from lmsconf.kinds.user.directory import directory
-from lmsconf.kinds.user.rights import foretell_rights
-from lmsconf.kinds.user.types import RIGHTS, TEXTS, Answer, Person, PersonRow
+from lmsconf.kinds.user.answers import (
+    choice_refs_in_answers,
+    live_answers,
+    record_choice_changes,
+    resolve_declared_answers,
+)
+from lmsconf.kinds.user.directory import people_directory
+from lmsconf.kinds.user.rights import check_rights_changes
+from lmsconf.kinds.user.types import RIGHTS, TEXTS, Answer, PersonRow, PersonSpec
 from lmsconf.model.forms import Form
 from lmsconf.model.names import did_you_mean, normalize_name
 from lmsconf.model.values import DesiredResource
@@ -24,36 +29,38 @@ _DATE: Final = "custom_archive_date"
 _BY_DEFAULT: Final = ("admin", "manager", "applications")
 
 
-def diff_person(planning: PlanContext, match: Match[Person, PersonRow]) -> BeforeAfter | None:
+def diff_person(planning: PlanContext, match: Match[PersonSpec, PersonRow]) -> BeforeAfter | None:
     """Compare the declared keys; None, with problems reported, if the person cannot be created or compared."""
     declared, row = match.declared, match.row
     spec = declared.spec
     if row is None and not _may_come(planning, declared, spec):
         return None
-    missing = unread(spec, row) if row else None
+    missing = first_unread_key(spec, row) if row else None
     if missing:
         not_read(planning, declared.address, missing, declared.places.at(missing))
         return None
-    answers = wanted_answers(planning, declared)
+    answers = resolve_declared_answers(planning, declared)
     if answers is None:
         return None
-    foretell_rights(planning, match)
-    after = wanted_form(planning, declared, answers)
+    check_rights_changes(planning, match)
+    after = declared_form(planning, declared, answers)
     if row is None:
-        refuse_left_out(planning, declared, answer_refs(planning, answers))
+        refuse_unrenamed_choices(planning, declared, choice_refs_in_answers(planning, answers))
         return BeforeAfter(before=None, after=after, defaults=tuple(key for key in _BY_DEFAULT if key not in after))
     before = live_form(planning, row, spec, live_answers(planning, row, answers))
     if not planning.policy.additive:
-        note_answers(planning, cast("Mapping[str, Answer]", before.get("answers", {})), answers)
+        record_choice_changes(planning, cast("Mapping[str, Answer]", before.get("answers", {})), answers)
     _refuse_merge(planning, declared, row)
     sizes = {"applications": len(row.applications or ())}
     return BeforeAfter(before=before, after=after, sizes=sizes, taken=_taken(before, after))
 
 
-def _may_come(planning: PlanContext, declared: DesiredResource[Person], spec: Person) -> bool:
+def _may_come(planning: PlanContext, declared: DesiredResource[PersonSpec], spec: PersonSpec) -> bool:
     """Return whether a person who is not live can be created, and report why not."""
     if not planning.policy.create_people or spec.flag("archived"):
-        near = hint_on_missing(planning, USER, did_you_mean(declared.address.name, directory(planning).by_email), "")
+        near = hint_on_missing(
+            planning, USER, did_you_mean(declared.address.name, people_directory(planning).by_email), ""
+        )
         way = "Only the project file can allow to create people, with `people: {create: true}`."
         if planning.policy.create_people:
             way = "There is nobody to archive: take it out."
@@ -71,7 +78,7 @@ def _may_come(planning: PlanContext, declared: DesiredResource[Person], spec: Pe
     return not missing
 
 
-def _refuse_merge(planning: PlanContext, declared: DesiredResource[Person], row: PersonRow) -> None:
+def _refuse_merge(planning: PlanContext, declared: DesiredResource[PersonSpec], row: PersonRow) -> None:
     """Report declared removals of metadata keys if the service merges metadata, and so cannot remove any."""
     if planning.terms.behaviour("users.update-metadata.mode") != "merge":
         return
@@ -97,8 +104,8 @@ def _taken(before: Form, after: Form) -> frozenset[str]:
     return frozenset(lost)
 
 
-def wanted_form(planning: PlanContext, declared: DesiredResource[Person], answers: Mapping[str, Answer]) -> Form:
-    """Return the desired state; `answers` are those of `wanted_answers`."""
+def declared_form(planning: PlanContext, declared: DesiredResource[PersonSpec], answers: Mapping[str, Answer]) -> Form:
+    """Return the desired state; `answers` are those of `resolve_declared_answers`."""
     spec = declared.spec
     form: Form = {"email": declared.address.name}
     form.update({key: spec.texts[key] for key in TEXTS if key in spec.texts})
@@ -116,7 +123,7 @@ def wanted_form(planning: PlanContext, declared: DesiredResource[Person], answer
     return form
 
 
-def live_form(planning: PlanContext, row: PersonRow, spec: Person, answers: Mapping[str, Answer]) -> Form:
+def live_form(planning: PlanContext, row: PersonRow, spec: PersonSpec, answers: Mapping[str, Answer]) -> Form:
     """Return the live state under the same keys, in the same order; `answers` are those of `live_answers`."""
     form: Form = {"email": row.name}
     form.update({key: normalize_name(getattr(row, key) or "") for key in TEXTS if key in spec.texts})
@@ -140,7 +147,7 @@ def _shown(planning: PlanContext, moment: datetime | None) -> str | None:
     return None if moment is None else shown_time(moment, planning.policy.timezone)
 
 
-def unread(spec: Person, row: PersonRow) -> str | None:
+def first_unread_key(spec: PersonSpec, row: PersonRow) -> str | None:
     """Return a declared key whose live value was not read, or None if all were."""
     wanted = spec.declared_keys & {*TEXTS, "applications", "metadata", "answers"}
     keys = sorted(wanted | (set(RIGHTS) if spec.needs_rights else set()))

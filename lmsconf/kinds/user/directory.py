@@ -9,7 +9,7 @@ from typing import Any, Final
 from lmsconf.errors import Severity
 from lmsconf.kinds.shared.names import USER
 from lmsconf.kinds.shared.people_lists import People
-from lmsconf.kinds.user.types import RIGHTS, Person, PersonRow
+from lmsconf.kinds.user.types import RIGHTS, PersonRow, PersonSpec
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.names import did_you_mean, normalize_email
 from lmsconf.model.values import DesiredResource
@@ -18,7 +18,7 @@ from lmsconf.planner.matching import hint_on_missing
 
 
 @dataclass(frozen=True, slots=True)
-class Directory:
+class PeopleDirectory:
     """All people of a workspace, indexed as they will be after the plan.
 
     by_email: normalized e-mail → row.
@@ -37,7 +37,7 @@ class Directory:
     new: frozenset[str] = frozenset()
 
     @staticmethod
-    def of(people: Iterable[PersonRow], new: frozenset[str] = frozenset()) -> Directory:
+    def of(people: Iterable[PersonRow], new: frozenset[str] = frozenset()) -> PeopleDirectory:
         """Index people. For an e-mail an active person precedes an archived one; two active ones make it ambiguous."""
         by_email: dict[str, PersonRow] = {}
         twice: dict[str, tuple[str, ...]] = {}
@@ -51,7 +51,7 @@ class Directory:
                 twice[key] = (*twice.get(key, (by_email[key].id,)), person.id)
         emails: dict[str, str] = {person.id: key for key, person in by_email.items() if key not in twice}
         archived = frozenset(key for key, person in by_email.items() if person.archived)
-        return Directory(by_email, emails, frozenset(ids), archived, twice, new)
+        return PeopleDirectory(by_email, emails, frozenset(ids), archived, twice, new)
 
     def comparable(self, ids: Iterable[str], declared: People) -> People:
         """Return a live list in the form of a declared one, without unknown people and undeclared archived ones."""
@@ -63,15 +63,15 @@ class Directory:
         return sorted(frozenset(ids) - self.ids)
 
     def id(self, person: str) -> RemoteId | Ref:
-        """Return the id of a person accepted by `check_people`, or a Ref for one to be created."""
+        """Return the id of a person accepted by `refuse_unknown_people`, or a Ref for one to be created."""
         return Ref(Address.of(USER, person)) if person in self.new else self.by_email[person].id
 
 
 @dataclass(slots=True)
-class PeopleState:
+class PeoplePlanningState:
     """The directory of a plan's people, and who will be able to manage, of those whose rights the plan may change."""
 
-    directory: Directory | None = None
+    directory: PeopleDirectory | None = None
     able_to_manage: Mapping[str, bool] = field(default_factory=dict)
 
 
@@ -79,30 +79,30 @@ UNKNOWN_PERSON: Final = "Correct the e-mail, or have the account made first."
 WHICH_PERSON: Final = "Correct the e-mail of one of them in the product, or archive the double."
 
 
-def several(ids: Iterable[str]) -> str:
+def shared_email_message(ids: Iterable[str]) -> str:
     """Return the message for an e-mail that several people share."""
     return f"is the e-mail of more than one person, with the ids {', '.join(ids)}"
 
 
-def directory(planning: PlanContext) -> Directory:
+def people_directory(planning: PlanContext) -> PeopleDirectory:
     """Return the directory of the snapshot's people, built once per PlanContext."""
-    people = planning.state(PeopleState)
+    people = planning.state(PeoplePlanningState)
     if people.directory is None:
-        people.directory = Directory.of(planning.snapshot.rows(PersonRow))
+        people.directory = PeopleDirectory.of(planning.snapshot.rows(PersonRow))
     return people.directory
 
 
 WHO_CAN_MANAGE: Final = "manual-groups.who-can-manage"
 
 
-def foretell_managers(planning: PlanContext, declared: DesiredResource[Any], added: Iterable[str]) -> None:
+def refuse_ineligible_managers(planning: PlanContext, declared: DesiredResource[Any], added: Iterable[str]) -> None:
     """Report people who cannot be made manager because they will lack the right that the service requires.
 
     Applies only where the dialect key WHO_CAN_MANAGE is `with-right`.
     """
     if planning.terms.behaviour(WHO_CAN_MANAGE) != "with-right":
         return
-    people, later = directory(planning), planning.state(PeopleState).able_to_manage
+    people, later = people_directory(planning), planning.state(PeoplePlanningState).able_to_manage
     for person in sorted(added):
         row = people.by_email.get(person)
         # Without rights in the row, as in an old snapshot, nothing is reported.
@@ -118,7 +118,7 @@ def foretell_managers(planning: PlanContext, declared: DesiredResource[Any], add
             )
 
 
-def _able_later(matched: MatchResult[Person, PersonRow], planning: PlanContext) -> dict[str, bool]:
+def _able_later(matched: MatchResult[PersonSpec, PersonRow], planning: PlanContext) -> dict[str, bool]:
     """Return, for people whose rights this plan may change, whether they can manage after it is applied."""
     able: dict[str, bool] = {}
     for match in matched.matches:
@@ -129,17 +129,19 @@ def _able_later(matched: MatchResult[Person, PersonRow], planning: PlanContext) 
     return able
 
 
-def register_people(planning: PlanContext, matched: MatchResult[Person, PersonRow]) -> None:
+def register_planned_people(planning: PlanContext, matched: MatchResult[PersonSpec, PersonRow]) -> None:
     """Replace the directory by one with the plan's changes to people: new accounts, e-mails, archived or unarchived."""
     listing = planning.snapshot.rows(PersonRow)
     later = {match.row.id: _later(planning, match, match.row) for match in matched.matches if match.row is not None}
-    planning.state(PeopleState).able_to_manage = _able_later(matched, planning)
+    planning.state(PeoplePlanningState).able_to_manage = _able_later(matched, planning)
     new = frozenset(match.address.name for match in matched.matches if match.row is None)
     people = (later.get(row.id, row) for row in listing)
-    planning.state(PeopleState).directory = Directory.of(people, new if planning.policy.create_people else frozenset())
+    planning.state(PeoplePlanningState).directory = PeopleDirectory.of(
+        people, new if planning.policy.create_people else frozenset()
+    )
 
 
-def _later(planning: PlanContext, match: Match[Person, PersonRow], row: PersonRow) -> PersonRow:
+def _later(planning: PlanContext, match: Match[PersonSpec, PersonRow], row: PersonRow) -> PersonRow:
     """Return a live row with the declared e-mail, and archived or not as after this plan."""
     archived = match.declared.spec.flag("archived")
     row = replace(row, email=match.address.name)
@@ -147,21 +149,23 @@ def _later(planning: PlanContext, match: Match[Person, PersonRow], row: PersonRo
     return replace(row, archived=bool(archived)) if changes else row
 
 
-def addresses(people: People) -> list[Address]:
+def people_addresses(people: People) -> list[Address]:
     """Return the sorted addresses of all people that a list names."""
     return [Address.of(USER, person) for person in sorted(people.named)]
 
 
-def check_people(planning: PlanContext, declared: DesiredResource[Any], key: str, listed: People) -> People:
+def refuse_unknown_people(planning: PlanContext, declared: DesiredResource[Any], key: str, listed: People) -> People:
     """Return the list without unknown people, and report them.
 
     Unknown people are errors, or warnings under `people: {unknown: skip}` if at most a tenth of the list. An e-mail
     that several active people share is an error, an archived person a warning.
     """
-    people = directory(planning)
+    people = people_directory(planning)
     missing = sorted(person for person in listed.named if person not in people.by_email and person not in people.new)
     for person in sorted(listed.named & people.twice.keys()):
-        _person(planning, declared, key, person, "person/twice", several(people.twice[person]), WHICH_PERSON)
+        _person(
+            planning, declared, key, person, "person/twice", shared_email_message(people.twice[person]), WHICH_PERSON
+        )
     for person in sorted(listed.named & people.archived):
         hint = "Archived people cannot learn; take the address out, or unarchive the person."
         _person(planning, declared, key, person, "person/archived", "is archived", hint, Severity.WARNING)
@@ -204,9 +208,9 @@ def _person(
     )
 
 
-def note_unknown(planning: PlanContext, declared: DesiredResource[Any], key: str, ids: Iterable[str]) -> None:
+def note_unlisted_ids(planning: PlanContext, declared: DesiredResource[Any], key: str, ids: Iterable[str]) -> None:
     """Note live ids that are not in the listing of people; they are never removed."""
-    for id in directory(planning).unknown(ids):
+    for id in people_directory(planning).unknown(ids):
         planning.problem(
             "person/unexplained",
             f"{declared.address}: {key} hold user id {id}, which no list of people contains; it is left as it is",
@@ -216,7 +220,7 @@ def note_unknown(planning: PlanContext, declared: DesiredResource[Any], key: str
         )
 
 
-def shown_people(planning: PlanContext, ids: Iterable[str]) -> frozenset[str]:
+def people_display_names(planning: PlanContext, ids: Iterable[str]) -> frozenset[str]:
     """Return people for display: by e-mail, or by id if that is unknown or ambiguous."""
-    emails = directory(planning).emails
+    emails = people_directory(planning).emails
     return frozenset(emails.get(id, f"user id {id}") for id in ids)

@@ -11,7 +11,7 @@ from lmsconf.errors import Problem, Severity
 from lmsconf.kinds.custom_field.choices import field_types
 from lmsconf.kinds.shared.names import CUSTOM_FIELD, USER, choice_scope
 from lmsconf.kinds.shared.times import shortest_time
-from lmsconf.kinds.user.directory import directory
+from lmsconf.kinds.user.directory import people_directory
 from lmsconf.kinds.user.types import AnswerRow, PersonRow
 from lmsconf.model.address import Address
 from lmsconf.model.forms import form_to_json
@@ -32,14 +32,14 @@ PART_REFERENCES: Final[Mapping[str, Sequence[PartReferences]]] = {
 _NO_EMAIL: Final = "no e-mail that a manifest can hold"
 
 
-def person_lists(*trails: Trail) -> tuple[Trail, ...]:
+def people_list_trails(*trails: Trail) -> tuple[Trail, ...]:
     """Return the paths of the people in lists, each written whole or as `include` and `exclude`."""
     return tuple((*trail, *part, ANY) for trail in trails for part in ((), ("include",), ("exclude",)))
 
 
 def manifest_email(live: LiveNames, id: str, *, archived: bool = False) -> str | None:
     """Return the e-mail that identifies a person; None without a unique one, or if archived unless `archived`."""
-    people = directory(live.planning)
+    people = people_directory(live.planning)
     key = people.emails.get(id)
     if key is None or (key in people.archived and not archived):
         return None
@@ -55,7 +55,7 @@ def _in_manifest(text: str) -> str | None:
     return small if is_valid and is_representable(small) else None
 
 
-def people_body(live: LiveNames, lists: Mapping[str, Iterable[str] | None]) -> EntryBody:
+def people_lists_body(live: LiveNames, lists: Mapping[str, Iterable[str] | None]) -> EntryBody:
     """Return the keys of an entry that hold lists of people: key → ids, None if they were not read.
 
     An empty list is written for members only: most groups have no manager.
@@ -91,7 +91,7 @@ def _people(live: LiveNames, ids: Iterable[str], noun: str) -> tuple[Json, list[
 
 
 def _why_not(live: LiveNames, id: str) -> str:
-    people = directory(live.planning)
+    people = people_directory(live.planning)
     if id not in people.ids:
         return "no list of people shows whose id it is"
     if id not in people.emails:
@@ -102,7 +102,7 @@ def _why_not(live: LiveNames, id: str) -> str:
 def person_entries(live: LiveNames) -> Iterator[ExportedEntry | UnexportableRow]:
     """Yield every person, with the values that were read.
 
-    Values that only the response for a single user contains are usually missing; see `unread_notes`.
+    Values that only the response for a single user contains are usually missing; see `unread_value_notes`.
     """
     for row in live.snapshot.rows(PersonRow):
         address = Address.of(USER, row.name)
@@ -144,7 +144,7 @@ def _answers(live: LiveNames, answers: tuple[AnswerRow, ...]) -> Iterator[tuple[
             yield answer.field, names if types.get(answer.field) == "MULTI_SELECT" else names[0]
 
 
-def unread_notes(entries: Sequence[ExportedEntry], snapshot: Snapshot) -> Iterator[Problem]:
+def unread_value_notes(entries: Sequence[ExportedEntry], snapshot: Snapshot) -> Iterator[Problem]:
     """Note people whose language or applications are unknown: only the response for a single user contains them."""
     rows = {str(row.id): row for row in snapshot.rows(PersonRow)}
     number = sum(None in (rows[entry.id].language, rows[entry.id].applications) for entry in entries)

@@ -37,7 +37,7 @@ class PeopleCount(ReadState):
         return True
 
 
-class ExtendedInfo(ReadState):
+class ExtendedInfoListing(ReadState):
     """The extended listing, shared by the jobs of one reading (API specification, Users).
 
     Of the groups of a person, only manual ones are kept: most are smart groups, of which one person can be in hundreds.

@@ -20,14 +20,14 @@ from lmsconf.kinds.shared.common import absent, partial_undo, pins, texts
 from lmsconf.kinds.shared.names import ADMIN, CUSTOM_FIELD, HOLDERS, USER
 from lmsconf.kinds.user import redact
 from lmsconf.kinds.user.diff import diff_person
-from lmsconf.kinds.user.directory import register_people
-from lmsconf.kinds.user.export import PART_REFERENCES, REFERENCES, person_entries, unread_notes
-from lmsconf.kinds.user.parse import parse_person, person_problems
+from lmsconf.kinds.user.directory import register_planned_people
+from lmsconf.kinds.user.export import PART_REFERENCES, REFERENCES, person_entries, unread_value_notes
+from lmsconf.kinds.user.parse import find_contradictions, parse_person
 from lmsconf.kinds.user.read import read_people
-from lmsconf.kinds.user.rights import admin_grant, lost_rights, refuse_lock_out, takes_admin
+from lmsconf.kinds.user.rights import refuse_admin_lockout, revoked_rights, revokes_admin, verify_admin_grant
 from lmsconf.kinds.user.schema import ABSENT_SCHEMA, SCHEMA
 from lmsconf.kinds.user.steps import person_steps
-from lmsconf.kinds.user.types import AdminRow, HolderRow, Person, PersonRow, person_row
+from lmsconf.kinds.user.types import AdminRow, HolderRow, PersonRow, PersonSpec, parse_person_row
 from lmsconf.model.address import Address
 from lmsconf.model.names import normalize_email
 from lmsconf.model.snapshot import HasName, ListedRow, Listing, Snapshot
@@ -44,7 +44,7 @@ from lmsconf.planner.redaction import Entry, LivePerson, RedactionContext, Repor
 _DATE: Final = "custom_archive_date"
 
 
-class UserKind(Kind[Person, PersonRow]):
+class UserKind(Kind[PersonSpec, PersonRow]):
     """The kind `user`."""
 
     name = USER
@@ -84,12 +84,12 @@ class UserKind(Kind[Person, PersonRow]):
     schema = SCHEMA
     absent_schema = ABSENT_SCHEMA
 
-    def parse(self, entry: ManifestEntry) -> Iterator[DesiredResource[Person]]:
+    def parse(self, entry: ManifestEntry) -> Iterator[DesiredResource[PersonSpec]]:
         """Yield the person of one manifest entry, and report contradictions in it."""
         only_in = entry.body.get("only_in")
         address = Address.of(USER, normalize_email(str(entry.body["email"])))
         spec = parse_person(entry)
-        for problem in person_problems(entry, address, spec):
+        for problem in find_contradictions(entry, address, spec):
             entry.report(problem)
         yield DesiredResource(
             address=address,
@@ -115,13 +115,13 @@ class UserKind(Kind[Person, PersonRow]):
         )
         yield absent(entry, address, None)
 
-    def dependencies(self, declared: DesiredResource[Person]) -> list[Address]:
+    def dependencies(self, declared: DesiredResource[PersonSpec]) -> list[Address]:
         """Return the custom fields that the person answers."""
         return [Address.of(CUSTOM_FIELD, field) for field in declared.spec.answers]
 
     def match(
-        self, planning: PlanContext, declared: Sequence[DesiredResource[Person]], absent: Sequence[DeleteEntry[Any]]
-    ) -> MatchResult[Person, PersonRow]:
+        self, planning: PlanContext, declared: Sequence[DesiredResource[PersonSpec]], absent: Sequence[DeleteEntry[Any]]
+    ) -> MatchResult[PersonSpec, PersonRow]:
         """Match by e-mail, ignoring case. Undeclared people are the usual case, so they are not listed as unmanaged."""
         if not declared:
             return MatchResult()
@@ -129,10 +129,10 @@ class UserKind(Kind[Person, PersonRow]):
         matched, _ = match_declared(planning, USER, self.noun, declared, rows)
         matched.live = len(rows)
         refuse_taken_names(planning, matched, rows)
-        register_people(planning, matched)
+        register_planned_people(planning, matched)
         return matched
 
-    def diff(self, planning: PlanContext, match: Match[Person, PersonRow]) -> BeforeAfter | None:
+    def diff(self, planning: PlanContext, match: Match[PersonSpec, PersonRow]) -> BeforeAfter | None:
         """Compare the declared keys; None, with problems reported, if the person cannot be created or compared."""
         return diff_person(planning, match)
 
@@ -140,19 +140,19 @@ class UserKind(Kind[Person, PersonRow]):
         """Return the e-mail only: people are never deleted."""
         return BeforeAfter(before={"email": deletion.row.name}, after=None)
 
-    def finalize(self, planning: PlanContext, matched: MatchResult[Person, PersonRow]) -> None:
+    def finalize(self, planning: PlanContext, matched: MatchResult[PersonSpec, PersonRow]) -> None:
         """Refuse a plan that leaves too few admins, and count the people who lose answers."""
-        refuse_lock_out(planning, matched)
+        refuse_admin_lockout(planning, matched)
         count_lost_answers(planning, matched)
 
-    def plan_steps(self, planning: PlanContext, match: Match[Person, PersonRow], sides: BeforeAfter) -> list[Step]:
+    def plan_steps(self, planning: PlanContext, match: Match[PersonSpec, PersonRow], sides: BeforeAfter) -> list[Step]:
         """Return the calls that create or change the person."""
         return person_steps(planning, match, sides)
 
     def lost_on(
         self,
         planning: PlanContext,
-        subject: Match[Person, PersonRow] | Deletion[PersonRow] | SideEffect,
+        subject: Match[PersonSpec, PersonRow] | Deletion[PersonRow] | SideEffect,
         sides: BeforeAfter,
     ) -> Undo:
         """Return how far the change can be reverted: a created account can only be archived."""
@@ -164,11 +164,11 @@ class UserKind(Kind[Person, PersonRow]):
 
     def grant_check(self, call: Call) -> GrantVerification | None:
         """Administrator rights are verified by reading the person."""
-        return admin_grant(call)
+        return verify_admin_grant(call)
 
     def revokes(self, call: Call) -> bool:
         """Archiving, and taking away administrator rights."""
-        return call.operation == "users.archive" or takes_admin(call)
+        return call.operation == "users.archive" or revokes_admin(call)
 
     # Other systems manage people, and a graph with a node for each is unreadable.
     exported_by_default = False
@@ -188,7 +188,7 @@ class UserKind(Kind[Person, PersonRow]):
 
     def export_notes(self, entries: Sequence[ExportedEntry], snapshot: Snapshot) -> Iterator[Problem]:
         """Yield a note on the people whose language or applications were not read."""
-        return unread_notes(entries, snapshot)
+        return unread_value_notes(entries, snapshot)
 
     def normal_pattern(self, pattern: str) -> str:
         """Also in lower case, as the e-mails of addresses are."""
@@ -196,7 +196,7 @@ class UserKind(Kind[Person, PersonRow]):
 
     def lost_rights(self, change: Change) -> Iterator[str]:
         """Yield the rights that are revoked, and access."""
-        return lost_rights(change)
+        return revoked_rights(change)
 
     def needs(self, reading: ReadContext) -> frozenset[str]:
         """The custom fields, if answers are declared."""
@@ -206,34 +206,36 @@ class UserKind(Kind[Person, PersonRow]):
 
     def parse_row(self, data: Mapping[str, Json]) -> PersonRow:
         """Parse an entry of GET /users, without the attributes that are read only where declared."""
-        return person_row(data)
+        return parse_person_row(data)
 
     def read(self, reading: ReadContext) -> Listing[PersonRow] | None:
         """Read the listing, or only the number of people, and further attributes where they are declared."""
         return read_people(self, reading)
 
-    def live_people(self, planning: PlanContext, declared: Sequence[DesiredResource[Person]]) -> Iterator[LivePerson]:
+    def live_people(
+        self, planning: PlanContext, declared: Sequence[DesiredResource[PersonSpec]]
+    ) -> Iterator[LivePerson]:
         """Return all people of the snapshot."""
         return redact.live_people(planning.snapshot, declared)
 
-    def people_named(self, entry: DesiredResource[Person] | DeleteEntry[Any]) -> Iterator[str]:
+    def people_named(self, entry: DesiredResource[PersonSpec] | DeleteEntry[Any]) -> Iterator[str]:
         """Yield the earlier e-mails of a person."""
         return iter(entry.previously if isinstance(entry, DesiredResource) else ())
 
     def redact(self, redaction: RedactionContext, row_type: type[ListedRow]) -> Iterable[HasName]:
         """Keep what is declared of people, and count undeclared admins."""
-        return redact.redacted(redaction, row_type)
+        return redact.redact_rows(redaction, row_type)
 
     def restore(self, restoring: RestoreContext, row_type: type[ListedRow]) -> Iterable[HasName]:
         """Restore the e-mails of named people, and add placeholders for those who are only counted."""
-        return redact.restored(restoring, row_type)
+        return redact.restore_rows(restoring, row_type)
 
     def without_people(self, entry: Entry, new: frozenset[str], report: Report) -> Entry | None:
         """Leave out people that a redacted snapshot does not know."""
-        return redact.without_people(entry, new, report)
+        return redact.drop_unknown_people(entry, new, report)
 
 
-def _nameable(planning: PlanContext, declared: Sequence[DesiredResource[Person]]) -> tuple[PersonRow, ...]:
+def _nameable(planning: PlanContext, declared: Sequence[DesiredResource[PersonSpec]]) -> tuple[PersonRow, ...]:
     """Return live people without placeholders and without archived accounts whose e-mail an active one has.
 
     A pinned archived account is kept.

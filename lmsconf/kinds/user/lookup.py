@@ -21,7 +21,9 @@ from lmsconf.planner.reading import ReadContext
 Row = dict[str, Json]
 
 
-def read_rows(reading: ReadContext, keep: Callable[[Row], Row], *, may_look_up: Callable[[], bool]) -> ListedRows:
+def read_needed_people(
+    reading: ReadContext, keep: Callable[[Row], Row], *, may_look_up: Callable[[], bool]
+) -> ListedRows:
     """Return the rows of all people, or only of those that the plan shows, and set the PeopleCount.
 
     may_look_up: whether only ids and e-mails of the people in lists matter; called once the first page is read.

@@ -11,7 +11,7 @@ from lmsconf.kinds.shared.common import texts
 from lmsconf.kinds.shared.people_lists import People
 from lmsconf.kinds.shared.times import BadTime, manifest_time
 from lmsconf.kinds.user.schema import PROPERTIES
-from lmsconf.kinds.user.types import RIGHTS, TEXTS, Answer, Person
+from lmsconf.kinds.user.types import RIGHTS, TEXTS, Answer, PersonSpec
 from lmsconf.model.address import Address
 from lmsconf.model.names import normalize_name
 from lmsconf.model.values import Json
@@ -21,10 +21,10 @@ _FLAGS: Final = (*RIGHTS, "archived")
 _DATE: Final = "custom_archive_date"
 
 
-def parse_person(entry: ManifestEntry) -> Person:
+def parse_person(entry: ManifestEntry) -> PersonSpec:
     """Parse the entry to a Person; an invalid date is reported and becomes None."""
     body = entry.body
-    return Person(
+    return PersonSpec(
         declared_keys=frozenset(body.keys() & PROPERTIES.keys()),
         texts={key: normalize_name(str(body[key])) for key in TEXTS if key in body},
         flags={key: bool(body[key]) for key in _FLAGS if key in body},
@@ -66,7 +66,7 @@ def _moment(entry: ManifestEntry) -> datetime | None:
         return None
 
 
-def person_problems(entry: ManifestEntry, address: Address, spec: Person) -> Iterator[Problem]:
+def find_contradictions(entry: ManifestEntry, address: Address, spec: PersonSpec) -> Iterator[Problem]:
     """Yield contradictions within the entry, and metadata keys that are not allowed."""
     both = spec.applications.include & spec.applications.exclude if spec.applications else frozenset()
     for application in sorted(both):

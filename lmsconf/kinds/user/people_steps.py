@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from lmsconf.kinds.shared.answers import an_object, ids
 from lmsconf.kinds.shared.names import USER
 from lmsconf.kinds.shared.people_lists import People
-from lmsconf.kinds.user.directory import directory
+from lmsconf.kinds.user.directory import people_directory
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.api import GetRequest
 from lmsconf.model.values import Step
@@ -15,7 +15,7 @@ from lmsconf.planner.context import GRANTED, PlanContext
 from lmsconf.planner.grant_verification import GrantVerification, SentCall
 
 
-def people_steps(
+def people_list_steps(
     planning: PlanContext,
     at: Address,
     path: Mapping[str, str | Ref],
@@ -33,51 +33,51 @@ def people_steps(
     added, removed = sorted(after.include - old), sorted(old - after.include)
     me = [Ref(at)] if path["groupId" if "groupId" in path else "smartGroupId"] == Ref(at) else []
     additions = Ref(at, f"{GRANTED} {adds}")
-    known = directory(planning)
+    known = people_directory(planning)
     is_membership = adds.endswith("members")
     for batch in _batches(added, int(planning.terms.behaviour("manual-groups.add.batch"))):
-        arrived = [entered(person) for person in batch if is_membership and person in planning.removed_emails]
+        arrived = [joined_group_ref(person) for person in batch if is_membership and person in planning.removed_emails]
         yield Step(
             operation=adds,
             path=path,
             body=planning.terms.body(adds, userIds=[known.id(person) for person in batch]),
             makes=frozenset({additions, *arrived}),
-            uses=awaited(planning, batch, manages=not is_membership) | frozenset(me),
+            uses=people_dependencies(planning, batch, manages=not is_membership) | frozenset(me),
             people=tuple(batch),
         )
     for person in removed:
         yield Step(
             operation=removes,
             path={**path, "userId": known.id(person)},
-            uses=frozenset({additions, *([entered(person)] if is_membership else [])}),
+            uses=frozenset({additions, *([joined_group_ref(person)] if is_membership else [])}),
             revokes=True,
             people=(person,),
         )
 
 
-def awaited(planning: PlanContext, people: Iterable[str], *, manages: bool) -> frozenset[Ref]:
+def people_dependencies(planning: PlanContext, people: Iterable[str], *, manages: bool) -> frozenset[Ref]:
     """Return what a call that names people depends on: their creation and, for managers, the grants of rights."""
     refs: set[Ref] = set()
     for person in people:
-        id = directory(planning).id(person)
+        id = people_directory(planning).id(person)
         if isinstance(id, Ref):
             refs.add(id)
         if manages:
-            refs |= rights_of(person)
+            refs |= granted_rights_ref(person)
     return frozenset(refs)
 
 
-def rights_of(person: str) -> frozenset[Ref]:
+def granted_rights_ref(person: str) -> frozenset[Ref]:
     """Return the Ref made by the calls that grant rights to a person."""
     return frozenset({Ref(Address.of(USER, person), "(rights)")})
 
 
-def entered(person: str) -> Ref:
+def joined_group_ref(person: str) -> Ref:
     """Return the Ref made by adding a person to new groups; removal from a group depends on it."""
     return Ref(Address.of(USER, person), GRANTED)
 
 
-def list_grant(operation: str, key: str) -> GrantVerification:
+def verify_list_additions(operation: str, key: str) -> GrantVerification:
     """Return how additions to a list of people are verified: `operation` reads the ids in the list, under `key`."""
 
     def visible(get: GetRequest, sent: SentCall) -> frozenset[RemoteId]:

@@ -12,25 +12,25 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from lmsconf.kinds.custom_field.kind import KIND as FIELDS
-from lmsconf.kinds.custom_field.lost_answers import answers_row
-from lmsconf.kinds.custom_field.read import loses_answers
+from lmsconf.kinds.custom_field.lost_answers import parse_answers_row
+from lmsconf.kinds.custom_field.read import may_lose_answers
 from lmsconf.kinds.manual_group.types import ManualGroupSpec
 from lmsconf.kinds.shared.answers import an_object
 from lmsconf.kinds.shared.names import ADMIN, ANSWERS, CUSTOM_FIELD, HOLDERS, USER
 from lmsconf.kinds.smart_group.types import SmartGroupSpec
 from lmsconf.kinds.user.directory import WHO_CAN_MANAGE
-from lmsconf.kinds.user.extended import ExtendedInfo, PeopleCount
-from lmsconf.kinds.user.lookup import read_rows
-from lmsconf.kinds.user.rights import enough_admins
+from lmsconf.kinds.user.extended import ExtendedInfoListing, PeopleCount
+from lmsconf.kinds.user.lookup import read_needed_people
+from lmsconf.kinds.user.rights import has_enough_declared_admins
 from lmsconf.kinds.user.types import (
     AdminRow,
     HolderRow,
-    Person,
     PersonRow,
-    listed_details,
-    readable_answers,
-    rights,
-    single_details,
+    PersonSpec,
+    parse_detail_values,
+    parse_listed_values,
+    parse_rights,
+    try_parse_answers,
 )
 from lmsconf.model.address import RemoteId
 from lmsconf.model.api import Api, ListedRows
@@ -44,7 +44,7 @@ from lmsconf.planner.reading import ReadContext, keep_keys, sorted_listing
 _LISTED = frozenset({"first_name", "last_name", "metadata", "answers", "custom_archive_date"})
 _SINGLE = frozenset({"language", "applications"})
 Data = Mapping[str, Json]
-PersonKind: TypeAlias = "Kind[Person, PersonRow]"
+PersonKind: TypeAlias = "Kind[PersonSpec, PersonRow]"
 
 
 def read_people(kind: PersonKind, reading: ReadContext) -> Listing[PersonRow] | None:
@@ -55,21 +55,21 @@ def read_people(kind: PersonKind, reading: ReadContext) -> Listing[PersonRow] | 
         total = an_object(answer, "the people").get("matchCount")
         reading.people = total if isinstance(total, int) else None
         count.set(reading.people, 0)
-        if not loses_answers(FIELDS, reading):
+        if not may_lose_answers(FIELDS, reading):
             return None
-    rows = read_rows(reading, _kept(reading), may_look_up=lambda: needed and _only_in_lists(reading))
+    rows = read_needed_people(reading, _kept(reading), may_look_up=lambda: needed and _only_in_lists(reading))
     count.set(rows.total, len(rows.rows))
     # Without a total in the response, a listing read to its end gives the number.
     reading.people = len(rows.rows) if rows.total is None and rows.incomplete is None else rows.total
     listing = reading.publish(kind, rows)
-    if not needed or loses_answers(FIELDS, reading):
-        reading.add(ANSWERS, sorted_listing(map(answers_row, rows.rows), rows.incomplete))
-    extended = reading.shared_state(ExtendedInfo)
+    if not needed or may_lose_answers(FIELDS, reading):
+        reading.add(ANSWERS, sorted_listing(map(parse_answers_row, rows.rows), rows.incomplete))
+    extended = reading.shared_state(ExtendedInfoListing)
     if reading.everything:
-        reading.add(HOLDERS, Listing(rows=holders(rows.rows), incomplete=rows.incomplete))
+        reading.add(HOLDERS, Listing(rows=count_choice_holders(rows.rows), incomplete=rows.incomplete))
         listing, admin = read_everybody(listing, rows, extended.rows())
         reading.add(ADMIN, admin)
-        return read_singly(reading.api, reading.match(kind, listing, reading.declarations)[1], listing)
+        return read_people_one_by_one(reading.api, reading.match(kind, listing, reading.declarations)[1], listing)
     if reading.terms.behaviour(WHO_CAN_MANAGE) == "with-right":
         chosen = [one for one in reading.declared if reading.chosen(one.address)]
         listing = read_manager_rights(listing, chosen, reading.policy.workspace, extended)
@@ -87,7 +87,7 @@ def _only_in_lists(reading: ReadContext) -> bool:
     """Return whether of people only their ids and e-mails in lists and assignments are needed."""
     if reading.everything or reading.covers(USER) or reading.terms.behaviour(WHO_CAN_MANAGE) == "with-right":
         return False
-    return not loses_answers(FIELDS, reading)
+    return not may_lose_answers(FIELDS, reading)
 
 
 def _kept(reading: ReadContext) -> Callable[[dict[str, Json]], dict[str, Json]]:
@@ -105,11 +105,11 @@ def _kept(reading: ReadContext) -> Callable[[dict[str, Json]], dict[str, Json]]:
 def read_declared(
     api: Api,
     planning: PlanContext,
-    matched: MatchResult[Person, PersonRow],
+    matched: MatchResult[PersonSpec, PersonRow],
     listing: Listing[PersonRow],
     rows: ListedRows,
     page: int,
-    extended: ExtendedInfo,
+    extended: ExtendedInfoListing,
 ) -> tuple[Listing[PersonRow], Listing[AdminRow] | None]:
     """Return the listing with declared attributes, and the listing of admins if the extended listing was read.
 
@@ -123,27 +123,29 @@ def read_declared(
         if match.row is not None and planning.chosen(match.address)
     }
     raw = {str(row["userId"]): row for row in rows.rows if str(row["userId"]) in specs}
-    details = {id: listed_details(raw[id], spec.declared_keys & _LISTED) for id, spec in specs.items()}
+    details = {id: parse_listed_values(raw[id], spec.declared_keys & _LISTED) for id, spec in specs.items()}
     single = [id for id, spec in specs.items() if spec.declared_keys & _SINGLE]
     flags = [id for id, spec in specs.items() if spec.needs_rights and id not in set(single)]
     everybody: ListedRows | None = None
     if flags and -(-len(listing.rows) // max(1, page)) < len(flags):
         everybody = extended.rows()
         held = {str(row["userId"]): row for row in everybody.rows}
-        details.update({id: details[id] | rights(held[id]) for id in flags if id in held})
+        details.update({id: details[id] | parse_rights(held[id]) for id in flags if id in held})
         flags = [id for id in flags if id not in held]
     wanted = sorted([*single, *flags])
     answers = api.each("users.get", [({"userId": id}, {}) for id in wanted])
     for id, answer in zip(wanted, answers, strict=True):
         data = an_object(answer, "a user")
         spec = specs[RemoteId(id)]
-        details[RemoteId(id)] |= single_details(data, spec.declared_keys) | (rights(data) if spec.needs_rights else {})
+        details[RemoteId(id)] |= parse_detail_values(data, spec.declared_keys) | (
+            parse_rights(data) if spec.needs_rights else {}
+        )
     people = listing.rows
     detailed = (_with(row, details.get(row.id, {})) for row in people)
     whole = Listing(rows=tuple(detailed), incomplete=listing.incomplete)
-    if everybody is None and not enough_admins(planning, _again(matched, whole)):
+    if everybody is None and not has_enough_declared_admins(planning, _again(matched, whole)):
         everybody = extended.rows()
-    return whole, None if everybody is None else admins(everybody, people)
+    return whole, None if everybody is None else admin_listing(everybody, people)
 
 
 def read_everybody(
@@ -151,22 +153,24 @@ def read_everybody(
 ) -> tuple[Listing[PersonRow], Listing[AdminRow]]:
     """Return the listing with all attributes from both listings, and the listing of admins.
 
-    Attributes that take a request per person are left to `read_singly`.
+    Attributes that take a request per person are left to `read_people_one_by_one`.
     """
     raw = {str(row["userId"]): row for row in rows.rows}
-    held = {str(row["userId"]): rights(row) for row in everybody.rows}
+    held = {str(row["userId"]): parse_rights(row) for row in everybody.rows}
     people = listing.rows
     detailed = (_with(row, _all_listed(raw[row.id]) | held.get(row.id, {})) for row in people)
-    return Listing(rows=tuple(detailed), incomplete=listing.incomplete), admins(everybody, people)
+    return Listing(rows=tuple(detailed), incomplete=listing.incomplete), admin_listing(everybody, people)
 
 
-def read_singly(api: Api, matched: MatchResult[Person, PersonRow], listing: Listing[PersonRow]) -> Listing[PersonRow]:
+def read_people_one_by_one(
+    api: Api, matched: MatchResult[PersonSpec, PersonRow], listing: Listing[PersonRow]
+) -> Listing[PersonRow]:
     """Return the listing with declared languages and applications, which take one request per person."""
     specs = {str(one.row.id): one.declared.spec for one in matched.matches if one.row is not None}
     wanted = sorted(id for id, spec in specs.items() if spec.declared_keys & _SINGLE)
     answers = api.each("users.get", [({"userId": id}, {}) for id in wanted])
     details = {
-        id: single_details(an_object(answer, "a user"), specs[id].declared_keys)
+        id: parse_detail_values(an_object(answer, "a user"), specs[id].declared_keys)
         for id, answer in zip(wanted, answers, strict=True)
     }
     people = listing.rows
@@ -174,7 +178,7 @@ def read_singly(api: Api, matched: MatchResult[Person, PersonRow], listing: List
 
 
 def read_manager_rights(
-    listing: Listing[PersonRow], declared: Sequence[DesiredResource[Any]], workspace: str, extended: ExtendedInfo
+    listing: Listing[PersonRow], declared: Sequence[DesiredResource[Any]], workspace: str, extended: ExtendedInfoListing
 ) -> Listing[PersonRow]:
     """Return the listing with the rights of all people in declared lists of managers, also under an earlier e-mail."""
     lists = (one.spec.managers for one in declared if isinstance(one.spec, ManualGroupSpec | SmartGroupSpec))
@@ -184,17 +188,17 @@ def read_manager_rights(
     people_entries = [one for one in declared if one.address.kind == USER and one.address.name in named]
     named.update(old for one in people_entries for old in one.previously)
     pinned = {one.pin(workspace) for one in people_entries}
-    held = {str(row["userId"]): rights(row) for row in extended.rows().rows}
+    held = {str(row["userId"]): parse_rights(row) for row in extended.rows().rows}
     people = listing.rows
     wanted = {row.id for row in people if normalize_email(row.email) in named or row.id in pinned} & held.keys()
     return replace(listing, rows=tuple(_with(row, held[row.id]) if row.id in wanted else row for row in people))
 
 
 def _all_listed(data: Data) -> dict[str, object]:
-    return {**listed_details(data, _LISTED - {"answers"}), "answers": readable_answers(data)}
+    return {**parse_listed_values(data, _LISTED - {"answers"}), "answers": try_parse_answers(data)}
 
 
-def admins(everybody: ListedRows, people: Sequence[PersonRow]) -> Listing[AdminRow]:
+def admin_listing(everybody: ListedRows, people: Sequence[PersonRow]) -> Listing[AdminRow]:
     """Return the listing of active people with administrator rights, by id."""
     active = {row.id: row for row in people if not row.archived}
     ids = (str(row["userId"]) for row in everybody.rows if row.get("admin") is True)
@@ -202,13 +206,15 @@ def admins(everybody: ListedRows, people: Sequence[PersonRow]) -> Listing[AdminR
     return Listing(rows=tuple(rows), incomplete=everybody.incomplete)
 
 
-def holders(rows: Iterable[Data]) -> tuple[HolderRow, ...]:
+def count_choice_holders(rows: Iterable[Data]) -> tuple[HolderRow, ...]:
     """Return the number of people who hold each choice, by choice id."""
-    held = Counter(choice for row in rows for answer in readable_answers(row) or () for choice in answer.choices)
+    held = Counter(choice for row in rows for answer in try_parse_answers(row) or () for choice in answer.choices)
     return tuple(HolderRow(RemoteId(id), people) for id, people in sorted(held.items()))
 
 
-def _again(matched: MatchResult[Person, PersonRow], listing: Listing[PersonRow]) -> MatchResult[Person, PersonRow]:
+def _again(
+    matched: MatchResult[PersonSpec, PersonRow], listing: Listing[PersonRow]
+) -> MatchResult[PersonSpec, PersonRow]:
     """Return the same matches with their rows replaced by those of the listing."""
     rows = {row.id: row for row in listing.rows}
     matches = [replace(match, row=rows[match.row.id]) if match.row else match for match in matched.matches]

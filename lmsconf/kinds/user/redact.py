@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.shared.names import ADMIN, CUSTOM_FIELD, USER
-from lmsconf.kinds.user.directory import Directory
-from lmsconf.kinds.user.types import RIGHTS, AdminRow, HolderRow, Person, PersonRow
+from lmsconf.kinds.user.directory import PeopleDirectory
+from lmsconf.kinds.user.types import RIGHTS, AdminRow, HolderRow, PersonRow, PersonSpec
 from lmsconf.model.address import RemoteId
 from lmsconf.model.names import normalize_name
 from lmsconf.model.snapshot import HasName, ListedRow, Snapshot
@@ -28,23 +28,23 @@ _LISTED: Final = frozenset({"first_name", "last_name", "language", "applications
 _ADMINS: Final = "admins"
 
 
-def live_people(snapshot: Snapshot, declared: Sequence[DesiredResource[Person]]) -> Iterator[LivePerson]:
+def live_people(snapshot: Snapshot, declared: Sequence[DesiredResource[PersonSpec]]) -> Iterator[LivePerson]:
     """Yield the people of a snapshot. Of people who share an e-mail, none is active."""
     rows = snapshot.rows(PersonRow)
-    directory, declarations = Directory.of(rows), _Declarations.of(snapshot, declared)
+    directory, declarations = PeopleDirectory.of(rows), _Declarations.of(snapshot, declared)
     for row in rows:
         is_active = row.id in directory.emails and row.name not in directory.archived
         yield LivePerson(row.id, row.name, is_active, declarations.of_row(row) is not None)
 
 
-def redacted(redaction: RedactionContext, row_type: type[ListedRow]) -> Iterable[HasName]:
+def redact_rows(redaction: RedactionContext, row_type: type[ListedRow]) -> Iterable[HasName]:
     """Return people, admins or numbers of holders, without what is not declared."""
     if row_type is AdminRow:
         return _admins(redaction)
     return _holders(redaction.planning.snapshot) if row_type is HolderRow else _people(redaction)
 
 
-def restored(restoring: RestoreContext, row_type: type[ListedRow]) -> Iterable[HasName]:
+def restore_rows(restoring: RestoreContext, row_type: type[ListedRow]) -> Iterable[HasName]:
     """Return people and admins with the e-mails of named people, and a placeholder per counted person."""
     rows = restoring.snapshot.rows
     if row_type is AdminRow:
@@ -60,14 +60,14 @@ def restored(restoring: RestoreContext, row_type: type[ListedRow]) -> Iterable[H
 class _Declarations:
     """The declarations of people that apply in one workspace, by e-mail and by pinned id."""
 
-    by_email: Mapping[str, Person]
-    by_id: Mapping[str, Person]
+    by_email: Mapping[str, PersonSpec]
+    by_id: Mapping[str, PersonSpec]
 
     @staticmethod
-    def of(snapshot: Snapshot, declared: Iterable[DesiredResource[Person]]) -> _Declarations:
+    def of(snapshot: Snapshot, declared: Iterable[DesiredResource[PersonSpec]]) -> _Declarations:
         """Index declarations; for an e-mail, the first one counts."""
-        by_email: dict[str, Person] = {}
-        by_id: dict[str, Person] = {}
+        by_email: dict[str, PersonSpec] = {}
+        by_id: dict[str, PersonSpec] = {}
         for entry in declared:
             if entry.applies_in(snapshot.workspace):
                 for name in (entry.address.name, *entry.previously):
@@ -76,7 +76,7 @@ class _Declarations:
                     by_id[pin] = entry.spec
         return _Declarations(by_email, by_id)
 
-    def of_row(self, row: PersonRow) -> Person | None:
+    def of_row(self, row: PersonRow) -> PersonSpec | None:
         """Return a person's declaration, or None for one named at most in a list."""
         return self.by_id.get(row.id) or self.by_email.get(row.name)
 
@@ -96,7 +96,7 @@ def _people(redaction: RedactionContext) -> list[PersonRow]:
     return sorted(rows, key=lambda row: row.id)
 
 
-def _declared_part(row: PersonRow, spec: Person | None, names: Mapping[str, frozenset[str]]) -> PersonRow:
+def _declared_part(row: PersonRow, spec: PersonSpec | None, names: Mapping[str, frozenset[str]]) -> PersonRow:
     """Return the row with only the attributes that are declared. names: of each field, by its declared name."""
     bare = PersonRow(row.id, row.email, row.archived)
     if spec is None:
@@ -142,7 +142,7 @@ def _holders(snapshot: Snapshot) -> Iterator[HolderRow]:
     return (row for row in snapshot.rows(HolderRow) if row.id in known)
 
 
-def without_people(entry: Entry, new: frozenset[str], report: Report) -> Entry | None:
+def drop_unknown_people(entry: Entry, new: frozenset[str], report: Report) -> Entry | None:
     """Return the entry; None, reported, if a redacted snapshot does not know one of the person's e-mails."""
     if not isinstance(entry, DesiredResource):
         return entry

@@ -12,7 +12,7 @@ from typing import Final
 
 from lmsconf.kinds.shared.answers import an_object
 from lmsconf.kinds.shared.names import ADMIN
-from lmsconf.kinds.user.types import AdminRow, Person, PersonRow
+from lmsconf.kinds.user.types import AdminRow, PersonRow, PersonSpec
 from lmsconf.model.api import GetRequest
 from lmsconf.model.values import Call, Change
 from lmsconf.planner.context import Match, MatchResult, PlanContext
@@ -23,8 +23,8 @@ from lmsconf.planner.grant_verification import GrantVerification, SentCall
 class _AdminChanges:
     """The people who gain administrator rights, and those who lose them."""
 
-    gains: list[Match[Person, PersonRow]] = field(default_factory=list)
-    losses: list[Match[Person, PersonRow]] = field(default_factory=list)
+    gains: list[Match[PersonSpec, PersonRow]] = field(default_factory=list)
+    losses: list[Match[PersonSpec, PersonRow]] = field(default_factory=list)
 
 
 _LOSSES: Final = {
@@ -36,7 +36,7 @@ _LOSSES: Final = {
 """Keys of single values whose change revokes something from a person → what is revoked, for messages."""
 
 
-def lost_rights(change: Change) -> Iterator[str]:
+def revoked_rights(change: Change) -> Iterator[str]:
     """Yield what an update revokes from a person, in words."""
     for one in change.fields:
         ends = one.path in ("archived", "custom_archive_date") and bool(one.after)
@@ -44,16 +44,16 @@ def lost_rights(change: Change) -> Iterator[str]:
             yield _LOSSES[one.path]
 
 
-def later(spec: Person, row: PersonRow | None, key: str) -> bool:
+def planned_flag(spec: PersonSpec, row: PersonRow | None, key: str) -> bool:
     """Return the flag `admin`, `manager` or `archived` after the plan: the declared value, else the live one."""
     declared = spec.flag(key)
     return declared if declared is not None else bool(getattr(row, key, False))
 
 
-def foretell_rights(planning: PlanContext, match: Match[Person, PersonRow]) -> None:
+def check_rights_changes(planning: PlanContext, match: Match[PersonSpec, PersonRow]) -> None:
     """Report changes that the service would refuse because of a person's rights, and note admins gained and lost."""
     spec, row = match.declared.spec, match.row
-    is_admin = later(spec, row, "admin")
+    is_admin = planned_flag(spec, row, "admin")
     if spec.flag("archived") and row is not None and not row.archived and is_admin:
         planning.problem(
             "refusal/admin-archived",
@@ -62,7 +62,7 @@ def foretell_rights(planning: PlanContext, match: Match[Person, PersonRow]) -> N
             at=match.declared.places.at("archived"),
             address=match.address,
         )
-    right = "admin" if is_admin else "manager" if later(spec, row, "manager") else None
+    right = "admin" if is_admin else "manager" if planned_flag(spec, row, "manager") else None
     if spec.archive_date is not None and right:
         planning.problem(
             "refusal/archive-date",
@@ -74,11 +74,11 @@ def foretell_rights(planning: PlanContext, match: Match[Person, PersonRow]) -> N
     moves = planning.state(_AdminChanges)
     if spec.flag("admin") is False and row is not None and row.admin and not row.archived:
         moves.losses.append(match)
-    if spec.flag("admin") is True and not later(spec, row, "archived"):
+    if spec.flag("admin") is True and not planned_flag(spec, row, "archived"):
         moves.gains.append(match)
 
 
-def refuse_lock_out(planning: PlanContext, identified: MatchResult[Person, PersonRow]) -> None:
+def refuse_admin_lockout(planning: PlanContext, identified: MatchResult[PersonSpec, PersonRow]) -> None:
     """Report a plan that revokes administrator rights and leaves fewer admins than `min_admins`, or none.
 
     Declared admins count first; only if they are too few does the listing of all admins matter. Admins that it lacks do
@@ -109,29 +109,29 @@ def refuse_lock_out(planning: PlanContext, identified: MatchResult[Person, Perso
         )
 
 
-def _is_archived(planning: PlanContext, match: Match[Person, PersonRow]) -> bool:
+def _is_archived(planning: PlanContext, match: Match[PersonSpec, PersonRow]) -> bool:
     """Return whether the person will be archived after the plan."""
     spec, row = match.declared.spec, match.row
-    return planning.chosen(match.address) and later(spec, row, "archived")
+    return planning.chosen(match.address) and planned_flag(spec, row, "archived")
 
 
-def enough_admins(planning: PlanContext, identified: MatchResult[Person, PersonRow]) -> bool:
+def has_enough_declared_admins(planning: PlanContext, identified: MatchResult[PersonSpec, PersonRow]) -> bool:
     """Return whether undeclared admins need not be read: no admin loses the right, or enough declared ones keep it."""
     matches = [match for match in identified.matches if planning.chosen(match.address)]
     loses = any(match.declared.spec.flag("admin") is False and match.row.admin for match in matches if match.row)
     keeps = sum(
-        match.declared.spec.flag("admin") is True and not later(match.declared.spec, match.row, "archived")
+        match.declared.spec.flag("admin") is True and not planned_flag(match.declared.spec, match.row, "archived")
         for match in matches
     )
     return not loses or keeps >= max(1, planning.policy.guards.min_admins)
 
 
-def admin_grant(call: Call) -> GrantVerification | None:
+def verify_admin_grant(call: Call) -> GrantVerification | None:
     """Return how a grant of administrator rights is verified; None for any other call."""
     return _IS_ADMIN if call.operation == _MAKE_ADMIN and call.path.endswith("/true") else None
 
 
-def takes_admin(call: Call) -> bool:
+def revokes_admin(call: Call) -> bool:
     """Return whether a call takes away administrator rights."""
     return call.operation == _MAKE_ADMIN and call.path.endswith("/false")
 

@@ -15,8 +15,8 @@ from lmsconf.kinds.shared.names import USER
 from lmsconf.kinds.shared.people_lists import People
 from lmsconf.kinds.shared.renames import freed_name_slot, name_slot
 from lmsconf.kinds.user.answers import answers_step
-from lmsconf.kinds.user.people_steps import rights_of
-from lmsconf.kinds.user.types import APPLICATIONS, RIGHTS, TEXTS, Answer, Person, PersonRow
+from lmsconf.kinds.user.people_steps import granted_rights_ref
+from lmsconf.kinds.user.types import APPLICATIONS, RIGHTS, TEXTS, Answer, PersonRow, PersonSpec
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.forms import Form
 from lmsconf.model.values import Step
@@ -27,7 +27,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 Path = Mapping[str, "str | Ref"]
 
 
-def person_steps(planning: PlanContext, match: Match[Person, PersonRow], sides: BeforeAfter) -> list[Step]:
+def person_steps(planning: PlanContext, match: Match[PersonSpec, PersonRow], sides: BeforeAfter) -> list[Step]:
     """Return the calls: create or unarchive, profile, metadata, answers, rights, applications, archive date, archive.
 
     An archive date is cleared before rights are granted, and set after they are revoked.
@@ -114,7 +114,7 @@ def _rights(at: Address, path: Path, ready: frozenset[Ref], before: Form, after:
         operation, endow = f"user-access.make-{key}", str(after[key]).lower()
         everybody = frozenset({_ADMINS}) if key == "admin" else frozenset()
         if after[key]:
-            makes, uses = rights_of(at.name) | everybody, ready | frozenset({_cleared(at)})
+            makes, uses = granted_rights_ref(at.name) | everybody, ready | frozenset({_cleared(at)})
             yield Step(operation=operation, path={**path, "endow": endow}, makes=makes, uses=uses)
         else:
             makes, uses = _revoked(at), ready | everybody

@@ -120,7 +120,7 @@ class AnswersRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Person:
+class PersonSpec:
     """A declared person. `declared_keys` are those of the entry; an undeclared single value is None."""
 
     declared_keys: frozenset[str]
@@ -143,7 +143,7 @@ class Person:
         )
 
 
-def person_row(data: Mapping[str, Json]) -> PersonRow:
+def parse_person_row(data: Mapping[str, Json]) -> PersonRow:
     """Parse an entry of GET /users (API specification, User list entry): id, e-mail and whether archived.
 
     GET /users/extended-info does not show who is archived.
@@ -151,43 +151,43 @@ def person_row(data: Mapping[str, Json]) -> PersonRow:
     return PersonRow(RemoteId(text(data, "userId")), label(data, "email"), bool(data.get("archivedAt")))
 
 
-def listed_details(data: Mapping[str, Json], keys: frozenset[str]) -> dict[str, object]:
+def parse_listed_values(data: Mapping[str, Json], keys: frozenset[str]) -> dict[str, object]:
     """Parse the values of these manifest keys from an entry of GET /users, which has no language and no rights."""
     details: dict[str, object] = {key: label(data, TEXTS[key]) for key in ("first_name", "last_name") if key in keys}
     if "metadata" in keys:
         held = an_object(data.get("metadata") or {}, "the metadata of a user")
         details["metadata"] = tuple(sorted((key, label(held, key)) for key in held))
     if "answers" in keys:
-        details["answers"] = live_answers_of(data)
+        details["answers"] = parse_answers(data)
     if "custom_archive_date" in keys and (date := data.get("customArchiveDate")) is not None:
         details["archive_date"] = int(text(data, "customArchiveDate")) if date else None
     return details
 
 
-def readable_answers(data: Mapping[str, Json]) -> tuple[AnswerRow, ...] | None:
+def try_parse_answers(data: Mapping[str, Json]) -> tuple[AnswerRow, ...] | None:
     """Parse a person's answers; None if their shape, which the API specification leaves open, is not recognized.
 
     Unreadable answers must not fail the reading of all people: only declared ones are needed.
     """
     try:
-        return live_answers_of(data)
+        return parse_answers(data)
     except BadAnswer:
         return None
 
 
-def live_answers_of(data: Mapping[str, Json]) -> tuple[AnswerRow, ...]:
+def parse_answers(data: Mapping[str, Json]) -> tuple[AnswerRow, ...]:
     """Parse a person's answers, sorted by field name. Raises BadAnswer for an unrecognized shape."""
     held = an_object(data.get("customFields") or {}, "the answers of a user")
-    answers = (live_answer(name, held[name]) for name in sorted(held))
+    answers = (parse_answer(name, held[name]) for name in sorted(held))
     return tuple(answer for answer in answers if answer is not None)
 
 
-def live_answer(name: str, value: Json) -> AnswerRow | None:
+def parse_answer(name: str, value: Json) -> AnswerRow | None:
     """Parse the answer to one field; None for null. Raises BadAnswer for an unrecognized shape."""
     return None if value is None else _answer(name, value)
 
 
-def single_details(data: Mapping[str, Json], keys: frozenset[str]) -> dict[str, object]:
+def parse_detail_values(data: Mapping[str, Json], keys: frozenset[str]) -> dict[str, object]:
     """Parse language and applications, if among `keys`, from GET /users/{userId}.
 
     Raises BadAnswer without a list of applicationIds.
@@ -204,7 +204,7 @@ def single_details(data: Mapping[str, Json], keys: frozenset[str]) -> dict[str, 
     return details
 
 
-def rights(data: Mapping[str, Json]) -> dict[str, object]:
+def parse_rights(data: Mapping[str, Json]) -> dict[str, object]:
     """Parse the flags `admin` and `manager`; a missing one is false."""
     return {key: bool(data.get(key)) for key in RIGHTS}
 
