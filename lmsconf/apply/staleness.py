@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, cast
 
-from lmsconf.documents.document import change_json, texts
-from lmsconf.documents.plan_file import PAIRS, body_json
+from lmsconf.documents.document import change_json, string_list
+from lmsconf.documents.plan_file import PAIRS, request_body_json
 from lmsconf.errors import Problem
 from lmsconf.model.canonical_json import sha256
 from lmsconf.model.names import quote_name
@@ -98,9 +98,9 @@ def _calls_by_id(plan: Plan) -> Mapping[str, list[Json]]:
         call.id: [
             str(call.address),
             _request_json(call),
-            texts(call.needs),
+            string_list(call.needs),
             call.may_be_refused,
-            texts(sorted(call.people)),
+            string_list(sorted(call.people)),
         ]
         for call in plan.calls
     }
@@ -215,7 +215,7 @@ def _calls_by_address(plan: Plan) -> Mapping[str, list[str]]:
 
 
 def _request_json(call: Call) -> Json:
-    return [call.operation, call.method, call.path, dict(call.query), _unordered(body_json(call.body))]
+    return [call.operation, call.method, call.path, dict(call.query), _unordered(request_body_json(call.body))]
 
 
 def _unordered(body: Json) -> Json:

@@ -32,7 +32,7 @@ def api(context: Context, *, method: str, path: str, query: tuple[str, ...], bod
     go as they are written: the project's dialect is not looked at. The answer is printed whole, with whatever keys and
     links it holds.
     """
-    from lmsconf.documents.document import visible
+    from lmsconf.documents.document import escape_invisible
     from lmsconf.workspace.connection import Connection
 
     parameters = query_of(query)
@@ -47,7 +47,7 @@ def api(context: Context, *, method: str, path: str, query: tuple[str, ...], bod
                 str(error), hint="PATH begins with / and is percent-encoded; queries go by --query."
             ) from error
     if answer is not None:
-        emit(f"{visible(json.dumps(answer, ensure_ascii=False, indent=2))}\n", sys.stdout, whole=True)
+        emit(f"{escape_invisible(json.dumps(answer, ensure_ascii=False, indent=2))}\n", sys.stdout, whole=True)
     return ExitCode.OK
 
 

@@ -129,7 +129,7 @@ def _accept(
     context: Context, patterns: tuple[str, ...], parallelism: int, max_rate: float | None, output: Output
 ) -> ExitCode:
     """Edit the manifests; saved only once it is verified that no accepted resource differs any more."""
-    from lmsconf.manifest.edit.saving import save
+    from lmsconf.manifest.edit.saving import write_all_or_none
     from lmsconf.workspace.reader import load_manifests
 
     if output.format != "text":
@@ -138,7 +138,7 @@ def _accept(
     manifests = load_manifests(settings)
     with opened(settings, parallelism, max_rate) as workspace, reading("Reading") as tell:
         draft = _compared(workspace, manifests, tell, reads_all=True).accept(patterns)
-    save(settings.root, draft.before, draft.after)
+    write_all_or_none(settings.root, draft.before, draft.after)
     for address in draft.accepted_beyond(patterns):
         say(f"Also accepted (dependency): {address}")
     output.write(draft.diff)

@@ -123,15 +123,15 @@ def _existing(settings: Settings, target: Path, into: bool) -> Manifests | None:
     """
     from dataclasses import replace
 
-    from lmsconf.manifest.file_set import FileSet, Unreadable, manifest_files
+    from lmsconf.manifest.file_set import ManifestFileReader, UnreadableFile, find_manifests
     from lmsconf.workspace.reader import load_manifests, refuse_errors
 
     inside = target.resolve().is_relative_to(settings.manifests.resolve())
     base = settings.manifests if inside else target
     try:
-        if not base.is_dir() or not manifest_files(base, FileSet(settings.root if inside else base)):
+        if not base.is_dir() or not find_manifests(base, ManifestFileReader(settings.root if inside else base)):
             return None
-    except Unreadable as unreadable:
+    except UnreadableFile as unreadable:
         raise ProblemsFound([unreadable.problem]) from unreadable
     if not into:
         hint = "Pass --into to add what they do not speak of yet, or name another folder."

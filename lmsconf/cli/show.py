@@ -13,7 +13,7 @@ import click
 from lmsconf.cli.frame import Context, Output, masks_people, output_options, pass_context
 from lmsconf.cli.planning import called
 from lmsconf.documents import plan_file, problems_file, report_file, snapshot_file
-from lmsconf.documents.document import parse
+from lmsconf.documents.document import parse_document
 from lmsconf.errors import ExitCode, LmsconfError, UsageError
 from lmsconf.model.values import Plan
 from lmsconf.render import APPLY_VIEWS, PLAN_EXTRACTS, PLAN_VIEWS, PROBLEMS_VIEWS, SNAPSHOT_VIEWS
@@ -57,7 +57,7 @@ Views: TypeAlias = Mapping[str, Callable[..., str]]
 
 def read(text: str) -> tuple[object, Views]:
     """Load a document; return its value and its views. Raises LmsconfError for an unknown or invalid format."""
-    document_format = str(parse(text)["format"])
+    document_format = str(parse_document(text)["format"])
     if document_format not in _DOCUMENTS:
         known = " or ".join(_DOCUMENTS)
         raise LmsconfError(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from lmsconf.doctor.findings import Assumption, CheckResult, Lesson, Probed, Report, Verdict
-from lmsconf.documents.document import TOOL, render
+from lmsconf.documents.document import TOOL, render_json
 from lmsconf.model.values import Json
 from lmsconf.render.escape import safe
 
@@ -28,7 +28,7 @@ def doctor_text(report: Report) -> str:
 
 def doctor_json(report: Report) -> str:
     """The whole report as a versioned document."""
-    return render(
+    return render_json(
         {
             "format": FORMAT,
             "tool": TOOL,

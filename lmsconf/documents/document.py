@@ -1,7 +1,7 @@
 """Shared code of all documents: rendering, strict parsing, a type-checking reader, and values in several of them.
 
 Most documents have one list item per line, so that line-based diffs work. A plan file is canonical JSON instead: its
-seal is the SHA-256 of the file with an empty seal (and the escapes of `visible` undone), which anyone can check.
+seal is the SHA-256 of the file with an empty seal (and the escapes undone), which anyone can check.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TOOL: Json = {"name": "lmsconf", "version": __version__}
 _ACTIVE: Final = re.compile(rf"(?![\n\r\t])[{UNPRINTABLE}]|#(?=#\w*\[)")
 
 
-def visible(text: str) -> str:
+def escape_invisible(text: str) -> str:
     """Return equivalent JSON text with invisible characters and CI commands escaped."""
     return _ACTIVE.sub(lambda match: _escaped(ord(match[0])), text)
 
@@ -39,15 +39,15 @@ def _escaped(code: int) -> str:
     return f"\\u{0xD800 + (code - 0x10000 >> 10):04x}\\u{0xDC00 + (code - 0x10000 & 0x3FF):04x}"
 
 
-def render(document: Mapping[str, Json]) -> str:
+def render_json(document: Mapping[str, Json]) -> str:
     """Return the document as JSON, one line per key and per item of a top-level list."""
     lines = ",\n".join(f"  {_compact(key)}: {_value(value)}" for key, value in document.items())
     return f"{{\n{lines}\n}}\n"
 
 
-def render_canonical(document: Mapping[str, Json]) -> str:
-    """Return the document as canonical JSON, the input of digests and seals, with the escapes of `visible`."""
-    return visible(canonical_json(document).decode("utf-8", "surrogatepass"))
+def render_canonical_json(document: Mapping[str, Json]) -> str:
+    """Return the document as canonical JSON, the input of digests and seals, with `escape_invisible` applied."""
+    return escape_invisible(canonical_json(document).decode("utf-8", "surrogatepass"))
 
 
 def _value(value: Json) -> str:
@@ -58,10 +58,10 @@ def _value(value: Json) -> str:
 
 
 def _compact(value: Json) -> str:
-    return visible(json.dumps(value, ensure_ascii=False, allow_nan=False))
+    return escape_invisible(json.dumps(value, ensure_ascii=False, allow_nan=False))
 
 
-def parse(text: str) -> dict[str, Json]:
+def parse_document(text: str) -> dict[str, Json]:
     """Parse a document.
 
     Raises StalePlan for text that is truncated, not JSON, or has a duplicate key; LmsconfError if it has no format.
@@ -90,31 +90,31 @@ def _refused(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not JSON")
 
 
-def expect_format(document: Mapping[str, Json], wanted: str) -> None:
+def verify_format(document: Mapping[str, Json], expected_format: str) -> None:
     """Raise LmsconfError, naming the actual format, unless the document has the wanted one."""
     actual = document["format"]
-    if actual != wanted:
-        raise LmsconfError(f"the file has the format {actual!r}, not {wanted!r}", hint=_MAKE)
+    if actual != expected_format:
+        raise LmsconfError(f"the file has the format {actual!r}, not {expected_format!r}", hint=_MAKE)
 
 
-def sealed(document: Mapping[str, Json]) -> dict[str, Json]:
+def add_seal(document: Mapping[str, Json]) -> dict[str, Json]:
     """Return the document with its seal: the SHA-256 of its canonical JSON with an empty seal."""
     empty = {**document, "seal": ""}
     return {**empty, "seal": sha256(empty)}
 
 
-def expect_seal(document: Mapping[str, Json]) -> None:
+def verify_seal(document: Mapping[str, Json]) -> None:
     """Raise StalePlan if the seal does not match the document."""
-    if sealed(document)["seal"] != document.get("seal"):
-        raise changed()
+    if add_seal(document)["seal"] != document.get("seal"):
+        raise file_changed_error()
 
 
-def changed() -> StalePlan:
+def file_changed_error() -> StalePlan:
     """Return the error for a file that was changed after lmsconf wrote it."""
     return StalePlan("the file was changed after lmsconf wrote it", hint="Make it again; it is not meant for editing.")
 
 
-class DocumentReader:
+class JsonObjectReader:
     """Typed access to a JSON object. Raises ValueError for a missing value or one of the wrong type."""
 
     def __init__(self, value: Json) -> None:
@@ -156,8 +156,8 @@ class DocumentReader:
     def object(self, key: str) -> dict[str, Json]:
         return cast("dict[str, Json]", self._typed(key, dict))
 
-    def reader(self, key: str) -> DocumentReader:
-        return DocumentReader(self.json(key))
+    def reader(self, key: str) -> JsonObjectReader:
+        return JsonObjectReader(self.json(key))
 
     def texts(self, key: str) -> tuple[str, ...]:
         return tuple(_text(item) for item in self.items(key))
@@ -165,9 +165,9 @@ class DocumentReader:
     def text_map(self, key: str) -> dict[str, str]:
         return {name: _text(item) for name, item in self.object(key).items()}
 
-    def each(self, key: str, read: Callable[[DocumentReader], Value]) -> tuple[Value, ...]:
+    def each(self, key: str, read: Callable[[JsonObjectReader], Value]) -> tuple[Value, ...]:
         """Apply `read` to each object in the list under `key`."""
-        return tuple(read(DocumentReader(item)) for item in self.items(key))
+        return tuple(read(JsonObjectReader(item)) for item in self.items(key))
 
     def maybe(self, key: str, read: Callable[[str], Value]) -> Value | None:
         """Return `read(key)`; None if the value is null."""
@@ -180,20 +180,22 @@ def _text(value: Json) -> str:
     return value
 
 
-def texts(values: Iterable[object]) -> list[Json]:
+def string_list(values: Iterable[object]) -> list[Json]:
     """Return the values as a list of strings."""
     return [str(value) for value in values]
 
 
-def where_json(where: SourceLocation | None) -> Json:
-    if where is None:
+def location_json(location: SourceLocation | None) -> Json:
+    if location is None:
         return None
-    each: dict[str, Json] = {"each": where.each} if where.each else {}
-    return {"file": where.file, "line": where.line, "column": where.column, **each}
+    each: dict[str, Json] = {"each": location.each} if location.each else {}
+    return {"file": location.file, "line": location.line, "column": location.column, **each}
 
 
-def where_value(at: DocumentReader) -> SourceLocation:
-    return SourceLocation(at.text("file"), at.number("line"), at.number("column"), at.text_or_nothing("each"))
+def location_from_json(reader: JsonObjectReader) -> SourceLocation:
+    return SourceLocation(
+        reader.text("file"), reader.number("line"), reader.number("column"), reader.text_or_nothing("each")
+    )
 
 
 def problem_json(problem: Problem) -> dict[str, Json]:
@@ -202,19 +204,19 @@ def problem_json(problem: Problem) -> dict[str, Json]:
         "severity": problem.severity.value,
         "message": problem.message,
         "hint": problem.hint,
-        "source": where_json(problem.source),
+        "source": location_json(problem.source),
         "address": problem.address,
     }
 
 
-def problem_value(at: DocumentReader) -> Problem:
+def problem_from_json(reader: JsonObjectReader) -> Problem:
     return Problem(
-        code=at.text("code"),
-        severity=Severity(at.text("severity")),
-        message=at.text("message"),
-        hint=at.maybe("hint", at.text),
-        source=at.maybe("source", lambda key: where_value(at.reader(key))),
-        address=at.maybe("address", at.text),
+        code=reader.text("code"),
+        severity=Severity(reader.text("severity")),
+        message=reader.text("message"),
+        hint=reader.maybe("hint", reader.text),
+        source=reader.maybe("source", lambda key: location_from_json(reader.reader(key))),
+        address=reader.maybe("address", reader.text),
     )
 
 
@@ -226,7 +228,7 @@ def change_json(change: Change) -> dict[str, Json]:
         "action": change.action.value,
         "id": change.id,
         "about": None if change.about is None else dict(change.about),
-        "source": where_json(change.source),
+        "source": location_json(change.source),
         "before": change.before,
         "after": change.after,
         "fields": [_field_json(field) for field in change.fields],
@@ -239,26 +241,26 @@ def change_json(change: Change) -> dict[str, Json]:
     }
 
 
-def change_value(at: DocumentReader) -> Change:
+def change_from_json(reader: JsonObjectReader) -> Change:
     return Change(
-        address=Address.parse(at.text("address")),
-        action=Action(at.text("action")),
-        id=at.maybe("id", lambda key: RemoteId(at.text(key))),
-        about=at.maybe("about", at.object),
-        source=at.maybe("source", lambda key: where_value(at.reader(key))),
-        before=at.json("before"),
-        after=at.json("after"),
-        fields=at.each("fields", _field_value),
-        problems=at.each("problems", problem_value),
-        defaults=at.texts("defaults"),
-        reason=at.maybe("reason", at.text),
-        goes_with=at.maybe("goes_with", lambda key: Address.parse(at.text(key))),
-        origin=ChangeOrigin(at.text("origin")) if at.has("origin") else None,
-        undo=_undo_value(at.reader("undo")),
+        address=Address.parse(reader.text("address")),
+        action=Action(reader.text("action")),
+        id=reader.maybe("id", lambda key: RemoteId(reader.text(key))),
+        about=reader.maybe("about", reader.object),
+        source=reader.maybe("source", lambda key: location_from_json(reader.reader(key))),
+        before=reader.json("before"),
+        after=reader.json("after"),
+        fields=reader.each("fields", _field_value),
+        problems=reader.each("problems", problem_from_json),
+        defaults=reader.texts("defaults"),
+        reason=reader.maybe("reason", reader.text),
+        goes_with=reader.maybe("goes_with", lambda key: Address.parse(reader.text(key))),
+        origin=ChangeOrigin(reader.text("origin")) if reader.has("origin") else None,
+        undo=_undo_value(reader.reader("undo")),
     )
 
 
-def _undo_value(at: DocumentReader) -> Undo:
+def _undo_value(at: JsonObjectReader) -> Undo:
     return Undo(level=UndoLevel(at.text("level")), reason=at.maybe("reason", at.text))
 
 
@@ -272,7 +274,7 @@ def _field_json(field: FieldChange) -> Json:
     }
 
 
-def _field_value(at: DocumentReader) -> FieldChange:
+def _field_value(at: JsonObjectReader) -> FieldChange:
     return FieldChange(
         path=at.text("path"),
         before=at.json("before"),

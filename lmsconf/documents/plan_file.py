@@ -14,18 +14,18 @@ from typing import cast
 
 from lmsconf.documents.document import (
     TOOL,
-    DocumentReader,
+    JsonObjectReader,
+    add_seal,
+    change_from_json,
     change_json,
-    change_value,
-    changed,
-    expect_format,
-    expect_seal,
-    parse,
+    file_changed_error,
+    parse_document,
+    problem_from_json,
     problem_json,
-    problem_value,
-    render_canonical,
-    sealed,
-    texts,
+    render_canonical_json,
+    string_list,
+    verify_format,
+    verify_seal,
 )
 from lmsconf.errors import Problem, StalePlan
 from lmsconf.model.address import Address, Ref
@@ -52,16 +52,16 @@ PAIRS = "$pairs"
 _OURS = frozenset({"$ref", PAIRS})
 
 
-def dumps(plan: Plan, key: bytes | None = None) -> str:
+def dumps(plan: Plan, signing_key: bytes | None = None) -> str:
     """Return the text of a plan file, signed if there is a key. With masked people it is neither sealed nor signed."""
     document = _document(plan, TOOL)
     if plan.masked_digest is not None:
-        return render_canonical(document)
-    return _text(document if key is None else {**document, "hmac": _signature(document, key)})
+        return render_canonical_json(document)
+    return _text(document if signing_key is None else {**document, "hmac": _signature(document, signing_key)})
 
 
 def _text(document: Mapping[str, Json]) -> str:
-    return render_canonical(sealed(document))
+    return render_canonical_json(add_seal(document))
 
 
 def _signature(document: Mapping[str, Json], key: bytes) -> str:
@@ -74,28 +74,28 @@ def plan_digest(plan: Plan) -> str:
     return plan.masked_digest or _digest(_document(plan, TOOL))
 
 
-def loads(text: str, key: bytes | None = None) -> Plan:
+def loads(text: str, signing_key: bytes | None = None) -> Plan:
     """Return the plan that `dumps` wrote.
 
     Raises StalePlan (exit 3) for any other text, even if one byte differs, and, given a key, for a file that was not
     signed with it; LmsconfError for a document of another kind.
     """
-    document = parse(text)
+    document = parse_document(text)
     _expect_format(document)
     if document.get("masked") is True:
         hint = "Save the plan itself with: lmsconf plan --out FILE, without --mask-people"
         raise StalePlan("the file shows a plan without its people, and cannot be applied", hint=hint)
-    expect_seal(document)
-    if key is not None:
-        _expect_signature(document, key)
+    verify_seal(document)
+    if signing_key is not None:
+        _expect_signature(document, signing_key)
     try:
-        plan = _plan(DocumentReader(document))
+        plan = _plan(JsonObjectReader(document))
         again = _document(plan, document.get("tool"))
         same = _text({**again, "hmac": document["hmac"]} if "hmac" in document else again) == text
     except (ValueError, RecursionError) as error:
         raise StalePlan(f"the file does not hold a plan: {error}", hint="Make it again with: lmsconf plan") from error
     if not same:
-        raise changed()
+        raise file_changed_error()
     return plan
 
 
@@ -105,7 +105,7 @@ def _expect_format(document: Mapping[str, Json]) -> None:
     if actual != FORMAT and actual.startswith(_ANY_PLAN):
         hint = "Another version of lmsconf wrote it. Plan again with this one."
         raise StalePlan(f"the file has the format {actual!r}, not {FORMAT!r}", hint=hint)
-    expect_format(document, FORMAT)
+    verify_format(document, FORMAT)
 
 
 def _expect_signature(document: Mapping[str, Json], key: bytes) -> None:
@@ -140,7 +140,7 @@ def _document(plan: Plan, tool: Json) -> dict[str, Json]:
         "workspace": {"name": plan.workspace, "url": plan.url},
         "people": plan.people,
         "timezone": plan.timezone,
-        "manifests": {"digest": plan.manifests_digest, "files": texts(plan.manifests_files)},
+        "manifests": {"digest": plan.manifests_digest, "files": string_list(plan.manifests_files)},
         "partial": plan.partial,
         "selection": _selection_json(plan.selection),
         "offline": plan.offline,
@@ -152,7 +152,7 @@ def _document(plan: Plan, tool: Json) -> dict[str, Json]:
         "measures": [_measure_json(measure) for measure in plan.measures],
         "effects": [],
         "unmanaged": [_unmanaged_json(group) for group in plan.unmanaged],
-        "left_out": texts(plan.left_out),
+        "left_out": string_list(plan.left_out),
         "fingerprints": dict(sorted(plan.fingerprints.items())),
         "problems": [problem_json(problem) for problem in plan.all_problems],
     }
@@ -165,7 +165,7 @@ def _document(plan: Plan, tool: Json) -> dict[str, Json]:
     return {**document, "digest": _digest(document)}
 
 
-def _plan(at: DocumentReader) -> Plan:
+def _plan(at: JsonObjectReader) -> Plan:
     workspace, manifests = at.reader("workspace"), at.reader("manifests")
     changes, problems = _changes(at)
     selection = _selection_value(at.reader("selection"))
@@ -203,30 +203,34 @@ def _change_json(change: Change) -> dict[str, Json]:
     return {**change_json(change), "problems": problems}
 
 
-def _changes(at: DocumentReader) -> tuple[tuple[Change, ...], tuple[Problem, ...]]:
+def _changes(at: JsonObjectReader) -> tuple[tuple[Change, ...], tuple[Problem, ...]]:
     """Return the changes and the plan's own problems.
 
     `problems` of the document lists the plan's own first, then those of each change, with source locations.
     """
-    problems = list(at.each("problems", problem_value))
+    problems = list(at.each("problems", problem_from_json))
     changes: list[Change] = []
     for item in reversed(at.items("changes")):
-        own = len(problems) - len(DocumentReader(item).items("problems"))
-        bare = change_value(DocumentReader({**cast("dict[str, Json]", item), "problems": []}))
+        own = len(problems) - len(JsonObjectReader(item).items("problems"))
+        bare = change_from_json(JsonObjectReader({**cast("dict[str, Json]", item), "problems": []}))
         changes.append(replace(bare, problems=tuple(problems[own:])))
         del problems[own:]
     return tuple(reversed(changes)), tuple(problems)
 
 
 def _selection_json(selection: PlanScope) -> Json:
-    return {"only": texts(selection.only), "except": texts(selection.excluded), "additive": selection.additive}
+    return {
+        "only": string_list(selection.only),
+        "except": string_list(selection.excluded),
+        "additive": selection.additive,
+    }
 
 
-def _selection_value(at: DocumentReader) -> PlanScope:
+def _selection_value(at: JsonObjectReader) -> PlanScope:
     return PlanScope(only=at.texts("only"), excluded=at.texts("except"), additive=at.flag("additive"))
 
 
-def _let_go_value(at: DocumentReader) -> NoLongerDeclared:
+def _let_go_value(at: JsonObjectReader) -> NoLongerDeclared:
     return NoLongerDeclared(address=Address.parse(at.text("address")), absent=at.text("absent"))
 
 
@@ -234,7 +238,7 @@ def _setting_json(change: SettingChange) -> Json:
     return {"path": change.path, "base": change.base, "now": change.now, "weaker": change.weaker}
 
 
-def _setting_value(at: DocumentReader) -> SettingChange:
+def _setting_value(at: JsonObjectReader) -> SettingChange:
     return SettingChange(path=at.text("path"), base=at.json("base"), now=at.json("now"), weaker=at.flag("weaker"))
 
 
@@ -261,14 +265,14 @@ def _call_json(call: Call) -> Json:
         "method": call.method,
         "path": call.path,
         "query": dict(call.query),
-        "body": body_json(call.body),
-        "needs": texts(call.needs),
+        "body": request_body_json(call.body),
+        "needs": string_list(call.needs),
         "may_be_refused": call.may_be_refused,
-        "people": texts(call.people),
+        "people": string_list(call.people),
     }
 
 
-def _call_value(at: DocumentReader) -> Call:
+def _call_value(at: JsonObjectReader) -> Call:
     return Call(
         id=at.text("id"),
         address=Address.parse(at.text("address")),
@@ -276,14 +280,14 @@ def _call_value(at: DocumentReader) -> Call:
         method=at.text("method"),
         path=at.text("path"),
         query=at.object("query"),
-        body=body_value(at.json("body")),
+        body=request_body_from_json(at.json("body")),
         needs=at.texts("needs"),
         may_be_refused=at.flag("may_be_refused"),
         people=at.texts("people"),
     )
 
 
-def body_json(body: object) -> Json:
+def request_body_json(body: object) -> Json:
     """Return a request body as JSON, with `{"$ref": "group/Sales"}` for an id that is not known yet.
 
     An object with such an id as a key becomes `{"$pairs": [[key, value], …]}`. Raises ValueError for a body with a key
@@ -296,26 +300,26 @@ def body_json(body: object) -> Json:
         if not body.keys().isdisjoint(_OURS):
             raise ValueError("a request body may not have a key $ref or $pairs")
         if any(isinstance(key, Ref) for key in body):
-            return {PAIRS: [[body_json(key), body_json(value)] for key, value in body.items()]}
-        return {key: body_json(value) for key, value in body.items()}
+            return {PAIRS: [[request_body_json(key), request_body_json(value)] for key, value in body.items()]}
+        return {key: request_body_json(value) for key, value in body.items()}
     if isinstance(body, list):
-        return [body_json(item) for item in body]
+        return [request_body_json(item) for item in body]
     if body is None or isinstance(body, (str, int, float)):
         return body
     raise TypeError(f"a request body cannot hold a {type(body).__name__}")
 
 
-def body_value(body: Json) -> object:
-    """Return the request body that `body_json` was given. Raises ValueError for a malformed reference."""
+def request_body_from_json(body: Json) -> object:
+    """Return the request body that `request_body_json` was given. Raises ValueError for a malformed reference."""
     if isinstance(body, dict):
         if "$ref" in body:
-            at = DocumentReader(body)
+            at = JsonObjectReader(body)
             return Ref(Address.parse(at.text("$ref")), at.text("choice") if "choice" in body else None)
         if PAIRS in body:
             pairs = cast("list[list[Json]]", body[PAIRS])
-            return {body_value(key): body_value(value) for key, value in pairs}
-        return {key: body_value(value) for key, value in body.items()}
-    return [body_value(item) for item in body] if isinstance(body, list) else body
+            return {request_body_from_json(key): request_body_from_json(value) for key, value in pairs}
+        return {key: request_body_from_json(value) for key, value in body.items()}
+    return [request_body_from_json(item) for item in body] if isinstance(body, list) else body
 
 
 def _guard_json(guard: GuardResult) -> Json:
@@ -330,7 +334,7 @@ def _guard_json(guard: GuardResult) -> Json:
     }
 
 
-def _guard_value(at: DocumentReader) -> GuardResult:
+def _guard_value(at: JsonObjectReader) -> GuardResult:
     return GuardResult(
         name=at.text("name"),
         limit=at.object("limit"),
@@ -346,7 +350,7 @@ def _measure_json(measure: GuardCount) -> Json:
     return {"guard": measure.guard, "of": measure.of, "taken": measure.taken, "size": measure.size}
 
 
-def _measure_value(at: DocumentReader) -> GuardCount:
+def _measure_value(at: JsonObjectReader) -> GuardCount:
     taken = at.maybe("taken", at.number)
     return GuardCount(guard=at.text("guard"), of=at.text("of"), taken=taken, size=at.number("size"))
 
@@ -355,12 +359,12 @@ def _unmanaged_json(unmanaged: UnmanagedResources) -> Json:
     return {
         "kind": unmanaged.kind,
         "count": len(unmanaged.addresses) + unmanaged.left_alone,
-        "addresses": texts(unmanaged.addresses),
+        "addresses": string_list(unmanaged.addresses),
         "left_alone": unmanaged.left_alone,
     }
 
 
-def _unmanaged_value(at: DocumentReader) -> UnmanagedResources:
+def _unmanaged_value(at: JsonObjectReader) -> UnmanagedResources:
     return UnmanagedResources(
         kind=at.text("kind"),
         addresses=tuple(map(Address.parse, at.texts("addresses"))),

@@ -7,13 +7,13 @@ from typing import Final
 
 from lmsconf.documents.document import (
     TOOL,
-    DocumentReader,
-    changed,
-    expect_format,
-    parse,
+    JsonObjectReader,
+    file_changed_error,
+    parse_document,
+    problem_from_json,
     problem_json,
-    problem_value,
-    render,
+    render_json,
+    verify_format,
 )
 from lmsconf.errors import Problem, Severity
 from lmsconf.model.values import Json
@@ -25,7 +25,7 @@ def dumps(problems: Sequence[Problem]) -> str:
     """Return the text of the document; the list of problems may be empty."""
     severities = [problem.severity for problem in problems]
     summary: dict[str, Json] = {f"{severity.value}s": severities.count(severity) for severity in Severity}
-    return render(
+    return render_json(
         {
             "format": FORMAT,
             "tool": TOOL,
@@ -40,9 +40,9 @@ def loads(text: str) -> tuple[Problem, ...]:
 
     Raises LmsconfError for another format, StalePlan for text that is not JSON or has a missing or invalid value.
     """
-    document = parse(text)
-    expect_format(document, FORMAT)
+    document = parse_document(text)
+    verify_format(document, FORMAT)
     try:
-        return DocumentReader(document).each("problems", problem_value)
+        return JsonObjectReader(document).each("problems", problem_from_json)
     except ValueError as error:
-        raise changed() from error
+        raise file_changed_error() from error

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from lmsconf.documents.document import (
     TOOL,
-    DocumentReader,
+    JsonObjectReader,
+    add_seal,
+    change_from_json,
     change_json,
-    change_value,
-    changed,
-    expect_format,
-    expect_seal,
-    parse,
+    file_changed_error,
+    parse_document,
+    problem_from_json,
     problem_json,
-    problem_value,
-    render,
-    sealed,
-    texts,
+    render_json,
+    string_list,
+    verify_format,
+    verify_seal,
 )
 from lmsconf.errors import StalePlan
 from lmsconf.model.address import Address
@@ -36,21 +36,21 @@ def loads(text: str) -> ApplyReport:
 
     Raises StalePlan (exit 3) for text that was changed since, LmsconfError for a document of another format.
     """
-    document = parse(text)
-    expect_format(document, FORMAT)
-    expect_seal(document)
+    document = parse_document(text)
+    verify_format(document, FORMAT)
+    verify_seal(document)
     try:
-        report = _report(DocumentReader(document))
+        report = _report(JsonObjectReader(document))
         same = _text(report, document.get("tool")) == text
     except (ValueError, RecursionError) as error:
         raise StalePlan(f"the file does not hold an apply report: {error}") from error
     if not same:
-        raise changed()
+        raise file_changed_error()
     return report
 
 
 def _text(report: ApplyReport, tool: Json) -> str:
-    return render(sealed(_document(report, tool)))
+    return render_json(add_seal(_document(report, tool)))
 
 
 def _document(report: ApplyReport, tool: Json) -> dict[str, Json]:
@@ -74,7 +74,7 @@ def _document(report: ApplyReport, tool: Json) -> dict[str, Json]:
     }
 
 
-def _report(at: DocumentReader) -> ApplyReport:
+def _report(at: JsonObjectReader) -> ApplyReport:
     workspace = at.reader("workspace")
     return ApplyReport(
         plan_digest=at.text("digest"),
@@ -86,8 +86,8 @@ def _report(at: DocumentReader) -> ApplyReport:
         outcomes=at.each("outcomes", _outcome_value),
         verified=_verified_value(at.reader("verified")),
         converged=at.maybe("converged", at.flag),
-        residue=at.each("residue", change_value),
-        problems=at.each("problems", problem_value),
+        residue=at.each("residue", change_from_json),
+        problems=at.each("problems", problem_from_json),
         meta=at.text_map("meta"),
         exit=at.number("exit"),
     )
@@ -102,12 +102,12 @@ def _verified_json(report: ApplyReport) -> Json:
         "partial": verified.partial,
         "skipped": verified.skipped,
         "left_out": verified.left_out,
-        "others": texts(change.address for change in report.others),
+        "others": string_list(change.address for change in report.others),
         "reason": verified.reason,
     }
 
 
-def _verified_value(at: DocumentReader) -> VerifiedScope:
+def _verified_value(at: JsonObjectReader) -> VerifiedScope:
     return VerifiedScope(
         scope=VerifyMode(at.text("scope")),
         resources=at.number("resources"),
@@ -127,11 +127,11 @@ def _outcome_json(outcome: CallOutcome) -> Json:
         "reason": outcome.reason,
         "hint": outcome.hint,
         "id": outcome.id,
-        "people": texts(outcome.people),
+        "people": string_list(outcome.people),
     }
 
 
-def _outcome_value(at: DocumentReader) -> CallOutcome:
+def _outcome_value(at: JsonObjectReader) -> CallOutcome:
     return CallOutcome(
         call=at.text("call"),
         address=Address.parse(at.text("address")),

@@ -39,24 +39,24 @@ def dumps(snapshot: Snapshot) -> str:
     for listing in _row_types():
         if listing in snapshot.listings:
             body[listing] = [row_to_json(row, in_order=True) for row in snapshot.listings[listing].rows]
-    return document.render(body)
+    return document.render_json(body)
 
 
 def loads(text: str) -> Snapshot:
     """Return the snapshot in a text. Raises LmsconfError for a text without one."""
-    data = document.parse(text)
+    data = document.parse_document(text)
     if data["format"] != FORMAT:
         raise LmsconfError(
             f"the file is a {data['format']} document, not a {FORMAT}", hint="Make one with: lmsconf snapshot FILE"
         )
     try:
-        return _snapshot(document.DocumentReader(data))
+        return _snapshot(document.JsonObjectReader(data))
     except (ValueError, RecursionError) as wrong:
         hint = "It was edited or cut short. Make it again with: lmsconf snapshot FILE"
         raise LmsconfError(f"the snapshot cannot be read: {wrong}", hint=hint) from wrong
 
 
-def _snapshot(at: document.DocumentReader) -> Snapshot:
+def _snapshot(at: document.JsonObjectReader) -> Snapshot:
     workspace, incomplete = at.reader("workspace"), at.text_map("incomplete")
     return Snapshot(
         workspace=workspace.text("name"),
@@ -72,11 +72,11 @@ def _snapshot(at: document.DocumentReader) -> Snapshot:
     )
 
 
-def _redaction(at: document.DocumentReader) -> SnapshotRedaction:
+def _redaction(at: document.JsonObjectReader) -> SnapshotRedaction:
     return SnapshotRedaction(salt=at.text("salt"), named=frozenset(at.texts("named")))
 
 
-def _rows(at: document.DocumentReader, row_type: type[ListedRow]) -> Iterator[ListedRow]:
+def _rows(at: document.JsonObjectReader, row_type: type[ListedRow]) -> Iterator[ListedRow]:
     for number, row in enumerate(at.items(row_type.listing)):
         try:
             yield row_from_json(row_type, row)

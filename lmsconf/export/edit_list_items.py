@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from lmsconf.manifest.edit.lists import literal, remove_key, set_key
-from lmsconf.manifest.edit.text_buffer import plain_text
+from lmsconf.manifest.edit.lists import remove_key, require_literal, set_key
+from lmsconf.manifest.edit.text_buffer import unescape_variables
 from lmsconf.manifest.edit.tree_builder import UNCHANGED, Mapping, Node, Scalar, Sequence
-from lmsconf.manifest.edit.yaml_editor import Refused, YamlEditor
+from lmsconf.manifest.edit.yaml_editor import EditRefused, YamlEditor
 from lmsconf.model.drift import DriftFinding
 from lmsconf.model.values import Json
 from lmsconf.planner.kind import AnyKind
@@ -13,7 +13,7 @@ from lmsconf.planner.manifest_entries import EntryItems
 
 
 def set_item_key(editor: YamlEditor, kind: AnyKind, items: EntryItems, item: Node, key: str, live: Json) -> None:
-    """Set the live value of one key: on its item, or on the whole entry. Raises Refused.
+    """Set the live value of one key: on its item, or on the whole entry. Raises EditRefused.
 
     A value that several items share is kept, and overridden on the item that differs.
     """
@@ -21,14 +21,14 @@ def set_item_key(editor: YamlEditor, kind: AnyKind, items: EntryItems, item: Nod
     siblings = item.parent
     alone = isinstance(siblings, Sequence) and len(siblings.items) == 1
     own = isinstance(item, Mapping) and item.get(key) is not None
-    long = kind.expand_item(plain_text(item.text)) if isinstance(item, Scalar) else None
+    long = kind.expand_item(unescape_variables(item.text)) if isinstance(item, Scalar) else None
     if block.get(key) is not None and alone and not own:
         _set(editor, block, key, live, default=None)
     elif isinstance(item, Mapping):
         _set(editor, item, key, live, default=block.get(key))
     elif long is not None:
-        editor.check(item)
-        item.becomes = {**(item.becomes if isinstance(item.becomes, dict) else long), key: live}
+        editor.refuse_shared(item)
+        item.replacement = {**(item.replacement if isinstance(item.replacement, dict) else long), key: live}
     else:
         raise _elsewhere(editor, "this", items, item)
 
@@ -42,28 +42,28 @@ def _set(page: YamlEditor, owner: Mapping, key: str, live: Json, default: Node |
 
 
 def remove_item(editor: YamlEditor, items: EntryItems, item: Node) -> None:
-    """Remove an item; if it is the last, remove the entry. Raises Refused."""
+    """Remove an item; if it is the last, remove the entry. Raises EditRefused."""
     siblings, block = item.parent, _block(editor, items, item)
     if not isinstance(siblings, Sequence) or not isinstance(block.parent, Sequence):
         raise _elsewhere(editor, "this", items, item)
-    editor.check(item)
+    editor.refuse_shared(item)
     siblings.removed.add(siblings.items.index(item))
     siblings.commented = True
     if len(siblings.removed) == len(siblings.items):
-        editor.check(block)
+        editor.refuse_shared(block)
         block.parent.removed.add(block.parent.items.index(block))
         block.parent.commented = True
 
 
 def find_absent_item(editor: YamlEditor, kind: AnyKind, items: EntryItems, entry: Node, finding: DriftFinding) -> Node:
-    """Return the item that a finding is about in an entry under `absent`. Raises Refused."""
-    subjects = literal(editor, _get(entry, items.subject), entry)
+    """Return the item that a finding is about in an entry under `absent`. Raises EditRefused."""
+    subjects = require_literal(editor, _get(entry, items.subject), entry)
     if isinstance(subjects, Sequence) and len(subjects.items) > 1:
         hint = "Write what differs as an entry of its own, and run it again."
-        raise Refused(f"this entry speaks of several {items.subject}s", editor.where(entry), hint)
-    body = {items.subject: plain_text(subjects.value())}
-    for item in literal(editor, _get(entry, items.key), entry).parts():
-        if finding.address in kind.item_addresses(body, plain_text(item.value())):
+        raise EditRefused(f"this entry speaks of several {items.subject}s", editor.location_of(entry), hint)
+    body = {items.subject: unescape_variables(subjects.value())}
+    for item in require_literal(editor, _get(entry, items.key), entry).children():
+        if finding.address in kind.item_addresses(body, unescape_variables(item.value())):
             return item
     raise _elsewhere(editor, "its", items, entry)
 
@@ -73,12 +73,12 @@ def _get(entry: Node, key: str) -> Node | None:
 
 
 def _block(page: YamlEditor, items: EntryItems, item: Node) -> Mapping:
-    """Return the entry that contains an item. Raises Refused."""
+    """Return the entry that contains an item. Raises EditRefused."""
     block = item.parent.parent if item.parent is not None else None
-    if not isinstance(block, Mapping) or (item.becomes is not UNCHANGED and not isinstance(item.becomes, dict)):
+    if not isinstance(block, Mapping) or (item.replacement is not UNCHANGED and not isinstance(item.replacement, dict)):
         raise _elsewhere(page, "this", items, item)
     return block
 
 
-def _elsewhere(page: YamlEditor, which: str, items: EntryItems, node: Node) -> Refused:
-    return Refused(f"{which} {items.noun} is not written out here", page.where(node))
+def _elsewhere(page: YamlEditor, which: str, items: EntryItems, node: Node) -> EditRefused:
+    return EditRefused(f"{which} {items.noun} is not written out here", page.location_of(node))

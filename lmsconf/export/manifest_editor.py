@@ -18,15 +18,15 @@ from lmsconf.manifest.edit.lists import (
     change_conditions,
     change_items,
     change_list,
-    choice,
-    comparison,
-    literal,
+    choice_key,
+    comparison_key_for,
     remove_key,
+    require_literal,
     set_key,
 )
-from lmsconf.manifest.edit.text_buffer import plain_text, raw_text
+from lmsconf.manifest.edit.text_buffer import escape_variables, unescape_variables
 from lmsconf.manifest.edit.tree_builder import Alias, Mapping, Node, Sequence
-from lmsconf.manifest.edit.yaml_editor import Refused, YamlEditor, become
+from lmsconf.manifest.edit.yaml_editor import EditRefused, YamlEditor, replace_value
 from lmsconf.manifest.schemas import has_conditions, key_schema
 from lmsconf.model.address import Address
 from lmsconf.model.drift import DriftFinding, DriftState, FieldDrift
@@ -65,7 +65,7 @@ class ManifestEditor:
         for finding, change, entry in self._renames:
             try:
                 self._rename(finding, change, entry)
-            except Refused as refused:
+            except EditRefused as refused:
                 self._refuse(finding, refused)
 
     def edited(self) -> dict[str, bytes]:
@@ -76,8 +76,8 @@ class ManifestEditor:
         for page in self.pages.values():
             try:
                 if page.is_changed:
-                    changed[page.name] = page.edited()
-            except Refused as refused:
+                    changed[page.name] = page.edited_bytes()
+            except EditRefused as refused:
                 self.problems.append(refused.problem)
         return changed
 
@@ -89,22 +89,22 @@ class ManifestEditor:
             else:
                 self._refuse_part(findings, source)
                 self._take_over(findings[0], source)
-        except Refused as refused:
+        except EditRefused as refused:
             self._refuse(findings[0], refused)
 
-    def _refuse(self, finding: DriftFinding, refused: Refused) -> None:
+    def _refuse(self, finding: DriftFinding, refused: EditRefused) -> None:
         message = f"{finding.address}: {refused.problem.message}"
         self.problems.append(replace(refused.problem, message=message, address=str(finding.address)))
 
     def _refuse_part(self, findings: list[DriftFinding], source: SourceLocation) -> None:
-        """Check that all resources that the entry declares drifted alike. Raises Refused."""
+        """Check that all resources that the entry declares drifted alike. Raises EditRefused."""
         declared = [one for one in self.manifests.declared if one.source == source]
         first, kind = findings[0], self.kinds[findings[0].address.kind]
         alike = all((one.state, one.fields) == (first.state, first.fields) for one in findings)
         if source.each or len(declared) > len(findings) or not alike:
             cause = "for_each writes out this entry" if source.each else f"this line declares several {kind.plural}"
             hint = "Write what differs as an entry of its own, and run it again."
-            raise Refused(f"{cause}, and they are no longer alike", source, hint)
+            raise EditRefused(f"{cause}, and they are no longer alike", source, hint)
 
     def page(self, name: str) -> YamlEditor:
         """Return the editor of a manifest, by path in the project."""
@@ -114,10 +114,10 @@ class ManifestEditor:
 
     def _node(self, finding: DriftFinding, source: SourceLocation) -> tuple[YamlEditor, Node]:
         page = self.page(source.file)
-        node = page.at(SourceLocation(source.file, source.line, source.column))
+        node = page.node_at(SourceLocation(source.file, source.line, source.column))
         if node is None or isinstance(node, Alias):
-            raise Refused("it is not written out here", source)
-        page.check(node)
+            raise EditRefused("it is not written out here", source)
+        page.refuse_shared(node)
         return page, node
 
     def _drop_absent(self, finding: DriftFinding, source: SourceLocation) -> None:
@@ -147,7 +147,7 @@ class ManifestEditor:
             elif isinstance(node, Mapping):
                 self._field(page, finding, node, change)
             else:
-                raise Refused("only its name is written here", source)
+                raise EditRefused("only its name is written here", source)
 
     def _field(self, page: YamlEditor, finding: DriftFinding, entry: Mapping, change: FieldDrift) -> None:
         kind = self.kinds[finding.address.kind]
@@ -156,20 +156,20 @@ class ManifestEditor:
             self._renames.append((finding, change, entry))
         elif head == "conditions" and has_conditions(kind):
             change_conditions(page, entry, change.missing, change.extra)
-        elif (same := comparison(key_schema(kind.schema, head))) is not None:
+        elif (same := comparison_key_for(key_schema(kind.schema, head))) is not None:
             change_list(page, entry, head, same, change.missing, change.extra)
         elif rest:
-            self._under(page, kind, literal(page, entry.get(head), entry), rest, change)
+            self._under(page, kind, require_literal(page, entry.get(head), entry), rest, change)
         else:
             set_key(page, entry, head, self._live(kind, change))
 
     def _under(self, page: YamlEditor, kind: AnyKind, node: Node, key: str, change: FieldDrift) -> None:
-        """Edit one key of a mapping in the entry, such as metadata or answers. Raises Refused."""
+        """Edit one key of a mapping in the entry, such as metadata or answers. Raises EditRefused."""
         if not isinstance(node, Mapping):
-            raise Refused("this is no mapping", page.where(node))
+            raise EditRefused("this is no mapping", page.location_of(node))
         key = next((pair.key.text for pair in node.pairs if normalize_name(pair.key.text) == key), key)
         if change.missing or change.extra:
-            change_items(page, literal(page, node.get(key), node), change.missing, change.extra, choice)
+            change_items(page, require_literal(page, node.get(key), node), change.missing, change.extra, choice_key)
         else:
             set_key(page, node, key, self._live(kind, change))
 
@@ -179,18 +179,18 @@ class ManifestEditor:
             try:
                 moment = parse_response_time(change.live)
             except ValueError:
-                return raw_text(change.live)
+                return escape_variables(change.live)
             return shortest_time(moment, self.timezone, end_of_day=kind.time_keys[change.path])
-        return raw_text(change.live)
+        return escape_variables(change.live)
 
     def _rename(self, finding: DriftFinding, change: FieldDrift, entry: Mapping) -> None:
-        """Rename a resource or a choice in its entry and in every reference to it. Raises Refused."""
+        """Rename a resource or a choice in its entry and in every reference to it. Raises EditRefused."""
         page = self.page(cast(SourceLocation, finding.source).file)
         old, new = str(change.declared), str(change.live)
         everywhere = [self.page(name) for name in self.manifests.files if name.endswith((".yaml", ".yml"))]
         key = change.path.partition(".")[0]
         if key == self.kinds[finding.address.kind].name_key:
-            become(page, literal(page, entry.get(change.path), entry), raw_text(new))
+            replace_value(page, require_literal(page, entry.get(change.path), entry), escape_variables(new))
             _forget(page, entry, new)
             self.renamed[Address.of(finding.address.kind, new)] = finding.address
             rename_references(everywhere, self.kinds, finding.address.kind, old, new)
@@ -198,27 +198,31 @@ class ManifestEditor:
         node = entry.get(key)
         parts = [node, *(node.get(key) for key in ("include", "exclude"))] if isinstance(node, Mapping) else [node]
         items = [item for part in parts if isinstance(part, Sequence) for item in part.items]
-        item = next((one for one in items if choice(plain_text(one.value())) == normalize_name(old)), None)
-        item = literal(page, item, entry)
-        become(page, literal(page, item.get("name"), item) if isinstance(item, Mapping) else item, raw_text(new))
+        item = next((one for one in items if choice_key(unescape_variables(one.value())) == normalize_name(old)), None)
+        item = require_literal(page, item, entry)
+        replace_value(
+            page,
+            require_literal(page, item.get("name"), item) if isinstance(item, Mapping) else item,
+            escape_variables(new),
+        )
         if isinstance(item, Mapping):
             _forget(page, item, new)
         rename_part_references(everywhere, self.kinds, finding.address, normalize_name(old), new)
 
 
-def _unclear(finding: DriftFinding, source: SourceLocation) -> Refused:
+def _unclear(finding: DriftFinding, source: SourceLocation) -> EditRefused:
     """Return the error for a resource with several candidates under other names: the user must choose one."""
     names = " and ".join(str(one.address) for one in finding.candidates)
     lines = " or ".join(one.line for one in finding.candidates)
-    return Refused(f"it may be any of {names}", source, f"Write {lines} beside its name, or the new name by hand.")
+    return EditRefused(f"it may be any of {names}", source, f"Write {lines} beside its name, or the new name by hand.")
 
 
 def _remove(page: YamlEditor, node: Node) -> None:
-    """Remove an entry from its section, with the comment about it. Raises Refused."""
+    """Remove an entry from its section, with the comment about it. Raises EditRefused."""
     section = node.parent
     if not isinstance(section, Sequence):
-        raise Refused("this is no entry of a section", page.where(node))
-    page.check(node)
+        raise EditRefused("this is no entry of a section", page.location_of(node))
+    page.refuse_shared(node)
     section.removed.add(section.items.index(node))
     section.commented = True
 
@@ -228,11 +232,13 @@ def _forget(page: YamlEditor, entry: Mapping, name: str) -> None:
     node = entry.get("previously")
     if not isinstance(node, Sequence):
         return
-    removed = [at for at, item in enumerate(node.items) if choice(plain_text(item.value())) == normalize_name(name)]
+    removed = [
+        at for at, item in enumerate(node.items) if choice_key(unescape_variables(item.value())) == normalize_name(name)
+    ]
     if removed and len(removed) == len(node.items):
         remove_key(page, entry, "previously")
     elif removed:
-        page.check(node)
+        page.refuse_shared(node)
         node.removed.update(removed)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeVar, cast
 
-from lmsconf.manifest.edit.yaml_text import entry_lines, in_comment
+from lmsconf.manifest.edit.yaml_text import escape_for_comment, format_entry_lines
 from lmsconf.model.values import Json
 from lmsconf.planner.kind import AnyKind
 from lmsconf.planner.manifest_entries import ExportedEntry, UnexportableRow
@@ -43,10 +43,10 @@ def _by_kind(items: Iterable[Item]) -> defaultdict[str, list[Item]]:
 
 
 def _file(kind: AnyKind, entries: Sequence[ExportedEntry], missing: Sequence[UnexportableRow], workspace: str) -> str:
-    lines = [f"# What workspace {in_comment(workspace)} held when it was exported.", *_missing(missing)]
+    lines = [f"# What workspace {escape_for_comment(workspace)} held when it was exported.", *_missing(missing)]
     lines += ["", f"{kind.section}:"]
     blocks = [
-        [*(f"  # {in_comment(note)}" for note in notes), *entry_lines(body, "  ")]
+        [*(f"  # {escape_for_comment(note)}" for note in notes), *format_entry_lines(body, "  ")]
         for body, notes in kind.arrange_entries(entries)
     ]
     between = _any_long(blocks)
@@ -63,7 +63,7 @@ def _missing(missing: Sequence[UnexportableRow]) -> Iterator[str]:
     """Yield comment lines that list what was left out, and why."""
     if missing:
         yield "# Left out, because no manifest can say it as it is:"
-        yield from (f"#   {in_comment(line)}" for line in map(unexportable_line, missing[:_SHOWN]))
+        yield from (f"#   {escape_for_comment(line)}" for line in map(unexportable_line, missing[:_SHOWN]))
         if len(missing) > _SHOWN:
             yield f"#   … and {len(missing) - _SHOWN:,} more"
 
@@ -96,4 +96,4 @@ class ExpandedManifest:
             indent = "  " * len(opened)
             yield f"{indent}{path[-1]}:"
             for entry in entries:
-                yield from entry_lines(entry, f"{indent}  ")
+                yield from format_entry_lines(entry, f"{indent}  ")

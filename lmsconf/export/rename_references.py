@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Mapping as MappingOf
 
-from lmsconf.manifest.edit.lists import choice
-from lmsconf.manifest.edit.text_buffer import plain_text, raw_text
+from lmsconf.manifest.edit.lists import choice_key
+from lmsconf.manifest.edit.text_buffer import escape_variables, unescape_variables
 from lmsconf.manifest.edit.tree_builder import Mapping, Node, Scalar, Sequence
-from lmsconf.manifest.edit.yaml_editor import YamlEditor, become
+from lmsconf.manifest.edit.yaml_editor import YamlEditor, replace_value
 from lmsconf.model.address import Address
 from lmsconf.model.names import normalize_name
 from lmsconf.planner.kind import AnyKind
@@ -42,12 +42,12 @@ def rename_part_references(
 def _names(node: Node, key: str, name: str) -> bool:
     """Whether the value of a key of the node is a name."""
     value = node.get(key) if isinstance(node, Mapping) else None
-    return value is not None and choice(plain_text(value.value())) == name
+    return value is not None and choice_key(unescape_variables(value.value())) == name
 
 
 def _rename(page: YamlEditor, node: Node, old: str, new: str, same: Callable[[str], str]) -> None:
-    if isinstance(node, Scalar) and same(str(plain_text(node.text))) == same(old):
-        become(page, node, raw_text(new))
+    if isinstance(node, Scalar) and same(str(unescape_variables(node.text))) == same(old):
+        replace_value(page, node, escape_variables(new))
 
 
 def _reached(pages: Iterable[YamlEditor], trails: Iterable[Trail]) -> Iterator[tuple[YamlEditor, Node]]:

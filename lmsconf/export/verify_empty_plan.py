@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, cast
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation
 from lmsconf.manifest.validation import cross
-from lmsconf.manifest.validation.check import Shape
+from lmsconf.manifest.validation.check import SchemaValidator
 from lmsconf.model.text_limits import is_representable
 from lmsconf.model.values import Action, Change, DesiredResource, Json, Plan
 from lmsconf.planner.kind import AnyKind, ManifestEntry
@@ -64,7 +64,7 @@ class EmptyPlanCheck:
     timezone: tzinfo | None
     plan: Callable[[Manifests], Plan]
     skipped: list[UnexportableRow] = field(default_factory=list)
-    _shapes: dict[str, Shape] = field(default_factory=dict)
+    _shapes: dict[str, SchemaValidator] = field(default_factory=dict)
 
     def keep_unchanged(self, entries: Iterable[ExportedEntry]) -> tuple[list[ExportedEntry], Plan]:
         """Return the entries that change nothing, and their plan; the others are added to `skipped`."""
@@ -85,11 +85,11 @@ class EmptyPlanCheck:
             unrepresentable = [key for key, value in entry.body.items() if not is_representable(value)]
             yield from (RejectedKey(number, key, _UNREPRESENTABLE) for key in unrepresentable)
             if not unrepresentable:
-                for finding in self._shape(entry.address.kind).findings(cast(Json, entry.body)):
+                for finding in self._shape(entry.address.kind).validate(cast(Json, entry.body)):
                     yield RejectedKey(number, str(finding.path[0]) if finding.path else _WHOLE, "it has another shape")
 
-    def _shape(self, kind: str) -> Shape:
-        return self._shapes.setdefault(kind, Shape(self.kinds[kind].schema))
+    def _shape(self, kind: str) -> SchemaValidator:
+        return self._shapes.setdefault(kind, SchemaValidator(self.kinds[kind].schema))
 
     def _parsed(self, entries: Sequence[ExportedEntry]) -> tuple[list[DesiredResource[Any]], list[RejectedKey]]:
         declared: list[DesiredResource[Any]] = []
@@ -100,7 +100,7 @@ class EmptyPlanCheck:
             )
             declared.extend(self.kinds[entry.address.kind].parse(manifest_entry))
         every = [*self.existing.declared, *declared]
-        problems.extend(cross.problems(every, self.existing.absent, self.kinds))
+        problems.extend(cross.find_conflicts(every, self.existing.absent, self.kinds))
         return declared, list(_blamed(problems, entries))
 
     def _planned(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from lmsconf.documents.document import DocumentReader
+from lmsconf.documents.document import JsonObjectReader
 from lmsconf.errors import LmsconfError
 from lmsconf.journal.journal_folder import FOLDER, RUNS
 from lmsconf.journal.journal_writer import FORMAT, SUFFIX
@@ -61,12 +61,12 @@ class _Fold:
 
     def take(self, entry: dict[str, Json] | None) -> None:
         try:
-            self._take(DocumentReader(entry))
+            self._take(JsonObjectReader(entry))
         except (ValueError, OverflowError):
             # The line is damaged, or a newer lmsconf wrote an event or value that this one does not support.
             self.damaged += 1
 
-    def _take(self, entry: DocumentReader) -> None:
+    def _take(self, entry: JsonObjectReader) -> None:
         event, at = entry.text("event"), _time(entry.text("at"))
         if event == "run":
             self.opening = _opening(entry, at)
@@ -90,7 +90,7 @@ def _time(text: str) -> datetime:
     return datetime.fromisoformat(text).astimezone(UTC)
 
 
-def _opening(entry: DocumentReader, at: datetime) -> JournalHeader:
+def _opening(entry: JsonObjectReader, at: datetime) -> JournalHeader:
     if entry.text("format") != FORMAT:
         raise ValueError("it has another format")
     return JournalHeader(
@@ -104,7 +104,7 @@ def _opening(entry: DocumentReader, at: datetime) -> JournalHeader:
     )
 
 
-def _begun(entry: DocumentReader, at: datetime) -> RecordedCall:
+def _begun(entry: JsonObjectReader, at: datetime) -> RecordedCall:
     return RecordedCall(
         call=entry.text("call"),
         address=entry.text("address"),
@@ -115,7 +115,7 @@ def _begun(entry: DocumentReader, at: datetime) -> RecordedCall:
     )
 
 
-def _ended(entry: DocumentReader, at: datetime) -> RecordedCall:
+def _ended(entry: JsonObjectReader, at: datetime) -> RecordedCall:
     return RecordedCall(
         call=entry.text("call"),
         address=entry.text("address"),

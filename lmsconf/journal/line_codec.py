@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from lmsconf.documents.document import render_canonical
+from lmsconf.documents.document import render_canonical_json
 from lmsconf.model.canonical_json import sha256
 from lmsconf.model.values import Json
 
@@ -16,7 +16,7 @@ _LENGTH: Final = 8
 
 def encode_line(entry: Mapping[str, Json]) -> bytes:
     """Return the entry as a line, with its checksum and line feed."""
-    return f"{render_canonical({**entry, _SUM: _sum(entry)})}\n".encode()
+    return f"{render_canonical_json({**entry, _SUM: _sum(entry)})}\n".encode()
 
 
 def decode_line(line: bytes) -> dict[str, Json] | None:

@@ -24,15 +24,15 @@ _WORDS: Final = {
 }
 
 
-def explain(kinds: Mapping[str, AnyKind], path: str) -> KeyExplanation:
-    """Explain `path`: a kind or section, then keys separated by dots; empty for the whole manifest.
+def explain(kinds: Mapping[str, AnyKind], key_path: str) -> KeyExplanation:
+    """Explain `key_path`: a kind or section, then keys separated by dots; empty for the whole manifest.
 
     Raises UsageError for an unknown name, with the closest known name as a hint.
     """
     schema: _Schema = manifest_schema(kinds)
     sections = {kind.name: kind.section for kind in kinds.values()}
     trail: list[str] = []
-    for word in path.split(".") if path else ():
+    for word in key_path.split(".") if key_path else ():
         known = _keys(schema)
         name = sections.get(word, word) if not trail or trail == [ABSENT] else word
         if name not in known:

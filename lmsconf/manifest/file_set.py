@@ -20,7 +20,7 @@ PROJECT_FILE: Final = "lmsconf.yaml"
 _ENDINGS: Final = (".yaml", ".yml")
 
 
-class Unreadable(Exception):
+class UnreadableFile(Exception):
     """Raised for a file or folder that cannot be read; `problem` gives the reason."""
 
     def __init__(self, code: str, message: str, *, source: SourceLocation, hint: str | None = None) -> None:
@@ -28,41 +28,45 @@ class Unreadable(Exception):
         self.problem = Problem(code=code, message=message, hint=hint, source=source)
 
 
-class FileSet:
+class ManifestFileReader:
     """Read the files of one project, by path relative to its root, and record the sha256 of each."""
 
-    def __init__(self, root: Path, drafts: Mapping[str, bytes] | None = None) -> None:
-        """drafts: path relative to the root → content to use instead of what is on disk."""
+    def __init__(self, root: Path, unsaved_contents: Mapping[str, bytes] | None = None) -> None:
+        """unsaved_contents: path relative to the root → content to use instead of what is on disk."""
         self.root = root
-        self._drafts = drafts or {}
+        self._unsaved_contents = unsaved_contents or {}
         self._digests: dict[str, str] = {}
         self._left = {TOTAL_LIMIT: TOTAL_LIMIT, TABLES_LIMIT: TABLES_LIMIT}
 
-    def name(self, path: Path) -> str:
+    def relative_path(self, path: Path) -> str:
         """Return the path relative to the project root, with forward slashes."""
         return Path(os.path.relpath(path, self.root)).as_posix()
 
-    def text(self, path: Path) -> str:
-        """Return the text of a manifest: UTF-8, with or without a byte order mark. Raises Unreadable."""
+    def read_yaml(self, path: Path) -> str:
+        """Return the text of a manifest: UTF-8, with or without a byte order mark. Raises UnreadableFile."""
         return self._text(path, FILE_LIMIT, TOTAL_LIMIT)
 
-    def table(self, path: Path) -> str:
-        """Return the text of a CSV file. Raises Unreadable."""
+    def read_csv(self, path: Path) -> str:
+        """Return the text of a CSV file. Raises UnreadableFile."""
         return self._text(path, TABLES_LIMIT, TABLES_LIMIT)
 
-    def refuse_too_much(self, paths: Sequence[Path]) -> None:
-        """Check the total size of the manifests before reading any. Raises Unreadable if it exceeds TOTAL_LIMIT."""
+    def check_total_size(self, paths: Sequence[Path]) -> None:
+        """Check the total size of the manifests before reading any. Raises UnreadableFile if it exceeds TOTAL_LIMIT."""
         total = sum(_size(path) for path in paths)
         if total > TOTAL_LIMIT:
             size = f"the manifests are {_mib(total)} in {len(paths):,} files"
             message = f"{size}, and at most {_mib(TOTAL_LIMIT)} are read"
-            raise Unreadable("manifest/too-large", message, hint=_SPLIT, source=SourceLocation(self.name(paths[0])))
+            raise UnreadableFile(
+                "manifest/too-large", message, hint=_SPLIT, source=SourceLocation(self.relative_path(paths[0]))
+            )
 
     def _text(self, path: Path, limit: int, together: int) -> str:
-        name = self.name(path)
-        data = self._drafts[name] if name in self._drafts else self._bytes(path, name, limit, together)
+        name = self.relative_path(path)
+        data = (
+            self._unsaved_contents[name] if name in self._unsaved_contents else self._bytes(path, name, limit, together)
+        )
         if len(self._digests) >= FILES_LIMIT:
-            raise Unreadable(
+            raise UnreadableFile(
                 "manifest/too-many", f"these are more than {FILES_LIMIT:,} files", source=SourceLocation(name)
             )
         self._digests[name] = hashlib.sha256(data).hexdigest()
@@ -72,48 +76,50 @@ class FileSet:
             before = data[: error.start]
             line, column = before.count(b"\n") + 1, len(before.rpartition(b"\n")[2].decode("utf-8-sig")) + 1
             message, hint = "this is not UTF-8 text", "Save the file as UTF-8."
-            raise Unreadable(
+            raise UnreadableFile(
                 "manifest/encoding", message, hint=hint, source=SourceLocation(name, line, column)
             ) from error
 
     def _bytes(self, path: Path, name: str, limit: int, together: int) -> bytes:
-        """Read at most one byte over the limit, since the size reported by stat may be wrong. Raises Unreadable."""
+        """Read at most one byte over the limit, since the size reported by stat may be wrong. Raises UnreadableFile."""
         try:
             # O_NONBLOCK: opening a named pipe would block until it has a writer.
             with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
                 if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                    raise Unreadable(
+                    raise UnreadableFile(
                         "manifest/unreadable", "is a pipe or a device, not a file", source=SourceLocation(name)
                     )
                 data = file.read(limit + 1)
         except (OSError, ValueError) as error:  # a path with a null byte raises ValueError
             reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
-            raise Unreadable("manifest/unreadable", f"cannot be read: {reason}", source=SourceLocation(name)) from error
+            raise UnreadableFile(
+                "manifest/unreadable", f"cannot be read: {reason}", source=SourceLocation(name)
+            ) from error
         if len(data) > limit:
-            raise Unreadable(
+            raise UnreadableFile(
                 "manifest/too-large", f"larger than {_mib(limit)}", hint=_SPLIT, source=SourceLocation(name)
             )
         self._left[together] -= len(data)
         if self._left[together] < 0:
             files = "CSV files" if together == TABLES_LIMIT else "manifests"
             message = f"with this file the {files} are larger than {_mib(together)}"
-            raise Unreadable("manifest/too-large", message, hint=_SPLIT, source=SourceLocation(name))
+            raise UnreadableFile("manifest/too-large", message, hint=_SPLIT, source=SourceLocation(name))
         return data
 
-    def holds(self, path: Path) -> bool:
+    def is_inside_project(self, path: Path) -> bool:
         """Whether the path, with all symbolic links resolved, is inside the project."""
         # Unlike Path.resolve, realpath does not raise for circular symbolic links.
         return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(self.root))
 
     @property
-    def names(self) -> tuple[str, ...]:
+    def read_paths(self) -> tuple[str, ...]:
         """Paths of all files that were read, sorted."""
         return tuple(sorted(self._digests))
 
     @property
-    def digest(self) -> str:
+    def content_digest(self) -> str:
         """sha256 over path and content of all files that were read, independent of read order."""
-        lines = (f"{name}\0{self._digests[name]}\n" for name in self.names)
+        lines = (f"{name}\0{self._digests[name]}\n" for name in self.read_paths)
         # File names may contain bytes that are not valid UTF-8.
         return hashlib.sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
 
@@ -133,48 +139,54 @@ def _size(path: Path) -> int:
         return 0
 
 
-def manifest_files(folder: Path, shelf: FileSet) -> list[Path]:
-    """Return all manifests below a folder, sorted by path. Raises Unreadable if there is no such folder in the project.
+def find_manifests(folder: Path, files: ManifestFileReader) -> list[Path]:
+    """Return all manifests below a folder, sorted by path. Raises UnreadableFile if the project has no such folder.
 
     Folders that cannot be listed are included, so that reading them reports the error. Skipping one silently would be
     unsafe: resources that are owned and not declared are deleted.
     """
     if not folder.is_dir():
         message = "is not a folder" if folder.exists() else "there is no such folder"
-        raise Unreadable("manifest/no-folder", message, hint=_NAMED, source=SourceLocation(shelf.name(folder)))
-    if not shelf.holds(folder):
+        raise UnreadableFile(
+            "manifest/no-folder", message, hint=_NAMED, source=SourceLocation(files.relative_path(folder))
+        )
+    if not files.is_inside_project(folder):
         message = "lies outside the project"
-        raise Unreadable("manifest/outside", message, hint=_NAMED, source=SourceLocation(shelf.name(folder)))
+        raise UnreadableFile(
+            "manifest/outside", message, hint=_NAMED, source=SourceLocation(files.relative_path(folder))
+        )
     # The project file may be in the manifest folder, but is not a manifest.
-    return sorted((path for path in _below(folder) if shelf.name(path) != PROJECT_FILE), key=shelf.name)
+    return sorted(
+        (path for path in _below(folder) if files.relative_path(path) != PROJECT_FILE), key=files.relative_path
+    )
 
 
 _NAMED: Final = "`manifests:` in the project file names the folder with the manifests, inside the project."
 
 
-def manifest_text(path: Path, shelf: FileSet) -> str:
-    """Return the text of one manifest file. Raises Unreadable, also for a link that leads out of the project."""
-    where = SourceLocation(shelf.name(path))
+def read_manifest(path: Path, files: ManifestFileReader) -> str:
+    """Return the text of one manifest file. Raises UnreadableFile, also for a link that leads out of the project."""
+    where = SourceLocation(files.relative_path(path))
     if path.is_dir():
         return _refuse_folder(path, where)
-    if not shelf.holds(path):
+    if not files.is_inside_project(path):
         hint = "Put the file itself here."
-        raise Unreadable("manifest/outside", "is a link that leads out of the project", hint=hint, source=where)
-    return shelf.text(path)
+        raise UnreadableFile("manifest/outside", "is a link that leads out of the project", hint=hint, source=where)
+    return files.read_yaml(path)
 
 
 def _refuse_folder(path: Path, where: SourceLocation) -> NoReturn:
-    """Raise Unreadable with the reason why a folder was not searched."""
+    """Raise UnreadableFile with the reason why a folder was not searched."""
     if path.is_symlink():
         message = "is a link to a folder, and such links are not followed"
         hint = "Put the folder itself here, or give the link a name that begins with . or _ if it is none of yours."
-        raise Unreadable("manifest/linked-folder", message, hint=hint, source=where)
+        raise UnreadableFile("manifest/linked-folder", message, hint=hint, source=where)
     try:
         os.scandir(path).close()
     except OSError as error:
         message = f"cannot be read: {error.strerror or error}"
-        raise Unreadable("manifest/unreadable", message, source=where) from error
-    raise Unreadable("manifest/unreadable", "cannot be read: it changed meanwhile", hint="Try again.", source=where)
+        raise UnreadableFile("manifest/unreadable", message, source=where) from error
+    raise UnreadableFile("manifest/unreadable", "cannot be read: it changed meanwhile", hint="Try again.", source=where)
 
 
 def _below(top: Path) -> Iterator[Path]:

@@ -11,27 +11,27 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
 
 from lmsconf.errors import Problem, Severity, SourceLocation, shown
-from lmsconf.manifest.expand.expander import Expander
-from lmsconf.manifest.expand.for_each import ExpandedEntry, Writer
-from lmsconf.manifest.expand.people import people_trails
+from lmsconf.manifest.expand.expander import EntryExpander
+from lmsconf.manifest.expand.for_each import ExpandedEntry, ForEachExpander
+from lmsconf.manifest.expand.people import people_list_paths
 from lmsconf.manifest.expand.sets import CONDITION_SETS, PEOPLE_SETS, SET_SECTIONS
-from lmsconf.manifest.expand.variables import Exhausted, Variables
-from lmsconf.manifest.file_set import FileSet, Unreadable, manifest_files, manifest_text
+from lmsconf.manifest.expand.variables import ExpansionLimitExceeded, Variables
+from lmsconf.manifest.file_set import ManifestFileReader, UnreadableFile, find_manifests, read_manifest
 from lmsconf.manifest.schemas import (
     ABSENT,
     absent_entry_schema,
+    declares_choices,
     entry_schema,
     has_conditions,
-    names_choices,
-    outline_schema,
+    identifying_key,
+    sections_schema,
     set_schemas,
-    short_key,
 )
 from lmsconf.manifest.validation import cross, messages
-from lmsconf.manifest.validation.check import Shape
-from lmsconf.manifest.yaml.nodes import EntryPlaces, Map, Seq, Trail, settle
-from lmsconf.manifest.yaml.scalars import OPENS
-from lmsconf.manifest.yaml.strict_reader import Budget, Document, read
+from lmsconf.manifest.validation.check import SchemaValidator
+from lmsconf.manifest.yaml.nodes import EntrySourceMap, KeyPath, Map, Seq, store_marks
+from lmsconf.manifest.yaml.scalars import VARIABLE_START
+from lmsconf.manifest.yaml.strict_reader import AliasBudget, Document, read_yaml
 from lmsconf.model.address import Address
 from lmsconf.model.names import did_you_mean
 from lmsconf.model.values import DeleteEntry, DesiredResource, Json
@@ -39,14 +39,14 @@ from lmsconf.planner import kind as core
 from lmsconf.planner.kind import AnyKind
 from lmsconf.planner.plan import Manifests
 
-Keep: TypeAlias = Callable[[Trail, Json], None]
+EntryCallback: TypeAlias = Callable[[KeyPath, Json], None]
 """Callback: receives the keys that lead to the section, and each entry after expansion."""
 _SHOWN: Final = 5
 ENOUGH: Final = 1_000
 """Loading stops after this many errors; the others are not reported."""
 
 
-def load(
+def load_folder(
     folder: Path,
     root: Path,
     kinds: Mapping[str, AnyKind],
@@ -54,23 +54,26 @@ def load(
     timezone: tzinfo | None = None,
     variables: Mapping[str, Json] | None = None,
     workspaces: Collection[str] | None = None,
-    keep: Keep | None = None,
-    drafts: Mapping[str, bytes] | None = None,
+    on_entry: EntryCallback | None = None,
+    unsaved_contents: Mapping[str, bytes] | None = None,
 ) -> Manifests:
     """Load all manifests below `folder`; paths are relative to `root`. Errors are returned in `problems`, not raised.
 
     variables: name → value of `$(name)`. workspaces: the names that an entry may refer to; None allows any.
-    keep: called with each entry after its expansion. drafts: path → content to use instead of what is on disk.
+    on_entry: called with each entry after its expansion. unsaved_contents: path → content to use instead of what is
+    on disk.
     """
-    loading = _Loading(FileSet(root, drafts), kinds, timezone, variables or {}, workspaces, keep)
+    loading = _Loading(
+        ManifestFileReader(root, unsaved_contents), kinds, timezone, variables or {}, workspaces, on_entry
+    )
     loading.run(folder)
     problems = dict.fromkeys([*loading.problems, *loading.crossed()])
     return Manifests(
         declared=tuple(loading.declared),
         absent=tuple(loading.absent),
         problems=tuple(_ordered(problems)),
-        files=loading.shelf.names,
-        digest=loading.shelf.digest,
+        files=loading.files.read_paths,
+        digest=loading.files.content_digest,
     )
 
 
@@ -87,9 +90,9 @@ class _Section:
     """How the entries of one section are checked: their kind, the schema of an entry, the paths of lists of people."""
 
     kind: AnyKind
-    path: Trail
-    shape: Shape
-    people: tuple[Trail, ...]
+    path: KeyPath
+    shape: SchemaValidator
+    people: tuple[KeyPath, ...]
     is_absent: bool
 
     @property
@@ -101,41 +104,43 @@ class _Section:
 def _sections(of: Hashable) -> tuple[_Section, _Section]:
     """Return the sections of a kind, declared and absent. Cached, since compiling a schema is slow."""
     kind = cast(AnyKind, of)
-    declared = _Section(kind, (kind.section,), Shape(entry_schema(kind)), people_trails(kind.schema), is_absent=False)
-    absent = _Section(kind, (ABSENT, kind.section), Shape(absent_entry_schema(kind)), (), is_absent=True)
+    declared = _Section(
+        kind, (kind.section,), SchemaValidator(entry_schema(kind)), people_list_paths(kind.schema), is_absent=False
+    )
+    absent = _Section(kind, (ABSENT, kind.section), SchemaValidator(absent_entry_schema(kind)), (), is_absent=True)
     return declared, absent
 
 
 @cache
-def _outline(kinds: tuple[Hashable, ...]) -> Shape:
+def _outline(kinds: tuple[Hashable, ...]) -> SchemaValidator:
     """Return the compiled schema of a manifest without its entries. Cached, since compiling a schema is slow."""
-    return Shape(outline_schema(_by_name(kinds)))
+    return SchemaValidator(sections_schema(_by_name(kinds)))
 
 
 @cache
-def _sets(kinds: tuple[Hashable, ...]) -> Mapping[str, Shape]:
+def _sets(kinds: tuple[Hashable, ...]) -> Mapping[str, SchemaValidator]:
     """Map each section of sets to the compiled schema of one set. Cached for the same reason."""
     schemas = set_schemas(_by_name(kinds))
-    return {section: Shape(schemas.get(section, {})) for section in (PEOPLE_SETS, CONDITION_SETS)}
+    return {section: SchemaValidator(schemas.get(section, {})) for section in (PEOPLE_SETS, CONDITION_SETS)}
 
 
 def _by_name(kinds: tuple[Hashable, ...]) -> dict[str, AnyKind]:
     return {kind.name: kind for kind in cast("tuple[AnyKind, ...]", kinds)}
 
 
-_Sound: TypeAlias = "tuple[_Section, Map, EntryPlaces]"
+_Sound: TypeAlias = "tuple[_Section, Map, EntrySourceMap]"
 
 
 @dataclass(slots=True)
 class _Loading:
     """State of one load: the resources declared so far, and the problems."""
 
-    shelf: FileSet
+    files: ManifestFileReader
     kinds: Mapping[str, AnyKind]
     timezone: tzinfo | None
     known: Mapping[str, Json]
     workspaces: Collection[str] | None
-    keep: Keep | None
+    on_entry: EntryCallback | None
     declared: list[DesiredResource[Any]] = field(default_factory=list)
     absent: list[DeleteEntry[Any]] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
@@ -152,13 +157,13 @@ class _Loading:
             self._check_outline(document, outline)
         try:
             self._entries_of(documents)
-        except Exhausted as exhausted:
+        except ExpansionLimitExceeded as exhausted:
             self.problems.append(exhausted.problem)
 
     def crossed(self) -> Iterator[Problem]:
         """Yield the problems of cross-resource checks, unless the error limit is reached already."""
         if not self._is_enough():
-            yield from islice(cross.problems(self.declared, self.absent, self.kinds), ENOUGH + 1)
+            yield from islice(cross.find_conflicts(self.declared, self.absent, self.kinds), ENOUGH + 1)
 
     def _is_enough(self) -> bool:
         """Whether the error limit is reached. Counts only the problems added since the last call."""
@@ -172,23 +177,23 @@ class _Loading:
         Parsing begins after all are read, since a set or a declared choice may be used before its definition.
         """
         variables = Variables(self.known, self.problems.append)
-        expander = Expander(self.shelf, _sets(tuple(self.kinds.values())), self.problems.append)
-        expander.gather(documents, variables)
-        sound = list(self._sound(documents, Writer(variables, self.problems.append)))
+        expander = EntryExpander(self.files, _sets(tuple(self.kinds.values())), self.problems.append)
+        expander.collect_sets(documents, variables)
+        sound = list(self._sound(documents, ForEachExpander(variables, self.problems.append)))
         for section, body, _ in sound:
-            if not section.is_absent and names_choices(section.kind):
-                expander.declare(body)
+            if not section.is_absent and declares_choices(section.kind):
+                expander.add_declared_choices(body)
         for section, body, places in sound:
             if self._is_enough():
                 return
             conditions = not section.is_absent and has_conditions(section.kind)
-            plain = expander.expand(body, section.people, places, conditions=conditions)
+            plain = expander.expand(body, section.people, places, has_conditions=conditions)
             if plain is not None:
                 self._parse(section, plain, places.of(plain))
         if not any(problem.is_error for problem in self.problems):
-            self.problems += expander.unused()
+            self.problems += expander.unused_set_notes()
 
-    def _sound(self, documents: Iterable[Document], writer: Writer) -> Iterator[_Sound]:
+    def _sound(self, documents: Iterable[Document], writer: ForEachExpander) -> Iterator[_Sound]:
         """Yield every entry that fits its schema, with variables and `for_each` expanded but not sets."""
         sections = {
             section.path: section for kind in self.kinds.values() for section in _sections(cast(Hashable, kind))
@@ -200,52 +205,56 @@ class _Loading:
 
     def _documents(self, folder: Path) -> list[Document]:
         documents: list[Document] = []
-        budget = Budget()
+        budget = AliasBudget()
         try:
-            paths = manifest_files(folder, self.shelf)
-            self.shelf.refuse_too_much(paths)
-        except Unreadable as unreadable:
+            paths = find_manifests(folder, self.files)
+            self.files.check_total_size(paths)
+        except UnreadableFile as unreadable:
             self.problems.append(unreadable.problem)
             return documents
         for path in paths:
             try:
-                text = manifest_text(path, self.shelf)
-            except Unreadable as unreadable:
+                text = read_manifest(path, self.files)
+            except UnreadableFile as unreadable:
                 self.problems.append(unreadable.problem)
                 continue
-            reading = read(self.shelf.name(path), text, budget=budget)
+            reading = read_yaml(self.files.relative_path(path), text, budget=budget)
             documents += reading.documents
             self.problems += reading.problems
         if not any(map(_has_sections, documents)) and not self.problems:
-            names = [self.shelf.name(path) for path in paths]
-            self.problems.append(_silent(names, documents, self.kinds) if names else _nothing(self.shelf.name(folder)))
+            names = [self.files.relative_path(path) for path in paths]
+            self.problems.append(
+                _silent(names, documents, self.kinds) if names else _nothing(self.files.relative_path(folder))
+            )
         return documents
 
-    def _check_outline(self, document: Document, outline: Shape) -> None:
-        places = EntryPlaces(document.value, document.source, document.at)
-        for finding in outline.findings(document.value):
-            problems = messages.problems(finding, places, within=None, area="manifest", address=None)
+    def _check_outline(self, document: Document, outline: SchemaValidator) -> None:
+        places = EntrySourceMap(document.value, document.source, document.at)
+        for finding in outline.validate(document.value):
+            problems = messages.problems_from_finding(
+                finding, places, message_prefix=None, code_area="manifest", address=None
+            )
             self.problems += islice(problems, ENOUGH + 1)
 
-    def _entries(self, section: _Section, items: Seq, writer: Writer) -> Iterator[_Sound]:
+    def _entries(self, section: _Section, items: Seq, writer: ForEachExpander) -> Iterator[_Sound]:
         for number, item in enumerate(items):
             if self._is_enough():
                 return
             at = cast(int, items.mark(number))
             reported: set[Hashable] = set()
-            for entry in writer.entries(item, items.source, at, section.name):
-                findings = section.shape.findings(entry.body)
-                if findings or not entry.is_whole:
+            for entry in writer.expand_entry(item, items.source, at, section.name):
+                findings = section.shape.validate(entry.body)
+                if findings or not entry.is_complete:
                     self._tell(section, entry, _new(findings, reported))
                 elif isinstance(entry.body, Map):
                     yield section, entry.body, entry.places
                 else:
-                    body = _named(short_key(section.kind) or "name", entry.body, items, at)
+                    body = _named(identifying_key(section.kind) or "name", entry.body, items, at)
                     yield section, body, entry.places.of(body)
 
-    def _parse(self, section: _Section, body: Map, places: EntryPlaces) -> None:
-        if self.keep is not None:
-            self.keep(section.path, body)
+    def _parse(self, section: _Section, body: Map, places: EntrySourceMap) -> None:
+        if self.on_entry is not None:
+            self.on_entry(section.path, body)
         self.problems += _unknown_workspaces(body, places, self.workspaces)
         entry = core.ManifestEntry(body=body, places=places, timezone=self.timezone, report=self.problems.append)
         if section.is_absent:
@@ -259,9 +268,9 @@ class _Loading:
         is_name = isinstance(name, str) and name.strip() and not any(char in name for char in "\t\r\n")
         address = str(Address.of(section.kind.name, cast(str, name))) if is_name else None
         for finding in findings:
-            if entry.is_whole or not (isinstance(finding.value, str) and OPENS in finding.value):
-                problems = messages.problems(
-                    finding, entry.places, within=address or section.name, area="manifest", address=address
+            if entry.is_complete or not (isinstance(finding.value, str) and VARIABLE_START in finding.value):
+                problems = messages.problems_from_finding(
+                    finding, entry.places, message_prefix=address or section.name, code_area="manifest", address=address
                 )
                 self.problems += islice(problems, ENOUGH + 1)
 
@@ -285,7 +294,7 @@ def _has_sections(document: Document) -> bool:
     return not isinstance(value, Map) or any(not key.startswith("x-") and key not in SET_SECTIONS for key in value)
 
 
-def _lists(value: Map) -> Iterator[tuple[Trail, Seq]]:
+def _lists(value: Map) -> Iterator[tuple[KeyPath, Seq]]:
     """Yield the lists of entries in one document, with the keys that lead to each."""
     for key, items in value.items():
         if isinstance(items, Seq):
@@ -298,11 +307,11 @@ def _named(key: str, name: Json, items: Seq, at: int) -> Map:
     """Return the mapping that a plain string abbreviates."""
     body = Map(items.source)
     body[key] = name
-    settle(body, [at, at])
+    store_marks(body, [at, at])
     return body
 
 
-def _unknown_workspaces(body: Map, places: EntryPlaces, known: Collection[str] | None) -> Iterator[Problem]:
+def _unknown_workspaces(body: Map, places: EntrySourceMap, known: Collection[str] | None) -> Iterator[Problem]:
     """Warn about workspaces that an entry names and the project does not have.
 
     The entry would apply to no workspace, or its `id` would be unused.

@@ -75,7 +75,7 @@ def manifest_schema_text(kinds: Mapping[str, AnyKind]) -> str:
     return json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
 
 
-def outline_schema(kinds: Mapping[str, AnyKind]) -> dict[str, Json]:
+def sections_schema(kinds: Mapping[str, AnyKind]) -> dict[str, Json]:
     """Return the schema of the sections alone: each a list, or a mapping of sets, with any content."""
     sections = {kind.section: _unread(entry_schema(kind)) for kind in kinds.values()}
     absent_sections = {kind.section: _unread(absent_entry_schema(kind)) for kind in kinds.values()}
@@ -112,7 +112,7 @@ def _sets(kinds: tuple[AnyKind, ...]) -> Mapping[str, Mapping[str, Json]]:
     return schemas
 
 
-def names_choices(kind: AnyKind) -> bool:
+def declares_choices(kind: AnyKind) -> bool:
     """Whether entries of this kind declare the choices of a field."""
     return bool(key_schema(kind.schema, CHOICES).get("x-choices"))
 
@@ -125,13 +125,13 @@ def has_conditions(kind: AnyKind) -> bool:
 def absent_entry_schema(kind: AnyKind) -> dict[str, Json]:
     """Return the schema of one entry under `absent`; a string is accepted where one key identifies the resource."""
     schema = _may_repeat(_shortened(kind.absent_schema))
-    key = short_key(kind)
+    key = identifying_key(kind)
     if key is None:
         return schema
     return {"oneOf": [{"type": "string", "minLength": 1, "description": f"Its {key}."}, schema]}
 
 
-def short_key(kind: AnyKind) -> str | None:
+def identifying_key(kind: AnyKind) -> str | None:
     """Return the key that alone identifies an entry under `absent`: `name` or `email`; None if there is none."""
     return next((key for key in ("name", "email") if kind.absent_schema.get("required") == [key]), None)
 

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Final, cast
 
 from lmsconf.errors import Problem, ProblemsFound, Severity, SourceLocation, shown
-from lmsconf.manifest.file_set import PROJECT_FILE, FileSet, Unreadable
+from lmsconf.manifest.file_set import PROJECT_FILE, ManifestFileReader, UnreadableFile
 from lmsconf.manifest.validation import messages
-from lmsconf.manifest.validation.check import Shape
-from lmsconf.manifest.yaml.nodes import EntryPlaces, Map, Trail
-from lmsconf.manifest.yaml.strict_reader import read
+from lmsconf.manifest.validation.check import SchemaValidator
+from lmsconf.manifest.yaml.nodes import EntrySourceMap, KeyPath, Map
+from lmsconf.manifest.yaml.strict_reader import read_yaml
 from lmsconf.model.drift import IgnoreRule
 from lmsconf.model.names import did_you_mean, quote_name
 from lmsconf.model.policy import GUARDS, UNKNOWN, Consent, GuardLimit, GuardLimits
@@ -47,7 +47,7 @@ class ProjectFile:
     """
 
     body: Map
-    places: EntryPlaces
+    places: EntrySourceMap
     notes: list[Problem] = field(default_factory=list)
 
     def part(self, *path: str) -> Mapping[str, Json]:
@@ -57,7 +57,7 @@ class ProjectFile:
             node = node.get(step) if isinstance(node, dict) else None
         return node if isinstance(node, dict) else {}
 
-    def layers(self, workspace: str) -> Iterator[tuple[Trail, Mapping[str, Json]]]:
+    def layers(self, workspace: str) -> Iterator[tuple[KeyPath, Mapping[str, Json]]]:
         """Yield the path and mapping of the project level, then of the workspace, which takes precedence."""
         yield (), self.body
         yield ("workspaces", workspace), self.part("workspaces", workspace)
@@ -102,7 +102,7 @@ class ProjectFile:
         variables: dict[str, Json] = {}
         for path, layer in self.layers(workspace):
             for name, value in cast("Mapping[str, Json]", layer.get("vars", {})).items():
-                at: Trail = (*path, "vars", name)
+                at: KeyPath = (*path, "vars", name)
                 listed = isinstance(value, list)
                 variables[name] = (
                     [self._word(item, (*at, number)) for number, item in enumerate(cast("list[Json]", value))]
@@ -111,7 +111,7 @@ class ProjectFile:
                 )
         return variables
 
-    def _word(self, value: Json, at: Trail) -> Json:
+    def _word(self, value: Json, at: KeyPath) -> Json:
         """Return a scalar value of a variable; a number as the string that the file spells."""
         return value if isinstance(value, str | bool) else self.places.written(*at)
 
@@ -166,10 +166,10 @@ def read_project_file(root: Path) -> ProjectFile:
     if not path.is_file():
         raise ProblemsFound([_no_file(root)])
     try:
-        text = FileSet(root).text(path)
-    except Unreadable as unreadable:
+        text = ManifestFileReader(root).read_yaml(path)
+    except UnreadableFile as unreadable:
         raise ProblemsFound([unreadable.problem]) from unreadable
-    reading = read(FILE, text)
+    reading = read_yaml(FILE, text)
     if not reading.documents and not reading.problems:
         raise ProblemsFound(
             [_problem("project/empty", "the project file is empty", SourceLocation(FILE), hint=_NO_FILE_HINT)]
@@ -181,11 +181,13 @@ def read_project_file(root: Path) -> ProjectFile:
     project: ProjectFile | None = None
     if reading.documents:
         document = reading.documents[0]
-        places = EntryPlaces(document.value, document.source, document.at)
+        places = EntrySourceMap(document.value, document.source, document.at)
         shape = [
             problem
-            for finding in _shape(text).findings(document.value)
-            for problem in messages.problems(finding, places, within=None, area="project", address=None)
+            for finding in _shape(text).validate(document.value)
+            for problem in messages.problems_from_finding(
+                finding, places, message_prefix=None, code_area="project", address=None
+            )
         ]
         problems += shape
         if isinstance(document.value, Map) and not shape:
@@ -196,18 +198,18 @@ def read_project_file(root: Path) -> ProjectFile:
     return project
 
 
-def _shape(text: str) -> Shape:
+def _shape(text: str) -> SchemaValidator:
     # Kinds take time to load, and only ownership depends on them.
     return _compiled(json.dumps(ownership_properties()) if "ownership" in text else None)
 
 
 @cache
-def _compiled(ownership: str | None) -> Shape:
+def _compiled(ownership: str | None) -> SchemaValidator:
     schema = json.loads(schema_text("project.schema.json"))
     if ownership is not None:
         schema["$defs"]["ownership"]["properties"] = json.loads(ownership)
     # Not checked as names: reasons may span several lines, and patterns may match names no manifest could hold.
-    return Shape(schema, names=False)
+    return SchemaValidator(schema, names=False)
 
 
 def url_problem(url: str) -> tuple[str, str] | None:
@@ -267,7 +269,7 @@ def _meaning(project: ProjectFile, root: Path) -> Iterator[Problem]:
 def _consent_problems(project: ProjectFile, path: tuple[str, ...]) -> Iterator[Problem]:
     consents = cast("list[Mapping[str, Json]]", project.part(*path).get("allow", []))
     for number, item in enumerate(consents):
-        at: Trail = (*path, "allow", number)
+        at: KeyPath = (*path, "allow", number)
         if sum(guard in item for guard in GUARDS) != 1:
             message = f"a consent names exactly one of {', '.join(GUARDS[:-1])} and {GUARDS[-1]}"
             yield _problem("project/consent", message, project.places.at(*at), hint="Write one item for each.")
@@ -277,7 +279,7 @@ def _consent_problems(project: ProjectFile, path: tuple[str, ...]) -> Iterator[P
 def _ignore_problems(project: ProjectFile, path: tuple[str, ...]) -> Iterator[Problem]:
     ignores = cast("list[Mapping[str, Json]]", project.part(*path).get("ignore", []))
     for number, item in enumerate(ignores):
-        at: Trail = (*path, "ignore", number)
+        at: KeyPath = (*path, "ignore", number)
         if "until" in item:
             yield from _date_problems(project, item["until"], (*at, "until"))
         pattern = str(item["address"])
@@ -301,7 +303,7 @@ def _no_address(key: str, pattern: str, right: str, where: SourceLocation) -> Pr
     return _problem("project/pattern", f"{key}: no address can fit {quote_name(shown(pattern))}", where, hint=hint)
 
 
-def _date_problems(project: ProjectFile, value: Json, at: Trail) -> Iterator[Problem]:
+def _date_problems(project: ProjectFile, value: Json, at: KeyPath) -> Iterator[Problem]:
     try:
         date.fromisoformat(str(value))
     except ValueError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from lmsconf.documents.document import TOOL, problem_json, render, texts, where_json
+from lmsconf.documents.document import TOOL, location_json, problem_json, render_json, string_list
 from lmsconf.model.drift import DriftFinding, DriftReport, DriftState, FieldDrift, IgnoredFinding, ManagedShare
 from lmsconf.model.possible_renames import RenameCandidate
 from lmsconf.model.values import Json, UnmanagedResources
@@ -14,7 +14,7 @@ FORMAT: Final = "lmsconf.drift/1"
 
 def drift_json(drift: DriftReport) -> str:
     """Return the whole report as JSON, one finding per line."""
-    return render(
+    return render_json(
         {
             "format": FORMAT,
             "tool": TOOL,
@@ -61,7 +61,7 @@ def _finding(finding: DriftFinding) -> dict[str, Json]:
         "unapplied": list(finding.unapplied),
         "id": finding.id,
         "about": None if finding.about is None else dict(finding.about),
-        "source": where_json(finding.source),
+        "source": location_json(finding.source),
         "declared": finding.declared,
         "live": finding.live,
         "fields": [_field(one) for one in finding.fields],
@@ -93,7 +93,7 @@ def _ignored(ignored: IgnoredFinding) -> Json:
         "address": entry.pattern,
         "reason": entry.reason,
         "until": None if entry.until is None else entry.until.isoformat(),
-        "source": where_json(entry.source),
+        "source": location_json(entry.source),
     }
     return {**_finding(ignored.finding), "ignored_by": ignored_by}
 
@@ -113,6 +113,6 @@ def _unmanaged(group: UnmanagedResources) -> Json:
     return {
         "kind": group.kind,
         "count": len(group.addresses) + group.left_alone,
-        "addresses": texts(group.addresses),
+        "addresses": string_list(group.addresses),
         "left_alone": group.left_alone,
     }

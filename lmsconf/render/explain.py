@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Final, cast
 
-from lmsconf.documents.document import TOOL, render
+from lmsconf.documents.document import TOOL, render_json
 from lmsconf.model.explanation import ExplainedKey, KeyExplanation
 from lmsconf.model.values import Json
 
@@ -41,7 +41,7 @@ def _key(key: ExplainedKey, wide: int) -> Iterator[str]:
 
 def explain_json(explanation: KeyExplanation) -> str:
     """Return the same as the JSON document `lmsconf.explain/1`."""
-    return render({"format": EXPLAIN_FORMAT, "tool": TOOL, **cast("dict[str, Json]", asdict(explanation))})
+    return render_json({"format": EXPLAIN_FORMAT, "tool": TOOL, **cast("dict[str, Json]", asdict(explanation))})
 
 
 EXPLAIN_VIEWS: Final[Mapping[str, Callable[[KeyExplanation], str]]] = {"text": explain_text, "json": explain_json}

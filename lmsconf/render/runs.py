@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
-from lmsconf.documents.document import TOOL, render
+from lmsconf.documents.document import TOOL, render_json
 from lmsconf.model.address import Address
 from lmsconf.model.recorded_run import CallState, RecordedCall, RecordedRun, RunEnding
 from lmsconf.model.scope import VerifyMode
@@ -136,7 +136,7 @@ def _spoken(state: CallState) -> str:
 
 
 def _document(runs: Iterable[Json]) -> str:
-    return render({"format": FORMAT, "tool": TOOL, "runs": list(runs)})
+    return render_json({"format": FORMAT, "tool": TOOL, "runs": list(runs)})
 
 
 def _run(run: RecordedRun) -> dict[str, Json]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from lmsconf.errors import Problem, Severity
-from lmsconf.manifest.edit.yaml_text import inline
+from lmsconf.manifest.edit.yaml_text import format_inline
 from lmsconf.model.blockers import is_blocking
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot
@@ -124,7 +124,7 @@ def find_orphaned_resources(
 
 def _absent_line(kind: AnyKind, declared: DesiredResource[Any], workspace: str) -> str:
     """Return the `absent` section that deletes one resource in a workspace, such as `absent: {groups: [Sales]}`."""
-    return f"absent: {inline({kind.section: [kind.absent_entry(declared, workspace)]})}"
+    return f"absent: {format_inline({kind.section: [kind.absent_entry(declared, workspace)]})}"
 
 
 def _declared_rows(

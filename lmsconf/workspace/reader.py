@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from lmsconf.errors import Problem, ProblemsFound
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.shared.call_templates import ServiceTerms
-from lmsconf.manifest.load import Keep, load
+from lmsconf.manifest.load import EntryCallback, load_folder
 from lmsconf.model.address import Address
 from lmsconf.model.drift import DriftReport
 from lmsconf.model.policy import Policy
@@ -44,26 +44,26 @@ Reading = Callable[[int, int], None]
 
 
 def load_manifests(
-    settings: Settings, keep: Keep | None = None, drafts: Mapping[str, bytes] | None = None
+    settings: Settings, keep: EntryCallback | None = None, drafts: Mapping[str, bytes] | None = None
 ) -> Manifests:
     """Load the project's manifests, with every problem of every file. keep: called with each entry written out.
 
     drafts: content by path in the project, used instead of the files on disk.
     """
-    loaded = load(
+    loaded = load_folder(
         settings.manifests,
         settings.root,
         all_kinds(),
         timezone=settings.policy.timezone,
         variables=settings.variables,
         workspaces=(*settings.workspaces, ENV_WORKSPACE),
-        keep=keep,
-        drafts=drafts,
+        on_entry=keep,
+        unsaved_contents=drafts,
     )
     return replace(loaded, problems=(*settings.problems, *loaded.problems))
 
 
-def validate_offline(settings: Settings, keep: Keep | None = None) -> Manifests:
+def validate_offline(settings: Settings, keep: EntryCallback | None = None) -> Manifests:
     """Load the manifests, with every problem that can be found offline, including the dialect's and expired entries."""
     manifests = load_manifests(settings, keep)
     policy = settings.policy

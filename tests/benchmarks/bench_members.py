@@ -24,7 +24,7 @@ from lmsconf.kinds.manual_group.types import GroupRow
 from lmsconf.kinds.shared.call_templates import ServiceTerms
 from lmsconf.kinds.shared.names import GROUP, USER
 from lmsconf.kinds.user.types import PersonRow
-from lmsconf.manifest.yaml.nodes import EntryPlaces, Map, Source, mark
+from lmsconf.manifest.yaml.nodes import EntrySourceMap, Map, Source, pack_mark
 from lmsconf.model.address import RemoteId
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import HasName, Listing, Snapshot
@@ -98,7 +98,7 @@ def _entry(body: dict[str, Json]) -> ManifestEntry:
     source = Source("benchmark.yaml")
     here = Map(source)
     here.update(body)
-    return ManifestEntry(body=here, places=EntryPlaces(here, source, mark(1, 1)), timezone=None, report=_refuse)
+    return ManifestEntry(body=here, places=EntrySourceMap(here, source, pack_mark(1, 1)), timezone=None, report=_refuse)
 
 
 def _refuse(problem: Problem) -> None:

@@ -10,7 +10,7 @@ import pytest
 from lmsconf.cli import app
 from lmsconf.cli.frame import run
 from lmsconf.documents import plan_file, report_file
-from lmsconf.documents.document import render
+from lmsconf.documents.document import render_json
 from lmsconf.errors import ExitCode
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.scope import VerifiedScope, VerifyMode
@@ -71,7 +71,7 @@ def test_shows_what_was_saved(saved: str, shown: str, tmp_path: Path, capsys: py
 def test_refuses_what_was_changed(format: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A plan that was edited is stale in every format: exit 3."""
     path = tmp_path / "plan.json"
-    path.write_bytes(render({**json.loads(plan_file.dumps(PLAN)), "people": 4}).encode())
+    path.write_bytes(render_json({**json.loads(plan_file.dumps(PLAN)), "people": 4}).encode())
     assert run(app, ["show", str(path), "--format", format]) == ExitCode.STALE
     assert "was changed after lmsconf wrote it" in capsys.readouterr().err
 

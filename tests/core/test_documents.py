@@ -7,7 +7,7 @@ import json
 import pytest
 
 from lmsconf.documents import problems_file
-from lmsconf.documents.document import DocumentReader, render
+from lmsconf.documents.document import JsonObjectReader, render_json
 from lmsconf.errors import BadAnswer, LmsconfError, Problem, StalePlan
 from lmsconf.kinds.shared.answers import objects
 
@@ -16,9 +16,9 @@ FORMAT = json.loads(problems_file.dumps([Problem(code="a/b", message="m")]))["fo
 
 def test_a_list_of_texts_holds_nothing_else() -> None:
     """A number among texts is an error."""
-    assert DocumentReader({"a": ["x"]}).texts("a") == ("x",)
+    assert JsonObjectReader({"a": ["x"]}).texts("a") == ("x",)
     with pytest.raises(ValueError, match="a text is missing"):
-        DocumentReader({"a": ["x", 1]}).texts("a")
+        JsonObjectReader({"a": ["x", 1]}).texts("a")
 
 
 def test_problems_of_another_format_are_refused() -> None:
@@ -32,7 +32,7 @@ def test_problems_of_another_format_are_refused() -> None:
 def test_problems_that_were_edited_are_refused() -> None:
     """A problem without its parts is no problem that lmsconf wrote."""
     with pytest.raises(StalePlan):
-        problems_file.loads(render({"format": FORMAT, "problems": [{"code": 1}]}))
+        problems_file.loads(render_json({"format": FORMAT, "problems": [{"code": 1}]}))
 
 
 def test_an_answer_with_a_text_where_an_object_should_be_is_refused() -> None:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lmsconf.documents import plan_file
-from lmsconf.documents.document import render_canonical
+from lmsconf.documents.document import render_canonical_json
 from lmsconf.errors import ExitCode, LmsconfError, Problem, Severity, SourceLocation, StalePlan
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.canonical_json import canonical_json, sha256
@@ -219,7 +219,7 @@ def test_every_edited_value_is_refused() -> None:
     """No value of a plan file can be replaced by another."""
     for document in edited():
         with pytest.raises(LmsconfError):
-            plan_file.loads(render_canonical(document))
+            plan_file.loads(render_canonical_json(document))
 
 
 def test_an_edited_value_with_a_new_seal_is_no_traceback() -> None:
@@ -228,7 +228,7 @@ def test_an_edited_value_with_a_new_seal_is_no_traceback() -> None:
         document["seal"] = sha256({**document, "seal": ""})
         # Any other exception would be the traceback that this test looks for.
         with contextlib.suppress(LmsconfError):
-            assert plan_file.plan_digest(plan_file.loads(render_canonical(document))) == document["digest"]
+            assert plan_file.plan_digest(plan_file.loads(render_canonical_json(document))) == document["digest"]
 
 
 def test_an_edited_call_with_a_new_seal_is_refused() -> None:
@@ -237,7 +237,7 @@ def test_an_edited_call_with_a_new_seal_is_refused() -> None:
     document["calls"][0]["path"] = "/elsewhere"
     document["seal"] = sha256({**document, "seal": ""})
     with pytest.raises(StalePlan, match="changed after lmsconf wrote it"):
-        plan_file.loads(render_canonical(document))
+        plan_file.loads(render_canonical_json(document))
 
 
 @pytest.mark.parametrize(
@@ -327,7 +327,7 @@ def test_values_of_a_like_type_are_refused(key: str, value: Json) -> None:
     document = {**json.loads(TEXT), key: value}
     document["seal"] = sha256({**document, "seal": ""})
     with pytest.raises(StalePlan, match="does not hold a plan"):
-        plan_file.loads(render_canonical(document))
+        plan_file.loads(render_canonical_json(document))
 
 
 def test_a_plan_of_another_version_is_read() -> None:
@@ -335,15 +335,15 @@ def test_a_plan_of_another_version_is_read() -> None:
     document = json.loads(TEXT)
     document["tool"]["version"] = "99"
     document["seal"] = sha256({**document, "seal": ""})
-    assert plan_file.loads(render_canonical(document)) == PLAN
+    assert plan_file.loads(render_canonical_json(document)) == PLAN
 
 
 def test_bodies_hold_json_and_refs_alone() -> None:
     """What JSON lacks, and a key that would read back as a Ref, is refused when the plan is written."""
     with pytest.raises(TypeError):
-        plan_file.body_json({"ids": {"u-1"}})
+        plan_file.request_body_json({"ids": {"u-1"}})
     with pytest.raises(ValueError, match="key \\$ref"):
-        plan_file.body_json({"$ref": "group/A"})
+        plan_file.request_body_json({"$ref": "group/A"})
 
 
 @given(st.dictionaries(WORDS, VALUES))

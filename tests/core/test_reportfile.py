@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from lmsconf.documents import report_file
-from lmsconf.documents.document import render
+from lmsconf.documents.document import render_json
 from lmsconf.errors import LmsconfError, Problem, StalePlan
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import sha256
@@ -74,4 +74,4 @@ def test_a_new_seal_does_not_make_a_report(key: str, value: object) -> None:
     document[key] = value
     document["seal"] = sha256({**document, "seal": ""})
     with pytest.raises(StalePlan):
-        report_file.loads(render(document))
+        report_file.loads(render_json(document))

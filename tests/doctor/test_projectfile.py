@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmsconf.doctor.probe.project_file_edit import NotWritten, with_dialect
-from lmsconf.manifest.yaml.strict_reader import read
+from lmsconf.manifest.yaml.strict_reader import read_yaml
 
 WORKSPACES = "workspaces:\n  production: {url: 'https://lms.example'}\n"
 FOUND: dict[str, str | int] = {"a.name": "newName", "paging.limit": 50}
@@ -72,7 +72,7 @@ def test_keys_are_put_beside_what_is_there(before: str, after: str) -> None:
 def test_values_mean_what_they_are(value: str) -> None:
     """A text that YAML would take for something else is quoted."""
     text = with_dialect(WORKSPACES, {"a.name": value}, "production")
-    (document,) = read("", text).documents
+    (document,) = read_yaml("", text).documents
     assert document.value["dialect"] == {"a.name": value}
 
 
@@ -103,7 +103,7 @@ def test_any_keys_beside_any_others(old: dict[str, str], new: dict[str, str], fl
     section = f"dialect: {{{', '.join(pairs)}}}  # c\n" if flow else "\n  ".join(["dialect:  # c", *pairs]) + "\n"
     text = (section if old or flow else "") + WORKSPACES
     edited = with_dialect(text, new, "production")
-    (document,) = read("", edited).documents
+    (document,) = read_yaml("", edited).documents
     assert document.value["dialect"] == {**old, **new}
     assert edited.replace(WORKSPACES, "") != edited
     assert ("# c" in edited) is ("# c" in text)

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sampling import examples
 
-from lmsconf.manifest.edit.yaml_text import entry_lines, in_comment
+from lmsconf.manifest.edit.yaml_text import escape_for_comment, format_entry_lines
 from lmsconf.manifest.expand.variables import Variables
-from lmsconf.manifest.yaml.strict_reader import read
+from lmsconf.manifest.yaml.strict_reader import read_yaml
 from lmsconf.model.text_limits import is_representable
 from lmsconf.model.values import Json
 
@@ -31,10 +31,10 @@ VALUES = st.recursive(
 @given(st.dictionaries(st.sampled_from(["name", "members", "about"]), VALUES, min_size=1).filter(is_representable))
 def test_what_is_written_reads_as_what_it_was(entry: dict[str, Json]) -> None:
     """Whatever a value holds that can be said at all: `$(` stands for itself, and long lists go over several lines."""
-    text = "\n".join(["groups:", *entry_lines(entry, "  ")]) + "\n"
-    reading = read("x.yaml", text)
+    text = "\n".join(["groups:", *format_entry_lines(entry, "  ")]) + "\n"
+    reading = read_yaml("x.yaml", text)
     variables = Variables({"a": "other"}, reading.problems.append)
-    values = [variables.written_out(one.value, one.source, one.at) for one in reading.documents]
+    values = [variables.substitute(one.value, one.source, one.at) for one in reading.documents]
     assert reading.problems == [], text
     assert values == [{"groups": [entry]}]
 
@@ -55,19 +55,19 @@ def test_what_is_written_reads_as_what_it_was(entry: dict[str, Json]) -> None:
 )
 def test_quotes_stand_only_where_they_must(value: Json, line: str) -> None:
     """A word that YAML takes for text stands as it is, also one that older YAML took for a boolean or a date."""
-    assert list(entry_lines({"name": value}, "")) == [line]
+    assert list(format_entry_lines({"name": value}, "")) == [line]
 
 
 def test_a_list_is_one_line_or_one_line_an_item() -> None:
     """A short list stands beside its key; a long one below it, and so do several mappings."""
     people = cast(Json, [f"person.number{number}@acme.example" for number in range(9)])
-    assert list(entry_lines({"managers": ["a@x.example"]}, "")) == ["- managers: [a@x.example]"]
-    assert list(entry_lines({"members": people}, ""))[1] == "    - person.number0@acme.example"
+    assert list(format_entry_lines({"managers": ["a@x.example"]}, "")) == ["- managers: [a@x.example]"]
+    assert list(format_entry_lines({"members": people}, ""))[1] == "    - person.number0@acme.example"
     both: Json = [{"field": "A", "choices": ["x"]}, {"field": "B", "choices": ["y"]}]
-    lines = list(entry_lines({"conditions": both}, ""))
+    lines = list(format_entry_lines({"conditions": both}, ""))
     assert lines[1:] == ["    - {field: A, choices: [x]}", "    - {field: B, choices: [y]}"]
 
 
 def test_a_comment_stays_one_line() -> None:
     """A name in a comment cannot end it, and nothing unseen stands in it."""
-    assert in_comment("a\nb\u202ec\ud800") == "a\\u000ab\\u202ec\\ud800"
+    assert escape_for_comment("a\nb\u202ec\ud800") == "a\\u000ab\\u202ec\\ud800"

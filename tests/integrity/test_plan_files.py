@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from lmsconf.documents.document import render_canonical
+from lmsconf.documents.document import render_canonical_json
 from lmsconf.documents.plan_file import dumps, loads
 from lmsconf.errors import ExitCode, LmsconfError
 from lmsconf.model.canonical_json import sha256
@@ -120,7 +120,7 @@ def sealed_anew(document: dict[str, Any]) -> str:
     ]
     parts = {key: document.get(key) for key in ("format", "workspace", "policy", "calls", "fingerprints")}
     document = {**document, "digest": sha256({**parts, "changes": changes}), "seal": ""}
-    return render_canonical({**document, "seal": sha256(document)})
+    return render_canonical_json({**document, "seal": sha256(document)})
 
 
 def test_every_flipped_byte_is_refused(stage: ServedProject) -> None:
@@ -154,7 +154,7 @@ def test_every_edited_field_is_refused(stage: ServedProject) -> None:
     document = json.loads(planned(stage))
     found = list(edits(document))
     assert len(found) > 400
-    assert [path for path, edited in found if not refused(render_canonical(edited))] == []
+    assert [path for path, edited in found if not refused(render_canonical_json(edited))] == []
 
 
 def test_an_edited_file_exits_with_3_and_sends_nothing(stage: ServedProject) -> None:

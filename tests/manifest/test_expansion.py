@@ -13,8 +13,8 @@ from jsonschema import Draft202012Validator
 from lmsconf.errors import Severity
 from lmsconf.export.manifest_files import ExpandedManifest
 from lmsconf.kinds import all_kinds
-from lmsconf.manifest.load import load
-from lmsconf.manifest.yaml.strict_reader import read
+from lmsconf.manifest.load import load_folder
+from lmsconf.manifest.yaml.strict_reader import read_yaml
 from lmsconf.model.values import Json
 from lmsconf.planner.plan import Manifests
 from lmsconf.support.package_data import schema_text
@@ -98,7 +98,7 @@ def loaded(root: Path, files: dict[str, str], keep: ExpandedManifest | None = No
     (root / "hr" / "people.csv").write_text("email,team\nlea@acme.example,A\nzoe@acme.example,B\n")
     for name, text in files.items():
         (root / name).write_text(text)
-    return load(root, root, all_kinds(), variables=VARIABLES, keep=keep.add_entry if keep else None)
+    return load_folder(root, root, all_kinds(), variables=VARIABLES, on_entry=keep.add_entry if keep else None)
 
 
 def meaning(found: Manifests) -> tuple[set[str], set[str]]:
@@ -136,11 +136,11 @@ def test_what_is_printed_is_a_plain_manifest(tmp_path: Path) -> None:
     short = loaded(tmp_path / "short", SHORT, first)
     (tmp_path / "plain").mkdir()
     (tmp_path / "plain" / "a.yaml").write_text(first.yaml_text())
-    plain = load(tmp_path / "plain", tmp_path / "plain", all_kinds(), keep=second.add_entry)
+    plain = load_folder(tmp_path / "plain", tmp_path / "plain", all_kinds(), on_entry=second.add_entry)
     assert plain.problems == ()
     assert meaning(plain) == meaning(short)
     assert second.yaml_text() == first.yaml_text()
-    said = read("a.yaml", first.yaml_text()).documents[0].value
+    said = read_yaml("a.yaml", first.yaml_text()).documents[0].value
     assert isinstance(said, dict)
     for kind in all_kinds().values():
         for entry in said.get(kind.section, ()):
@@ -151,13 +151,13 @@ def test_editors_take_short_manifests() -> None:
     """The schema for editors finds nothing wrong with variables, for_each and sets, and still finds what is wrong."""
     schema = Draft202012Validator(json.loads(schema_text("manifest.schema.json")))
     for text in SHORT.values():
-        assert list(schema.iter_errors(read("a.yaml", text).documents[0].value)) == []
+        assert list(schema.iter_errors(read_yaml("a.yaml", text).documents[0].value)) == []
     for wrong in (
         "groups: [{name: A, members: Sales}]",
         "groups: [{name: A, for_each: [x]}]",
         "custom_fields: [{name: A, hidden: x$(a)}]",
     ):
-        assert list(schema.iter_errors(read("a.yaml", wrong).documents[0].value)), wrong
+        assert list(schema.iter_errors(read_yaml("a.yaml", wrong).documents[0].value)), wrong
 
 
 def test_places_of_what_is_written_out(tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from lmsconf.kinds import all_kinds
-from lmsconf.manifest.load import load
+from lmsconf.manifest.load import load_folder
 from lmsconf.manifest.schemas import manifest_schema
-from lmsconf.manifest.validation.check import Shape
+from lmsconf.manifest.validation.check import SchemaValidator
 from lmsconf.manifest.validation.messages import WORDED
 from lmsconf.model.values import Json
 from lmsconf.support.package_data import schema_text
@@ -30,7 +30,7 @@ VARIABLES: dict[str, Json] = {
 def test_malformed_manifest(case: Case, tmp_path: Path) -> None:
     """A malformed manifest is told about at file, line and column, with the reason and the way out."""
     (tmp_path / "a.yaml").write_text(case.text, encoding="utf-8")
-    found = load(tmp_path, tmp_path, all_kinds(), variables=VARIABLES)
+    found = load_folder(tmp_path, tmp_path, all_kinds(), variables=VARIABLES)
     assert shown(found.problems) == case.told
     assert found.problems
 
@@ -48,7 +48,9 @@ def test_all_files_are_told_about_in_one_run(tmp_path: Path) -> None:
     (folder / "hr" / "people.csv").write_text("email,team\nbo.ek@acme.example,A\n")
     (folder / "z.yaml").write_text("custom_fields: [{name: Region, type: CHOICE, choices: [North]}]\n")
     (folder / "broken.yaml").write_bytes(b"groups: []\n# caf\xe9\n")
-    assert [str(problem.source) + " " + problem.code for problem in load(folder, tmp_path, all_kinds()).problems] == [
+    assert [
+        str(problem.source) + " " + problem.code for problem in load_folder(folder, tmp_path, all_kinds()).problems
+    ] == [
         "manifests/a.yaml:2:11 yaml/syntax",
         "manifests/b.yml:1:1 manifest/unknown-key",
         "manifests/broken.yaml:2:6 manifest/encoding",
@@ -76,7 +78,7 @@ def test_all_files_are_told_about_in_one_run(tmp_path: Path) -> None:
 )
 def test_gate_refuses_what_jsonschema_refuses(schema: dict[str, object], value: object) -> None:
     """The quick gate lets nothing through that the schema forbids, however it is rewritten."""
-    assert Shape(schema).findings(value)
+    assert SchemaValidator(schema).validate(value)
 
 
 @pytest.mark.parametrize("description", ["|\n      Several\n      lines\n", '"a\\tb"', '" "'])
@@ -87,7 +89,7 @@ def test_descriptions_may_hold_what_names_may_not(description: str, tmp_path: Pa
         'smart_groups: [{name: A, conditions: [{field: Team, system_condition: "IS\\nANY"}], about: {why: "a\\nb"}}]\n'
         'users: [{email: bo.ek@acme.example, answers: {Team: "two\\nlines"}}]\n'
     )
-    found = load(tmp_path, tmp_path, all_kinds())
+    found = load_folder(tmp_path, tmp_path, all_kinds())
     assert found.problems == ()
     assert len(found.declared) == 3
 
@@ -116,7 +118,7 @@ def test_every_problem_has_a_way_out() -> None:
 def test_a_way_out_can_be_pasted(mistake: str, pasted: str, tmp_path: Path) -> None:
     """What is offered in place of a mistake is sound where the mistake stood."""
     (tmp_path / "a.yaml").write_text(f"{mistake}\n")
-    (problem,) = load(tmp_path, tmp_path, all_kinds()).problems
+    (problem,) = load_folder(tmp_path, tmp_path, all_kinds()).problems
     assert pasted in str(problem.hint)
     assert problem.source
     begin = problem.source.column - 1
@@ -124,7 +126,7 @@ def test_a_way_out_can_be_pasted(mistake: str, pasted: str, tmp_path: Path) -> N
     while end < len(mistake) and mistake[end] not in "]},":
         end += 1
     (tmp_path / "a.yaml").write_text(f"{mistake[:begin]}{pasted}{mistake[end:]}\n")
-    assert load(tmp_path, tmp_path, all_kinds()).problems == ()
+    assert load_folder(tmp_path, tmp_path, all_kinds()).problems == ()
 
 
 def test_every_keyword_has_its_words() -> None:
@@ -156,4 +158,4 @@ def _keywords(schema: Json) -> Iterator[str]:
 def test_gate_lets_sound_values_through_without_jsonschema() -> None:
     """A key called `description` is a key, not prose to be left out of the gate."""
     schema = {"type": "object", "properties": {"description": {"type": "string"}}, "additionalProperties": False}
-    assert Shape(schema).findings({"description": "x"}) == []
+    assert SchemaValidator(schema).validate({"description": "x"}) == []

@@ -9,20 +9,20 @@ import pytest
 from call_count import Effort
 
 from lmsconf.errors import SourceLocation
-from lmsconf.manifest.yaml.nodes import EntryPlaces
-from lmsconf.manifest.yaml.strict_reader import EXPANDED, Budget, Reading, read
+from lmsconf.manifest.yaml.nodes import EntrySourceMap
+from lmsconf.manifest.yaml.strict_reader import EXPANDED, AliasBudget, YamlReadResult, read_yaml
 from lmsconf.model.values import Json
 
 
 def one(text: str) -> Json:
     """The value of the only document, which nothing is wrong with."""
-    reading = read("a.yaml", text)
+    reading = read_yaml("a.yaml", text)
     assert reading.problems == []
     (document,) = reading.documents
     return document.value
 
 
-def codes(reading: Reading) -> list[str]:
+def codes(reading: YamlReadResult) -> list[str]:
     return [f"{problem.source} {problem.code}" for problem in reading.problems]
 
 
@@ -78,22 +78,22 @@ def test_plain_words(word: str, value: Json) -> None:
 def test_numbers_without_end() -> None:
     """What JSON cannot hold is no number here."""
     for word in (".inf", "-.INF", ".nan", "1e999", "9" * 5000):
-        reading = read("a.yaml", f"key: {word}")
+        reading = read_yaml("a.yaml", f"key: {word}")
         assert codes(reading) == ["a.yaml:1:6 yaml/number"]
         assert reading.documents[0].value == {"key": word}
 
 
 def test_every_document_of_a_stream() -> None:
     """All documents of a stream are read; empty ones are no documents."""
-    reading = read("a.yaml", "---\na: 1\n---\n# nothing\n---\nb: 2\n...\n")
+    reading = read_yaml("a.yaml", "---\na: 1\n---\n# nothing\n---\nb: 2\n...\n")
     assert [document.value for document in reading.documents] == [{"a": 1}, {"b": 2}]
 
 
 def test_places() -> None:
     """Every value, key and item is found where it stands, in characters, also behind letters of several bytes."""
     text = "å: {ö: [x, Ärlig], name: n}\nlist:\n  - a: 1\n    b: null\n  - two\n"
-    (document,) = read("a.yaml", text).documents
-    places = EntryPlaces(document.value, document.source, document.at)
+    (document,) = read_yaml("a.yaml", text).documents
+    places = EntrySourceMap(document.value, document.source, document.at)
     assert places.at() == SourceLocation("a.yaml", 1, 1)
     assert places.at("å", "ö", 1) == SourceLocation("a.yaml", 1, 12)
     assert places.key("å", "name") == SourceLocation("a.yaml", 1, 20)
@@ -106,70 +106,70 @@ def test_places() -> None:
 def test_finding_a_text() -> None:
     """A text is found at or below a path, exactly or as people compare names; what is missing gives the path itself."""
     text = "members: {include: [Bo.Ek@acme.example, cy@acme.example], exclude: [bo.ek@acme.example]}\nname: Bo\n"
-    (document,) = read("a.yaml", text).documents
-    places = EntryPlaces(document.value, document.source, document.at)
+    (document,) = read_yaml("a.yaml", text).documents
+    places = EntrySourceMap(document.value, document.source, document.at)
     assert places.find("cy@acme.example", "members") == SourceLocation("a.yaml", 1, 41)
     assert places.find("bo.ek@acme.example", "members") == SourceLocation("a.yaml", 1, 69)
     assert places.find("bo.ek@acme.example", "members", "include") == SourceLocation("a.yaml", 1, 21)
     assert places.find("dee@acme.example", "members") == SourceLocation("a.yaml", 1, 10)
-    (document,) = read("a.yaml", "[b, a, c, a]").documents
-    assert EntryPlaces(document.value, document.source, document.at).find("a") == SourceLocation("a.yaml", 1, 5)
+    (document,) = read_yaml("a.yaml", "[b, a, c, a]").documents
+    assert EntrySourceMap(document.value, document.source, document.at).find("a") == SourceLocation("a.yaml", 1, 5)
 
 
 def test_aliases_stand_for_their_anchor() -> None:
     """An alias is the anchored value, positions included."""
-    reading = read(
+    reading = read_yaml(
         "a.yaml", "x-people: &us [a@b, c@d]\ngroups:\n  - {name: A, members: *us}\n  - {name: B, members: *us}\n"
     )
     (document,) = reading.documents
     assert document.value["groups"][1]["members"] == ["a@b", "c@d"]
-    places = EntryPlaces(document.value, document.source, document.at)
+    places = EntrySourceMap(document.value, document.source, document.at)
     assert places.at("groups", 1, "members", 1) == SourceLocation("a.yaml", 1, 21)
 
 
 def test_anchors_end_with_their_document() -> None:
     """A document knows no anchor of the one before."""
-    assert codes(read("a.yaml", "a: &x [1]\n---\nb: *x\n")) == ["a.yaml:3:4 yaml/unknown-alias"]
+    assert codes(read_yaml("a.yaml", "a: &x [1]\n---\nb: *x\n")) == ["a.yaml:3:4 yaml/unknown-alias"]
 
 
 def test_alias_bomb() -> None:
     """Aliases of aliases end at a bound, at once, over all files of a run together."""
     bomb = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12))
     with Effort() as effort:
-        reading = read("a.yaml", bomb)
+        reading = read_yaml("a.yaml", bomb)
     assert [problem.code for problem in reading.problems] == ["yaml/too-many-aliases"]
     assert effort.calls < 10_000
-    assert read("a.yaml", "a: &a [[1, 2], 3]\nb: *a\n", budget=Budget(left=5)).problems == []
-    assert read("a.yaml", "a: &a [[1, 2], 3]\nb: *a\n", budget=Budget(left=4)).problems != []
-    spent = Budget(left=3)
+    assert read_yaml("a.yaml", "a: &a [[1, 2], 3]\nb: *a\n", budget=AliasBudget(left=5)).problems == []
+    assert read_yaml("a.yaml", "a: &a [[1, 2], 3]\nb: *a\n", budget=AliasBudget(left=4)).problems != []
+    spent = AliasBudget(left=3)
     text = "a: &a [1, 2]\nb: *a\n"
-    assert read("a.yaml", text, budget=spent).problems == []
-    assert [problem.code for problem in read("b.yaml", text, budget=spent).problems] == ["yaml/too-many-aliases"]
+    assert read_yaml("a.yaml", text, budget=spent).problems == []
+    assert [problem.code for problem in read_yaml("b.yaml", text, budget=spent).problems] == ["yaml/too-many-aliases"]
     assert EXPANDED == 100_000
 
 
 def test_depth() -> None:
     """Fifty levels are read; more are refused without recursion, also when aliases stack them."""
-    assert read("a.yaml", "a: " + "[" * 48 + "]" * 48).problems == []
+    assert read_yaml("a.yaml", "a: " + "[" * 48 + "]" * 48).problems == []
     with Effort() as effort:
-        assert codes(read("a.yaml", "[" * 10_000)) == ["a.yaml:1:51 yaml/too-deep"]
+        assert codes(read_yaml("a.yaml", "[" * 10_000)) == ["a.yaml:1:51 yaml/too-deep"]
     assert effort.calls < 10_000
     tower = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in range(1, 60))
-    assert [problem.code for problem in read("a.yaml", tower).problems] == ["yaml/too-deep"]
+    assert [problem.code for problem in read_yaml("a.yaml", tower).problems] == ["yaml/too-deep"]
 
 
 @pytest.mark.parametrize("char", ["\x00", "\x07", "\x1b", "\x7f", "\x85", "\u202e", "\u2066", "\u200f", "\u2028"])
 def test_forbidden_characters(char: str) -> None:
     """Control characters, and those that turn the direction of reading, are refused raw and as escapes."""
-    assert codes(read("a.yaml", f"a: b\nname: x{char}y # z\n")) == ["a.yaml:2:8 yaml/character"]
-    assert codes(read("a.yaml", f'name: "x\\u{ord(char):04x}y"\n')) == ["a.yaml:1:7 yaml/character"]
-    assert codes(read("a.yaml", f"# in a comment {char}\na: b\n")) == ["a.yaml:1:16 yaml/character"]
+    assert codes(read_yaml("a.yaml", f"a: b\nname: x{char}y # z\n")) == ["a.yaml:2:8 yaml/character"]
+    assert codes(read_yaml("a.yaml", f'name: "x\\u{ord(char):04x}y"\n')) == ["a.yaml:1:7 yaml/character"]
+    assert codes(read_yaml("a.yaml", f"# in a comment {char}\na: b\n")) == ["a.yaml:1:16 yaml/character"]
 
 
 def test_binary_file() -> None:
     """A file that is no text at all is told about at once, once a line."""
     with Effort() as effort:
-        found = codes(read("a.yaml", "\x00" * 1_000_000 + "\n\x01"))
+        found = codes(read_yaml("a.yaml", "\x00" * 1_000_000 + "\n\x01"))
     assert found == ["a.yaml:1:1 yaml/character", "a.yaml:2:1 yaml/character"]
     assert effort.calls < 1_000
 
@@ -184,10 +184,10 @@ def test_without_libyaml() -> None:
     """Where libyaml is missing, the parser in Python gives the same values, positions and problems."""
     program = (
         "import sys; sys.modules['yaml.cyaml'] = None\n"
-        "from lmsconf.manifest.yaml.strict_reader import read\n"
-        "good = read('a.yaml', 'a: [1, {b: \"x\"}]\\n---\\nc: &x yes\\nd: *x\\n')\n"
+        "from lmsconf.manifest.yaml.strict_reader import read_yaml\n"
+        "good = read_yaml('a.yaml', 'a: [1, {b: \"x\"}]\\n---\\nc: &x yes\\nd: *x\\n')\n"
         "print([document.value for document in good.documents], good.documents[0].source.marks[0])\n"
-        "bad = read('a.yaml', 'groups:\\n  - name: @home\\n')\n"
+        "bad = read_yaml('a.yaml', 'groups:\\n  - name: @home\\n')\n"
         "print(bad.problems[0].message, bad.problems[0].source)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

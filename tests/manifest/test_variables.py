@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from lmsconf.errors import Problem
-from lmsconf.manifest.expand.variables import VALUES, Exhausted, Variables, names_in
-from lmsconf.manifest.yaml.nodes import EntryPlaces
-from lmsconf.manifest.yaml.strict_reader import read
+from lmsconf.manifest.expand.variables import VALUES, ExpansionLimitExceeded, Variables, referenced_variables
+from lmsconf.manifest.yaml.nodes import EntrySourceMap
+from lmsconf.manifest.yaml.strict_reader import read_yaml
 from lmsconf.model.values import Json
 from lmsconf.project.config_file import read_project_file
 
@@ -23,11 +23,11 @@ KNOWN: dict[str, Json] = {
 }
 
 
-def written_out(text: str, told: list[Problem] | None = None) -> tuple[Json, EntryPlaces]:
-    document = read("a.yaml", text).documents[0]
+def written_out(text: str, told: list[Problem] | None = None) -> tuple[Json, EntrySourceMap]:
+    document = read_yaml("a.yaml", text).documents[0]
     variables = Variables(KNOWN, (told if told is not None else []).append)
-    value = variables.written_out(document.value, document.source, document.at)
-    return value, EntryPlaces(value, document.source, document.at)
+    value = variables.substitute(document.value, document.source, document.at)
+    return value, EntrySourceMap(value, document.source, document.at)
 
 
 @pytest.mark.parametrize(
@@ -80,8 +80,8 @@ def test_places_are_kept() -> None:
 
 def test_what_holds_no_variable_is_not_copied() -> None:
     """Ten thousand people are the same list afterwards."""
-    document = read("a.yaml", "a: [x, y]\nb: $(team)\n").documents[0]
-    found = Variables(KNOWN, print).written_out(document.value, document.source, document.at)
+    document = read_yaml("a.yaml", "a: [x, y]\nb: $(team)\n").documents[0]
+    found = Variables(KNOWN, print).substitute(document.value, document.source, document.at)
     assert isinstance(found, dict)
     assert isinstance(document.value, dict)
     assert found["a"] is document.value["a"]
@@ -95,16 +95,16 @@ def test_an_alias_has_the_variable_put_in() -> None:
 
 def test_names() -> None:
     """The names in a value are those that would be put in, at any depth."""
-    document = read("a.yaml", "a: [$(x), {b: 'c $( y ) $$(z)'}]\n$(k): 1\n").documents[0]
-    assert list(names_in(document.value)) == ["x", "y"]
+    document = read_yaml("a.yaml", "a: [$(x), {b: 'c $( y ) $$(z)'}]\n$(k): 1\n").documents[0]
+    assert list(referenced_variables(document.value)) == ["x", "y"]
 
 
 def test_lists_cannot_grow_without_bound() -> None:
     """A short manifest that stands for millions of values is refused before they are made."""
-    document = read("a.yaml", f"a: [{', '.join(['$(long)'] * 2_000)}]").documents[0]
+    document = read_yaml("a.yaml", f"a: [{', '.join(['$(long)'] * 2_000)}]").documents[0]
     variables = Variables({"long": ["x"] * (VALUES // 1_000)}, print)
-    with pytest.raises(Exhausted, match="1,000,000 values"):
-        variables.written_out(document.value, document.source, document.at)
+    with pytest.raises(ExpansionLimitExceeded, match="1,000,000 values"):
+        variables.substitute(document.value, document.source, document.at)
 
 
 def test_variables_of_a_project(tmp_path: Path) -> None:

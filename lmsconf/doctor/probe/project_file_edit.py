@@ -12,9 +12,9 @@ from typing import Final
 from lmsconf.doctor.findings import Value
 from lmsconf.errors import LmsconfError, ProblemsFound
 from lmsconf.manifest.edit.tree_builder import Mapping, Node
-from lmsconf.manifest.edit.yaml_editor import Refused, YamlEditor, become
-from lmsconf.manifest.edit.yaml_text import scalar
-from lmsconf.manifest.yaml.strict_reader import read
+from lmsconf.manifest.edit.yaml_editor import EditRefused, YamlEditor, replace_value
+from lmsconf.manifest.edit.yaml_text import format_scalar
+from lmsconf.manifest.yaml.strict_reader import read_yaml
 from lmsconf.model.values import Json
 
 _KEY: Final = "dialect"
@@ -39,8 +39,8 @@ def with_dialect(text: str, dialect: Map[str, Value], workspace: str) -> str:
     (root,) = page.roots
     try:
         rest = {key: value for key, value in dialect.items() if not _set(page, root, key, value, workspace)}
-        edited, wanted = page.edited().decode(), root.value()
-    except (Refused, ProblemsFound) as refused:
+        edited, wanted = page.edited_bytes().decode(), root.value()
+    except (EditRefused, ProblemsFound) as refused:
         raise _unsafe(dialect) from refused
     if rest and isinstance(root, Mapping) and isinstance(wanted, dict):
         indent = " " * (root.pairs[0].key.column - 1 if root.pairs else 0)
@@ -54,20 +54,20 @@ def with_dialect(text: str, dialect: Map[str, Value], workspace: str) -> str:
 def _set(page: YamlEditor, root: Node, key: str, value: Value, workspace: str) -> bool:
     """Note a key's new value in the section that declares it, or in that for all workspaces; False if there is none.
 
-    The section of the workspace takes precedence. Raises Refused.
+    The section of the workspace takes precedence. Raises EditRefused.
     """
     own = _at(root, "workspaces", workspace, _KEY)
     section = own if isinstance(own, Mapping) and own.get(key) is not None else _at(root, _KEY)
     if not isinstance(section, Mapping):
         if section is not None:
-            raise Refused("this is no mapping", page.where(section))
+            raise EditRefused("this is no mapping", page.location_of(section))
         return False
-    page.check(section)
+    page.refuse_shared(section)
     node = section.get(key)
     if node is None:
-        section.more[key] = value
+        section.added[key] = value
     else:
-        become(page, node, value)
+        replace_value(page, node, value)
     return True
 
 
@@ -79,12 +79,12 @@ def _at(node: Node | None, *trail: str) -> Node | None:
 
 def _body(text: str) -> Json:
     """The parsed value of the text; None if it has problems."""
-    reading = read("", text)
+    reading = read_yaml("", text)
     return None if reading.problems or len(reading.documents) != 1 else reading.documents[0].value
 
 
 def _lines(dialect: Map[str, Value]) -> list[str]:
-    return [f"{_KEY}:", *(f"  {key}: {scalar(value, flow=False)}" for key, value in dialect.items())]
+    return [f"{_KEY}:", *(f"  {key}: {format_scalar(value, in_brackets=False)}" for key, value in dialect.items())]
 
 
 def _unsafe(dialect: Map[str, Value]) -> NotWritten:

@@ -9,24 +9,25 @@ from lmsconf.errors import LmsconfError
 from lmsconf.support.atomic_files import read_text, write_atomically
 
 
-def save(root: Path, before: Mapping[str, bytes], after: Mapping[str, bytes]) -> None:
+def write_all_or_none(root: Path, old_contents: Mapping[str, bytes], new_contents: Mapping[str, bytes]) -> None:
     """Write every file, keeping its mode. If a write fails, files already written are restored.
 
-    before: the content of each file when it was read. Raises LmsconfError, writing nothing, if one was changed since.
+    old_contents: the content of each file when it was read. Raises LmsconfError, writing nothing, if one was changed
+    since.
     """
     # Symbolic links are kept: their targets are written.
-    paths = {name: (root / name).resolve() for name in sorted(after)}
+    paths = {name: (root / name).resolve() for name in sorted(new_contents)}
     for name, path in paths.items():
-        if read_text(path).encode() != before[name]:
+        if read_text(path).encode() != old_contents[name]:
             raise LmsconfError(f"{name} was changed meanwhile; nothing was written", hint="Run it again.")
     done: list[str] = []
     try:
         for name, path in paths.items():
-            _write(path, after[name])
+            _write(path, new_contents[name])
             done.append(name)
     except BaseException:
         for name in done:
-            _write(paths[name], before[name])
+            _write(paths[name], old_contents[name])
         raise
 
 

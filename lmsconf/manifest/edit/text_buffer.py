@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from lmsconf.manifest.edit.tree_builder import Node, Scalar
-from lmsconf.manifest.edit.yaml_text import inline, scalar
+from lmsconf.manifest.edit.yaml_text import format_inline, format_scalar
 from lmsconf.model.values import Json
 
 
-class Unsafe(Exception):
+class UnsafeEdit(Exception):
     """Raised if the pending edits of a node would affect other text too; `why` gives the reason."""
 
     def __init__(self, node: Node, why: str) -> None:
@@ -55,7 +55,7 @@ class TextBuffer:
         """Whether only spaces precede the offset in its line."""
         return not self.text[self.line_start(at) : at].strip(" ")
 
-    def skip(self, at: int, *, lines: bool = True) -> int:
+    def skip_blanks(self, at: int, *, lines: bool = True) -> int:
         """Return the next offset that is neither whitespace nor comment; in the same line, unless `lines`."""
         blank = " \t\r\n" if lines else " \t"
         while at < len(self.text):
@@ -69,11 +69,11 @@ class TextBuffer:
                 at += 1
         return at
 
-    def insertion(self, at: int, lines: Iterable[str]) -> TextEdit:
+    def insert_lines(self, at: int, lines: Iterable[str]) -> TextEdit:
         """Insert lines at the start of a line."""
         return TextEdit(at, at, "".join(f"{line}{self.newline}" for line in lines))
 
-    def spliced(self, splices: Iterable[TextEdit]) -> str:
+    def apply_edits(self, splices: Iterable[TextEdit]) -> str:
         """Apply the edits and return the text. Overlapping removals are merged."""
         out, done = [], 0
         for start, end, new in sorted(splices):
@@ -84,39 +84,39 @@ class TextBuffer:
         return text if self._is_ended else text.removesuffix(self.newline)
 
 
-def plain_text(raw: Json) -> Json:
+def unescape_variables(raw: Json) -> Json:
     """Unescape `$$(` in raw manifest values, since the YAML writer escapes `$(` itself."""
     if isinstance(raw, str):
         return raw.replace("$$(", "$(")
     if isinstance(raw, list):
-        return [plain_text(item) for item in raw]
-    return {key: plain_text(item) for key, item in raw.items()} if isinstance(raw, dict) else raw
+        return [unescape_variables(item) for item in raw]
+    return {key: unescape_variables(item) for key, item in raw.items()} if isinstance(raw, dict) else raw
 
 
-def raw_text(value: Json) -> Json:
+def escape_variables(value: Json) -> Json:
     """Escape `$(`, the start of a variable, in a value."""
     if isinstance(value, str):
         return value.replace("$(", "$$(")
     if isinstance(value, list):
-        return [raw_text(item) for item in value]
-    return {key: raw_text(item) for key, item in value.items()} if isinstance(value, dict) else value
+        return [escape_variables(item) for item in value]
+    return {key: escape_variables(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
-def rendered(raw: Json, *, inside: bool) -> str:
-    """Format a raw value on one line. inside: within brackets."""
-    value = plain_text(raw)
-    return inline(value) if isinstance(value, list | dict) else scalar(value, flow=inside)
+def render_inline(raw: Json, *, in_brackets: bool) -> str:
+    """Format a raw value on one line. in_brackets: within brackets."""
+    value = unescape_variables(raw)
+    return format_inline(value) if isinstance(value, list | dict) else format_scalar(value, in_brackets=in_brackets)
 
 
-def replacement(page: TextBuffer, node: Node, raw: Json) -> TextEdit:
-    """Return the edit that replaces a node, keeping its quoting style. Raises Unsafe for a block list or mapping."""
+def replacement_edit(buffer: TextBuffer, node: Node, raw: Json) -> TextEdit:
+    """Return the edit that replaces a node in its quoting style. Raises UnsafeEdit for a block list or mapping."""
     if not isinstance(node, Scalar) and not getattr(node, "flow", False):
-        raise Unsafe(node, "it stands over several lines")
-    text = rendered(raw, inside=node.inside)
+        raise UnsafeEdit(node, "it stands over several lines")
+    text = render_inline(raw, in_brackets=node.inside)
     if isinstance(raw, str) and isinstance(node, Scalar):
         if node.style == "'" and raw.isprintable():
             text = "'" + raw.replace("'", "''") + "'"
         elif node.style == '"':
             text = json.dumps(raw, ensure_ascii=False)
-    is_nothing = node.start == node.end and page.text[node.start - 1 : node.start] not in ("", " ")
+    is_nothing = node.start == node.end and buffer.text[node.start - 1 : node.start] not in ("", " ")
     return TextEdit(node.start, node.end, f" {text}" if is_nothing else text)

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias, TypedDict, cast
 import yaml
 
 from lmsconf.errors import LmsconfError
-from lmsconf.manifest.yaml.scalars import meaning
+from lmsconf.manifest.yaml.scalars import resolve_scalar
 from lmsconf.model.values import Json
 
 _BEFORE: Final = re.compile(r"[&!]\S*\s*")
@@ -36,17 +36,17 @@ class Node:
     anchor: str | None = None
     shared: bool = False
     parent: Mapping | Sequence | None = None
-    becomes: object = UNCHANGED
+    replacement: object = UNCHANGED
 
     def value(self) -> Json:
         """Return the raw value after all pending edits: texts as written, variables included."""
-        return self.unreplaced_value() if self.becomes is UNCHANGED else cast(Json, self.becomes)
+        return self.unreplaced_value() if self.replacement is UNCHANGED else cast(Json, self.replacement)
 
     def unreplaced_value(self) -> Json:
         """Return the raw value with the pending edits of its parts, ignoring `becomes`."""
         raise NotImplementedError
 
-    def parts(self) -> list[Node]:
+    def children(self) -> list[Node]:
         """Return the child nodes."""
         return []
 
@@ -65,7 +65,7 @@ class Scalar(Node):
     is_plain: bool
 
     def unreplaced_value(self) -> Json:
-        return meaning(self.text) if self.is_plain else self.text
+        return resolve_scalar(self.text) if self.is_plain else self.text
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -93,15 +93,15 @@ class Mapping(Node):
     flow: bool
     pairs: list[Pair] = field(default_factory=list)
     removed: set[int] = field(default_factory=set)
-    more: dict[str, Json] = field(default_factory=dict)
+    added: dict[str, Json] = field(default_factory=dict)
 
     def unreplaced_value(self) -> Json:
         kept = {
             str(pair.key.value()): pair.value.value() for at, pair in enumerate(self.pairs) if at not in self.removed
         }
-        return {**kept, **self.more}
+        return {**kept, **self.added}
 
-    def parts(self) -> list[Node]:
+    def children(self) -> list[Node]:
         return [part for pair in self.pairs for part in (pair.key, pair.value)]
 
     def get(self, key: str) -> Node | None:
@@ -129,13 +129,13 @@ class Sequence(Node):
     flow: bool
     items: list[Node] = field(default_factory=list)
     removed: set[int] = field(default_factory=set)
-    more: list[Json] = field(default_factory=list)
+    added: list[Json] = field(default_factory=list)
     commented: bool = False
 
     def unreplaced_value(self) -> Json:
-        return [*(item.value() for at, item in enumerate(self.items) if at not in self.removed), *self.more]
+        return [*(item.value() for at, item in enumerate(self.items) if at not in self.removed), *self.added]
 
-    def parts(self) -> list[Node]:
+    def children(self) -> list[Node]:
         return self.items
 
     @property
@@ -155,7 +155,7 @@ class _Place(TypedDict):
     inside: bool
 
 
-def parse(text: str) -> list[Node]:
+def parse_documents(text: str) -> list[Node]:
     """Return the root of each document of a YAML text that the strict reader has accepted. Raises LmsconfError."""
     return TreeBuilder(text).run()
 
@@ -244,14 +244,14 @@ class TreeBuilder:
             self._keys[-1] = None
 
 
-def walk(node: Node) -> Iterator[Node]:
+def node_and_descendants(node: Node) -> Iterator[Node]:
     """Yield a node and its descendants; the target of an alias is not a descendant of it."""
     yield node
-    for part in node.parts():
-        yield from walk(part)
+    for part in node.children():
+        yield from node_and_descendants(part)
 
 
-def around(node: Node) -> Iterator[Node]:
+def node_and_ancestors(node: Node) -> Iterator[Node]:
     """Yield a node and its ancestors, innermost first."""
     at: Node | None = node
     while at is not None:

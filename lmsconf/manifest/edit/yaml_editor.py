@@ -7,17 +7,25 @@ from collections.abc import Iterator
 from functools import cached_property
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation
-from lmsconf.manifest.edit.blocks import list_splices, mapping_splices
-from lmsconf.manifest.edit.brackets import bracket_splices
-from lmsconf.manifest.edit.text_buffer import TextBuffer, TextEdit, Unsafe, rendered, replacement
-from lmsconf.manifest.edit.tree_builder import UNCHANGED, Mapping, Node, Sequence, around, parse, walk
-from lmsconf.manifest.yaml.strict_reader import read
+from lmsconf.manifest.edit.blocks import block_list_edits, block_mapping_edits
+from lmsconf.manifest.edit.brackets import bracket_edits
+from lmsconf.manifest.edit.text_buffer import TextBuffer, TextEdit, UnsafeEdit, render_inline, replacement_edit
+from lmsconf.manifest.edit.tree_builder import (
+    UNCHANGED,
+    Mapping,
+    Node,
+    Sequence,
+    node_and_ancestors,
+    node_and_descendants,
+    parse_documents,
+)
+from lmsconf.manifest.yaml.strict_reader import read_yaml
 from lmsconf.model.values import Json
 
 BY_HAND = "Change this place by hand, and run it again."
 
 
-class Refused(Exception):
+class EditRefused(Exception):
     """Raised for an edit that cannot be made safely; `problem` has location, reason and hint."""
 
     def __init__(self, message: str, where: SourceLocation, hint: str = BY_HAND, address: str | None = None) -> None:
@@ -32,23 +40,23 @@ class YamlEditor:
         self.name = name
         self.data = data
         self._mark = codecs.BOM_UTF8 if data.startswith(codecs.BOM_UTF8) else b""
-        self._page = TextBuffer(data.decode("utf-8-sig"))
+        self._buffer = TextBuffer(data.decode("utf-8-sig"))
 
     @property
     def text(self) -> str:
         """The original text."""
-        return self._page.text
+        return self._buffer.text
 
     @cached_property
     def roots(self) -> list[Node]:
         """The root node of each document."""
-        return parse(self.text)
+        return parse_documents(self.text)
 
-    def where(self, node: Node) -> SourceLocation:
+    def location_of(self, node: Node) -> SourceLocation:
         """Return the source location of a node."""
         return SourceLocation(self.name, node.line, node.column)
 
-    def at(self, where: SourceLocation) -> Node | None:
+    def node_at(self, where: SourceLocation) -> Node | None:
         """Return the node that begins at a location: the mapping, where its first key begins there too."""
         return self._places.get((where.line, where.column))
 
@@ -56,83 +64,89 @@ class YamlEditor:
     def _places(self) -> dict[tuple[int, int], Node]:
         places: dict[tuple[int, int], Node] = {}
         for root in self.roots:
-            for node in walk(root):
+            for node in node_and_descendants(root):
                 places.setdefault((node.line, node.column), node)
         return places
 
-    def check(self, node: Node) -> None:
-        """Check that the node is not shared through an alias. Raises Refused."""
-        shared = next((ancestor for ancestor in around(node) if ancestor.shared), None)
+    def refuse_shared(self, node: Node) -> None:
+        """Check that the node is not shared through an alias. Raises EditRefused."""
+        shared = next((ancestor for ancestor in node_and_ancestors(node) if ancestor.shared), None)
         if shared is not None:
             hint = "Write the value out at each place, or change it here by hand for all of them."
-            raise Refused(f"&{shared.anchor} is repeated by an alias elsewhere", self.where(shared), hint)
+            raise EditRefused(f"&{shared.anchor} is repeated by an alias elsewhere", self.location_of(shared), hint)
 
     @property
     def is_changed(self) -> bool:
         """Whether there are pending edits."""
-        return any(_is_noted(node) for root in self.roots for node in walk(root))
+        return any(_is_noted(node) for root in self.roots for node in node_and_descendants(root))
 
-    def edited(self) -> bytes:
+    def edited_bytes(self) -> bytes:
         """Return the edited file.
 
-        Raises Refused for an edit that cannot be made in place, and ProblemsFound if the new text does not parse to the
-        expected value.
+        Raises EditRefused for an edit that cannot be made in place, and ProblemsFound if the new text does not parse to
+        the expected value.
         """
         try:
-            text = self._page.spliced(piece for root in self.roots for piece in self._pieces(root))
-        except Unsafe as unsafe:
-            raise Refused(f"this cannot be edited in place: {unsafe.why}", self.where(unsafe.node)) from unsafe
-        again = read(self.name, text)
+            text = self._buffer.apply_edits(piece for root in self.roots for piece in self._pieces(root))
+        except UnsafeEdit as unsafe:
+            raise EditRefused(
+                f"this cannot be edited in place: {unsafe.why}", self.location_of(unsafe.node)
+            ) from unsafe
+        again = read_yaml(self.name, text)
         wanted = [value for value in (root.value() for root in self.roots) if value is not None]
         if again.problems or [document.value for document in again.documents] != wanted:
-            first = next(node for root in self.roots for node in walk(root) if _is_noted(node))
-            problem = Refused("this cannot be edited in place: it would say something else", self.where(first)).problem
+            first = next(node for root in self.roots for node in node_and_descendants(root) if _is_noted(node))
+            problem = EditRefused(
+                "this cannot be edited in place: it would say something else", self.location_of(first)
+            ).problem
             raise ProblemsFound([problem])
         return self._mark + text.encode("utf-8")
 
     def _pieces(self, node: Node) -> Iterator[TextEdit]:
         """Yield the text edits of a node and its descendants."""
-        if node.becomes is not UNCHANGED:
-            yield replacement(self._page, node, node.value())
+        if node.replacement is not UNCHANGED:
+            yield replacement_edit(self._buffer, node, node.value())
             return
         removed: set[Node] = set()
         if isinstance(node, Mapping):
             removed = {part for at in node.removed for part in (node.pairs[at].key, node.pairs[at].value)}
-            yield from _mapping_pieces(self._page, node)
+            yield from _mapping_pieces(self._buffer, node)
         elif isinstance(node, Sequence):
             removed = {node.items[at] for at in node.removed}
-            yield from _list_pieces(self._page, node)
-        for part in node.parts():
+            yield from _list_pieces(self._buffer, node)
+        for part in node.children():
             if part not in removed:
                 yield from self._pieces(part)
 
 
-def _mapping_pieces(page: TextBuffer, node: Mapping) -> list[TextEdit]:
-    if not node.removed and not node.more:
+def _mapping_pieces(buffer: TextBuffer, node: Mapping) -> list[TextEdit]:
+    if not node.removed and not node.added:
         return []
     if not node.flow:
-        return mapping_splices(page, node)
+        return block_mapping_edits(buffer, node)
     spans = [(pair.key.outer, max(pair.key.end, pair.value.content_end)) for pair in node.pairs]
-    more = [rendered({key: value}, inside=True)[1:-1] for key, value in node.more.items()]
-    return bracket_splices(page, node, spans, node.removed, more)
+    more = [render_inline({key: value}, in_brackets=True)[1:-1] for key, value in node.added.items()]
+    return bracket_edits(buffer, node, spans, node.removed, more)
 
 
-def _list_pieces(page: TextBuffer, node: Sequence) -> list[TextEdit]:
-    if not node.removed and not node.more:
+def _list_pieces(buffer: TextBuffer, node: Sequence) -> list[TextEdit]:
+    if not node.removed and not node.added:
         return []
     if not node.flow:
-        return list_splices(page, node)
+        return block_list_edits(buffer, node)
     spans = [(item.outer, item.content_end) for item in node.items]
-    return bracket_splices(page, node, spans, node.removed, [rendered(item, inside=True) for item in node.more])
+    return bracket_edits(
+        buffer, node, spans, node.removed, [render_inline(item, in_brackets=True) for item in node.added]
+    )
 
 
 def _is_noted(node: Node) -> bool:
-    notes = (node.removed or node.more) if isinstance(node, Mapping | Sequence) else False
-    return node.becomes is not UNCHANGED or bool(notes)
+    notes = (node.removed or node.added) if isinstance(node, Mapping | Sequence) else False
+    return node.replacement is not UNCHANGED or bool(notes)
 
 
-def become(page: YamlEditor, node: Node, raw: Json) -> None:
-    """Replace the value of a node. Raises Refused."""
-    page.check(node)
+def replace_value(editor: YamlEditor, node: Node, raw: Json) -> None:
+    """Replace the value of a node. Raises EditRefused."""
+    editor.refuse_shared(node)
     if node.value() != raw:
-        node.becomes = raw
+        node.replacement = raw

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from lmsconf.manifest.yaml.scalars import meaning
+from lmsconf.manifest.yaml.scalars import resolve_scalar
 from lmsconf.model.text_limits import FORBIDDEN
 from lmsconf.model.values import Json
 
@@ -22,18 +22,18 @@ _BREAKS_FLOW: Final = re.compile(r"[,\[\]{}]|:(?=[,?\[\]{}]|\Z)")
 _UNSEEN: Final = re.compile(f"{FORBIDDEN.pattern}|[\ud800-\udfff\r\n\t]")
 
 
-def in_comment(text: str) -> str:
+def escape_for_comment(text: str) -> str:
     """Replace characters that a comment cannot contain by Unicode escapes."""
     return _UNSEEN.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
-def scalar(value: Json, *, flow: bool) -> str:
-    """Format a scalar. flow: within brackets."""
+def format_scalar(value: Json, *, in_brackets: bool) -> str:
+    """Format a scalar. in_brackets: within brackets."""
     if value is None or isinstance(value, bool | int | float):
         return json.dumps(value)
     # A doubled `$` escapes the start of a variable.
     word = str(value).replace("$(", "$$(")
-    return word if _is_plain(word, flow) else json.dumps(word, ensure_ascii=False)
+    return word if _is_plain(word, in_brackets) else json.dumps(word, ensure_ascii=False)
 
 
 def _key(word: str) -> str:
@@ -42,21 +42,21 @@ def _key(word: str) -> str:
 
 
 def _is_plain(word: str, flow: bool) -> bool:
-    if not _PLAIN.fullmatch(word) or _BREAKS.search(word) or not isinstance(meaning(word), str):
+    if not _PLAIN.fullmatch(word) or _BREAKS.search(word) or not isinstance(resolve_scalar(word), str):
         return False
     return not (flow and _BREAKS_FLOW.search(word))
 
 
-def inline(value: Json) -> str:
+def format_inline(value: Json) -> str:
     """Format a value on one line, however long."""
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{_key(key)}: {inline(item)}" for key, item in value.items()) + "}"
+        return "{" + ", ".join(f"{_key(key)}: {format_inline(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list):
-        return "[" + ", ".join(map(inline, value)) + "]"
-    return scalar(value, flow=True)
+        return "[" + ", ".join(map(format_inline, value)) + "]"
+    return format_scalar(value, in_brackets=True)
 
 
-def entry_lines(entry: Mapping[str, Json], indent: str) -> Iterator[str]:
+def format_entry_lines(entry: Mapping[str, Json], indent: str) -> Iterator[str]:
     """Yield the lines of one entry of a list: a dash, and one key below the other."""
     lead = f"{indent}- "
     for key, value in entry.items():
@@ -75,23 +75,24 @@ def _member(key: str, value: Json, lead: str) -> Iterator[str]:
         for name, item in value.items():
             yield from _member(name, item, f"{indent}  ")
     else:
-        shown = inline(value) if isinstance(value, list | dict) else scalar(value, flow=False)
+        shown = format_inline(value) if isinstance(value, list | dict) else format_scalar(value, in_brackets=False)
         yield f"{lead}{_key(key)}: {shown}"
 
 
 def _items(items: Sequence[Json], indent: str) -> Iterator[str]:
     for item in items:
         if isinstance(item, dict) and not _fits(f"{indent}- ", item):
-            yield from entry_lines(item, indent)
+            yield from format_entry_lines(item, indent)
         else:
-            yield f"{indent}- {inline(item) if isinstance(item, list | dict) else scalar(item, flow=False)}"
+            text = format_inline(item) if isinstance(item, list | dict) else format_scalar(item, in_brackets=False)
+            yield f"{indent}- {text}"
 
 
 def _is_table(items: Sequence[Json]) -> bool:
     """Whether to write one item per line: several items with a mapping among them, or a single long mapping."""
     mappings = any(isinstance(item, dict) for item in items)
-    return mappings and (len(items) > 1 or len(inline(items[0])) > _SHORT)
+    return mappings and (len(items) > 1 or len(format_inline(items[0])) > _SHORT)
 
 
 def _fits(lead: str, value: Json) -> bool:
-    return len(lead) + len(inline(value)) <= WIDTH
+    return len(lead) + len(format_inline(value)) <= WIDTH

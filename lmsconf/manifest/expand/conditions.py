@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias, cast
 
 from lmsconf.errors import Problem, SourceLocation
-from lmsconf.manifest.expand.for_each import without
-from lmsconf.manifest.expand.sets import Report, Sets, names_of
-from lmsconf.manifest.yaml.nodes import EntryPlaces, Map, Seq, Trail, gathered
+from lmsconf.manifest.expand.for_each import drop_keys
+from lmsconf.manifest.expand.sets import NamedSets, Report, referenced_names
+from lmsconf.manifest.yaml.nodes import EntrySourceMap, KeyPath, Map, Seq, combine_items
 from lmsconf.model.names import did_you_mean, normalize_name, quote_name
 from lmsconf.model.values import Json
 
@@ -32,7 +32,7 @@ class DeclaredChoices:
         listed = tuple(_name(item) for item in choices) if isinstance(choices, list) else None
         self._known.setdefault(normalize_name(str(body["name"])), set()).add(listed)
 
-    def all_of(self, name: str) -> tuple[str, ...] | str:
+    def choices_of_field(self, name: str) -> tuple[str, ...] | str:
         """Return all choices of a field, or the reason why they are unknown, as text."""
         declarations = self._known.get(normalize_name(name))
         if declarations is None:
@@ -47,16 +47,16 @@ def _name(item: Json) -> str:
     return normalize_name(str(item["name"] if isinstance(item, dict) else item))
 
 
-class Conditions:
+class ConditionExpander:
     """Expand `use` and `except` in the conditions of an entry, once all fields and sets are gathered."""
 
-    def __init__(self, sets: Sets, choices: DeclaredChoices, report: Report) -> None:
+    def __init__(self, sets: NamedSets, choices: DeclaredChoices, report: Report) -> None:
         self._sets = sets
         self._choices = choices
         self._report = report
         self._problem_count = 0
 
-    def expand(self, body: Map, places: EntryPlaces) -> Map | None:
+    def expand(self, body: Map, places: EntrySourceMap) -> Map | None:
         """Return the entry with its conditions expanded; None after reporting a problem."""
         own = body.get(CONDITIONS)
         shortened = isinstance(own, list) and any(EXCEPT in cast("Map", condition) for condition in own)
@@ -67,9 +67,9 @@ class Conditions:
             (self._plain(cast(Map, condition), places, (CONDITIONS, number)), places.at(CONDITIONS, number))
             for number, condition in enumerate(own if isinstance(own, list) else ())
         ]
-        for name, path in names_of(body, USE) if USE in body else ():
+        for name, path in referenced_names(body, USE) if USE in body else ():
             expanded += _missing_from(expanded, self._of_set(name, places.at(*path)))
-        return _with(body, gathered(expanded)) if self._problem_count == problems_before else None
+        return _with(body, combine_items(expanded)) if self._problem_count == problems_before else None
 
     def _of_set(self, name: str, where: SourceLocation) -> list[tuple[Json, SourceLocation]]:
         """Return the conditions of a set, each with its location in the set."""
@@ -83,13 +83,13 @@ class Conditions:
             for number, condition in enumerate(cast("list[Json]", condition_set.value or []))
         ]
 
-    def _plain(self, condition: Map, places: EntryPlaces, path: Trail) -> Map:
+    def _plain(self, condition: Map, places: EntrySourceMap, path: KeyPath) -> Map:
         """Return the condition with `except` replaced by `choices`."""
         if EXCEPT not in condition:
             return condition
         name = str(condition["field"])
         at = f"except: the field {quote_name(name)}"
-        known = self._choices.all_of(name)
+        known = self._choices.choices_of_field(name)
         if CHOICES in condition:
             hint = "Keep one of them."
             message = "choices and except cannot stand in one mapping"
@@ -101,7 +101,7 @@ class Conditions:
             return self._but(condition, known, places, (*path, EXCEPT))
         return condition
 
-    def _but(self, condition: Map, known: tuple[str, ...], places: EntryPlaces, path: Trail) -> Map:
+    def _but(self, condition: Map, known: tuple[str, ...], places: EntrySourceMap, path: KeyPath) -> Map:
         """Return the condition with all choices except those it lists."""
         name = quote_name(str(condition["field"]))
         excluded = [normalize_name(str(item)) for item in cast("list[Json]", condition[EXCEPT])]
@@ -115,7 +115,7 @@ class Conditions:
             message, hint = f"except: no choice of the field {name} is left", "Leave one, or drop the condition."
             self._tell("reference/except", message, places.key(*path), hint)
         where = places.at(*path)
-        return _replaced(condition, EXCEPT, CHOICES, gathered((one, where) for one in left))
+        return _replaced(condition, EXCEPT, CHOICES, combine_items((one, where) for one in left))
 
     def _tell(self, code: str, message: str, where: SourceLocation, hint: str) -> None:
         self._problem_count += 1
@@ -149,6 +149,6 @@ def _with(body: Map, conditions: Seq) -> Map:
     """Return the entry with the given conditions and without `use`."""
     if CONDITIONS not in body:
         return _replaced(body, USE, CONDITIONS, conditions)
-    plain = without(body, USE)
+    plain = drop_keys(body, USE)
     plain[CONDITIONS] = conditions
     return plain

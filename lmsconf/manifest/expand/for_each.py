@@ -11,10 +11,10 @@ from itertools import product
 from typing import Final, cast
 
 from lmsconf.errors import Problem, Severity
-from lmsconf.manifest.expand.variables import Variables, names_in, parts
+from lmsconf.manifest.expand.variables import Variables, child_nodes, referenced_variables
 from lmsconf.manifest.validation import messages
-from lmsconf.manifest.validation.check import Shape
-from lmsconf.manifest.yaml.nodes import EntryPlaces, Map, Mark, Seq, Source, settle
+from lmsconf.manifest.validation.check import SchemaValidator
+from lmsconf.manifest.yaml.nodes import EntrySourceMap, Map, Mark, Seq, Source, store_marks
 from lmsconf.model.values import Json
 
 FOR_EACH: Final = "for_each"
@@ -44,15 +44,15 @@ class ExpandedEntry:
     """
 
     body: Json
-    places: EntryPlaces
-    is_whole: bool = True
+    places: EntrySourceMap
+    is_complete: bool = True
     copy: int = 0
 
 
-_SHAPE: Final = Shape({"type": "object", "properties": {FOR_EACH: FOR_EACH_SCHEMA}})
+_SHAPE: Final = SchemaValidator({"type": "object", "properties": {FOR_EACH: FOR_EACH_SCHEMA}})
 
 
-class Writer:
+class ForEachExpander:
     """Expand variables and `for_each` in entries."""
 
     def __init__(self, variables: Variables, report: Callable[[Problem], None]) -> None:
@@ -60,27 +60,27 @@ class Writer:
         self._report = report
         self._left = COPIES
 
-    def entries(self, item: Json, source: Source, at: Mark, within: str) -> Iterator[ExpandedEntry]:
-        """Yield the entries that one entry expands to. Raises Exhausted beyond the limits of expansion."""
+    def expand_entry(self, item: Json, source: Source, at: Mark, section: str) -> Iterator[ExpandedEntry]:
+        """Yield the entries that one entry expands to. Raises ExpansionLimitExceeded beyond the limits of expansion."""
         if isinstance(item, Map) and FOR_EACH in item:
-            yield from self._copies(item, source, at, within)
+            yield from self._copies(item, source, at, section)
         else:
             yield self._entry(self._variables, item, source, at, 0)
 
     def _entry(self, variables: Variables, item: Json, source: Source, at: Mark, copy: int) -> ExpandedEntry:
         problems_before = variables.problem_count
-        body = variables.written_out(item, source, at)
+        body = variables.substitute(item, source, at)
         return ExpandedEntry(
-            body, EntryPlaces(body, source, at, variables.each), variables.problem_count == problems_before, copy
+            body, EntrySourceMap(body, source, at, variables.each), variables.problem_count == problems_before, copy
         )
 
     def _copies(self, item: Map, source: Source, at: Mark, within: str) -> Iterator[ExpandedEntry]:
-        places = EntryPlaces(item, source, at)
+        places = EntrySourceMap(item, source, at)
         wanted = self._wanted(item, places, within)
         if wanted is None:
             return
-        plain = without(item, FOR_EACH)
-        used = set(names_in(plain))
+        plain = drop_keys(item, FOR_EACH)
+        used = set(referenced_variables(plain))
         for name in wanted:
             if name not in used:
                 self._tell("for_each/unused", f"nothing in this entry uses $({name})", places, name, _UNUSED)
@@ -91,25 +91,27 @@ class Writer:
             message = f"the project comes to more than {COPIES:,} entries with this one"
             self._tell("for_each/too-many", message, places, None, "Write shorter lists, or split the project.")
             return
-        self._variables.room.take(count * _size(plain), places.at(FOR_EACH))
+        self._variables.limit.take(count * _size(plain), places.at(FOR_EACH))
         for number, values in enumerate(product(*wanted.values())):
             chosen = dict(zip(wanted, values, strict=True))
-            each = ", ".join(f"{name}={shown(value)}" for name, value in chosen.items())
-            entry = self._entry(self._variables.also(chosen, each), plain, source, at, number)
+            each = ", ".join(f"{name}={display_value(value)}" for name, value in chosen.items())
+            entry = self._entry(self._variables.with_more(chosen, each), plain, source, at, number)
             yield entry
-            if not entry.is_whole:
+            if not entry.is_complete:
                 return
 
-    def _wanted(self, item: Map, places: EntryPlaces, within: str) -> Mapping[str, list[Json]] | None:
+    def _wanted(self, item: Map, places: EntrySourceMap, within: str) -> Mapping[str, list[Json]] | None:
         """Return the values of each name; None if there are none, or after reporting a problem."""
         problems_before = self._variables.problem_count
-        expanded = self._variables.written_out(item[FOR_EACH], *_place(item))
+        expanded = self._variables.substitute(item[FOR_EACH], *_place(item))
         places = places.of(_with(item, expanded))
         if self._variables.problem_count != problems_before:
             return None
-        findings = _SHAPE.findings({FOR_EACH: expanded})
+        findings = _SHAPE.validate({FOR_EACH: expanded})
         for finding in findings:
-            for problem in messages.problems(finding, places, within=within, area="manifest", address=None):
+            for problem in messages.problems_from_finding(
+                finding, places, message_prefix=within, code_area="manifest", address=None
+            ):
                 self._report(problem)
         if findings:
             return None
@@ -125,7 +127,7 @@ class Writer:
                 return None
         return lists
 
-    def _values(self, name: str, values: Json, places: EntryPlaces) -> list[Json]:
+    def _values(self, name: str, values: Json, places: EntrySourceMap) -> list[Json]:
         """Return the values in the form of variables: a number becomes text, as the file spells it."""
         converted: list[Json] = []
         for number, value in enumerate(cast("list[Json]", values)):
@@ -139,7 +141,7 @@ class Writer:
         self,
         code: str,
         message: str,
-        places: EntryPlaces,
+        places: EntrySourceMap,
         name: str | None,
         hint: str,
         severity: Severity = Severity.ERROR,
@@ -151,14 +153,14 @@ class Writer:
 _UNUSED: Final = "Without it all entries would be the same. Put it into the name, or take it out of for_each."
 
 
-def shown(value: Json) -> str:
+def display_value(value: Json) -> str:
     """Format a value for display beside a location: short, on one line, quoted unless it is a plain word."""
     text = value if isinstance(value, str) else json.dumps(value)
     clipped = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
     return text if _UNQUOTED.fullmatch(clipped) else json.dumps(clipped, ensure_ascii=False)
 
 
-def without(item: Map, *keys: str) -> Map:
+def drop_keys(item: Map, *keys: str) -> Map:
     """Return the mapping without some keys; all other parts keep their positions."""
     kept = Map(item.source)
     marks: list[Mark] = []
@@ -167,7 +169,7 @@ def without(item: Map, *keys: str) -> Map:
             kept[key] = value
             first = item.first + 2 * number
             marks += item.source.marks[first : first + 2]
-    settle(kept, marks)
+    store_marks(kept, marks)
     return kept
 
 
@@ -186,4 +188,4 @@ def _place(item: Map) -> tuple[Source, Mark]:
 
 def _size(node: Json) -> int:
     """Count the values in a value, itself included."""
-    return 1 + sum(_size(child) for _, child, _ in parts(node)) if isinstance(node, Map | Seq) else 1
+    return 1 + sum(_size(child) for _, child, _ in child_nodes(node)) if isinstance(node, Map | Seq) else 1

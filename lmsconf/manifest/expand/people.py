@@ -13,9 +13,19 @@ from pathlib import Path
 from typing import Final, TypeAlias, cast
 
 from lmsconf.errors import Problem, Severity, SourceLocation, shown
-from lmsconf.manifest.file_set import FileSet, Unreadable
-from lmsconf.manifest.yaml.csv_positions import Sheet
-from lmsconf.manifest.yaml.nodes import EntryPlaces, Map, Mark, Seq, Source, Trail, line_of, mark, settle
+from lmsconf.manifest.file_set import ManifestFileReader, UnreadableFile
+from lmsconf.manifest.yaml.csv_positions import CsvPositions
+from lmsconf.manifest.yaml.nodes import (
+    EntrySourceMap,
+    KeyPath,
+    Map,
+    Mark,
+    Seq,
+    Source,
+    mark_line,
+    pack_mark,
+    store_marks,
+)
 from lmsconf.manifest.yaml.strict_reader import ENOUGH
 from lmsconf.model.names import did_you_mean, normalize_name
 from lmsconf.model.text_limits import FORBIDDEN
@@ -38,7 +48,7 @@ class _Table:
     Cells are trimmed and in Unicode NFC.
     """
 
-    sheet: Sheet
+    sheet: CsvPositions
     header: int
     columns: tuple[str, ...]
     rows: tuple[tuple[int, tuple[str, ...]], ...]
@@ -47,14 +57,14 @@ class _Table:
 class _Cells(Source):
     """Source of one column of a CSV file: each mark is a line."""
 
-    def __init__(self, sheet: Sheet, column: int) -> None:
+    def __init__(self, sheet: CsvPositions, column: int) -> None:
         super().__init__(sheet.path)
         self._sheet = sheet
         self._column = column
 
     def where(self, at: Mark) -> SourceLocation:
         """Return the location of the cell on that line."""
-        return self._sheet.where(line_of(at), self._column)
+        return self._sheet.where(mark_line(at), self._column)
 
 
 class _Wrong(Exception):
@@ -66,20 +76,20 @@ class _Wrong(Exception):
 
 
 @dataclass(slots=True)
-class PeopleFiles:
+class CsvPeopleExpander:
     """Read the CSV files that manifests refer to, each once."""
 
-    shelf: FileSet
+    files: ManifestFileReader
     report: Callable[[Problem], None]
     _tables: dict[Path, _Table | None] = field(default_factory=dict)
     _indexes: dict[tuple[str, tuple[int, ...]], dict[tuple[str, ...], list[_Row]]] = field(default_factory=dict)
     _left: int = MOST_PEOPLE
 
-    def expand(self, body: Map, trails: Iterable[Trail], places: EntryPlaces) -> bool:
+    def expand(self, body: Map, trails: Iterable[KeyPath], places: EntrySourceMap) -> bool:
         """Replace every CSV reference in the entry by its e-mails, in place; return False if one could not be read."""
         whole = True
         for trail in trails:
-            for node, step, path in reached(body, trail, ()):
+            for node, step, path in matching_keys(body, trail, ()):
                 value = node[step]
                 if isinstance(value, Map) and "file" in value:
                     try:
@@ -90,7 +100,7 @@ class PeopleFiles:
                             self.report(wrong.problem)
         return whole
 
-    def _people(self, reference: Map, path: Trail, places: EntryPlaces) -> Seq:
+    def _people(self, reference: Map, path: KeyPath, places: EntrySourceMap) -> Seq:
         """Return the addresses in the selected rows, each located in its line of the CSV file."""
         table = self._table(reference, path, places)
         column = _column(table, str(reference["column"]), places.at(*path, "column"))
@@ -108,8 +118,8 @@ class PeopleFiles:
         for line, cells in rows:
             if self._usable(cells, table, line, column):
                 people.append(cells[column])
-                marks.append(mark(line))
-        settle(people, marks)
+                marks.append(pack_mark(line))
+        store_marks(people, marks)
         if not people and reference.get("allow_empty") is not True:
             raise _Wrong(_nobody(table, reference, places.at(*path)))
         return people
@@ -144,16 +154,16 @@ class PeopleFiles:
             return True
         return False
 
-    def _table(self, reference: Map, path: Trail, places: EntryPlaces) -> _Table:
+    def _table(self, reference: Map, path: KeyPath, places: EntrySourceMap) -> _Table:
         """Return the parsed CSV file. Raises _Wrong if it is missing, outside the project or unreadable."""
         name, where = str(reference["file"]), places.at(*path, "file")
-        target = (self.shelf.root / places.at().file).parent / name
-        if Path(name).is_absolute() or "\0" in name or not self.shelf.holds(target):
+        target = (self.files.root / places.at().file).parent / name
+        if Path(name).is_absolute() or "\0" in name or not self.files.is_inside_project(target):
             hint = "Name a file inside the project, relative to this manifest."
             message = f"{shown(name)} lies outside the project"
             raise _Wrong(Problem(code="people/outside", message=message, hint=hint, source=where))
         if not os.path.isfile(target):  # noqa: PTH113  # Path.is_file raises for a name that is too long
-            relative = self.shelf.name(target)
+            relative = self.files.relative_path(target)
             hint = "The path is relative to this manifest."
             raise _Wrong(
                 Problem(code="people/no-file", message=f"there is no file {shown(relative)}", hint=hint, source=where)
@@ -167,10 +177,10 @@ class PeopleFiles:
         return table
 
     def _read(self, path: Path) -> _Table | None:
-        name = self.shelf.name(path)
+        name = self.files.relative_path(path)
         try:
-            table = _parsed(name, self.shelf.table(path))
-        except Unreadable as unreadable:
+            table = _parsed(name, self.files.read_csv(path))
+        except UnreadableFile as unreadable:
             self.report(unreadable.problem)
         except _Wrong as wrong:
             if wrong.problem is not None:
@@ -183,12 +193,12 @@ class PeopleFiles:
         return None
 
 
-def people_trails(schema: Mapping[str, Json]) -> tuple[Trail, ...]:
+def people_list_paths(schema: Mapping[str, Json]) -> tuple[KeyPath, ...]:
     """Return the paths from an entry to its lists of people, which its schema marks with `x-people`."""
     return tuple(dict.fromkeys(_trails(schema, ())))
 
 
-def _trails(schema: Mapping[str, Json], path: Trail) -> Iterator[Trail]:
+def _trails(schema: Mapping[str, Json], path: KeyPath) -> Iterator[KeyPath]:
     if schema.get("x-people"):
         yield path
     for key, below in cast("Mapping[str, Mapping[str, Json]]", schema.get("properties", {})).items():
@@ -200,24 +210,27 @@ def _trails(schema: Mapping[str, Json], path: Trail) -> Iterator[Trail]:
         yield from _trails(branch, path)
 
 
-def reached(node: Json, trail: Trail, path: Trail) -> Iterator[tuple[Map, str, Trail]]:
+def matching_keys(node: Json, trail: KeyPath, path: KeyPath) -> Iterator[tuple[Map, str, KeyPath]]:
     """Yield each mapping, key and full path that `trail` matches in an entry."""
     step, rest = trail[0], trail[1:]
     if step == ANY_ITEM:
         for number, item in enumerate(node if isinstance(node, list) else ()):
-            yield from reached(item, rest, (*path, number))
+            yield from matching_keys(item, rest, (*path, number))
     elif isinstance(node, Map) and isinstance(step, str) and step in node:
         if rest:
-            yield from reached(node[step], rest, (*path, step))
+            yield from matching_keys(node[step], rest, (*path, step))
         else:
             yield node, step, (*path, step)
 
 
 def _parsed(path: str, text: str) -> _Table:
     """Parse CSV text. Raises _Wrong with the line that cannot be parsed."""
-    sheet = Sheet(path, text)
+    sheet = CsvPositions(path, text)
     if forbidden := FORBIDDEN.search(text):
-        message, where = f"the character U+{ord(forbidden[0]):04X} has no place here", sheet.place(forbidden.start())
+        message, where = (
+            f"the character U+{ord(forbidden[0]):04X} has no place here",
+            sheet.offset_location(forbidden.start()),
+        )
         raise _Wrong(Problem(code="people/csv", message=message, hint="Take it out.", source=where))
     rows = list(_rows(sheet))
     if not rows:
@@ -250,7 +263,7 @@ def _beyond(table: _Table, cells: tuple[str, ...]) -> int:
     return next(number for number, cell in enumerate(cells) if cell and number >= len(table.columns))
 
 
-def _rows(sheet: Sheet) -> Iterator[tuple[int, tuple[str, ...]]]:
+def _rows(sheet: CsvPositions) -> Iterator[tuple[int, tuple[str, ...]]]:
     """Yield the rows that are not empty, each with the line on which it begins. Raises _Wrong."""
     line = 1
     try:
@@ -263,7 +276,9 @@ def _rows(sheet: Sheet) -> Iterator[tuple[int, tuple[str, ...]]]:
     except csv.Error as error:
         message = f"this row cannot be read: {error}"
         hint = 'Close each quote that opens a cell, and write a quote inside one twice: "".'
-        raise _Wrong(Problem(code="people/csv", message=message, hint=hint, source=sheet.trouble(line))) from error
+        raise _Wrong(
+            Problem(code="people/csv", message=message, hint=hint, source=sheet.bad_quote_location(line))
+        ) from error
 
 
 def _column(table: _Table, name: str, where: SourceLocation) -> int:

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias, cast
 
 from lmsconf.errors import Problem, Severity, SourceLocation
-from lmsconf.manifest.expand.people import PeopleFiles, reached
-from lmsconf.manifest.expand.variables import Variables, parts
+from lmsconf.manifest.expand.people import CsvPeopleExpander, matching_keys
+from lmsconf.manifest.expand.variables import Variables, child_nodes
 from lmsconf.manifest.validation import messages
-from lmsconf.manifest.validation.check import Shape
-from lmsconf.manifest.yaml.nodes import EntryPlaces, Map, Mark, Seq, Source, Trail, gathered, settle
+from lmsconf.manifest.validation.check import SchemaValidator
+from lmsconf.manifest.yaml.nodes import EntrySourceMap, KeyPath, Map, Mark, Seq, Source, combine_items, store_marks
 from lmsconf.manifest.yaml.strict_reader import Document
 from lmsconf.model.names import did_you_mean, normalize_name, quote_name
 from lmsconf.model.values import Json
@@ -42,25 +42,25 @@ class _Set:
     used: bool = False
 
     @property
-    def places(self) -> EntryPlaces:
-        return EntryPlaces(self.value, self.source, self.at)
+    def places(self) -> EntrySourceMap:
+        return EntrySourceMap(self.value, self.source, self.at)
 
 
 @dataclass(slots=True)
-class Sets:
+class NamedSets:
     """The sets of one section, from all files."""
 
     section: str
-    shape: Shape
+    shape: SchemaValidator
     report: Report
     _known: dict[str, _Set] = field(default_factory=dict)
 
-    def gather(self, document: Document, variables: Variables) -> None:
+    def collect_sets(self, document: Document, variables: Variables) -> None:
         """Add the sets of one document. A name defined twice, in any files, is an error."""
         definitions = document.value.get(self.section) if isinstance(document.value, Map) else None
         if not isinstance(definitions, Map):
             return
-        for key, value, at in parts(definitions):
+        for key, value, at in child_nodes(definitions):
             where = definitions.source.where(cast(Mark, definitions.key_mark(cast(str, key))))
             name = normalize_name(cast(str, key))
             first = self._known.get(name)
@@ -74,13 +74,15 @@ class Sets:
         self, name: str, value: Json, source: Source, at: Mark, where: SourceLocation, variables: Variables
     ) -> _Set:
         problems_before = variables.problem_count
-        whole = variables.written_out(value, source, at)
-        places = EntryPlaces(whole, source, at)
-        findings = self.shape.findings(whole)
+        whole = variables.substitute(value, source, at)
+        places = EntrySourceMap(whole, source, at)
+        findings = self.shape.validate(whole)
         if variables.problem_count == problems_before:
             for finding in findings:
                 within = f"{self._noun} {quote_name(name)}"
-                for problem in messages.problems(finding, places, within=within, area="manifest", address=None):
+                for problem in messages.problems_from_finding(
+                    finding, places, message_prefix=within, code_area="manifest", address=None
+                ):
                     self.report(problem)
         return _Set(None if findings or variables.problem_count != problems_before else whole, where, source, at)
 
@@ -97,7 +99,7 @@ class Sets:
     def _way_out(self) -> str:
         return f"There is {', '.join(self._known)}." if self._known else f"Write it under {self.section}:."
 
-    def unused(self) -> Iterator[Problem]:
+    def unused_set_notes(self) -> Iterator[Problem]:
         """Yield a note for each unused set."""
         for name, named_set in self._known.items():
             if not named_set.used:
@@ -117,19 +119,19 @@ class Sets:
         self.report(Problem(code=code, message=message, hint=hint, source=where))
 
 
-class PeopleSets:
+class PeopleSetExpander:
     """Replace `{set: NAME}` by the people of the set, as a whole list or as an item of one."""
 
-    def __init__(self, sets: Sets, files: PeopleFiles) -> None:
+    def __init__(self, sets: NamedSets, files: CsvPeopleExpander) -> None:
         self._sets = sets
         self._files = files
         self._people: dict[str, Seq | None] = {}
 
-    def expand(self, body: Map, trails: tuple[Trail, ...], places: EntryPlaces) -> bool:
+    def expand(self, body: Map, trails: tuple[KeyPath, ...], places: EntrySourceMap) -> bool:
         """Replace every set reference in the entry, in place; return False if a set is unknown, invalid or empty."""
         whole = True
         for trail in trails:
-            for node, step, path in reached(body, trail, ()):
+            for node, step, path in matching_keys(body, trail, ()):
                 value = node[step]
                 if isinstance(value, Map) and SET in value:
                     people = self._named(value, places, path)
@@ -148,7 +150,7 @@ class PeopleSets:
         """Report a list that expansion made empty: an error unless allowed, as it is for a CSV file."""
         self._sets.report(Problem(code="people/nobody", message=f"{subject} nobody", hint=hint, source=where))
 
-    def _mixed(self, items: Seq, places: EntryPlaces, path: Trail) -> Seq | None:
+    def _mixed(self, items: Seq, places: EntrySourceMap, path: KeyPath) -> Seq | None:
         """Expand a list that mixes sets and people; each person keeps the location where the e-mail is written."""
         listed: list[tuple[Json, SourceLocation]] = []
         whole = True
@@ -158,10 +160,12 @@ class PeopleSets:
                 continue
             people = self._named(item, places, (*path, number))
             whole = whole and people is not None
-            listed += [(email, people.source.where(at)) for _, email, at in parts(people)] if people is not None else []
-        return gathered(listed) if whole else None
+            listed += (
+                [(email, people.source.where(at)) for _, email, at in child_nodes(people)] if people is not None else []
+            )
+        return combine_items(listed) if whole else None
 
-    def _named(self, reference: Map, places: EntryPlaces, path: Trail) -> Seq | None:
+    def _named(self, reference: Map, places: EntrySourceMap, path: KeyPath) -> Seq | None:
         """Return the people of a set. An empty one is an error without `allow_empty` at the reference or its file."""
         name = normalize_name(str(reference[SET]))
         people_set = self._sets.find(name, places.at(*path, SET))
@@ -182,13 +186,13 @@ class PeopleSets:
         if isinstance(people_set.value, Map):
             holder = Map(people_set.source)
             holder[SET] = people_set.value
-            settle(holder, [people_set.at, people_set.at])
-            whole = self._files.expand(holder, ((SET,),), EntryPlaces(holder, people_set.source, people_set.at))
+            store_marks(holder, [people_set.at, people_set.at])
+            whole = self._files.expand(holder, ((SET,),), EntrySourceMap(holder, people_set.source, people_set.at))
             return cast(Seq, holder[SET]) if whole else None
         return cast("Seq | None", people_set.value)
 
 
-def names_of(body: Mapping[str, Json], key: str) -> list[tuple[str, Trail]]:
+def referenced_names(body: Mapping[str, Json], key: str) -> list[tuple[str, KeyPath]]:
     """Return the names under a key that holds one name or a list, each with its path."""
     value = body[key]
     if isinstance(value, list):

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final, cast
 
 from lmsconf.errors import Problem, SourceLocation
-from lmsconf.manifest.yaml.nodes import Map, Mark, Seq, Source, settle
-from lmsconf.manifest.yaml.scalars import OPENS
-from lmsconf.manifest.yaml.strict_reader import too_long
+from lmsconf.manifest.yaml.nodes import Map, Mark, Seq, Source, store_marks
+from lmsconf.manifest.yaml.scalars import VARIABLE_START
+from lmsconf.manifest.yaml.strict_reader import too_long_problem
 from lmsconf.model.names import did_you_mean
 from lmsconf.model.text_limits import LONGEST
 from lmsconf.model.values import Json
@@ -30,7 +30,7 @@ _LEAD: Final = re.compile(r"(?:[&!]\S+ +)*")
 _IN_QUOTES: Final = ('"', "'", "|", ">")
 
 
-class Exhausted(Exception):
+class ExpansionLimitExceeded(Exception):
     """Raised when expansion exceeds a limit; `problem` has the location where it was exceeded."""
 
     def __init__(self, problem: Problem) -> None:
@@ -46,12 +46,12 @@ class ExpansionLimit:
     values: int = VALUES
 
     def take(self, values: int, where: SourceLocation) -> None:
-        """Subtract from the remaining number of values. Raises Exhausted if there are too many."""
+        """Subtract from the remaining number of values. Raises ExpansionLimitExceeded if there are too many."""
         self.values -= values
         if self.values < 0:
             message = f"variables and for_each stand for more than {VALUES:,} values"
             hint = "Write shorter lists, or split the manifests into several projects."
-            raise Exhausted(Problem(code="variable/too-many", message=message, hint=hint, source=where))
+            raise ExpansionLimitExceeded(Problem(code="variable/too-many", message=message, hint=hint, source=where))
 
 
 @dataclass(slots=True)
@@ -65,20 +65,20 @@ class Variables:
     values: Mapping[str, Json]
     report: Callable[[Problem], None]
     each: str = ""
-    room: ExpansionLimit = field(default_factory=ExpansionLimit)
+    limit: ExpansionLimit = field(default_factory=ExpansionLimit)
     problem_count: int = 0
 
-    def also(self, more: Mapping[str, Json], each: str) -> Variables:
+    def with_more(self, other_values: Mapping[str, Json], each: str) -> Variables:
         """Return these variables and some more, as used for one copy of a `for_each` entry."""
-        return Variables({**self.values, **more}, self.report, each, self.room)
+        return Variables({**self.values, **other_values}, self.report, each, self.limit)
 
-    def written_out(self, node: Json, source: Source, at: Mark) -> Json:
-        """Return the value with variables substituted; the same object if it contains none. Raises Exhausted.
+    def substitute(self, node: Json, source: Source, at: Mark) -> Json:
+        """Return the value with variables substituted; the same object if it contains none.
 
-        Undefined variables are reported and left as they are.
+        Undefined variables are reported and left as they are. Raises ExpansionLimitExceeded.
         """
         if isinstance(node, str):
-            return self._text(node, source, at) if OPENS in node else node
+            return self._text(node, source, at) if VARIABLE_START in node else node
         return self._parts(node) if isinstance(node, Map | Seq) else node
 
     def _parts(self, node: Map | Seq) -> Json:
@@ -86,8 +86,8 @@ class Variables:
         if not node.source.opens:
             return node
         changed: dict[str | int, Json] = {}
-        for step, child, at in parts(node):
-            new = self.written_out(child, node.source, at)
+        for step, child, at in child_nodes(node):
+            new = self.substitute(child, node.source, at)
             if new is not child:
                 changed[step] = new
         if not changed:
@@ -102,16 +102,19 @@ class Variables:
             return self._inside(text, source, at)
         if not isinstance(value, list):
             return value
-        self.room.take(len(value), source.where(at))
+        self.limit.take(len(value), source.where(at))
         return _listed(value, source, at)
 
     def _inside(self, text: str, source: Source, at: Mark) -> str:
-        """Insert variables into a text, within limits: a few bytes could expand to gigabytes. Raises Exhausted."""
+        """Insert variables into a text, within limits: a few bytes could expand to gigabytes.
+
+        Raises ExpansionLimitExceeded.
+        """
         names = [name.strip() for _, name, _ in _VARIABLE.findall(text)]
         size = len(text) + sum(len(str(self.values.get(name, ""))) for name in names)
-        self.room.characters -= size
-        if size > LONGEST or self.room.characters < 0:
-            raise Exhausted(too_long(replace(source.where(at), each=self.each)))
+        self.limit.characters -= size
+        if size > LONGEST or self.limit.characters < 0:
+            raise ExpansionLimitExceeded(too_long_problem(replace(source.where(at), each=self.each)))
         return _VARIABLE.sub(lambda match: self._put_in(match, source, at), text)
 
     def _put_in(self, match: re.Match[str], source: Source, at: Mark) -> str:
@@ -140,16 +143,16 @@ class Variables:
         return Problem(code="variable/undefined", message=f"the variable $({name}) is not defined", hint=hint)
 
 
-def names_in(node: Json) -> Iterator[str]:
+def referenced_variables(node: Json) -> Iterator[str]:
     """Yield every name that a value refers to as `$(name)`."""
     if isinstance(node, str):
         yield from (name.strip() for escaped, name, _ in _VARIABLE.findall(node) if not escaped)
     elif isinstance(node, Map | Seq):
-        for _, child, _ in parts(node):
-            yield from names_in(child)
+        for _, child, _ in child_nodes(node):
+            yield from referenced_variables(child)
 
 
-def parts(node: Map | Seq) -> Iterator[tuple[str | int, Json, Mark]]:
+def child_nodes(node: Map | Seq) -> Iterator[tuple[str | int, Json, Mark]]:
     """Yield each part of a list or mapping: its index or key, its value, and the mark of the value."""
     marks, first = node.source.marks, node.first
     if isinstance(node, Map):
@@ -174,7 +177,7 @@ def _listed(items: list[Json], source: Source, at: Mark) -> Seq:
     """Build a list whose items all have the position of its variable."""
     copy = Seq(source)
     copy.extend(items)
-    settle(copy, [at] * len(items))
+    store_marks(copy, [at] * len(items))
     return copy
 
 
@@ -190,10 +193,10 @@ def _with_values(node: Map, changed: Mapping[str | int, Json]) -> Map:
 def _with_items(node: Seq, changed: Mapping[str | int, Json]) -> Seq:
     """Return the list with some items replaced. Items spliced from a variable have the variable's position."""
     copy, marks = Seq(node.source), list[Mark]()
-    for number, item, at in parts(node):
+    for number, item, at in child_nodes(node):
         new = changed.get(number, item)
         items = new if isinstance(new, list) and isinstance(item, str) else [new]
         copy.extend(items)
         marks += [at] * len(items)
-    settle(copy, marks)
+    store_marks(copy, marks)
     return copy

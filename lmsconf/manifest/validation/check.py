@@ -13,7 +13,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
 from lmsconf.manifest.validation.messages import SchemaFinding
-from lmsconf.manifest.validation.schema_query import Schema, heads, keys_of, needed_keys, types_of, types_of_schema
+from lmsconf.manifest.validation.schema_query import (
+    Schema,
+    identifying_keys,
+    property_names,
+    required_keys,
+    types_of_schema,
+    types_of_value,
+)
 from lmsconf.model.values import Json
 
 if TYPE_CHECKING:
@@ -28,7 +35,7 @@ _NAME = r"^[^\t\r\n]*\Z"
 """The same as a pattern for fastjsonschema, whose `not` would raise and catch an error for each valid name."""
 
 
-class Shape:
+class SchemaValidator:
     """One schema, compiled when the first value is checked.
 
     Schemas use only keywords that all drafts share, since fastjsonschema supports none newer than draft 7.
@@ -39,7 +46,7 @@ class Shape:
         self.schema = schema
         self._names = names
 
-    def findings(self, value: Json) -> list[SchemaFinding]:
+    def validate(self, value: Json) -> list[SchemaFinding]:
         """Return all findings against the value, in its order; empty if it is valid."""
         return [] if self._passes(value) else self._rejected(value)
 
@@ -118,7 +125,7 @@ def _for_gate(schema: Schema) -> dict[str, Json]:
             quick[key] = _for_gate(part) if isinstance(part, dict) else part
     if "const" in quick:
         constant = quick.pop("const")
-        quick |= {"enum": [constant], "type": cast(Json, sorted(types_of(constant)))}
+        quick |= {"enum": [constant], "type": cast(Json, sorted(types_of_value(constant)))}
     return quick
 
 
@@ -136,14 +143,18 @@ def _findings(error: ValidationError, root: Schema) -> Iterator[SchemaFinding]:
         if inner.relative_schema_path[0] == meant:
             for finding in _findings(inner, root):
                 is_whole = finding.path == tuple(error.absolute_path)
-                yield replace(finding, among=tuple(branches)) if is_whole and not finding.among else finding
+                yield (
+                    replace(finding, union_branches=tuple(branches))
+                    if is_whole and not finding.union_branches
+                    else finding
+                )
 
 
 def _meant(branches: list[Schema], value: Json) -> int | None:
     """Return the index of the only branch that has the value's type and, for a mapping, one of its keys; else None."""
-    typed = [number for number, branch in enumerate(branches) if types_of(value) & types_of_schema(branch)]
+    typed = [number for number, branch in enumerate(branches) if types_of_value(value) & types_of_schema(branch)]
     if isinstance(value, dict):
-        telling = keys_of if len(typed) == 1 else heads
+        telling = property_names if len(typed) == 1 else identifying_keys
         typed = [
             n for n in typed if "properties" not in branches[n] or not value.keys().isdisjoint(telling(branches[n]))
         ]
@@ -155,10 +166,10 @@ def _finding(error: ValidationError, keyword: str, wanted: object, root: Schema)
     return SchemaFinding(
         path=tuple(error.absolute_path),
         keyword=keyword,
-        wanted=cast(Json, wanted),
+        keyword_value=cast(Json, wanted),
         value=cast(Json, error.instance),
         schema=cast(Schema, error.schema),
-        needed=_is_needed(error, root),
+        is_required=_is_needed(error, root),
     )
 
 
@@ -175,4 +186,4 @@ def _is_needed(error: ValidationError, root: Schema) -> bool:
             holder, key = cast(Schema, node), str(steps[number + 1])
         node = cast("dict[str | int, Json]", node[step])
     path = error.absolute_path
-    return bool(path) and path[-1] == key and key in needed_keys(holder)
+    return bool(path) and path[-1] == key and key in required_keys(holder)

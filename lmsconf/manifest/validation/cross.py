@@ -15,7 +15,7 @@ from lmsconf.planner.kind import AnyKind
 _Key = TypeVar("_Key", bound=Hashable)
 
 
-def problems(
+def find_conflicts(
     declared: Sequence[DesiredResource[Any]], absent: Sequence[DeleteEntry[Any]], kinds: Mapping[str, AnyKind]
 ) -> Iterator[Problem]:
     """Yield every problem between declarations that can be found without the workspace, kinds' own checks included."""

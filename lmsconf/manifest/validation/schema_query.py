@@ -19,7 +19,7 @@ _TYPES: Final[dict[type, frozenset[str]]] = {
 _ALL: Final = frozenset(["string", "boolean", "integer", "number", "array", "object", "null"])
 
 
-def types_of(value: Json) -> frozenset[str]:
+def types_of_value(value: Json) -> frozenset[str]:
     """Return the JSON types of a value."""
     if isinstance(value, dict):
         return frozenset(["object"])
@@ -32,14 +32,14 @@ def types_of_schema(schema: Schema) -> frozenset[str]:
         named = schema["type"]
         return frozenset([named] if isinstance(named, str) else cast("list[str]", named))
     if "enum" in schema:
-        return _union(types_of(value) for value in cast("list[Json]", schema["enum"]))
+        return _union(types_of_value(value) for value in cast("list[Json]", schema["enum"]))
     if "const" in schema:
-        return types_of(schema["const"])
+        return types_of_value(schema["const"])
     branches = branches_of(schema)
-    return types_of_any(branches) if branches else _ALL
+    return types_of_branches(branches) if branches else _ALL
 
 
-def types_of_any(branches: Iterable[Schema]) -> frozenset[str]:
+def types_of_branches(branches: Iterable[Schema]) -> frozenset[str]:
     """Return the JSON types that at least one of the schemas accepts."""
     return _union(map(types_of_schema, branches))
 
@@ -53,22 +53,22 @@ def properties(schema: Schema) -> Mapping[str, Json]:
     return cast("Mapping[str, Json]", schema.get("properties", {}))
 
 
-def property_of(schema: Schema, key: str) -> Schema:
+def property_schema(schema: Schema, key: str) -> Schema:
     """Return the schema of one key; an empty schema for an unknown key."""
     return cast(Schema, properties(schema).get(key, {}))
 
 
-def keys_of(schema: Schema) -> list[str]:
+def property_names(schema: Schema) -> list[str]:
     """Return the keys that a mapping may have."""
     return list(properties(schema))
 
 
-def heads(schema: Schema) -> list[str]:
+def identifying_keys(schema: Schema) -> list[str]:
     """Return the keys that identify a branch of a union: its first required key, or else all its keys."""
-    return needed_keys(schema)[:1] or keys_of(schema)
+    return required_keys(schema)[:1] or property_names(schema)
 
 
-def needed_keys(schema: Schema) -> list[str]:
+def required_keys(schema: Schema) -> list[str]:
     """Return the required keys of a mapping."""
     return cast("list[str]", schema.get("required", []))
 
@@ -78,13 +78,13 @@ def branches_of(schema: Schema) -> list[Schema]:
     return cast("list[Schema]", schema.get("oneOf") or schema.get("anyOf") or [])
 
 
-def items_of(schema: Schema) -> list[Schema]:
+def item_schemas(schema: Schema) -> list[Schema]:
     """Return the alternative schemas of the items of a list; empty if items are not restricted."""
     items = schema.get("items") or schema.get("x-items")
-    return alternatives(items) if isinstance(items, dict) else []
+    return alternative_schemas(items) if isinstance(items, dict) else []
 
 
-def alternatives(schema: Schema) -> list[Schema]:
+def alternative_schemas(schema: Schema) -> list[Schema]:
     """Return the branches of a union, or the schema alone, also where its union only combines required keys."""
     return [schema] if "properties" in schema else branches_of(schema) or [schema]
 
@@ -94,11 +94,11 @@ def is_free_text(schema: Schema) -> bool:
     return "string" in types_of_schema(schema) and "enum" not in schema
 
 
-def takes(schema: Schema, text: str) -> bool:
+def accepts_text(schema: Schema, text: str) -> bool:
     """Whether a schema accepts this text."""
     branches = branches_of(schema)
     if branches:
-        return any(takes(branch, text) for branch in branches)
+        return any(accepts_text(branch, text) for branch in branches)
     if "enum" in schema:
         return text in cast("list[Json]", schema["enum"])
     pattern = cast(str, schema.get("pattern", ""))

@@ -15,23 +15,23 @@ from typing import Final, cast
 from lmsconf.errors import SHOWN, shown
 from lmsconf.manifest.validation.schema_query import (
     Schema,
-    alternatives,
+    accepts_text,
+    alternative_schemas,
     branches_of,
-    heads,
+    identifying_keys,
     is_free_text,
-    items_of,
-    needed_keys,
+    item_schemas,
     properties,
-    property_of,
-    takes,
-    types_of_any,
+    property_schema,
+    required_keys,
+    types_of_branches,
     types_of_schema,
 )
-from lmsconf.manifest.yaml.scalars import meaning
+from lmsconf.manifest.yaml.scalars import resolve_scalar
 from lmsconf.model.names import casefold_name
 from lmsconf.model.values import Json
 
-A: Final = {
+TYPE_NAMES: Final = {
     "string": "text",
     "boolean": "true or false",
     "integer": "a whole number",
@@ -82,33 +82,35 @@ _DAY_FIRST: Final = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})")
 _YEAR_FIRST: Final = re.compile(r"(\d{4})[./-]?(\d{1,2})[./-]?(\d{1,2})")
 
 
-def plain(text: str) -> str:
+def quote_if_needed(text: str) -> str:
     """Format a text for use within brackets, quoted only where needed."""
     if len(text) > SHOWN:
         return "…"
-    bare = _PLAIN.fullmatch(text) and isinstance(meaning(text), str)
+    bare = _PLAIN.fullmatch(text) and isinstance(resolve_scalar(text), str)
     return text if bare else json.dumps(text, ensure_ascii=False)
 
 
-def either(words: list[str]) -> str:
+def join_with_or(words: list[str]) -> str:
     """Join words: `a`, `a or b`, `a, b or c`."""
     return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
-def way_out(schema: Schema) -> str:
+def suggest_from_schema(schema: Schema) -> str:
     """Return the suggestion that follows from the schema alone."""
-    branches = alternatives(schema)
+    branches = alternative_schemas(schema)
     samples = [sample for branch in _harmless(branches) for sample in _samples(branch)]
-    return f"Write {either(list(dict.fromkeys(samples)))}."
+    return f"Write {join_with_or(list(dict.fromkeys(samples)))}."
 
 
 def _harmless(branches: list[Schema]) -> list[Schema]:
     """Drop branches whose key or value is a constant such as `everyone`, so that none is suggested by mistake."""
-    words = {key for branch in branches for key in heads(branch)[:1] if "const" in property_of(branch, key)}
+    words = {
+        key for branch in branches for key in identifying_keys(branch)[:1] if "const" in property_schema(branch, key)
+    }
     kept = [
         branch
         for branch in branches
-        if not words.intersection(heads(branch)[:1])
+        if not words.intersection(identifying_keys(branch)[:1])
         and not words.intersection(cast("list[str]", branch.get("enum", [])))
     ]
     return kept or branches
@@ -124,11 +126,11 @@ def _samples(schema: Schema) -> Iterator[str]:
     if "object" in types:
         yield mapping_sample(schema)
     if "array" in types:
-        yield f"a list: [{_first_sample(items_of(schema))}]"
-    yield from (A[name] for name in ("string", "boolean") if name in types)
+        yield f"a list: [{_first_sample(item_schemas(schema))}]"
+    yield from (TYPE_NAMES[name] for name in ("string", "boolean") if name in types)
     if types & {"integer", "number"}:
         low, high = schema.get("minimum"), schema.get("maximum")
-        number = A["number" if "number" in types else "integer"]
+        number = TYPE_NAMES["number" if "number" in types else "integer"]
         yield f"{number} from {low} {'on' if high is None else f'to {high}'}" if low is not None else number
 
 
@@ -137,35 +139,35 @@ def _first_sample(items: list[Schema]) -> str:
     return mapping_sample(mappings[0]) if items and len(mappings) == len(items) else "…"
 
 
-def mapping_sample(schema: Schema, head: str | None = None) -> str:
-    """Return a sample mapping with its required keys, the first of them with the value `head`."""
+def mapping_sample(schema: Schema, first_value: str | None = None) -> str:
+    """Return a sample mapping with its required keys, the first of them with the value `first_value`."""
     below = schema.get("additionalProperties")
     if isinstance(below, dict) and types_of_schema(below) == {"array"}:
         return "{name: […]}"
-    keys = needed_keys(schema) or heads(schema)[:1] or ["key"]
-    more = next((needed_keys(branch) for branch in branches_of(schema)), []) if needed_keys(schema) else []
+    keys = required_keys(schema) or identifying_keys(schema)[:1] or ["key"]
+    more = next((required_keys(branch) for branch in branches_of(schema)), []) if required_keys(schema) else []
     parts = [
-        f"{key}: {'[…]' if types_of_schema(property_of(schema, key)) == {'array'} else '…'}" for key in keys + more
+        f"{key}: {'[…]' if types_of_schema(property_schema(schema, key)) == {'array'} else '…'}" for key in keys + more
     ]
-    if head is not None:
-        parts[0] = f"{keys[0]}: {head}"
+    if first_value is not None:
+        parts[0] = f"{keys[0]}: {first_value}"
     return f"{{{', '.join(parts)}}}"
 
 
-def instead(value: Json, branches: list[Schema], word: str = "") -> str | None:
+def suggest_replacement(value: Json, branches: list[Schema], spelling: str = "") -> str | None:
     """Return what to write in place of a value of the wrong type; None if that is unclear.
 
-    word: a number or boolean as the file spells it.
+    spelling: a number or boolean as the file spells it.
     """
-    wanted = types_of_any(branches)
+    wanted = types_of_branches(branches)
     if isinstance(value, dict):
         return _of_mapping(value, branches, wanted) or _described(branches)
     if isinstance(value, list):
         return _of_list(value, branches, wanted) or _described(branches)
-    text = value if isinstance(value, str) else word
+    text = value if isinstance(value, str) else spelling
     if not text:
         return None
-    if isinstance(value, str) and (hint := missing_blank(value, _all_keys(branches))):
+    if isinstance(value, str) and (hint := suggest_space_after_colon(value, _all_keys(branches))):
         return hint
     hint = _of_sections(branches) or _of_text(text, branches, wanted)
     if hint is None and wanted == {"boolean"} and isinstance(value, str):
@@ -183,55 +185,56 @@ def _of_text(text: str, branches: list[Schema], wanted: frozenset[str]) -> str |
     """Return the suggestion for a text, or for a number that was meant as text."""
     if text.endswith(".csv"):
         for branch in branches:
-            if "file" in needed_keys(branch):
-                return f"Write {mapping_sample(branch, plain(text))}, with the column that holds the e-mails."
+            if "file" in required_keys(branch):
+                return f"Write {mapping_sample(branch, quote_if_needed(text))}, with the column that holds the e-mails."
     if "array" in wanted:
         return _in_a_list(text, next(branch for branch in branches if "array" in types_of_schema(branch)))
-    forms = spellings(text, branches)
-    return f"Write {either(forms)}." if forms else None
+    forms = accepted_spellings(text, branches)
+    return f"Write {join_with_or(forms)}." if forms else None
 
 
 def _in_a_list(text: str, schema: Schema) -> str:
     """Suggest a list in place of a text: with the text as its only item, or split at its commas."""
-    items = items_of(schema)
+    items = item_schemas(schema)
     parts = [part.strip() for part in text.split(",") if part.strip()]
-    forms = [spellings(part, items) for part in parts]
+    forms = [accepted_spellings(part, items) for part in parts]
     if items and not all(forms):
         about = str(items[0].get("description", "")) if len(items) <= 2 else ""
         return f"Write a list: [{_first_sample(items)}].{f' Each item: {about[0].lower()}{about[1:]}' if about else ''}"
     if len(forms) == 1 and forms[0]:
-        return f"Write a list: {either([f'[{one}]' for one in forms[0]])}."
-    return (
-        f"Write a list: [{', '.join(one[0] if one else plain(part) for one, part in zip(forms, parts, strict=True))}]."
-    )
+        return f"Write a list: {join_with_or([f'[{one}]' for one in forms[0]])}."
+    written = [one[0] if one else quote_if_needed(part) for one, part in zip(forms, parts, strict=True)]
+    return f"Write a list: [{', '.join(written)}]."
 
 
-def spellings(text: str, branches: list[Schema]) -> list[str]:
+def accepted_spellings(text: str, branches: list[Schema]) -> list[str]:
     """Return the forms in which one of the branches accepts a text, with no other meaning than the text has."""
-    if any(takes(branch, text) for branch in branches if "object" not in types_of_schema(branch)):
-        return [plain(text)]
-    mappings = {heads(branch)[0]: branch for branch in branches if needed_keys(branch)}
-    texts = {key: branch for key, branch in mappings.items() if not {"const", "enum"} & property_of(branch, key).keys()}
+    if any(accepts_text(branch, text) for branch in branches if "object" not in types_of_schema(branch)):
+        return [quote_if_needed(text)]
+    mappings = {identifying_keys(branch)[0]: branch for branch in branches if required_keys(branch)}
+    texts = {
+        key: branch for key, branch in mappings.items() if not {"const", "enum"} & property_schema(branch, key).keys()
+    }
     labelled = _ADDRESS.fullmatch(text)
     if labelled:
-        key = nearest(re.sub(r"\W", "_", labelled[1].strip()), texts, cutoff=_MANY)
+        key = closest_word(re.sub(r"\W", "_", labelled[1].strip()), texts, cutoff=_MANY)
         if key is not None:
-            return [mapping_sample(texts[key], plain(labelled[2]))]
+            return [mapping_sample(texts[key], quote_if_needed(labelled[2]))]
         if labelled[0].count("=") == 1 and any(branches_of(branch) for branch in texts.values()):
             return []  # probably a whole condition written as one text
-    fitting = [key for key in texts if key not in _OTHER_FILES and takes(property_of(texts[key], key), text)]
-    of_people = {key for key in fitting if property_of(texts[key], key).get("x-person")}
+    fitting = [key for key in texts if key not in _OTHER_FILES and accepts_text(property_schema(texts[key], key), text)]
+    of_people = {key for key in fitting if property_schema(texts[key], key).get("x-person")}
     if len(fitting) > 1 and of_people:
         fitting = [key for key in fitting if (key in of_people) == bool(_E_MAIL.fullmatch(text))]
-    return [mapping_sample(texts[key], plain(text)) for key in fitting]
+    return [mapping_sample(texts[key], quote_if_needed(text)) for key in fitting]
 
 
 def _of_mapping(value: dict[str, Json], branches: list[Schema], wanted: frozenset[str]) -> str | None:
-    if len(value) == 1 and (hint := one_text(next(iter(value)), value, branches)):
+    if len(value) == 1 and (hint := suggest_text_for_mapping(next(iter(value)), value, branches)):
         return hint
     if "array" not in wanted or not value:
         return None
-    items = items_of(next(branch for branch in branches if "array" in types_of_schema(branch)))
+    items = item_schemas(next(branch for branch in branches if "array" in types_of_schema(branch)))
     mappings = [item for item in items if properties(item)]
     if value.keys() & set(_all_keys(mappings)):
         return "Put [ ] around the mapping, or a dash before its first key: it is one item of a list."
@@ -239,18 +242,20 @@ def _of_mapping(value: dict[str, Json], branches: list[Schema], wanted: frozense
     keyed = [
         item
         for item in mappings
-        if heads(item)[0] not in _OTHER_FILES and takes(property_of(item, heads(item)[0]), first)
+        if identifying_keys(item)[0] not in _OTHER_FILES
+        and accepts_text(property_schema(item, identifying_keys(item)[0]), first)
     ]
     if len(keyed) != 1 or not isinstance(inner, dict | list | str | None):
         return None
-    rest = ", …" if inner and len(needed_keys(keyed[0])) == 1 and not branches_of(keyed[0]) else ""
-    return f"Write a list: [{mapping_sample(keyed[0], plain(first))[:-1]}{rest}}}{', …' if len(value) > 1 else ''}]."
+    rest = ", …" if inner and len(required_keys(keyed[0])) == 1 and not branches_of(keyed[0]) else ""
+    item = mapping_sample(keyed[0], quote_if_needed(first))[:-1]
+    return f"Write a list: [{item}{rest}}}{', …' if len(value) > 1 else ''}]."
 
 
 def _of_list(value: list[Json], branches: list[Schema], wanted: frozenset[str]) -> str | None:
     item = value[0] if len(value) == 1 else None
-    if isinstance(item, str) and any(is_free_text(branch) and takes(branch, item) for branch in branches):
-        return f"Write {plain(item)} alone, not as a list."
+    if isinstance(item, str) and any(is_free_text(branch) and accepts_text(branch, item) for branch in branches):
+        return f"Write {quote_if_needed(item)} alone, not as a list."
     keys = _all_keys(branches)
     if isinstance(item, dict) and "object" in wanted and (item.keys() & set(keys) or not keys):
         return "Take the brackets, or the dash, around the mapping away."
@@ -260,22 +265,22 @@ def _of_list(value: list[Json], branches: list[Schema], wanted: frozenset[str]) 
 def _of_sections(branches: list[Schema]) -> str | None:
     """Return the suggestion for content outside all sections: the sections, as which one is meant is unclear."""
     keys = _all_keys(branches)
-    if not any("x-items" in property_of(branch, key) for branch in branches for key in keys):
+    if not any("x-items" in property_schema(branch, key) for branch in branches for key in keys):
         return None
     return f"Write what it is before it, as one of these keys: {', '.join(keys)}."
 
 
-def missing_blank(text: str, keys: Iterable[str]) -> str | None:
+def suggest_space_after_colon(text: str, known_keys: Iterable[str]) -> str | None:
     """Return the suggestion for `name:A`, which lacks the space after the colon."""
     glued = _GLUED.match(text)
-    key = nearest(glued[1], keys, cutoff=_ENOUGH) if glued else None
+    key = closest_word(glued[1], known_keys, cutoff=_ENOUGH) if glued else None
     if glued is None or key is None or len(text) > SHOWN:
         return None
     value = glued[2] if all(glued[2].count(a) == glued[2].count(b) for a, b in ("[]", "{}")) else "…"
     return f"Write {key}: {value}, with a blank after the colon."
 
 
-def one_text(key: str, value: Mapping[str, Json], branches: list[Schema]) -> str | None:
+def suggest_text_for_mapping(key: str, value: Mapping[str, Json], branches: list[Schema]) -> str | None:
     """Return what to write where a mapping was meant as a text.
 
     That is either a text that contains a colon, or the value of the mapping's only key.
@@ -284,41 +289,43 @@ def one_text(key: str, value: Mapping[str, Json], branches: list[Schema]) -> str
     texts = [branch for branch in branches if is_free_text(branch)]
     if len(value) > 1 or not isinstance(inner, str | None) or not texts:
         return None
-    if hint := key_hint(key, {name: {} for name in _all_keys(branches)}):
+    if hint := suggest_known_key(key, {name: {} for name in _all_keys(branches)}):
         return hint
     if inner is None:
-        fits = any(takes(branch, key) for branch in texts)
-        return f"Write {plain(key)} alone, without the colon." if fits else None
-    if _words(key)[-1] in _LABELS:
-        return f"Write {plain(inner)} alone." if any(takes(branch, inner) for branch in texts) else None
+        fits = any(accepts_text(branch, key) for branch in texts)
+        return f"Write {quote_if_needed(key)} alone, without the colon." if fits else None
+    if key_words(key)[-1] in _LABELS:
+        return (
+            f"Write {quote_if_needed(inner)} alone." if any(accepts_text(branch, inner) for branch in texts) else None
+        )
     whole = f"{key}: {inner}"
-    if any(takes(branch, whole) for branch in texts):
+    if any(accepts_text(branch, whole) for branch in texts):
         return f"If it is one text, put it in quotes: {json.dumps(shown(whole), ensure_ascii=False)}."
-    return f"Write {plain(inner)} alone." if any(takes(branch, inner) for branch in texts) else None
+    return f"Write {quote_if_needed(inner)} alone." if any(accepts_text(branch, inner) for branch in texts) else None
 
 
-def key_hint(key: str, known: Mapping[str, Json], value: Json = None) -> str | None:
+def suggest_known_key(key: str, known_keys: Mapping[str, Json], value: Json = None) -> str | None:
     """Return the suggestion for an unknown key; None if no known key is close enough."""
-    if (value is None or _OPENED.search(key)) and (hint := missing_blank(key, known)):
+    if (value is None or _OPENED.search(key)) and (hint := suggest_space_after_colon(key, known_keys)):
         return hint
     key = key.removeprefix("is_")
-    turned = _turned(key, known, value)
+    turned = _turned(key, known_keys, value)
     if turned is not None:
         return turned or None
-    if _OTHERWISE.get(key) in known:
+    if _OTHERWISE.get(key) in known_keys:
         return f'Did you mean "{_OTHERWISE[key]}"?'
-    near = [] if _is_contrary(key, known) else _near(key, known, _FEW)
-    return f"Did you mean {either([json.dumps(name, ensure_ascii=False) for name in near])}?" if near else None
+    near = [] if _is_contrary(key, known_keys) else _near(key, known_keys, _FEW)
+    return f"Did you mean {join_with_or([json.dumps(name, ensure_ascii=False) for name in near])}?" if near else None
 
 
 def _is_contrary(key: str, known: Iterable[str]) -> bool:
     """Whether a key expresses a negation or removal that no similar known key expresses."""
     prefixed = _NOT.fullmatch(key.casefold())
-    against = set(_words(key)) & _AGAINST or (prefixed and nearest(prefixed[1], known, cutoff=_FEW) is not None)
-    return bool(against) and not any(set(_words(name)) & _AGAINST for name in _near(key, known, _FEW))
+    against = set(key_words(key)) & _AGAINST or (prefixed and closest_word(prefixed[1], known, cutoff=_FEW) is not None)
+    return bool(against) and not any(set(key_words(name)) & _AGAINST for name in _near(key, known, _FEW))
 
 
-def _words(key: str) -> list[str]:
+def key_words(key: str) -> list[str]:
     return re.split(r"[\W_]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", key).casefold())
 
 
@@ -327,7 +334,7 @@ def _turned(key: str, known: Mapping[str, Json], value: Json) -> str | None:
 
     None for other keys; empty if there is nothing to suggest.
     """
-    words = _words(key)
+    words = key_words(key)
     prefixed = _NOT.fullmatch(key.casefold())
     if prefixed and prefixed[1] in known:
         words = ["un", *prefixed[1].split("_")]
@@ -353,16 +360,16 @@ def _turned(key: str, known: Mapping[str, Json], value: Json) -> str | None:
     return ""
 
 
-def choice_hint(text: str, known: Iterable[str]) -> str | None:
+def suggest_choice(text: str, choices: Iterable[str]) -> str | None:
     """Return the hint which of a few words was meant; None if that is uncertain."""
-    words = list(known)
+    words = list(choices)
     near = _near(text, words, _ENOUGH) or [word for word in words if len(text) > 3 and word.startswith(text)]
     return f'Did you mean "{near[0]}"?' if near else None
 
 
-def nearest(word: str, known: Iterable[str], *, cutoff: float) -> str | None:
+def closest_word(word: str, known_words: Iterable[str], *, cutoff: float) -> str | None:
     """Return the closest known word, if any reaches the cutoff."""
-    return next(iter(_near(word, known, cutoff)), None)
+    return next(iter(_near(word, known_words, cutoff)), None)
 
 
 def _near(word: str, known: Iterable[str], cutoff: float) -> list[str]:
@@ -382,7 +389,7 @@ def _near(word: str, known: Iterable[str], cutoff: float) -> list[str]:
     ]
 
 
-def date_hint(schema: Schema, text: str) -> str | None:
+def suggest_date(schema: Schema, text: str) -> str | None:
     """Return the hint how to write a date, if the schema requires one."""
     if not str(schema.get("pattern", "")).startswith(_DATE_PATTERN):
         return None
@@ -390,7 +397,7 @@ def date_hint(schema: Schema, text: str) -> str | None:
     return f"Write {day}." if day else _DATE
 
 
-def time_hint(schema: Schema) -> str | None:
+def suggest_time(schema: Schema) -> str | None:
     """Return the hint how to write a time, if the schema requires one, which it marks with `x-time`."""
     return _DATE if schema.get("x-time") else None
 

@@ -18,7 +18,7 @@ _BLANKS: Final = re.compile(r" *")
 
 
 @dataclass(frozen=True)
-class Sheet:
+class CsvPositions:
     """The text of one CSV file, and its path in the project."""
 
     path: str
@@ -39,12 +39,12 @@ class Sheet:
         for _ in range(column):
             end = self._end(at)
             if self.text[end : end + 1] != self.separator:
-                return self.place(end)
+                return self.offset_location(end)
             at = end + 1
         blanks = _BLANKS.match(self.text, at)
-        return self.place(blanks.end() if blanks else at)
+        return self.offset_location(blanks.end() if blanks else at)
 
-    def trouble(self, line: int) -> SourceLocation:
+    def bad_quote_location(self, line: int) -> SourceLocation:
         """Return the location of the malformed quote in the row that begins on `line`; without one, of the line."""
         line = min(line, len(self._starts))
         at = self._starts[line - 1]
@@ -52,12 +52,12 @@ class Sheet:
             end = self._end(at)
             quoted = _QUOTED.match(self.text, at)
             if self.text.startswith('"', at) and (quoted is None or quoted.end() != end):
-                return self.place(at)
+                return self.offset_location(at)
             if self.text[end : end + 1] != self.separator:
                 return SourceLocation(self.path, line)
             at = end + 1
 
-    def place(self, offset: int) -> SourceLocation:
+    def offset_location(self, offset: int) -> SourceLocation:
         """Convert a character offset to a location."""
         line = bisect_right(self._starts, offset)
         return SourceLocation(self.path, line, offset - self._starts[line - 1] + 1)

@@ -21,15 +21,15 @@ _LINE = 32
 _WORD = re.compile(r"(?:[&!]\S+ +)*[\"']?([^\s,\[\]{}#\"']*)")
 """A word of one line, without its tag, its anchor, and the quotes around a value tagged as a number."""
 Mark: TypeAlias = int
-Trail: TypeAlias = "tuple[str | int, ...]"
+KeyPath: TypeAlias = "tuple[str | int, ...]"
 
 
-def mark(line: int, column: int = 0) -> Mark:
+def pack_mark(line: int, column: int = 0) -> Mark:
     """Pack a line and a column, both from 1, into one integer."""
     return line << _LINE | column
 
 
-def line_of(at: Mark) -> int:
+def mark_line(at: Mark) -> int:
     """Return the line of a mark."""
     return at >> _LINE
 
@@ -60,7 +60,7 @@ class Source:
         return self.text.splitlines()
 
 
-class Gathered(Source):
+class CombinedSource(Source):
     """Source of a list whose items come from several files: each mark is the index of an item."""
 
     def __init__(self, places: list[SourceLocation]) -> None:
@@ -78,20 +78,20 @@ class _Finder:
     def __init__(self, node: Json) -> None:
         self._node = node
 
-    def find(self, text: str) -> Trail:
+    def find(self, text: str) -> KeyPath:
         """Return the path to the first text that is equal, else one that looks the same to a reader; empty if none."""
         return self._exact.get(text) or self._alike.get(casefold_name(text), ())
 
     @cached_property
-    def _exact(self) -> dict[str, Trail]:
-        trails: dict[str, Trail] = {}
+    def _exact(self) -> dict[str, KeyPath]:
+        trails: dict[str, KeyPath] = {}
         for text, trail in _texts(self._node):
             trails.setdefault(text, trail)
         return trails
 
     @cached_property
-    def _alike(self) -> dict[str, Trail]:
-        trails: dict[str, Trail] = {}
+    def _alike(self) -> dict[str, KeyPath]:
+        trails: dict[str, KeyPath] = {}
         for text, trail in self._exact.items():
             trails.setdefault(casefold_name(text), trail)
         return trails
@@ -153,22 +153,22 @@ class Seq(list[Json]):
         return self.source.marks[self.first + step] if isinstance(step, int) and 0 <= step < len(self) else None
 
 
-def settle(node: Map | Seq, marks: list[Mark]) -> None:
+def store_marks(node: Map | Seq, marks: list[Mark]) -> None:
     """Store the marks of a finished node."""
     node.first = len(node.source.marks)
     node.source.marks.extend(marks)
 
 
-def gathered(items: Iterable[tuple[Json, SourceLocation]]) -> Seq:
+def combine_items(items: Iterable[tuple[Json, SourceLocation]]) -> Seq:
     """Build a list whose items have unrelated source locations."""
     listed = list(items)
-    merged = Seq(Gathered([where for _, where in listed]))
+    merged = Seq(CombinedSource([where for _, where in listed]))
     merged.extend(item for item, _ in listed)
-    settle(merged, list(range(len(listed))))
+    store_marks(merged, list(range(len(listed))))
     return merged
 
 
-class EntryPlaces:
+class EntrySourceMap:
     """SourceMap of one entry; locations are looked up on demand.
 
     each: the values of `for_each` of which the entry is a copy.
@@ -182,9 +182,9 @@ class EntryPlaces:
         self._mark = at
         self._each = each
 
-    def of(self, node: Json) -> EntryPlaces:
+    def of(self, node: Json) -> EntrySourceMap:
         """Return the locations of `node`, which the entry was expanded to."""
-        return EntryPlaces(node, self._source, self._mark, self._each)
+        return EntrySourceMap(node, self._source, self._mark, self._each)
 
     def at(self, *path: str | int) -> SourceLocation:
         """Return the location of the value at `path`, or of its nearest ancestor that has one."""
@@ -208,14 +208,14 @@ class EntryPlaces:
     def rest(self, *path: str | int) -> str:
         """Return the text from the value at `path` to the end of its line."""
         where = self._walk(path)[1]
-        return self._source.rest(mark(where.line, where.column))
+        return self._source.rest(pack_mark(where.line, where.column))
 
     def find(self, text: str, *path: str | int) -> SourceLocation:
         """Return the location of the text `text` at or below `path`; of `path` itself if it is not found."""
         node = self._walk(path)[0]
         return self.at(*path, *(node.finder.find(text) if isinstance(node, Map | Seq) else ()))
 
-    def _walk(self, path: Trail) -> tuple[Json, SourceLocation]:
+    def _walk(self, path: KeyPath) -> tuple[Json, SourceLocation]:
         """Return the value at `path`, or None where the path ends early, and the location of the last step found."""
         node, source, at = self._node, self._source, self._mark
         for step in path:
@@ -227,7 +227,7 @@ class EntryPlaces:
         return node, source.where(at)
 
 
-def _texts(node: Json, trail: Trail = ()) -> Iterator[tuple[str, Trail]]:
+def _texts(node: Json, trail: KeyPath = ()) -> Iterator[tuple[str, KeyPath]]:
     """Yield every text below a node, with its path."""
     for step, child in _children(node):
         if isinstance(child, str):

@@ -18,11 +18,11 @@ _RADIX = re.compile(r"0o[0-7]{1,300}\Z|0x[0-9a-fA-F]{1,300}\Z")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z")
 _ENDLESS = re.compile(r"[-+]?\.(inf|Inf|INF)\Z|\.(nan|NaN|NAN)\Z")
 
-OPENS = "$("
+VARIABLE_START = "$("
 """The start of a variable."""
 
 
-def meaning(word: str) -> Json:
+def resolve_scalar(word: str) -> Json:
     """Return the value of a plain scalar. Dates, `yes`, `no`, `on` and `off` are text."""
     if word in _WORDS:
         return _WORDS[word]
@@ -37,6 +37,6 @@ def meaning(word: str) -> Json:
     return float(word) if _FLOAT.match(word) else word
 
 
-def is_endless(value: Json) -> bool:
+def is_infinite_or_nan(value: Json) -> bool:
     """Whether a number is infinite or NaN, which JSON cannot represent."""
     return isinstance(value, float) and not math.isfinite(value)

@@ -13,9 +13,9 @@ from typing import Final, Protocol, TypeAlias, cast
 import yaml
 
 from lmsconf.errors import Problem, SourceLocation, shown
-from lmsconf.manifest.yaml.nodes import Map, Mark, Seq, Source, mark, settle
-from lmsconf.manifest.yaml.scalars import OPENS, is_endless, meaning
-from lmsconf.manifest.yaml.syntax_hints import Complaint, advise, quoted
+from lmsconf.manifest.yaml.nodes import Map, Mark, Seq, Source, pack_mark, store_marks
+from lmsconf.manifest.yaml.scalars import VARIABLE_START, is_infinite_or_nan, resolve_scalar
+from lmsconf.manifest.yaml.syntax_hints import ParserError, advise_on_syntax_error, quote_value_hint
 from lmsconf.model.text_limits import FORBIDDEN, LONGEST
 from lmsconf.model.values import Json
 
@@ -43,7 +43,7 @@ ENOUGH: Final = 100
 _TAG = "tag:yaml.org,2002:"
 _BARE: Final = "!"
 _OPENERS: Final = frozenset("\"'|>[{")
-_FIRST = mark(1, 1)
+_FIRST = pack_mark(1, 1)
 _NEW: Final = object()
 
 
@@ -56,7 +56,7 @@ _Key: TypeAlias = "str | _Bad | None"
 
 
 @dataclass(slots=True)
-class Budget:
+class AliasBudget:
     """How many values aliases may still expand to, in all files of one run."""
 
     left: int = EXPANDED
@@ -114,20 +114,20 @@ class Document:
 
 
 @dataclass(slots=True)
-class Reading:
+class YamlReadResult:
     """The documents of one file, and the problems of its YAML."""
 
     documents: list[Document] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
 
-def read(path: str, text: str, *, budget: Budget | None = None) -> Reading:
+def read_yaml(path: str, text: str, *, budget: AliasBudget | None = None) -> YamlReadResult:
     """Parse a YAML text. Empty documents are left out; errors are returned in `problems`, not raised."""
-    source, reading = Source(path, text), Reading()
+    source, reading = Source(path, text), YamlReadResult()
     try:
         # Checked first, so that the parser finds no unacceptable character: its error for one has no position.
         if not _forbidden(source, reading):
-            _Builder(source, reading, budget or Budget()).run()
+            _Builder(source, reading, budget or AliasBudget()).run()
     except _Refused as refused:
         reading.problems.append(refused.problem)
     except yaml.MarkedYAMLError as error:
@@ -138,7 +138,7 @@ def read(path: str, text: str, *, budget: Budget | None = None) -> Reading:
 class _Builder:
     """Build values from parser events in one pass, keeping only open nodes and anchors."""
 
-    def __init__(self, source: Source, reading: Reading, budget: Budget) -> None:
+    def __init__(self, source: Source, reading: YamlReadResult, budget: AliasBudget) -> None:
         self._source = source
         self._source.opens = False  # until a text contains the start of a variable
         self._reading = reading
@@ -173,7 +173,7 @@ class _Builder:
             self._reading.documents.append(Document(self._source, value, at))
         for name, place in self._idle.items():
             message = f"&{name} is read as an anchor that nothing uses, not as part of the text"
-            self._report("yaml/unused-anchor", message, place, quoted(self._line(place)))
+            self._report("yaml/unused-anchor", message, place, quote_value_hint(self._line(place)))
         self._anchors.clear()
         self._idle.clear()
         self._top = _Open(Seq(self._source), [], _FIRST, None)
@@ -194,7 +194,7 @@ class _Builder:
         else:
             value = self._marked(event, at)
         if len(text) > LONGEST:
-            raise _Refused(too_long(self._source.where(at)))
+            raise _Refused(too_long_problem(self._source.where(at)))
         if event.anchor is not None:
             self._anchors[event.anchor] = _Anchored(cast(Json, value))
             if event.implicit[0]:
@@ -202,9 +202,9 @@ class _Builder:
         self._add(cast(Json, value), at)
 
     def _plain(self, text: str, at: Mark) -> Json:
-        self._source.opens |= OPENS in text
-        value = meaning(text)
-        if is_endless(value):
+        self._source.opens |= VARIABLE_START in text
+        value = resolve_scalar(text)
+        if is_infinite_or_nan(value):
             message = f"{shown(text)} is no number that can be compared"
             self._report("yaml/number", message, at, f'Write it as text: "{shown(text)}".')
             return text
@@ -213,12 +213,12 @@ class _Builder:
     def _marked(self, event: _Event, at: Mark) -> Json:
         """Return the value of a scalar that is quoted, a block scalar, or tagged."""
         text = event.value
-        self._source.opens |= OPENS in text
+        self._source.opens |= VARIABLE_START in text
         if event.style == '"' and (forbidden := FORBIDDEN.search(text)):
             self._report_character(forbidden[0], at)
         if event.tag is None or event.tag == f"{_TAG}str":
             return text
-        value = meaning(text)
+        value = resolve_scalar(text)
         if event.tag != _TAG + _TAG_OF.get(type(value), "str"):
             self._tag(event.tag, at)
         return value
@@ -235,7 +235,7 @@ class _Builder:
 
     def _close(self, _: _Event) -> None:
         done = self._top
-        settle(done.node, done.marks)
+        store_marks(done.node, done.marks)
         self._top = self._stack.pop()
         if done.anchor is not None:
             self._anchors[done.anchor] = _Anchored(done.node, done.size + 1, done.height)
@@ -253,7 +253,7 @@ class _Builder:
         anchored = self._anchors.get(name)
         self._idle.pop(name, None)
         if anchored is None:
-            hint = quoted(self._line(at))
+            hint = quote_value_hint(self._line(at))
             self._report(
                 "yaml/unknown-alias", f"*{name} stands for nothing: no finished &{name} comes before it", at, hint
             )
@@ -311,7 +311,9 @@ class _Builder:
         name = tag.replace(_TAG, "!!")
         # A plain word after a bare `!` may be a name that begins with it; quotes and brackets need no tag.
         hint = "Take the ! away." if tag == _BARE and self._source.rest(at)[1:].lstrip()[:1] in _OPENERS else None
-        self._report("yaml/tag", f"the tag {shown(name)} means nothing here", at, hint or quoted(self._line(at)))
+        self._report(
+            "yaml/tag", f"the tag {shown(name)} means nothing here", at, hint or quote_value_hint(self._line(at))
+        )
 
     def _report_character(self, char: str, at: Mark) -> None:
         _tell(self._reading, _character(char, self._source, at))
@@ -335,23 +337,23 @@ class _Builder:
 _TAG_OF: dict[type, str] = {bool: "bool", int: "int", float: "float", type(None): "null"}
 
 
-def too_long(where: SourceLocation) -> Problem:
+def too_long_problem(location: SourceLocation) -> Problem:
     """Return the problem for a text longer than LONGEST."""
     message = f"this text is longer than {LONGEST:,} characters"
-    return Problem(code="yaml/too-long", message=message, hint="Write a shorter one.", source=where)
+    return Problem(code="yaml/too-long", message=message, hint="Write a shorter one.", source=location)
 
 
-def _forbidden(source: Source, reading: Reading) -> bool:
+def _forbidden(source: Source, reading: YamlReadResult) -> bool:
     """Report the first forbidden character of each line, and return whether there is any."""
     if not FORBIDDEN.search(source.text):
         return False
     for number, line in enumerate(source.text.split("\n"), start=1):
         if forbidden := FORBIDDEN.search(line):
-            _tell(reading, _character(forbidden[0], source, mark(number, forbidden.start() + 1)))
+            _tell(reading, _character(forbidden[0], source, pack_mark(number, forbidden.start() + 1)))
     return True
 
 
-def _tell(reading: Reading, problem: Problem) -> None:
+def _tell(reading: YamlReadResult, problem: Problem) -> None:
     """Add a problem. Raises _Refused at ENOUGH problems: such a file is probably not a manifest."""
     reading.problems.append(problem)
     if len(reading.problems) == ENOUGH:
@@ -367,12 +369,12 @@ def _character(char: str, source: Source, at: Mark) -> Problem:
 
 def _syntax(source: Source, error: yaml.MarkedYAMLError) -> Problem:
     at, opened = error.problem_mark, error.context_mark
-    complaint = Complaint(
+    complaint = ParserError(
         context=error.context or "",
         opened=None if opened is None else (opened.line, opened.column),
         problem=error.problem or "unreadable",
         at=(0, 0) if at is None else (at.line, at.column),
     )
-    advice = advise(complaint, source.text)
-    where = source.where(mark(advice.at[0] + 1, advice.at[1] + 1))
+    advice = advise_on_syntax_error(complaint, source.text)
+    where = source.where(pack_mark(advice.at[0] + 1, advice.at[1] + 1))
     return Problem(code="yaml/syntax", message=advice.message, hint=advice.hint, source=where)

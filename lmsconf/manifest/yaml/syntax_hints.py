@@ -20,7 +20,7 @@ _LONG = 300
 """Lines longer than this are not shown corrected; matching them could also take long."""
 
 
-class Complaint(NamedTuple):
+class ParserError(NamedTuple):
     """The parser's error: what it was reading and from where, what went wrong and where. Positions are 0-based."""
 
     context: str
@@ -37,7 +37,7 @@ class Advice(NamedTuple):
     at: tuple[int, int]
 
 
-def advise(complaint: Complaint, text: str) -> Advice:
+def advise_on_syntax_error(complaint: ParserError, text: str) -> Advice:
     """Return the first advice that fits; the parser's own message if none does."""
     lines = text.splitlines()
     line = lines[complaint.at[0]] if complaint.at[0] < len(lines) else ""
@@ -49,7 +49,7 @@ def advise(complaint: Complaint, text: str) -> Advice:
     )
 
 
-def quoted(line: str) -> str:
+def quote_value_hint(line: str) -> str:
     """Return the hint for a text that YAML would read as something else: the line with its value quoted."""
     if len(line) > _LONG:
         return f"{_QUOTE}."
@@ -59,7 +59,7 @@ def quoted(line: str) -> str:
     return f"{_QUOTE}: {lead.strip()} {json.dumps(value, ensure_ascii=False)}".replace(":  ", ": ")
 
 
-def _advices(complaint: Complaint, line: str, opened: str, before: str) -> Iterator[Advice]:
+def _advices(complaint: ParserError, line: str, opened: str, before: str) -> Iterator[Advice]:
     yield from _glued(complaint, line, opened, before)
     if "quoted scalar" in complaint.context and "found unexpected" in complaint.problem and complaint.opened:
         yield Advice(
@@ -71,14 +71,14 @@ def _advices(complaint: Complaint, line: str, opened: str, before: str) -> Itera
     if "cannot start any token" in complaint.problem and char == "\t":
         yield Advice("a tab cannot indent a line", "Indent with spaces.", complaint.at)
     if "cannot start any token" in complaint.problem:
-        yield Advice(f'a text cannot begin with "{char}"', quoted(line), complaint.at)
+        yield Advice(f'a text cannot begin with "{char}"', quote_value_hint(line), complaint.at)
     if "alphabetic or numeric" in complaint.problem and complaint.opened:
         char = line[complaint.opened[1] : complaint.opened[1] + 1]
-        yield Advice(f'a text cannot begin with "{char}"', quoted(line), complaint.opened)
+        yield Advice(f'a text cannot begin with "{char}"', quote_value_hint(line), complaint.opened)
     yield from _brackets(complaint, line, opened)
 
 
-def _glued(complaint: Complaint, line: str, opened: str, before: str) -> Iterator[Advice]:
+def _glued(complaint: ParserError, line: str, opened: str, before: str) -> Iterator[Advice]:
     """A key without a space after its colon.
 
     YAML reads key and value as one text, and reports an error at the end of it or on the next line.
@@ -93,10 +93,10 @@ def _glued(complaint: Complaint, line: str, opened: str, before: str) -> Iterato
             yield Advice("a blank is missing after the colon", f"Write {key[2]} {key[3]}", (row, key.start(2)))
 
 
-def _colon(complaint: Complaint, line: str) -> Advice:
+def _colon(complaint: ParserError, line: str) -> Advice:
     lead, value = _parts(line)
     if len(lead.rstrip()) <= complaint.at[1] and ": " in f"{value} ":
-        return Advice('": " inside a text', quoted(line), complaint.at)
+        return Advice('": " inside a text', quote_value_hint(line), complaint.at)
     return Advice(
         "a key is not expected here",
         "Give keys of one entry the same indent, and quote texts that hold a colon.",
@@ -104,7 +104,7 @@ def _colon(complaint: Complaint, line: str) -> Advice:
     )
 
 
-def _brackets(complaint: Complaint, line: str, opened: str) -> Iterator[Advice]:
+def _brackets(complaint: ParserError, line: str, opened: str) -> Iterator[Advice]:
     char = line[complaint.at[1] : complaint.at[1] + 1]
     if "flow" in complaint.context and complaint.opened and char == ":" and complaint.opened[0] == complaint.at[0]:
         yield Advice('": " inside a text', _quote_or_comma(line[: complaint.at[1]]), complaint.at)

@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from lmsconf.documents.plan_file import body_json
+from lmsconf.documents.plan_file import request_body_json
 from lmsconf.model.values import Action, Call, Plan
 from lmsconf.render import phrases
 from lmsconf.render.html.page import Child, Markup, tag
@@ -50,7 +50,7 @@ def _call(call: Call, names: Mapping[str, str], numbers: Mapping[str, int], reso
         tag("p", "Waits for", waits) if waits else None,
         tag("p", "May be refused.") if call.may_be_refused else None,
         tag("pre", _json(dict(call.query))) if call.query else None,
-        tag("pre", _json(body_json(call.body))) if call.body is not None else None,
+        tag("pre", _json(request_body_json(call.body))) if call.body is not None else None,
         class_="body",
     )
     return tag("details", summary, body, class_="row call", id=names[call.id])
