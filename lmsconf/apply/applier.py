@@ -115,7 +115,7 @@ class Applier(WorkspaceReader):
         """
         manifests, policy = self._again(plan, only)
         snapshot = self.read(reads_needed(manifests, policy))
-        return make_plan(all_kinds(), manifests, snapshot, policy, self.terms, created_at=self.now())
+        return make_plan(all_kinds(), manifests, snapshot, policy, self.call_templates, created_at=self.now())
 
     def _again(self, plan: Plan, only: Address | None = None) -> tuple[Manifests, Policy]:
         """Return a plan's own changes as manifests, and the policy to plan them: no ownership, nothing excluded."""

@@ -86,7 +86,7 @@ class CallExecutor:
         kind = self._kinds[call.address.kind]
         learnt = kind.ids_from_response(call.address, call.operation, answer)
         listing = kind.list_operation
-        if listing is None or kind.created_ids(call) <= learnt.keys():
+        if listing is None or kind.created_refs(call) <= learnt.keys():
             return learnt
         return {**learnt, **self._settling.awaited(lambda: _looked_up(client, call, kind, listing))}
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 def grants_to_verify(plan: Plan, kinds: Mapping[str, AnyKind]) -> dict[str, GrantVerification]:
     """Return how the granting calls that a revoking call depends on are verified, by call id."""
-    needed = {need for call in plan.calls if kinds[call.address.kind].revokes(call) for need in call.needs}
-    checks = ((call.id, kinds[call.address.kind].grant_check(call)) for call in plan.calls if call.id in needed)
+    needed = {need for call in plan.calls if kinds[call.address.kind].revokes_access(call) for need in call.needs}
+    checks = ((call.id, kinds[call.address.kind].grant_verification(call)) for call in plan.calls if call.id in needed)
     return {id: check for id, check in checks if check is not None}
 
 

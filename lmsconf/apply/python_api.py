@@ -155,7 +155,12 @@ class Project:
             snapshot = reader.snapshot(manifests=manifests)
             only = None if kinds is None else tuple(kinds)
             return export_snapshot(
-                snapshot, all_kinds(), self.settings.policy, reader.terms, only_kinds=only, existing_manifests=manifests
+                snapshot,
+                all_kinds(),
+                self.settings.policy,
+                reader.call_templates,
+                only_kinds=only,
+                existing_manifests=manifests,
             )
 
     def snapshot(self) -> Snapshot:

@@ -77,7 +77,7 @@ def export(
     existing = _existing(settings, target, into)
     with opened(settings, parallelism, max_rate) as workspace:
         snapshot = _held(workspace, existing) if snapshot_file is None else _loaded(snapshot_file)
-        terms = workspace.terms
+        terms = workspace.call_templates
     generated = exported(snapshot, all_kinds(), settings.policy, terms, only_kinds=kinds, existing_manifests=existing)
     report(generated.problems)
     paths = _write(target, generated.files, "exported-" if existing is not None else "")

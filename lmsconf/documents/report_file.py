@@ -102,7 +102,7 @@ def _verified_json(report: ApplyReport) -> Json:
         "partial": verified.partial,
         "skipped": verified.skipped,
         "left_out": verified.left_out,
-        "others": string_list(change.address for change in report.others),
+        "others": string_list(change.address for change in report.foreign_changes),
         "reason": verified.reason,
     }
 

@@ -29,11 +29,11 @@ class DeclaredRows:
 
 
 def find_declared_rows(
-    existing: Manifests, snapshot: Snapshot, kinds: Mapping[str, AnyKind], policy: Policy, terms: CallTemplates
+    existing: Manifests, snapshot: Snapshot, kinds: Mapping[str, AnyKind], policy: Policy, call_templates: CallTemplates
 ) -> DeclaredRows:
     """Return the live rows that manifests declare or delete; rows that are deleted together with those included."""
     # Without ownership: rows that are owned but not declared are to be exported.
-    planning = PlanContext(snapshot, replace(policy, ownership={}), terms, lambda _: True)
+    planning = PlanContext(snapshot, replace(policy, ownership={}), call_templates, lambda _: True)
     resources = [one for one in existing.declared if _applies(one, policy)]
     delete_entries = [one for one in existing.absent if _applies(one, policy)]
     ids: defaultdict[str, set[str]] = defaultdict(set)

@@ -43,7 +43,7 @@ def export_snapshot(
     snapshot: Snapshot,
     kinds: Mapping[str, AnyKind],
     policy: Policy,
-    terms: CallTemplates,
+    call_templates: CallTemplates,
     *,
     only_kinds: Collection[str] | None = None,
     existing_manifests: Manifests | None = None,
@@ -61,11 +61,11 @@ def export_snapshot(
     existing_manifests = existing_manifests or Manifests()
 
     def planned(manifests: Manifests) -> Plan:
-        return make_plan(kinds, manifests, snapshot, policy, terms, created_at=snapshot.taken_at, offline=True)
+        return make_plan(kinds, manifests, snapshot, policy, call_templates, created_at=snapshot.taken_at, offline=True)
 
     planned(existing_manifests)  # reports problems of the existing manifests alone
-    live = _live_names(snapshot, kinds, policy, terms)
-    declared = find_declared_rows(existing_manifests, snapshot, kinds, policy, terms)
+    live = _live_names(snapshot, kinds, policy, call_templates)
+    declared = find_declared_rows(existing_manifests, snapshot, kinds, policy, call_templates)
     check = EmptyPlanCheck(kinds, existing_manifests, policy.timezone, planned)
     rows = [row for kind in wanted for row in kind.to_entries(live)]
     new = [row for row in rows if row.id not in declared.ids.get(row.address.kind, ())]
@@ -88,10 +88,12 @@ def export_snapshot(
     )
 
 
-def _live_names(snapshot: Snapshot, kinds: Mapping[str, AnyKind], policy: Policy, terms: CallTemplates) -> LiveNames:
+def _live_names(
+    snapshot: Snapshot, kinds: Mapping[str, AnyKind], policy: Policy, call_templates: CallTemplates
+) -> LiveNames:
     """Return the names of the snapshot's rows, in a PlanContext of all kinds with nothing declared."""
     plain = Policy(workspace=policy.workspace, today=policy.today, timezone=policy.timezone)
-    planning = PlanContext(snapshot, plain, terms, lambda _: True)
+    planning = PlanContext(snapshot, plain, call_templates, lambda _: True)
     for kind in kinds.values():
         kind.match(planning, (), ())
     return LiveNames(planning, policy)

@@ -114,7 +114,11 @@ class Journal:
     def record_end(self, report: ApplyReport) -> tuple[Problem, ...]:
         """Record how the run ended; return a warning if any entry could not be written."""
         with self._turn:
-            looked = {"verified": report.verified.scope.value, "converged": report.converged, "seen": report.seen}
+            looked = {
+                "verified": report.verified.scope.value,
+                "converged": report.converged,
+                "seen": report.everything_seen,
+            }
             ending: dict[str, Json] = {"exit": report.exit, **looked}
             self._try({"event": "end", **ending}, lasting=True)
         if self._failure is None:

@@ -67,7 +67,7 @@ def wait_for_pending_writes(
 
 def _pending(run: RecordedRun, now: datetime, settle: float) -> PendingWrites | None:
     sent = [call.begun for call in run.in_flight if call.begun is not None]
-    made = [call.ended for call in run.unseen if call.ended is not None]
+    made = [call.ended for call in run.unconfirmed_creations if call.ended is not None]
     # If the clock was set back, a call seems to lie in the future: never wait longer than `settle`.
     last = max([*sent, *made], default=None)
     seconds = min(settle, settle - (now - last).total_seconds()) if last is not None else 0.0

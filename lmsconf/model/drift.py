@@ -60,7 +60,7 @@ class IgnoreRule:
     until: date | None
     source: SourceLocation
 
-    def holds(self, today: date) -> bool:
+    def is_active(self, today: date) -> bool:
         """Whether the entry has not expired."""
         return self.until is None or today < self.until
 

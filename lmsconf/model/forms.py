@@ -17,7 +17,7 @@ from lmsconf.model.values import Json
 class FormValue(Protocol):
     """A value of a form that converts itself to JSON."""
 
-    def plain(self) -> Json:
+    def to_json(self) -> Json:
         """Return the value as it is written in a manifest."""
         ...
 
@@ -37,7 +37,7 @@ def form_to_json(value: object) -> Json:
     if isinstance(value, dict):
         return {str(key): form_to_json(item) for key, item in value.items()}
     if isinstance(value, FormValue):
-        return value.plain()
+        return value.to_json()
     if isinstance(value, Mapping):
         return {str(key): form_to_json(item) for key, item in value.items()}
     if isinstance(value, tuple):

@@ -78,12 +78,12 @@ class ApplyReport:
     exit: int
 
     @property
-    def left(self) -> tuple[Change, ...]:
+    def remaining_changes(self) -> tuple[Change, ...]:
         """The remaining changes of resources that this run had calls for."""
         return tuple(change for change in self.residue if change.address in self._touched)
 
     @property
-    def others(self) -> tuple[Change, ...]:
+    def foreign_changes(self) -> tuple[Change, ...]:
         """The remaining changes of other resources, changed by another writer or as a side effect of this run."""
         return tuple(change for change in self.residue if change.address not in self._touched)
 
@@ -92,12 +92,12 @@ class ApplyReport:
         return {outcome.address for outcome in self.outcomes}
 
     @property
-    def seen(self) -> bool:
+    def everything_seen(self) -> bool:
         """Whether reading back showed everything that was done."""
         if self.converged is not False:
             return self.converged is True
         was_compared = bool(self.residue) and not any(problem.is_error for problem in self.problems)
-        return was_compared and not any(is_already_accepted(change, self.outcomes) for change in self.left)
+        return was_compared and not any(is_already_accepted(change, self.outcomes) for change in self.remaining_changes)
 
     def count(self, status: CallStatus) -> int:
         return sum(outcome.status is status for outcome in self.outcomes)

@@ -55,9 +55,9 @@ class GuardLimits:
         """Return the stricter of each pair of limits, with everything that either protects."""
         limits = {name: _stricter(self.limit(name), other.limit(name)) for name in GUARDS}
         protect = tuple(dict.fromkeys((*self.protect, *other.protect)))
-        return replace(self.limited(limits), protect=protect, min_admins=max(self.min_admins, other.min_admins))
+        return replace(self.with_limits(limits), protect=protect, min_admins=max(self.min_admins, other.min_admins))
 
-    def limited(self, limits: Mapping[str, GuardLimit | None]) -> GuardLimits:
+    def with_limits(self, limits: Mapping[str, GuardLimit | None]) -> GuardLimits:
         """Return a copy with these limits, by guard name."""
         return replace(self, **limits)  # type: ignore[arg-type]  # the names are those of limits
 
@@ -130,7 +130,7 @@ class Policy:
     command: str = "lmsconf"
     compares: int | None = 200
 
-    def normalised(self) -> dict[str, Json]:
+    def settings_json(self) -> dict[str, Json]:
         """Return the settings that decide plans, as JSON: no consents or dates, and unordered lists sorted."""
         return {
             "guards": {name: limit_to_json(self.guards.limit(name)) for name in GUARDS},
@@ -149,7 +149,7 @@ def saved_guard_limits(limits: Mapping[str, Mapping[str, Json]], policy: Mapping
     limits_read = {name: _saved_limit(limits[name]) if name in limits else None for name in GUARDS}
     protect, least = policy.get("protect"), policy.get("min_admins")
     return replace(
-        GuardLimits().limited(limits_read),
+        GuardLimits().with_limits(limits_read),
         protect=tuple(map(str, protect)) if isinstance(protect, list) else (),
         min_admins=least if isinstance(least, int) else GuardLimits().min_admins,
     )

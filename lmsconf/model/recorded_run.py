@@ -101,7 +101,7 @@ class RecordedRun:
         return tuple(call for call in self.calls if call.state is CallState.IN_FLIGHT)
 
     @property
-    def unseen(self) -> tuple[RecordedCall, ...]:
+    def unconfirmed_creations(self) -> tuple[RecordedCall, ...]:
         """The creations that were done, but not confirmed by reading back."""
         if self.ending is not None and self.ending.seen:
             return ()

@@ -76,7 +76,7 @@ def _foretell(planning: PlanContext, owner: Address, leaning: Collection[Address
 
 
 def _call(planning: PlanContext, name: str, address: Address, step: Step, before: list[str]) -> Call:
-    method, path = planning.terms.request(step.operation, step.path)
+    method, path = planning.call_templates.request(step.operation, step.path)
     return Call(
         id=name,
         address=address,

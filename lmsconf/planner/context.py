@@ -42,7 +42,7 @@ class CallTemplates(Protocol):
 class NameRegistry:
     """Names and ids as they will be after apply: the only mapping between the two.
 
-    A resource to be created has a name and no id yet; `ref` returns a Ref for it.
+    A resource to be created has a name and no id yet; `id_or_ref` returns a Ref for it.
     """
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class NameRegistry:
         if id is not None:
             self._names[kind, id] = name
 
-    def alias(self, kind: str, name: str, id: RemoteId) -> None:
+    def set_display_name(self, kind: str, name: str, id: RemoteId) -> None:
         """Set a name that shows a live row and cannot be referenced: the row is deleted, or its name a duplicate."""
         self._names[kind, id] = name
 
@@ -66,7 +66,7 @@ class NameRegistry:
         self._shared.setdefault((kind, name), [] if holder is None else [holder]).append(id)
         self._names[kind, id] = f"{name} (id {id})"
 
-    def shared(self, kind: str, name: str) -> list[str]:
+    def duplicate_ids(self, kind: str, name: str) -> list[str]:
         """Return the ids of live rows that share a name and of which none is declared."""
         return self._shared.get((kind, name), [])
 
@@ -78,7 +78,7 @@ class NameRegistry:
         """Whether the name will exist after apply."""
         return (kind, name) in self._ids
 
-    def ref(self, kind: str, name: str, stand_in: Ref) -> RemoteId | Ref:
+    def id_or_ref(self, kind: str, name: str, stand_in: Ref) -> RemoteId | Ref:
         """Return the id for a name, or `stand_in` if it is still to be created. Raises KeyError for an unknown name."""
         remote_id = self._ids[kind, name]
         return stand_in if remote_id is None else remote_id
@@ -197,10 +197,10 @@ class PlanContext:
     """
 
     def __init__(
-        self, snapshot: Snapshot, policy: Policy, terms: CallTemplates, chosen: Callable[[Address], bool]
+        self, snapshot: Snapshot, policy: Policy, call_templates: CallTemplates, chosen: Callable[[Address], bool]
     ) -> None:
-        self.snapshot, self.policy, self.terms, self.chosen = snapshot, policy, terms, chosen
-        self.book = NameRegistry()
+        self.snapshot, self.policy, self.call_templates, self.chosen = snapshot, policy, call_templates, chosen
+        self.registry = NameRegistry()
         self.problems: list[Problem] = []
         self.deleted: set[Address] = set()
         self.kept_refs: defaultdict[Ref, list[Address]] = defaultdict(list)

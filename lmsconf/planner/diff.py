@@ -24,7 +24,7 @@ class KeyedNames:
 
     names: Mapping[str, str]
 
-    def plain(self) -> Json:
+    def to_json(self) -> Json:
         return list(self.names.values())
 
     def __hash__(self) -> int:

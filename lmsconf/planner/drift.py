@@ -94,7 +94,7 @@ def make_drift(
             DriftFinding(address=one, state=DriftState.UNMANAGED, accept=None if one in candidates else accept)
             for one in unmanaged
         )
-    holding = [one for one in ignores if one.holds(today)]
+    holding = [one for one in ignores if one.is_active(today)]
     counted, ignored = _sorted_out(findings, holding)
     applied = evidence.applied
     idle = () if evidence.broken else _idle(holding, [*(one.address for one in findings), *unmanaged])
@@ -128,7 +128,7 @@ def make_drift(
 def warn_of_expired_ignores(ignores: Iterable[IgnoreRule], today: date) -> Iterator[Problem]:
     """Yield a warning for each expired entry under `ignore`; the differences that it hid count again."""
     for entry in ignores:
-        if not entry.holds(today):
+        if not entry.is_active(today):
             yield Problem(
                 code="drift/ignore-expired",
                 message=f"ignore: {entry.pattern} held until {entry.until} and hides nothing any more ({entry.reason})",

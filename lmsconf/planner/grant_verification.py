@@ -16,11 +16,11 @@ class SentCall:
     path: Mapping[str, str]
     body: object
 
-    def value(self, key: str) -> object:
+    def body_value(self, key: str) -> object:
         """Return a value of the body; None if it has none."""
         return self.body.get(key) if isinstance(self.body, Mapping) else None
 
-    def listed(self) -> frozenset[str]:
+    def listed_ids(self) -> frozenset[str]:
         """Return the ids in the lists of the body, whatever the names of their fields."""
         lists = self.body.values() if isinstance(self.body, Mapping) else ()
         return frozenset(str(item) for value in lists if isinstance(value, list) for item in value)

@@ -146,7 +146,7 @@ class Kind(ABC, Generic[Spec, Row]):
     def parse_absent(self, entry: ManifestEntry) -> Iterator[DeleteEntry[Any]]:
         """Yield the resources that one entry under `absent` declares to be deleted."""
 
-    def check(
+    def check_declarations(
         self, declared: Sequence[DesiredResource[Spec]], everything: Mapping[str, Sequence[DesiredResource[Any]]]
     ) -> Iterator[Problem]:
         """Yield problems between declarations, found without a snapshot; `everything` maps kind to declarations."""
@@ -186,7 +186,7 @@ class Kind(ABC, Generic[Spec, Row]):
     def plan_delete(self, planning: PlanContext, deletion: Deletion[Row]) -> list[Step]:
         """Return the calls that delete the resource."""
 
-    def lost_on(
+    def undo_extent(
         self, planning: PlanContext, subject: Match[Spec, Row] | Deletion[Row] | SideEffect, sides: BeforeAfter
     ) -> Undo:
         """Return how much of a change a later plan can undo. Called after `finalize` of every kind."""
@@ -210,15 +210,15 @@ class Kind(ABC, Generic[Spec, Row]):
         """Return the name in the address of a row of `list_operation`; empty if the row has none."""
         return self.normalize_name(str(row.get(self.name_key) or ""))
 
-    def created_ids(self, call: Call) -> frozenset[Ref]:
+    def created_refs(self, call: Call) -> frozenset[Ref]:
         """Return what a call creates whose ids later calls may need: they are looked up if the response lacks them."""
         return frozenset({Ref(call.address)}) if call.creates and self.list_operation is not None else frozenset()
 
-    def grant_check(self, call: Call) -> GrantVerification | None:
+    def grant_verification(self, call: Call) -> GrantVerification | None:
         """Return how the effect of a call that grants access is verified; None for any other call."""
         return None
 
-    def revokes(self, call: Call) -> bool:
+    def revokes_access(self, call: Call) -> bool:
         """Return whether a call takes away access, so that the grants it depends on are verified before it is sent."""
         return False
 
@@ -235,7 +235,7 @@ class Kind(ABC, Generic[Spec, Row]):
     def to_entries(self, live: LiveNames) -> Iterator[ExportedEntry | UnexportableRow]:
         """Yield the manifest entry of every live row, or the reason why it has none."""
         for row in live.snapshot.of(self.name).rows:
-            yield live.entry(self.name, row, self.entry_body(live, row))
+            yield live.exported_entry(self.name, row, self.entry_body(live, row))
 
     def entry_body(self, live: LiveNames, row: Row) -> EntryBody:
         """Return the keys of a row's entry beside name and id, without default values."""
@@ -291,11 +291,11 @@ class Kind(ABC, Generic[Spec, Row]):
         """Return the display name of a resource: `group/Sales`."""
         return str(address)
 
-    def short(self, address: Address) -> str:
+    def short_title(self, address: Address) -> str:
         """Return the display name of a resource beside that of its kind: `Sales`."""
         return quote_if_ambiguous(address.name)
 
-    def normal_pattern(self, pattern: str) -> str:
+    def normalize_pattern(self, pattern: str) -> str:
         """Return a shell pattern over names, corrected so that it can match the name in an address."""
         return escape_slashes(pattern)
 
@@ -307,7 +307,7 @@ class Kind(ABC, Generic[Spec, Row]):
         """Whether an address is of a person, or names one."""
         return self.is_person
 
-    def needs(self, reading: ReadContext) -> frozenset[str]:
+    def required_listings(self, reading: ReadContext) -> frozenset[str]:
         """Return the kinds whose listings must be read if manifests, ownership or the selection cover this kind."""
         return frozenset()
 
@@ -322,13 +322,13 @@ class Kind(ABC, Generic[Spec, Row]):
         """
         if self.list_operation is None or not reading.is_needed(self.name):
             return None
-        return reading.publish(self, reading.api.rows(self.list_operation))
+        return reading.publish_listing(self, reading.api.rows(self.list_operation))
 
-    def contradicts(self, snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+    def contradicted_listings(self, snapshot: Snapshot) -> Iterator[tuple[str, str]]:
         """Yield the other listings that lack what live resources of this kind reference, each with the reason."""
         return iter(())
 
-    def edits(self, snapshot: Snapshot, zone: tzinfo | None) -> Mapping[RemoteId, LastEdit]:
+    def last_edits(self, snapshot: Snapshot, zone: tzinfo | None) -> Mapping[RemoteId, LastEdit]:
         """Return the last edit of each live resource, times in `zone`, as far as the service returns them."""
         return {}
 
@@ -341,18 +341,18 @@ class Kind(ABC, Generic[Spec, Row]):
         """Return the people among its live resources, for redaction."""
         return ()
 
-    def people_named(self, entry: DesiredResource[Spec] | DeleteEntry[Any]) -> Iterator[str]:
+    def named_emails(self, entry: DesiredResource[Spec] | DeleteEntry[Any]) -> Iterator[str]:
         """Yield the e-mails that an entry names, beyond the names of people among its dependencies."""
         return iter(())
 
-    def redact(self, redaction: RedactionContext, row_type: type[ListedRow]) -> Iterable[HasName]:
+    def redact_rows(self, redaction: RedactionContext, row_type: type[ListedRow]) -> Iterable[HasName]:
         """Return the rows of one of its listings for a redacted snapshot.
 
         A kind with ids of people in its rows overrides this, and so `restore`.
         """
-        return map(redaction.row, redaction.planning.snapshot.rows(row_type))
+        return map(redaction.redact_row, redaction.planning.snapshot.rows(row_type))
 
-    def restore(self, restoring: RestoreContext, row_type: type[ListedRow]) -> Iterable[HasName]:
+    def restore_rows(self, restoring: RestoreContext, row_type: type[ListedRow]) -> Iterable[HasName]:
         """Return the rows of one of its listings from a redacted snapshot, with a placeholder per counted person."""
         return restoring.snapshot.rows(row_type)
 

@@ -44,7 +44,7 @@ class LiveNames:
             self._listings[listing] = _Names(self.snapshot.of(listing).rows)
         return self._listings[listing]
 
-    def is_first(self, listing: str, row: HasName) -> bool:
+    def is_resolved_by_name(self, listing: str, row: HasName) -> bool:
         """Whether the name of a row resolves to it: of several rows with one name, only to the first."""
         return self._of(listing).first[normalize_name(row.name)] == row.id
 
@@ -56,14 +56,14 @@ class LiveNames:
         """Whether another row of the listing has exactly the same name."""
         return self._of(listing).names[normalize_name(row.name)] > 1
 
-    def entry(self, kind: str, row: HasName, body: EntryBody) -> ExportedEntry | UnexportableRow:
+    def exported_entry(self, kind: str, row: HasName, body: EntryBody) -> ExportedEntry | UnexportableRow:
         """Return the entry of a named row, with its id where the name is ambiguous."""
         name = normalize_name(row.name)
         address = Address.of(kind, name)
         if not is_valid_name(name):
             reason = "its name holds characters that have no place in a manifest" if name else "it has no name"
             return UnexportableRow(address=address, id=row.id, reason=reason)
-        if not self.is_first(kind, row):
+        if not self.is_resolved_by_name(kind, row):
             reason = "another one has its name, and is declared under it"
             return UnexportableRow(address=address, id=row.id, reason=reason)
         pin = {"id": row.id} if self.needs_id(kind, row) else {}

@@ -62,7 +62,7 @@ def match_declared(
             planning.state(_Identities).doubtful.add(declaration.address)
         if row is not None and normalize_name(row.name) != declaration.address.name:
             planning.state(_Identities).renamed[Address.of(kind, normalize_name(row.name))] = declaration.address
-        planning.book.register(kind, declaration.address.name, None if row is None else row.id)
+        planning.registry.register(kind, declaration.address.name, None if row is None else row.id)
     return out, matched
 
 
@@ -72,7 +72,7 @@ def refuse_ambiguous_reference(planning: PlanContext, named: Address, by: Addres
     Records a problem, unless the resource's own error is reported anyway.
     """
     doubtful = named in planning.state(_Identities).doubtful
-    if (ids := planning.book.shared(named.kind, named.name)) and not doubtful:
+    if (ids := planning.registry.duplicate_ids(named.kind, named.name)) and not doubtful:
         planning.problem(
             "identity/live-twice",
             f'{by}: "{named.name}" is live more than once, with the ids {", ".join(sorted(ids))}',
@@ -274,14 +274,14 @@ def _settle(planning: PlanContext, kind: str, out: MatchResult[Spec, Row], rows:
             continue
         else:
             out.unmanaged.append(UndeclaredResource(address, row))
-        if not planning.book.has(kind, name):
-            planning.book.register(kind, name, row.id)
+        if not planning.registry.has(kind, name):
+            planning.registry.register(kind, name, row.id)
         elif name in declared:
-            planning.book.alias(kind, f"{name} (id {row.id})", row.id)
+            planning.registry.set_display_name(kind, f"{name} (id {row.id})", row.id)
         else:
-            planning.book.register_duplicate(kind, name, row.id)
+            planning.registry.register_duplicate(kind, name, row.id)
     for deletion in out.deletions:
-        planning.book.alias(kind, normalize_name(deletion.row.name), deletion.row.id)
+        planning.registry.set_display_name(kind, normalize_name(deletion.row.name), deletion.row.id)
     for name, twins in owned.items():
         if len(twins) > 1:
             _refuse_twins(planning, Address.of(kind, name), twins)

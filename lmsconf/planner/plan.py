@@ -64,7 +64,7 @@ def make_plan(
     manifests: Manifests,
     snapshot: Snapshot,
     policy: Policy,
-    terms: CallTemplates,
+    call_templates: CallTemplates,
     *,
     created_at: str,
     offline: bool = False,
@@ -76,7 +76,7 @@ def make_plan(
     declared = [one for one in manifests.declared if one.applies_in(policy.workspace)]
     absent = [one for one in manifests.absent if one.applies_in(policy.workspace)]
     selection = Selection(kinds, declared, policy)
-    planning = PlanContext(snapshot, policy, terms, selection)
+    planning = PlanContext(snapshot, policy, call_templates, selection)
     results: dict[str, MatchResult[Any, Any]] = {}
     items: list[PlannedResource] = []
     left_out: list[Address] = []
@@ -120,7 +120,7 @@ def make_plan(
         calls=arranged,
         guards=evaluate_guards(measures, policy.guards, policy.consents),
         expires_at=format_utc(datetime.fromisoformat(created_at) + policy.valid_for),
-        policy=policy.normalised(),
+        policy=policy.settings_json(),
         unmanaged=tuple(_unmanaged(results)),
         fingerprints=_fingerprints(items),
         problems=tuple(problems),
@@ -212,7 +212,7 @@ def _with_effects(
     """
     changed = {item.address for item in items}
     for effect in planning.effects:
-        if selection.leaves_out(effect.address):
+        if selection.excludes(effect.address):
             _refuse_alone(planning, effect.with_, effect.address)
         if effect.address in changed:
             _refuse_both(planning, effect)
@@ -227,7 +227,7 @@ def _with_effects(
 def _refuse_excluded_cascades(planning: PlanContext, selection: Selection, result: MatchResult[Any, Any]) -> None:
     """Refuse to delete a group if `--except` excludes a resource that is deleted with it."""
     for deletion in result.deletions:
-        if deletion.with_ and planning.chosen(deletion.with_) and selection.leaves_out(deletion.address):
+        if deletion.with_ and planning.chosen(deletion.with_) and selection.excludes(deletion.address):
             _refuse_alone(planning, deletion.with_, deletion.address)
 
 
@@ -305,7 +305,7 @@ def _change(kind: AnyKind, planning: PlanContext, item: PlannedResource) -> Chan
         defaults=sides.defaults,
         reason=_reason(subject),
         goes_with=None if isinstance(subject, Match) else subject.with_,
-        undo=kind.lost_on(planning, subject, sides),
+        undo=kind.undo_extent(planning, subject, sides),
     )
 
 

@@ -30,18 +30,18 @@ class Declarations(NamedTuple):
     declared: Sequence[DesiredResource[Any]]
     absent: Sequence[DeleteEntry[Any]]
 
-    def of(self, kind: str) -> tuple[list[DesiredResource[Any]], list[DeleteEntry[Any]]]:
+    def of_kind(self, kind: str) -> tuple[list[DesiredResource[Any]], list[DeleteEntry[Any]]]:
         """Return the entries of one kind."""
         declared = [one for one in self.declared if one.address.kind == kind]
         return declared, [one for one in self.absent if one.address.kind == kind]
 
-    def joined(self, other: Declarations, kinds: Mapping[str, AnyKind]) -> Declarations:
+    def merge(self, other: Declarations, kinds: Mapping[str, AnyKind]) -> Declarations:
         """Return the entries of both; of a kind with `is_declared_once`, only this one's where both have an address."""
         declared_once = {one.address for one in self.declared if kinds[one.address.kind].is_declared_once}
         more = [one for one in other.declared if one.address not in declared_once]
         return Declarations([*self.declared, *more], [*self.absent, *other.absent])
 
-    def within(self, workspace: str) -> Declarations:
+    def in_workspace(self, workspace: str) -> Declarations:
         """Return the entries that apply in a workspace (`only_in`)."""
         declared = [one for one in self.declared if one.applies_in(workspace)]
         return Declarations(declared, [one for one in self.absent if one.applies_in(workspace)])
@@ -82,13 +82,15 @@ class ReadContext:
     chosen: whether an address is planned. people: the number of people in the workspace, None until it is read.
     """
 
-    def __init__(self, api: Api, kinds: Mapping[str, AnyKind], wanted: ReadScope, terms: CallTemplates) -> None:
-        self.api, self.kinds, self.terms = api, kinds, terms
+    def __init__(
+        self, api: Api, kinds: Mapping[str, AnyKind], wanted: ReadScope, call_templates: CallTemplates
+    ) -> None:
+        self.api, self.kinds, self.call_templates = api, kinds, call_templates
         policy = wanted.policy
         self.policy, self.everything, self.edits = policy, wanted.everything, wanted.edits
-        now = Declarations(wanted.declared, wanted.absent).within(policy.workspace)
-        self.versions = [now] if wanted.beside is None else [now, wanted.beside.within(policy.workspace)]
-        self.declarations = now if wanted.beside is None else now.joined(self.versions[1], kinds)
+        now = Declarations(wanted.declared, wanted.absent).in_workspace(policy.workspace)
+        self.versions = [now] if wanted.beside is None else [now, wanted.beside.in_workspace(policy.workspace)]
+        self.declarations = now if wanted.beside is None else now.merge(self.versions[1], kinds)
         self.declared, self.absent = self.declarations
         self.chosen = Selection(kinds, self.declared, policy)
         self.sought = kinds_of_unmatched_patterns(
@@ -103,14 +105,14 @@ class ReadContext:
         self._ended: dict[str, BaseException] = {}
         for name in kinds:
             self._listings[name] = Future()
-            self.fails_with(name, self._listings[name])
-        needs = {name: kinds[name].needs(self) for name in kinds if self.covers(name)}
+            self.fail_with_job(name, self._listings[name])
+        needs = {name: kinds[name].required_listings(self) for name in kinds if self.covers(name)}
         self._needed = frozenset(needs).union(*needs.values())
         self._reports: dict[str, Future[frozenset[RemoteId] | None]] = {}
         for name in self._needed:
             if kinds[name].reports_people:
                 self._reports[name] = Future()
-                self.fails_with(name, self._reports[name])
+                self.fail_with_job(name, self._reports[name])
         self._lists_unreported_people = any(
             kinds[other].is_person and not kinds[name].reports_people and name != other
             for name, others in needs.items()
@@ -134,19 +136,19 @@ class ReadContext:
 
     def declared_of(self, kind: Kind[Spec, Row]) -> list[DesiredResource[Spec]]:
         """Return the declarations of a kind."""
-        return self.declarations.of(kind.name)[0]
+        return self.declarations.of_kind(kind.name)[0]
 
     def absent_of(self, kind: str) -> list[DeleteEntry[Any]]:
         """Return the entries under `absent` of a kind."""
-        return self.declarations.of(kind)[1]
+        return self.declarations.of_kind(kind)[1]
 
-    def publish(self, kind: Kind[Spec, Row], rows: ListedRows) -> Listing[Row]:
+    def publish_listing(self, kind: Kind[Spec, Row], rows: ListedRows) -> Listing[Row]:
         """Parse the rows of a kind's listing, and release the jobs that wait for it; details may be read afterwards."""
         listing = sorted_listing(map(kind.parse_row, rows.rows), rows.incomplete)
         self._listings[kind.name].set_result(listing)
         return listing
 
-    def listing(self, kind: str) -> Listing[Any]:
+    def wait_for_listing(self, kind: str) -> Listing[Any]:
         """Return the listing of a kind as published, without details; wait for it. Raises what its job failed with."""
         return self._listings[kind].result()
 
@@ -157,7 +159,7 @@ class ReadContext:
         """
         self._reports[kind].set_result(None if ids is None else frozenset(ids))
 
-    def reported_people(self) -> frozenset[RemoteId] | None:
+    def wait_for_reported_people(self) -> frozenset[RemoteId] | None:
         """Return the people that the jobs of all kinds reported, waiting for them; None if some are not known."""
         if self._lists_unreported_people:
             return None
@@ -165,12 +167,12 @@ class ReadContext:
         known = [ids for ids in reports if ids is not None]
         return frozenset[RemoteId]().union(*known) if len(known) == len(reports) else None
 
-    def people_named(self) -> frozenset[str]:
+    def named_emails(self) -> frozenset[str]:
         """Return the e-mails of the people that the chosen declarations, and the entries under `absent`, name."""
         entries: list[DesiredResource[Any] | DeleteEntry[Any]] = [*self.declared, *self.absent]
         return frozenset(emails_of((entry for entry in entries if self.chosen(entry.address)), self.kinds))
 
-    def add(self, name: str, listing: Listing[Any]) -> None:
+    def add_listing(self, name: str, listing: Listing[Any]) -> None:
         """Add a further listing to the snapshot, beside those that jobs return."""
         self._further[name] = listing
 
@@ -182,7 +184,7 @@ class ReadContext:
                 state = self._states[state_type] = state_type(self)
             return state
 
-    def fails_with(self, kind: str, future: Future[Any]) -> None:
+    def fail_with_job(self, kind: str, future: Future[Any]) -> None:
         """Let a future, which the job of a kind sets, fail with that job, so that nobody waits forever."""
         with self._lock:
             if kind in self._ended:
@@ -192,19 +194,19 @@ class ReadContext:
     def plan_context(self, listings: Mapping[str, Listing[Any]]) -> PlanContext:
         """Return a PlanContext on listings, to match and compare with them before there is a snapshot."""
         snapshot = Snapshot(workspace="", url="", taken_at="", people=None, listings=listings)
-        return PlanContext(snapshot, self.policy, self.terms, self.chosen)
+        return PlanContext(snapshot, self.policy, self.call_templates, self.chosen)
 
     def match(self, kind: Kind[Spec, Row], listing: Listing[Any], declarations: Declarations) -> Matched[Spec, Row]:
         """Match declarations with the rows of a listing. Problems are dropped: the planner reports them."""
         planning = self.plan_context({kind.name: listing})
-        return planning, kind.match(planning, *declarations.of(kind.name))
+        return planning, kind.match(planning, *declarations.of_kind(kind.name))
 
     def matches(self, kind: Kind[Spec, Row], listing: Listing[Any] | None = None) -> list[Matched[Spec, Row]]:
         """Match each version of the manifests with the listing of a kind, by default the published one."""
-        rows = self.listing(kind.name) if listing is None else listing
+        rows = self.wait_for_listing(kind.name) if listing is None else listing
         return [self.match(kind, rows, version) for version in self.versions]
 
-    def changes(self, kind: Kind[Spec, Row]) -> bool:
+    def has_changes(self, kind: Kind[Spec, Row]) -> bool:
         """Return whether a resource of a kind is deleted or changed, according to its published listing."""
         return any(
             matched.deletions
@@ -212,11 +214,13 @@ class ReadContext:
             for planning, matched in self.matches(kind)
         )
 
-    def deletes(self, kind: Kind[Spec, Row]) -> bool:
+    def has_deletions(self, kind: Kind[Spec, Row]) -> bool:
         """Return whether a live resource of a kind is deleted, according to its published listing."""
         return any(self.chosen(deletion.address) for _, matched in self.matches(kind) for deletion in matched.deletions)
 
-    def renamed_from(self, matched: MatchResult[Spec, Row], has_content: Callable[[Spec], bool]) -> list[RemoteId]:
+    def rename_candidate_ids(
+        self, matched: MatchResult[Spec, Row], has_content: Callable[[Spec], bool]
+    ) -> list[RemoteId]:
         """Return the ids of undeclared rows that may be a resource to be created, under another name."""
         created = (one.declared.spec for one in matched.matches if one.row is None and self.chosen(one.address))
         if not any(map(has_content, created)):
@@ -255,21 +259,21 @@ class ReadContext:
 
 
 def read_workspace(
-    api: Api, kinds: Mapping[str, AnyKind], wanted: ReadScope, terms: CallTemplates, *, url: str, taken_at: str
+    api: Api, kinds: Mapping[str, AnyKind], wanted: ReadScope, call_templates: CallTemplates, *, url: str, taken_at: str
 ) -> Snapshot:
     """Return a snapshot of what is wanted. Raises ApiError, also for a response that is not a listing.
 
     A listing that looks complete is marked incomplete if another one contradicts it.
     url, taken_at: recorded in the snapshot as given.
     """
-    reading = ReadContext(api, kinds, wanted, terms)
+    reading = ReadContext(api, kinds, wanted, call_templates)
     listings = reading.run()
     name = wanted.policy.workspace
     snapshot = Snapshot(workspace=name, url=url, taken_at=taken_at, people=reading.people, listings=listings)
     doubts = {
         name: replace(listings[name], incomplete=reason)
         for kind in kinds.values()
-        for name, reason in kind.contradicts(snapshot)
+        for name, reason in kind.contradicted_listings(snapshot)
         if listings[name].incomplete is None
     }
     return replace(snapshot, listings={**listings, **doubts})
@@ -285,7 +289,7 @@ def emails_of(
         if isinstance(entry, DesiredResource):
             addresses = (entry.address, *kind.dependencies(entry))
             yield from (address.name for address in addresses if address.kind in people)
-        yield from kind.people_named(entry)
+        yield from kind.named_emails(entry)
 
 
 def has_difference(sides: BeforeAfter | None) -> bool:

@@ -110,17 +110,17 @@ class RedactionContext:
         person = self._people.get(id)
         return person is not None and (person.is_declared or person.email in self.named)
 
-    def label(self, address: str) -> str:
+    def replacement_label(self, address: str) -> str:
         """Return what replaces an e-mail: a pseudonym for one that the manifests name, otherwise a random label."""
         return pseudonym(self.salt, address) if normalize_email(address) in self.named else _LABEL + token_hex(8)
 
-    def text(self, text: str) -> str:
+    def redact_text(self, text: str) -> str:
         """Return a text with random labels instead of the e-mails of undeclared people."""
         if "@" not in text:
             return text
         return EMAIL.sub(lambda at: _LABEL + token_hex(8) if normalize_email(at[0]) in self._hidden else at[0], text)
 
-    def row(self, row: Row) -> Row:
+    def redact_row(self, row: Row) -> Row:
         """Return a row with the e-mails of undeclared people replaced in all its texts but those named `id`."""
         hidden = self._value(row)
         if not isinstance(hidden, type(row)):
@@ -129,7 +129,7 @@ class RedactionContext:
 
     def _value(self, value: object) -> object:
         if isinstance(value, str):
-            return self.text(value)
+            return self.redact_text(value)
         if is_dataclass(value) and not isinstance(value, type):
             names = (field.name for field in fields(value))
             return replace(value, **{name: self._value(getattr(value, name)) for name in names if name != "id"})
@@ -142,7 +142,7 @@ class RedactionContext:
             return value
         raise TypeError(f"a row holds {type(value).__name__}, which cannot be redacted")
 
-    def people(
+    def redact_people(
         self, listing: str, of: RemoteId, list: str, ids: frozenset[RemoteId] | None
     ) -> frozenset[RemoteId] | None:
         """Return the ids of shown people in a list, and count the others; None for a list that was not read."""
@@ -150,16 +150,16 @@ class RedactionContext:
             return None
         shown = frozenset(filter(self.is_shown, ids))
         for id in ids - shown:
-            self.count(listing, of, list, id)
+            self.count_person(listing, of, list, id)
         return shown
 
-    def count(self, listing: str, of: str, list: str, id: RemoteId) -> None:
+    def count_person(self, listing: str, of: str, list: str, id: RemoteId) -> None:
         """Count a person in a list. People who share an e-mail count as archived: neither is compared or removed."""
         person = self._people.get(id)
         status = "unknown" if person is None else "active" if person.is_active else "archived"
         self._counts[listing, of, list, status] += 1
 
-    def counts(self) -> Iterator[UnnamedRow]:
+    def counted_rows(self) -> Iterator[UnnamedRow]:
         """Yield the numbers of all lists."""
         for listing, of, list in sorted({(listing, of, list) for listing, of, list, _ in self._counts}):
             numbers = (self._counts[listing, of, list, status] for status in ("active", "archived", "unknown"))
@@ -189,11 +189,11 @@ class RestoreContext:
             self._rows[row.kind, row.of, row.list].append(row)
         self._numbers = count(1)
 
-    def email(self, label: str) -> str:
+    def restore_email(self, label: str) -> str:
         """Return the e-mail behind a pseudonym; any other label unchanged."""
         return self._emails.get(label, label)
 
-    def unnamed(self, listing: str, of: str, list: str) -> Iterator[RemoteId]:
+    def placeholder_ids(self, listing: str, of: str, list: str) -> Iterator[RemoteId]:
         """Yield an id for each person who is only counted in a list; it is in `stand_ins` unless unknown."""
         for row in self._rows.get((listing, of, list), ()):
             for archived, number in ((False, row.active), (True, row.archived)):
@@ -204,11 +204,13 @@ class RestoreContext:
             for _ in range(row.unknown):
                 yield RemoteId(f"unnamed {next(self._numbers)}")
 
-    def people(self, listing: str, of: str, list: str, ids: frozenset[RemoteId] | None) -> frozenset[RemoteId] | None:
+    def restore_people(
+        self, listing: str, of: str, list: str, ids: frozenset[RemoteId] | None
+    ) -> frozenset[RemoteId] | None:
         """Return a list with the people who are only counted in it; None for a list that was not read."""
-        return None if ids is None else ids.union(self.unnamed(listing, of, list))
+        return None if ids is None else ids.union(self.placeholder_ids(listing, of, list))
 
-    def lists(self, listing: str) -> Collection[tuple[str, str]]:
+    def counted_lists(self, listing: str) -> Collection[tuple[str, str]]:
         """Return owner id and name of each list of a listing in which people are only counted."""
         return [(of, list) for owner, of, list in self._rows if owner == listing]
 

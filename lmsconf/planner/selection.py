@@ -39,11 +39,11 @@ class Selection:
 
     def __call__(self, address: Address) -> bool:
         """Whether the address is planned."""
-        if self.leaves_out(address):
+        if self.excludes(address):
             return False
         return not self._only or address in self._needed or _fits(address, self._only)
 
-    def leaves_out(self, address: Address) -> bool:
+    def excludes(self, address: Address) -> bool:
         """Whether `--except` excludes the address."""
         return bool(self._excluded) and (address in self._left_out or _fits(address, self._excluded))
 

@@ -37,10 +37,10 @@ def redact_snapshot(planning: PlanContext, manifests: Manifests, kinds: Mapping[
         for row_type in kind.row_types:
             name = row_type.listing
             if (whole := planning.snapshot.listings.get(name)) is not None:
-                rows = tuple(kind.redact(redaction, row_type))
+                rows = tuple(kind.redact_rows(redaction, row_type))
                 incomplete = redaction.incomplete.get(name, whole.incomplete and _NOT_WHOLE)
                 listings[name] = Listing(rows=rows, incomplete=incomplete)
-    listings[UnnamedRow.listing] = Listing(rows=tuple(redaction.counts()))
+    listings[UnnamedRow.listing] = Listing(rows=tuple(redaction.counted_rows()))
     pseudonyms = frozenset(pseudonym(redaction.salt, address) for address in named)
     return replace(
         planning.snapshot, listings=listings, redaction=SnapshotRedaction(salt=redaction.salt, named=pseudonyms)
@@ -62,7 +62,7 @@ def restore_snapshot(snapshot: Snapshot, manifests: Manifests, kinds: Mapping[st
     # People are last, because restoring the other listings makes placeholders of them, numbered in this order.
     for row_type in sorted(owners, key=lambda row_type: (row_type in people, row_type.listing)):
         if (listing := listings.get(row_type.listing)) is not None:
-            rows = tuple(owners[row_type].restore(restoring, row_type))
+            rows = tuple(owners[row_type].restore_rows(restoring, row_type))
             listings[row_type.listing] = replace(listing, rows=rows)
     return replace(snapshot, listings=listings)
 

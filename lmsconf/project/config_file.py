@@ -327,7 +327,7 @@ def _zone_problems(project: ProjectFile) -> Iterator[Problem]:
 def _guarded(guards: GuardLimits, declared: Json) -> GuardLimits:
     """Merge one layer into the guards; `off` removes the limits, but neither `protect` nor `min_admins`."""
     if declared == "off":
-        return guards.limited(dict.fromkeys(GUARDS))
+        return guards.with_limits(dict.fromkeys(GUARDS))
     if not isinstance(declared, dict):
         return guards
     limits: dict[str, GuardLimit | None] = {
@@ -335,7 +335,7 @@ def _guarded(guards: GuardLimits, declared: Json) -> GuardLimits:
     }
     protect = (*guards.protect, *cast("list[str]", declared.get("protect", [])))
     least = cast(int, declared.get("min_admins", guards.min_admins))
-    return replace(guards.limited(limits), protect=protect, min_admins=least)
+    return replace(guards.with_limits(limits), protect=protect, min_admins=least)
 
 
 def _limit(before: GuardLimit | None, declared: Json) -> GuardLimit | None:

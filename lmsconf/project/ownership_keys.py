@@ -52,5 +52,5 @@ def correct_address_pattern(pattern: str) -> str:
         of, name = (near, name) if near else (next(kind.name for kind in _kinds() if kind.example), pattern)
         meant = [all_kinds()[of]]
     # A pattern over several kinds is right if it can match an address of one of them.
-    right = [kind.normal_pattern(name) for kind in meant]
+    right = [kind.normalize_pattern(name) for kind in meant]
     return f"{of}/{(name if name in right else right[0]) or '*'}"

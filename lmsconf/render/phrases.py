@@ -75,7 +75,7 @@ def title(address: Address) -> str:
 def short(address: Address) -> str:
     """Return the display name without the kind, for use beside it: `Sales`, `GDPR basics to group/Sales`."""
     kind = all_kinds().get(address.kind)
-    return kind.short(address) if kind else quote_if_ambiguous(address.name)
+    return kind.short_title(address) if kind else quote_if_ambiguous(address.name)
 
 
 def title_keys(address: Address) -> frozenset[str]:
@@ -299,7 +299,7 @@ def ending(report: ApplyReport) -> str:
     if report.converged is None:
         return f"Apply ended, and it is not known whether the workspace is as planned ({calls} done)."
     difference = f"{_unlike(report)} ({calls} done)"
-    if report.residue and not report.left and report.verified.scope is VerifyMode.ALL:
+    if report.residue and not report.remaining_changes and report.verified.scope is VerifyMode.ALL:
         return f"Apply ended, and the workspace does not match the manifests: {difference}."
     return f"Apply ended, and the workspace is not as planned: {difference}."
 
@@ -353,7 +353,7 @@ LEFT = "A fresh plan would still do this:"
 
 def _unlike(report: ApplyReport) -> str:
     """Return how the workspace is not as planned: resources that differ, and errors that prevent a fresh plan."""
-    number, others = len(report.residue), len(report.others)
+    number, others = len(report.residue), len(report.foreign_changes)
     errors = sum(problem.is_error and problem.code != "apply/no-effect" for problem in report.problems)
     parts = [f"{count(number, 'resource')} {'differs' if number == 1 else 'differ'}"] if number else []
     if others:

@@ -47,7 +47,7 @@ Planned = Callable[[ManifestsVersion], "Sequence[Change] | None"]
 def merge_manifests(manifests: Manifests, others: Manifests, kinds: Mapping[str, AnyKind]) -> Manifests:
     """The manifests, plus everything that the others declare."""
     more = Declarations(others.declared, others.absent)
-    both = Declarations(manifests.declared, manifests.absent).joined(more, kinds)
+    both = Declarations(manifests.declared, manifests.absent).merge(more, kinds)
     return replace(manifests, declared=tuple(both.declared), absent=tuple(both.absent))
 
 
@@ -108,13 +108,13 @@ def find_orphaned_resources(
     now: ManifestsVersion,
     base: ManifestsVersion,
     snapshot: Snapshot,
-    terms: CallTemplates,
+    call_templates: CallTemplates,
 ) -> tuple[NoLongerDeclared, ...]:
     """Resources that are live, were declared by the base, and are now neither declared nor deleted."""
-    current = {row for row, _ in _declared_rows(kinds, now, snapshot, terms)}
+    current = {row for row, _ in _declared_rows(kinds, now, snapshot, call_templates)}
     left = (
         declared
-        for row, declared in _declared_rows(kinds, base, snapshot, terms)
+        for row, declared in _declared_rows(kinds, base, snapshot, call_templates)
         if declared is not None and row not in current and kinds[declared.address.kind].ownership_schema is not None
     )
     workspace = now.policy.workspace
@@ -128,11 +128,11 @@ def _absent_line(kind: AnyKind, declared: DesiredResource[Any], workspace: str) 
 
 
 def _declared_rows(
-    kinds: Mapping[str, AnyKind], version: ManifestsVersion, snapshot: Snapshot, terms: CallTemplates
+    kinds: Mapping[str, AnyKind], version: ManifestsVersion, snapshot: Snapshot, call_templates: CallTemplates
 ) -> Iterator[tuple[tuple[str, str], DesiredResource[Any] | None]]:
     """Kind and id of each live row that manifests declare, with its declaration; None for one to be deleted."""
     manifests, policy = version.manifests, version.policy
-    planning = PlanContext(snapshot, policy, terms, lambda _: True)
+    planning = PlanContext(snapshot, policy, call_templates, lambda _: True)
     for name, kind in kinds.items():
         declared = [one for one in manifests.declared if _is_of(one, name, policy)]
         absent = [one for one in manifests.absent if _is_of(one, name, policy)]

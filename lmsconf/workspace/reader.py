@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from lmsconf.errors import Problem, ProblemsFound
 from lmsconf.kinds import all_kinds
-from lmsconf.kinds.shared.call_templates import ServiceTerms
+from lmsconf.kinds.shared.call_templates import SpecCallTemplates
 from lmsconf.manifest.load import EntryCallback, load_folder
 from lmsconf.model.address import Address
 from lmsconf.model.drift import DriftReport
@@ -85,8 +85,8 @@ class WorkspaceReader:
     clock: Clock = lambda: datetime.now(UTC)
 
     @property
-    def terms(self) -> ServiceTerms:
-        return ServiceTerms(self.connection.spec)
+    def call_templates(self) -> SpecCallTemplates:
+        return SpecCallTemplates(self.connection.spec)
 
     def now(self) -> str:
         """The current time in UTC, as documents show it."""
@@ -102,7 +102,7 @@ class WorkspaceReader:
 
     def redacted(self, snapshot: Snapshot, manifests: Manifests | None) -> Snapshot:
         """The snapshot reduced to the people that the manifests name."""
-        planning = PlanContext(snapshot, self.settings.policy, self.terms, lambda _: True)
+        planning = PlanContext(snapshot, self.settings.policy, self.call_templates, lambda _: True)
         return redact_snapshot(planning, manifests or Manifests(), all_kinds())
 
     def read(self, wanted: ReadScope, progress: Reading | None = None) -> Snapshot:
@@ -111,7 +111,7 @@ class WorkspaceReader:
                 self.connection.reader(pool, everything=wanted.everything),
                 all_kinds(),
                 wanted,
-                self.terms,
+                self.call_templates,
                 url=self.connection.url,
                 taken_at=self.now(),
             )
@@ -121,7 +121,7 @@ class WorkspaceReader:
         refuse_errors(manifests)
         wanted = ReadScope(declared=manifests.declared, absent=manifests.absent, policy=policy)
         snapshot = self.read(wanted, progress)
-        return make_plan(all_kinds(), manifests, snapshot, policy, self.terms, created_at=self.now())
+        return make_plan(all_kinds(), manifests, snapshot, policy, self.call_templates, created_at=self.now())
 
     def drift(
         self,
@@ -180,7 +180,7 @@ class WorkspaceReader:
         declared = [one for one in manifests.declared if one.applies_in(policy.workspace)]
         evidence = DriftInputs(
             applied=None if base is None else self._applied(base, snapshot, compares),
-            edits={kind.name: kind.edits(snapshot, policy.timezone) for kind in all_kinds().values()},
+            edits={kind.name: kind.last_edits(snapshot, policy.timezone) for kind in all_kinds().values()},
             broken=broken,
             needs={one.address: all_kinds()[one.address.kind].dependencies(one) for one in declared},
             renamed=renamed,
@@ -212,7 +212,9 @@ class WorkspaceReader:
         refuse_errors(manifests)
         live = restore_snapshot(snapshot, manifests, all_kinds())
         planned = drop_unknown_people(snapshot, manifests, all_kinds())
-        return make_plan(all_kinds(), planned, live, policy, self.terms, created_at=snapshot.taken_at, offline=True)
+        return make_plan(
+            all_kinds(), planned, live, policy, self.call_templates, created_at=snapshot.taken_at, offline=True
+        )
 
     def plan_beside(
         self,
@@ -237,13 +239,13 @@ class WorkspaceReader:
         at = self.now() if snapshot is None else snapshot.taken_at
         offline = snapshot is not None
         planned = drop_unknown_people(live, manifests, all_kinds())
-        made = make_plan(all_kinds(), planned, live, policy, self.terms, created_at=at, offline=offline)
+        made = make_plan(all_kinds(), planned, live, policy, self.call_templates, created_at=at, offline=offline)
         base_guarded = replace(policy, guards=base.version.policy.guards)
         made = evaluate_base_guards(
             made,
             policy,
             base,
-            make_plan(all_kinds(), planned, live, base_guarded, self.terms, created_at=at, offline=offline),
+            make_plan(all_kinds(), planned, live, base_guarded, self.call_templates, created_at=at, offline=offline),
         )
         made = attach_origins(made, base, lambda version: self._changes_of(version, live))
         settings = settings_by_path(self.settings)
@@ -251,7 +253,7 @@ class WorkspaceReader:
         if policy.only or policy.excluded:
             return made
         now = ManifestsVersion(manifests, policy, settings)
-        return replace(made, let_go=find_orphaned_resources(all_kinds(), now, base.version, live, self.terms))
+        return replace(made, let_go=find_orphaned_resources(all_kinds(), now, base.version, live, self.call_templates))
 
     def _changes_of(self, version: ManifestsVersion, snapshot: Snapshot) -> tuple[Change, ...] | None:
         """What another version would change; None if it cannot be planned."""
@@ -285,7 +287,7 @@ class WorkspaceReader:
         broken: list[Problem] = []
         while True:
             try:
-                plan = make_plan(all_kinds(), manifests, snapshot, policy, self.terms, created_at=self.now())
+                plan = make_plan(all_kinds(), manifests, snapshot, policy, self.call_templates, created_at=self.now())
             except ProblemsFound as failed:
                 errors = [problem for problem in failed.problems if problem.is_error]
                 left = _without(manifests, {problem.address for problem in errors})

@@ -33,7 +33,7 @@ def default_settings_by_path(policy: Policy) -> dict[str, Json]:
 
 
 def _of_policy(policy: Policy) -> dict[str, Json]:
-    values = policy.normalised()
+    values = policy.settings_json()
     sections = {name: kind.section for name, kind in all_kinds().items()}
     ownership = values["ownership"]
     owned = ownership if isinstance(ownership, dict) else {}

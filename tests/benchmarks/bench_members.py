@@ -21,7 +21,7 @@ from lmsconf.api.spec import ApiSpec
 from lmsconf.errors import Problem
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.manual_group.types import GroupRow
-from lmsconf.kinds.shared.call_templates import ServiceTerms
+from lmsconf.kinds.shared.call_templates import SpecCallTemplates
 from lmsconf.kinds.shared.names import GROUP, USER
 from lmsconf.kinds.user.types import PersonRow
 from lmsconf.manifest.yaml.nodes import EntrySourceMap, Map, Source, pack_mark
@@ -79,7 +79,7 @@ def _comparison() -> Callable[[], tuple[FieldChange, ...]]:
         listings={USER: Listing(rows=tuple(people)), GROUP: Listing(rows=(row,))},
     )
     policy = Policy(workspace="benchmark", today=date(2026, 1, 1))
-    planning = PlanContext(snapshot, policy, ServiceTerms(ApiSpec.default()), lambda _: True)
+    planning = PlanContext(snapshot, policy, SpecCallTemplates(ApiSpec.default()), lambda _: True)
     kind = all_kinds()[GROUP]
     (declared,) = kind.parse(_entry({"name": "Everybody", "members": cast(Json, _emails(EXCHANGED))}))
     match = Match(declared=declared, row=cast(HasName, row))

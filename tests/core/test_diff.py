@@ -62,7 +62,7 @@ def test_names_that_have_an_identity_can_be_renamed(after: dict[str, str], chang
 def test_keyed_names_show_in_their_order_and_compare_without_it() -> None:
     """Equal ones are one in a set; anything else is not equal to them."""
     one, other = KeyedNames({"1": "A", "2": "B"}), KeyedNames({"2": "B", "1": "A"})
-    assert (one.plain(), other.plain()) == (["A", "B"], ["B", "A"])
+    assert (one.to_json(), other.to_json()) == (["A", "B"], ["B", "A"])
     assert len({one, other}) == 1
     assert KeyedNames({"1": "A"}) != one
     assert one != {"1": "A", "2": "B"}

@@ -52,13 +52,13 @@ class Plain(Kind[None, Row]):
 class Waiting(Plain):
     """A kind that needs the listing of doors, and takes their names."""
 
-    def needs(self, reading: ReadContext) -> frozenset[str]:
+    def required_listings(self, reading: ReadContext) -> frozenset[str]:
         return frozenset({"door"})
 
     def read(self, reading: ReadContext) -> Listing[Row] | None:
-        return Listing(rows=tuple(Row(row.id, f"of {row.name}") for row in reading.listing("door").rows))
+        return Listing(rows=tuple(Row(row.id, f"of {row.name}") for row in reading.wait_for_listing("door").rows))
 
-    def contradicts(self, snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+    def contradicted_listings(self, snapshot: Snapshot) -> Iterator[tuple[str, str]]:
         if "door" in snapshot.listings:
             yield "door", "one is locked and not among them"
 

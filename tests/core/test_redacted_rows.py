@@ -11,7 +11,7 @@ import pytest
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.kinds import all_kinds
-from lmsconf.kinds.shared.call_templates import ServiceTerms
+from lmsconf.kinds.shared.call_templates import SpecCallTemplates
 from lmsconf.kinds.user.types import PersonRow
 from lmsconf.model.address import RemoteId
 from lmsconf.model.policy import Policy
@@ -55,7 +55,7 @@ ToyKind.__abstractmethods__ = frozenset()  # nothing is parsed or planned here
 
 def planning(snapshot: Snapshot) -> PlanContext:
     policy = Policy(workspace="w", today=date(2030, 1, 1))
-    return PlanContext(snapshot, policy, ServiceTerms(ApiSpec.default()), lambda _: True)
+    return PlanContext(snapshot, policy, SpecCallTemplates(ApiSpec.default()), lambda _: True)
 
 
 def context() -> RedactionContext:
@@ -67,7 +67,7 @@ def context() -> RedactionContext:
 def test_every_text_of_a_row_but_its_ids_is_redacted() -> None:
     """In settings, parts and sets, at any depth; what the manifests name stays, so that it still compares."""
     row = ToyRow(RemoteId(TEXT), TEXT, parts=(Part(TEXT, TEXT), Part("2", None)), tags=frozenset({TEXT}))
-    red = context().row(row)
+    red = context().redact_row(row)
     assert (red.id, red.parts[0].id, red.size, red.parts[1]) == (TEXT, TEXT, 3, Part("2", None))
     for text in (red.name, red.parts[0].note, *red.tags):
         assert re.fullmatch("ask ada@acme.example or person-[0-9a-f]{16}", str(text))
@@ -76,16 +76,18 @@ def test_every_text_of_a_row_but_its_ids_is_redacted() -> None:
 def test_a_value_of_unknown_shape_is_refused() -> None:
     """It could hold an e-mail anywhere."""
     with pytest.raises(TypeError, match="dict"):
-        context().row(ToyRow(RemoteId("1"), "x", more={"note": TEXT}))
+        context().redact_row(ToyRow(RemoteId("1"), "x", more={"note": TEXT}))
 
 
 def test_people_who_are_not_shown_are_counted() -> None:
     """By whether lists with them are compared; who is in no list of people is unknown."""
     redaction = context()
     ids = frozenset(map(RemoteId, ("ada", "bob", "eve")))
-    assert redaction.people("toy", RemoteId("1"), "crew", ids) == {"ada"}
-    assert redaction.people("toy", RemoteId("2"), "crew", None) is None
-    assert [(row.id, row.active, row.archived, row.unknown) for row in redaction.counts()] == [("toy/1/crew", 1, 0, 1)]
+    assert redaction.redact_people("toy", RemoteId("1"), "crew", ids) == {"ada"}
+    assert redaction.redact_people("toy", RemoteId("2"), "crew", None) is None
+    assert [(row.id, row.active, row.archived, row.unknown) for row in redaction.counted_rows()] == [
+        ("toy/1/crew", 1, 0, 1)
+    ]
 
 
 def test_a_kind_with_nothing_of_its_own_is_redacted_and_restored() -> None:

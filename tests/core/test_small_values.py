@@ -61,12 +61,12 @@ def report(converged: bool | None, *problems: Problem, done: bool = True) -> App
 
 def test_a_run_that_was_not_read_back_shows_nothing() -> None:
     """Only a workspace that was read back shows what a run did; a change that was made and does not show is missing."""
-    assert report(True).seen is True
-    assert report(None).seen is False
-    assert report(False).seen is False
-    assert report(False, done=False).seen is True
+    assert report(True).everything_seen is True
+    assert report(None).everything_seen is False
+    assert report(False).everything_seen is False
+    assert report(False, done=False).everything_seen is True
     error = Problem(code="x/y", message="cannot be planned", severity=Severity.ERROR)
-    assert report(False, error, done=False).seen is False
+    assert report(False, error, done=False).everything_seen is False
 
 
 def test_a_run_that_verified_nothing_counts_nothing() -> None:

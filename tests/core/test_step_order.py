@@ -7,7 +7,7 @@ from datetime import date
 import pytest
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.kinds.shared.call_templates import ServiceTerms
+from lmsconf.kinds.shared.call_templates import SpecCallTemplates
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot
@@ -24,7 +24,7 @@ KINDS = ("custom_field", "group")
 def planning() -> PlanContext:
     snapshot = Snapshot(workspace="here", url="sandbox:", taken_at="", people=None)
     policy = Policy(workspace="here", today=date(2026, 6, 1))
-    return PlanContext(snapshot, policy, ServiceTerms(ApiSpec.default()), lambda address: True)
+    return PlanContext(snapshot, policy, SpecCallTemplates(ApiSpec.default()), lambda address: True)
 
 
 def step(id: str | Ref = "g-1", **more: object) -> Step:

@@ -300,7 +300,7 @@ def _states(found: DriftReport) -> dict[str, DriftState]:
 def test_an_entry_holds_before_its_day() -> None:
     """As a consent does: on the day itself it hides nothing any more."""
     entry = IgnoreRule(pattern="group/*", reason="x", until=date(2026, 6, 2), source=SourceLocation("lmsconf.yaml"))
-    assert [entry.holds(date(2026, 6, day)) for day in (1, 2, 3)] == [True, False, False]
+    assert [entry.is_active(date(2026, 6, day)) for day in (1, 2, 3)] == [True, False, False]
 
 
 def test_the_line_to_paste_names_one_resource(stage: ServedProject) -> None:

@@ -129,7 +129,7 @@ def test_what_was_made_is_waited_for_although_more_of_it_failed(
     report = applied(tmp_path, late, "groups: [{name: New, members: [cy@acme.example]}]")
     made, refused = report.outcomes
     assert (made.status, refused.status) == (CallStatus.DONE, CallStatus.FAILED)
-    assert (report.seen, late.now >= min(lag, 30.0)) == (seen, True)
+    assert (report.everything_seen, late.now >= min(lag, 30.0)) == (seen, True)
     told = [problem.message for problem in report.problems]
     assert told == ([] if seen else ["group/New: the service accepted its creation, and it still does not show"])
 

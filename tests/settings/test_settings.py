@@ -119,7 +119,7 @@ vars: {a: "1", b: "1"}
 """
     found = settings(tmp_path, text, "test")
     assert found.policy.ownership == {"group": ("all",), "smart_group": ("all",)}
-    assert found.policy.guards == GuardLimits(protect=("group/A",)).limited(dict.fromkeys(GUARDS))
+    assert found.policy.guards == GuardLimits(protect=("group/A",)).with_limits(dict.fromkeys(GUARDS))
     assert [(one.guard, one.number) for one in found.policy.consents] == [("removals", 2), ("deletes", 1)]
     assert (found.dialect, found.variables) == ({"a": "x", "b": "y"}, {"a": "1", "b": "2"})
     other = settings(tmp_path, text, "other").policy

@@ -84,7 +84,7 @@ EMPTY = Plan(
     people=412,
     created_at="2026-03-01T08:00:00Z",
     expires_at="2026-03-08T08:00:00Z",
-    policy=POLICY.normalised(),
+    policy=POLICY.settings_json(),
     manifests_digest="ab" * 32,
     manifests_files=("manifests/people.yaml", "manifests/targets.yaml"),
     offline=False,
@@ -308,7 +308,7 @@ RELAXED = replace(
 DELETE = replace(
     EMPTY,
     people=None,
-    policy=RELAXED.normalised(),
+    policy=RELAXED.settings_json(),
     base="main",
     settings_changed=(
         SettingChange(path="guards.removals", base={"count": 50, "share": 0.1}, now="off", weaker=True),

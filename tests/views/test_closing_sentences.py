@@ -129,7 +129,7 @@ SENTENCES: Final[dict[str, tuple[str, Callable[[], str]]]] = {
     "Apply ended, and the workspace does not match the manifests: 1 resource differs, which is not part of this plan "
     "(3 API calls done).": (
         "the outcome of every call, and a resource that only somebody else touched",
-        lambda: phrases.ending(replace(EDITED, residue=EDITED.others)),
+        lambda: phrases.ending(replace(EDITED, residue=EDITED.foreign_changes)),
     ),
     "Apply stopped before anything was done. 0 of 2 API calls done.": (
         "the outcome of every call",

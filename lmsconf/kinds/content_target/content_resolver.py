@@ -30,7 +30,7 @@ class ContentResolver:
         self._by_id = {row.id: row for row in self._rows}
         for row in self._rows:
             self._by_name[normalize_name(row.name)].append(row)
-            planning.book.alias(CONTENT, normalize_name(row.name), row.id)
+            planning.registry.set_display_name(CONTENT, normalize_name(row.name), row.id)
         self.named: dict[tuple[str, str], RemoteId | None] = {}
         shared = (row.id for rows in self._by_name.values() if len(rows) > 1 for row in rows)
         planning.state(TargetPlanningState).shared_content = frozenset(shared)
@@ -47,7 +47,7 @@ class ContentResolver:
         if key not in self.named:
             self.named[key] = self._look(entry.places.at("content"), entry.address, spec, pin, must)
             if (id := self.named[key]) is not None:
-                self._planning.book.register(CONTENT, spec.content, id)
+                self._planning.registry.register(CONTENT, spec.content, id)
         return self.named[key]
 
     def identity(self, entry: DesiredResource[AssignmentSpec] | DeleteEntry[Any]) -> Identity:
@@ -87,7 +87,7 @@ class ContentResolver:
         if self.find(entry, must=False) is None:
             return similar_live_name(spec.content, self._by_name)
         to = spec.audience
-        known = self._planning.book.names(to.kind)
+        known = self._planning.registry.names(to.kind)
         return None if to == EVERYONE or to.name in known else similar_live_name(to.name, known)
 
     def _is_called(self, row: ContentRow, name: str) -> bool:

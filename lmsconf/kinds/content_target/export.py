@@ -97,7 +97,7 @@ def _unnameable(live: LiveNames, row: TargetRow, audience: Address | None) -> st
         return "the person is archived" if not owned and manifest_email(live, row.target) is None else None
     rows = live.snapshot.of(audience.kind).rows
     same = next(other for other in rows if other.id == row.target)
-    return None if live.is_first(audience.kind, same) else "another audience has the same name"
+    return None if live.is_resolved_by_name(audience.kind, same) else "another audience has the same name"
 
 
 def _time(text: str, live: LiveNames, *, end_of_day: bool) -> str:

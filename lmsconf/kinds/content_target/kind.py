@@ -147,7 +147,7 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
 
     def action(self, planning: PlanContext, match: Match[AssignmentSpec, TargetRow]) -> Action:
         """An update, or a replacement under the dialect `content-targets.on-existing: recreate`."""
-        recreate = planning.terms.behaviour("content-targets.on-existing") == "recreate"
+        recreate = planning.call_templates.behaviour("content-targets.on-existing") == "recreate"
         return Action.REPLACE if recreate else Action.UPDATE
 
     def plan_steps(
@@ -156,7 +156,7 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
         """One POST; a replacement sends a DELETE first, which interrupts access."""
         return assignment_steps(planning, match)
 
-    def lost_on(
+    def undo_extent(
         self,
         planning: PlanContext,
         subject: Match[AssignmentSpec, TargetRow] | Deletion[TargetRow] | SideEffect,
@@ -172,11 +172,11 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
         """One DELETE with a body."""
         return [assignment_deletion(planning, deletion.row, deletion.address)]
 
-    def grant_check(self, call: Call) -> GrantVerification | None:
+    def grant_verification(self, call: Call) -> GrantVerification | None:
         """Assignments to groups are verified by reading the assignments of the content."""
         return verify_assignment(call)
 
-    def revokes(self, call: Call) -> bool:
+    def revokes_access(self, call: Call) -> bool:
         """Deletions."""
         return call.operation == "content-targets.delete"
 
@@ -225,14 +225,14 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
 
     def title(self, address: Address) -> str:
         """`assignment of GDPR basics to group/Sales`."""
-        return f"{self.noun} of {self.short(address)}" if split_address(address) else str(address)
+        return f"{self.noun} of {self.short_title(address)}" if split_address(address) else str(address)
 
-    def short(self, address: Address) -> str:
+    def short_title(self, address: Address) -> str:
         """`GDPR basics to group/Sales`."""
         parts = split_address(address)
-        return f"{quote_if_ambiguous(parts[0])} to {parts[1]}" if parts else super().short(address)
+        return f"{quote_if_ambiguous(parts[0])} to {parts[1]}" if parts else super().short_title(address)
 
-    def normal_pattern(self, pattern: str) -> str:
+    def normalize_pattern(self, pattern: str) -> str:
         """Unchanged: the address also has an unescaped slash before the audience's name."""
         return pattern
 
@@ -240,7 +240,7 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
         """Whether the audience is a person."""
         return f" -> {USER}/" in address.text
 
-    def needs(self, reading: ReadContext) -> frozenset[str]:
+    def required_listings(self, reading: ReadContext) -> frozenset[str]:
         """The audiences."""
         return frozenset(AUDIENCES.values())
 
@@ -248,25 +248,25 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
         """Read the catalog, and the targets of the named contents."""
         return read_assignments(self, reading)
 
-    def contradicts(self, snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+    def contradicted_listings(self, snapshot: Snapshot) -> Iterator[tuple[str, str]]:
         """Listings of groups that are empty, although content is assigned to groups."""
         return find_empty_group_listings(snapshot)
 
-    def edits(self, snapshot: Snapshot, zone: tzinfo | None) -> Mapping[RemoteId, LastEdit]:
+    def last_edits(self, snapshot: Snapshot, zone: tzinfo | None) -> Mapping[RemoteId, LastEdit]:
         """The last edits as listed with the targets."""
         return last_edits(snapshot, zone)
 
-    def people_named(self, entry: DesiredResource[AssignmentSpec] | DeleteEntry[Any]) -> Iterator[str]:
+    def named_emails(self, entry: DesiredResource[AssignmentSpec] | DeleteEntry[Any]) -> Iterator[str]:
         """Yield the e-mail of an audience that is a person."""
         return redact.people_named(entry)
 
-    def redact(self, redaction: RedactionContext, row_type: type[ListedRow]) -> Iterable[HasName]:
+    def redact_rows(self, redaction: RedactionContext, row_type: type[ListedRow]) -> Iterable[HasName]:
         """Count the assignments to undeclared people."""
-        return redact.redact_rows(redaction) if row_type is TargetRow else super().redact(redaction, row_type)
+        return redact.redact_rows(redaction) if row_type is TargetRow else super().redact_rows(redaction, row_type)
 
-    def restore(self, restoring: RestoreContext, row_type: type[ListedRow]) -> Iterable[HasName]:
+    def restore_rows(self, restoring: RestoreContext, row_type: type[ListedRow]) -> Iterable[HasName]:
         """Add the assignments to people who are only counted."""
-        return redact.restore_rows(restoring) if row_type is TargetRow else super().restore(restoring, row_type)
+        return redact.restore_rows(restoring) if row_type is TargetRow else super().restore_rows(restoring, row_type)
 
     def without_people(self, entry: Entry, new: frozenset[str], report: Report) -> Entry | None:
         """Leave out people that a redacted snapshot does not know."""

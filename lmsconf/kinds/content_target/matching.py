@@ -88,7 +88,7 @@ def match_assignments(
 
 def _know_people(planning: PlanContext) -> None:
     for id, person_email in people_directory(planning).emails.items():
-        planning.book.register(USER, person_email, RemoteId(id))
+        planning.registry.register(USER, person_email, RemoteId(id))
 
 
 def _is_ready(planning: PlanContext, contents: ContentResolver, entry: DesiredResource[AssignmentSpec]) -> bool:
@@ -98,7 +98,7 @@ def _is_ready(planning: PlanContext, contents: ContentResolver, entry: DesiredRe
     to = spec.audience
     if refuse_ambiguous_reference(planning, to, entry.address, entry.source):
         return False
-    if to == EVERYONE or planning.book.has(to.kind, to.name):
+    if to == EVERYONE or planning.registry.has(to.kind, to.name):
         if to.kind == USER and to.name in people_directory(planning).archived:
             planning.problem(
                 "person/archived",
@@ -119,7 +119,7 @@ def _is_ready(planning: PlanContext, contents: ContentResolver, entry: DesiredRe
         )
         return False
     message, hint = why_name_is_missing(
-        planning, to, _meant(planning, to) or did_you_mean(to.name, planning.book.names(to.kind))
+        planning, to, _meant(planning, to) or did_you_mean(to.name, planning.registry.names(to.kind))
     )
     planning.problem(
         "person/unknown" if to.kind == USER else "reference/unknown-audience",
@@ -136,7 +136,7 @@ def _meant(planning: PlanContext, to: Address) -> str | None:
     if to.name == str(EVERYONE):
         return f"For everybody, write {EVERYONE} alone."
     for kind in (GROUP, SMART_GROUP):
-        if kind != to.kind and planning.book.has(kind, to.name):
+        if kind != to.kind and planning.registry.has(kind, to.name):
             return f"There is {Address.of(kind, to.name)}: write {{{kind}: {quote_name(to.name)}}}."
     return None
 
@@ -171,7 +171,7 @@ def _settle(
     for key, rows in live.items():
         if key in spoken:
             continue
-        address = assignment_address(planning.book.name(CONTENT, rows[0].content) or f"content id {key[0]}", key[1])
+        address = assignment_address(planning.registry.name(CONTENT, rows[0].content) or f"content id {key[0]}", key[1])
         for row in rows:
             audience = resolve_audience(planning, row)
             if audience in planning.deleted:

@@ -81,7 +81,7 @@ def read_assignments(kind: TargetKind, reading: ReadContext) -> Listing[TargetRo
         return None
     catalog = reading.api.rows(CATALOG, keep=keep_keys("courseId", "name", "contentType"))
     contents = sorted_listing(map(parse_content_row, catalog.rows), catalog.incomplete)
-    reading.add(CONTENT, contents)
+    reading.add_listing(CONTENT, contents)
     wanted = _wanted(kind, reading, contents.rows)
     answers = read_targets(reading.api, wanted)
     reading.report_people(kind.name, _people_of(reading, answers))
@@ -89,7 +89,7 @@ def read_assignments(kind: TargetKind, reading: ReadContext) -> Listing[TargetRo
     incomplete = contents.incomplete or live.incomplete
     if reading.edits:
         edits = (row for id, answer in live.answers.items() for row in parse_edit_rows(id, answer))
-        reading.add(EDITS, sorted_listing(edits, incomplete))
+        reading.add_listing(EDITS, sorted_listing(edits, incomplete))
     listing = sorted_listing(live.rows, incomplete)
     _count_others(kind, reading, contents, {row.id for row in wanted}, listing)
     return listing
@@ -97,8 +97,8 @@ def read_assignments(kind: TargetKind, reading: ReadContext) -> Listing[TargetRo
 
 def _people_of(reading: ReadContext, answers: AnswersById) -> frozenset[RemoteId] | None:
     """Return the ids of targets and last editors that may be people; None if a type does not tell whose an id is."""
-    groups = {name: {row.id for row in reading.listing(name).rows} for name in (GROUP, SMART_GROUP)}
-    everyone = reading.terms.behaviour("content-targets.everyone")
+    groups = {name: {row.id for row in reading.wait_for_listing(name).rows} for name in (GROUP, SMART_GROUP)}
+    everyone = reading.call_templates.behaviour("content-targets.everyone")
     people: set[RemoteId] = set()
     for content, (answer, rows) in answers.items():
         for row in rows:
@@ -133,7 +133,7 @@ def _groups_go(reading: ReadContext) -> bool:
     """Return whether a live group will be deleted, and with it its assignments of any content."""
     if not reading.may_delete(GROUP) and not reading.may_delete(SMART_GROUP):
         return False
-    return reading.deletes(GROUPS) or reading.deletes(SMART_GROUPS)
+    return reading.has_deletions(GROUPS) or reading.has_deletions(SMART_GROUPS)
 
 
 def _lacking(kind: TargetKind, reading: ReadContext, contents: list[ContentRow], answers: AnswersById) -> set[RemoteId]:
@@ -141,8 +141,10 @@ def _lacking(kind: TargetKind, reading: ReadContext, contents: list[ContentRow],
     wanted = [one.spec for one in reading.declared_of(kind) if reading.chosen(one.address)]
     if not wanted:
         return set()
-    listings = {name: reading.listing(name) for name in (GROUP, SMART_GROUP, USER)}
-    return AudienceIds(listings, reading.terms.behaviour("content-targets.everyone")).lacking(wanted, contents, answers)
+    listings = {name: reading.wait_for_listing(name) for name in (GROUP, SMART_GROUP, USER)}
+    return AudienceIds(listings, reading.call_templates.behaviour("content-targets.everyone")).lacking(
+        wanted, contents, answers
+    )
 
 
 def _count_others(
@@ -158,7 +160,7 @@ def _count_others(
     """
     others = [row for row in contents.rows if row.id not in named]
     guards, live = reading.policy.guards, len(listing.rows)
-    recreates = reading.terms.behaviour("content-targets.on-existing") == "recreate"
+    recreates = reading.call_templates.behaviour("content-targets.on-existing") == "recreate"
     owned = reading.policy.ownership.get(kind.name)
     may_go = bool(reading.absent_of(kind.name)) or recreates or bool(owned)
     declared = len(reading.declared_of(kind))
@@ -172,7 +174,7 @@ def _count_others(
         least_live_within_share(removed, guards.removals), least_live_within_share(changed, guards.updates, least=SMALL)
     )
     if enough > live:
-        reading.add(UNNAMED_TARGETS, Listing(rows=read_targets_until(reading.api, others, enough - live)))
+        reading.add_listing(UNNAMED_TARGETS, Listing(rows=read_targets_until(reading.api, others, enough - live)))
 
 
 def _changing(
@@ -184,11 +186,11 @@ def _changing(
 ) -> tuple[int, int]:
     """Return how many live assignments would be deleted and how many updated in place, according to listings."""
     before = [other for other in reading.kinds.values() if other.rank < kind.rank]
-    needed = {other.name: reading.listing(other.name) for other in before if reading.is_needed(other.name)}
+    needed = {other.name: reading.wait_for_listing(other.name) for other in before if reading.is_needed(other.name)}
     planning = reading.plan_context({**needed, **listings})
     for other in before:
-        other.match(planning, *version.of(other.name))
-    matched = kind.match(planning, *version.of(kind.name))
+        other.match(planning, *version.of_kind(other.name))
+    matched = kind.match(planning, *version.of_kind(kind.name))
     removed = sum(reading.chosen(one.address) for one in matched.deletions)
     live = [match for match in matched.matches if match.row and reading.chosen(match.address)]
     changed = sum(has_difference(kind.diff(planning, match)) for match in live)

@@ -22,27 +22,27 @@ def redact_rows(redaction: RedactionContext) -> Iterator[TargetRow]:
     for kind in (GROUP, SMART_GROUP, USER):
         names[kind] = {row.id: row.name for row in planning.snapshot.of(kind).rows}
         for id, name in names[kind].items():
-            planning.book.alias(kind, name, RemoteId(id))
+            planning.registry.set_display_name(kind, name, RemoteId(id))
     for row in planning.snapshot.rows(TargetRow):
         audience = resolve_audience(planning, row)
         kinds = {one.kind for one in audience_candidates(planning, row)} if audience is None else {audience.kind}
         # The `name` of a target is that of its audience, which may be a person.
         groups = {names[kind].get(row.target) for kind in (GROUP, SMART_GROUP)}
         if kinds and USER not in kinds:
-            yield replace(row, label=redaction.text(row.label) if row.label in groups else "")
+            yield replace(row, label=redaction.redact_text(row.label) if row.label in groups else "")
         elif audience is not None and redaction.is_shown(row.target):
             yield replace(row, label="")
         else:
             if kinds and audience is None:
                 redaction.incomplete[CONTENT_TARGET] = _UNCLEAR
-            redaction.count(CONTENT_TARGET, row.content, row.type, row.target)
+            redaction.count_person(CONTENT_TARGET, row.content, row.type, row.target)
 
 
 def restore_rows(restoring: RestoreContext) -> Iterator[TargetRow]:
     """Yield the assignments, and one without settings and times for each that is only counted."""
     yield from restoring.snapshot.rows(TargetRow)
-    for content, type in restoring.lists(CONTENT_TARGET):
-        for id in restoring.unnamed(CONTENT_TARGET, content, type):
+    for content, type in restoring.counted_lists(CONTENT_TARGET):
+        for id in restoring.placeholder_ids(CONTENT_TARGET, content, type):
             yield TargetRow(RemoteId(content), id, type)
 
 

@@ -57,27 +57,27 @@ def assignment_steps(planning: PlanContext, match: Match[AssignmentSpec, TargetR
     """One POST with the whole value; a replacement sends a DELETE first."""
     spec, row = match.declared.spec, match.row
     at, to = match.address, spec.audience
-    content = planning.book.ref(CONTENT, spec.content, Ref(at))
+    content = planning.registry.id_or_ref(CONTENT, spec.content, Ref(at))
     body: dict[str, object] = {"contentId": content, **_audience(planning, to), "mandatory": spec.mandatory}
     body.update(_times(planning, spec, row))
     fresh = frozenset({Ref(at, "(old)")})
     post = Step(
         operation="content-targets.create",
-        body=planning.terms.body("content-targets.create", **body),
+        body=planning.call_templates.body("content-targets.create", **body),
         makes=frozenset({Ref(Address(CONTENT, str(content)), GRANTED)}),
         uses=(frozenset() if to == EVERYONE else frozenset({Ref(to)})) | fresh,
     )
-    if row is None or planning.terms.behaviour("content-targets.on-existing") != "recreate":
+    if row is None or planning.call_templates.behaviour("content-targets.on-existing") != "recreate":
         return [post]
     return [Step(operation="content-targets.delete", body=_identity(planning, row), makes=fresh, revokes=True), post]
 
 
 def _audience(planning: PlanContext, to: Address) -> dict[str, object]:
     if to.kind == USER:
-        return {"userId": planning.book.ref(USER, to.name, Ref(to))}
+        return {"userId": planning.registry.id_or_ref(USER, to.name, Ref(to))}
     if to == EVERYONE:
-        return {"targetId": planning.terms.behaviour("content-targets.everyone")}
-    return {"targetId": planning.book.ref(to.kind, to.name, Ref(to))}
+        return {"targetId": planning.call_templates.behaviour("content-targets.everyone")}
+    return {"targetId": planning.registry.id_or_ref(to.kind, to.name, Ref(to))}
 
 
 def _times(planning: PlanContext, spec: AssignmentSpec, row: TargetRow | None) -> dict[str, Json]:
@@ -91,13 +91,13 @@ def _times(planning: PlanContext, spec: AssignmentSpec, row: TargetRow | None) -
         if wanted is not None:
             out[name] = format_request_time(wanted, _form(planning))
         elif live is not None:
-            out.update(cleared_time(planning.terms.behaviour, name))
+            out.update(cleared_time(planning.call_templates.behaviour, name))
     return out
 
 
 def _form(planning: PlanContext) -> str:
     """The format of times: that of the dialect; under `auto`, epoch-ms if all live times have it, else ISO 8601."""
-    time_format = planning.terms.behaviour("content-targets.time-format")
+    time_format = planning.call_templates.behaviour("content-targets.time-format")
     if time_format != "auto":
         return time_format
     state = planning.state(TargetPlanningState)
@@ -131,7 +131,7 @@ def _members(planning: PlanContext, row: TargetRow) -> frozenset[str]:
 
 
 def _identity(planning: PlanContext, row: TargetRow) -> dict[str, object]:
-    return planning.terms.body(
+    return planning.call_templates.body(
         "content-targets.delete", targetId=row.target, targetType=row.type, contentId=row.content
     )
 
@@ -146,12 +146,12 @@ def verify_assignment(call: Call) -> GrantVerification | None:
 
 
 def _target(sent: SentCall) -> frozenset[str]:
-    return frozenset({str(sent.value("targetId"))})
+    return frozenset({str(sent.body_value("targetId"))})
 
 
 def _targets(get: GetRequest, sent: SentCall) -> frozenset[RemoteId]:
     """Return every target id that the call's content is assigned to."""
-    content = RemoteId(str(sent.value("contentId")))
+    content = RemoteId(str(sent.body_value("contentId")))
     answer = an_object(get("content-targets.list", query={"contentId": content}), "the targets")
     return frozenset(parse_target_row(content, one).target for one in objects(answer, "targets"))
 

@@ -137,7 +137,7 @@ def _form(
 
 def live_entry(planning: PlanContext, row: TargetRow) -> Form:
     """A live target as a manifest entry; an unparsable time is shown verbatim, and an unresolved name as an id."""
-    name = planning.book.name(CONTENT, row.content) or f"content id {row.content}"
+    name = planning.registry.name(CONTENT, row.content) or f"content id {row.content}"
     shared = planning.state(TargetPlanningState).shared_content
     content: Json = {"name": name, "id": row.content} if row.content in shared else name
     audience = resolve_audience(planning, row)
@@ -155,7 +155,7 @@ def _readable(text: str | None) -> datetime | str | None:
 
 def resolve_audience(planning: PlanContext, row: TargetRow) -> Address | None:
     """The audience of a live target by its id, None if unresolved; its type and label decide only if kinds share it."""
-    if row.target == planning.terms.behaviour("content-targets.everyone"):
+    if row.target == planning.call_templates.behaviour("content-targets.everyone"):
         return EVERYONE
     audiences = audience_candidates(planning, row)
     if len(audiences) > 1:
@@ -171,7 +171,7 @@ def unresolved_audience_label(row: TargetRow) -> str:
 
 def audience_candidates(planning: PlanContext, row: TargetRow) -> list[Address]:
     """Every group, smart group and person with the id of a target: kinds may share ids."""
-    names = ((kind, planning.book.name(kind, row.target)) for kind in (GROUP, SMART_GROUP, USER))
+    names = ((kind, planning.registry.name(kind, row.target)) for kind in (GROUP, SMART_GROUP, USER))
     return [Address.of(kind, name) for kind, name in names if name]
 
 

@@ -43,9 +43,9 @@ def register_choices(planning: PlanContext, matched: MatchResult[CustomFieldSpec
         match = match_by_row.get(row.id)
         spec = match.declared.spec if match else None
         if match is None or spec is None or spec.choices is None or not planning.chosen(match.address):
-            scope = choice_scope(planning.book.name(CUSTOM_FIELD, row.id) or row.name)
+            scope = choice_scope(planning.registry.name(CUSTOM_FIELD, row.id) or row.name)
             for choice in row.choices:
-                planning.book.register(scope, normalize_name(choice.name), choice.id)
+                planning.registry.register(scope, normalize_name(choice.name), choice.id)
         else:
             _know(planning, match, row.choices, spec.choices)
     for match in matched.matches:
@@ -71,17 +71,17 @@ def _know(
     before: dict[str, str] = {row.id: normalize_name(row.name) for row in live}
     after: dict[str, str] = {}
     for position, (choice, row) in enumerate(zip(choices.include, resolution.live, strict=True)):
-        planning.book.register(scope, choice.name, None if row is None else row.id)
+        planning.registry.register(scope, choice.name, None if row is None else row.id)
         if position in resolution.broken:
             _doubtful(planning).add((declared.address, choice.name))
         after[row.id if row else NEW + choice.name] = choice.name
     for row in sorted(resolution.unclaimed, key=lambda row: (normalize_name(row.name), row.id)):
         name = normalize_name(row.name)
         if choices.whole or name in choices.exclude:
-            planning.book.alias(scope, name, row.id)
+            planning.registry.set_display_name(scope, name, row.id)
         else:
             after[row.id] = name
-            planning.book.register(scope, name, row.id)
+            planning.registry.register(scope, name, row.id)
     undeclared = frozenset(after[row.id] for row in resolution.unclaimed if row.id in after)
     new = frozenset(choice.name for choice, row in zip(choices.include, resolution.live, strict=True) if row is None)
     if new and undeclared:
@@ -95,7 +95,7 @@ def _know(
 def _note_types(planning: PlanContext, matched: MatchResult[CustomFieldSpec, FieldRow]) -> None:
     types = {match.address.name: match.declared.spec.type for match in matched.matches}
     for row in planning.snapshot.rows(FieldRow):
-        types[planning.book.name(CUSTOM_FIELD, row.id) or normalize_name(row.name)] = row.type
+        types[planning.registry.name(CUSTOM_FIELD, row.id) or normalize_name(row.name)] = row.type
     planning.state(_FieldState).types = {name: type for name, type in types.items() if type is not None}
 
 

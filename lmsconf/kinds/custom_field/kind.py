@@ -133,7 +133,7 @@ class CustomFieldKind(Kind[CustomFieldSpec, FieldRow]):
         """One create, or one or more replaces; see `field_steps`."""
         return field_steps(planning, match, sides)
 
-    def lost_on(
+    def undo_extent(
         self,
         planning: PlanContext,
         subject: Match[CustomFieldSpec, FieldRow] | Deletion[FieldRow] | SideEffect,
@@ -157,9 +157,9 @@ class CustomFieldKind(Kind[CustomFieldSpec, FieldRow]):
         """One DELETE, after the last smart group stops referencing the field."""
         return field_deletion(planning, deletion)
 
-    def created_ids(self, call: Call) -> frozenset[Ref]:
+    def created_refs(self, call: Call) -> frozenset[Ref]:
         """A created field, and the new choices of a created or replaced one."""
-        return super().created_ids(call) | choices_created_by(call)
+        return super().created_refs(call) | choices_created_by(call)
 
     parts_key = "choices"
     graph_shape = "parallelogram"
@@ -172,7 +172,7 @@ class CustomFieldKind(Kind[CustomFieldSpec, FieldRow]):
         """The field with every choice that it keeps pinned, as the call that replaces it sends them."""
         return replay_field_entry(change, super().replay_entry(change, form, calls), calls)
 
-    def needs(self, reading: ReadContext) -> frozenset[str]:
+    def required_listings(self, reading: ReadContext) -> frozenset[str]:
         """The smart groups, whose conditions reference fields."""
         return frozenset({SMART_GROUP})
 

@@ -28,7 +28,7 @@ def read_fields(kind: FieldKind, reading: ReadContext) -> Listing[FieldRow] | No
         again = reading.api.rows(CUSTOM_FIELDS)
         if {row["customFieldId"] for row in again.rows} != {row["customFieldId"] for row in rows.rows}:
             rows = replace(again, incomplete=again.incomplete or "it was read twice, and other fields came")
-    return reading.publish(kind, rows)
+    return reading.publish_listing(kind, rows)
 
 
 def may_lose_answers(kind: FieldKind, reading: ReadContext) -> bool:

@@ -73,7 +73,9 @@ def field_steps(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow], 
     taken = frozenset(Ref(at, name) for name in dropped.values())
     renamed = normalize_name(row.name) != after["name"]
     # If no smart group keeps referencing the field, change it after groups drop it and before others reference it.
-    is_awaited = planning.terms.behaviour("custom-fields.in-use") == "condition" and not planning.kept_refs.get(Ref(at))
+    is_awaited = planning.call_templates.behaviour(
+        "custom-fields.in-use"
+    ) == "condition" and not planning.kept_refs.get(Ref(at))
     whole = frozenset({Ref(at)}) if is_awaited else frozenset()
     steps: list[Step] = []
     if renamed and uses_temporary_name(planning, at):
@@ -108,7 +110,7 @@ def field_deletion(planning: PlanContext, deletion: Deletion[FieldRow]) -> list[
         revokes=True,
     )
     groups = planning.kept_refs.get(Ref(at), [])
-    if not groups or planning.terms.behaviour("custom-fields.in-use") == "never":
+    if not groups or planning.call_templates.behaviour("custom-fields.in-use") == "never":
         return [step]
     _foretell(planning, deletion.absent.source if deletion.absent else None, at, groups, "deleted")
     return [replace(step, may_be_refused=True)]
@@ -125,7 +127,7 @@ def _creation(planning: PlanContext, at: Address, after: Form) -> Step:
     body.update({wire_name: after[key] for key, wire_name in FLAGS.items() if key in after})
     return Step(
         operation="custom-fields.create",
-        body=planning.terms.body("custom-fields.create", **body),
+        body=planning.call_templates.body("custom-fields.create", **body),
         makes=frozenset({Ref(at), *(Ref(at, name) for name in names)}),
         uses=name_slot(at) | _slot(planning, at),
     )
@@ -159,12 +161,12 @@ def _body(
     if description is not None:
         body["description"] = description
     elif row.description is not None:
-        body["description"] = cleared_description(planning.terms.behaviour)
+        body["description"] = cleared_description(planning.call_templates.behaviour)
     for key, wire_name in FLAGS.items():
         flag = after.get(key, getattr(row, key))
         if flag is not None:
             body[wire_name] = flag
-    return planning.terms.body("custom-fields.replace", **body)
+    return planning.call_templates.body("custom-fields.replace", **body)
 
 
 def _as_read(live: str, wanted: str) -> str:
@@ -186,7 +188,7 @@ def _keyed(form: Form | None, row: FieldRow) -> dict[str, str]:
 
 def _in_the_way(planning: PlanContext, at: Address, taken: frozenset[Ref]) -> list[Address]:
     """The smart groups whose references may make the service refuse to change the field."""
-    match planning.terms.behaviour("custom-fields.in-use"):
+    match planning.call_templates.behaviour("custom-fields.in-use"):
         case "condition":
             return planning.kept_refs.get(Ref(at), [])
         case "removed-choice":

@@ -145,7 +145,7 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
         """Create or rename; then, for managers and for members, add people before removing any."""
         return group_steps(planning, match, sides)
 
-    def lost_on(
+    def undo_extent(
         self,
         planning: PlanContext,
         subject: Match[ManualGroupSpec, GroupRow] | Deletion[GroupRow] | SideEffect,
@@ -158,11 +158,11 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
         """One DELETE, after its assignments are deleted and its members are added to their new groups."""
         return [group_deletion(planning, deletion)]
 
-    def grant_check(self, call: Call) -> GrantVerification | None:
+    def grant_verification(self, call: Call) -> GrantVerification | None:
         """Additions to a list are verified by reading the list."""
         return ADDITION_CHECKS.get(call.operation)
 
-    def revokes(self, call: Call) -> bool:
+    def revokes_access(self, call: Call) -> bool:
         """Removals from a list, and deletions: members who move elsewhere must be seen there first."""
         return call.operation == "manual-groups.delete" or any(
             call.operation == removes for _, _, removes in LIST_OPERATIONS
@@ -174,7 +174,7 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
         """Its members, and its managers if there are any."""
         return people_lists_body(live, {key: list_ids(row, key) for key in LISTS})
 
-    def needs(self, reading: ReadContext) -> frozenset[str]:
+    def required_listings(self, reading: ReadContext) -> frozenset[str]:
         """The people, where lists of them are declared; with a group, its assignments of any content are deleted."""
         if reading.may_delete(GROUP):
             return frozenset({CONTENT_TARGET, GROUP, SMART_GROUP, USER})
@@ -190,11 +190,11 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
         """Read the listing, and members and managers where they are compared."""
         return read_groups(self, reading)
 
-    def redact(self, redaction: RedactionContext, row_type: type[ListedRow]) -> Iterable[HasName]:
+    def redact_rows(self, redaction: RedactionContext, row_type: type[ListedRow]) -> Iterable[HasName]:
         """Count the undeclared people in lists."""
         return redact.redact_rows(redaction)
 
-    def restore(self, restoring: RestoreContext, row_type: type[ListedRow]) -> Iterable[HasName]:
+    def restore_rows(self, restoring: RestoreContext, row_type: type[ListedRow]) -> Iterable[HasName]:
         """Add placeholders for the people who are only counted in lists."""
         return redact.restore_rows(restoring)
 

@@ -37,7 +37,7 @@ def read_groups(kind: Kind[ManualGroupSpec, GroupRow], reading: ReadContext) -> 
     rows = reading.api.rows(MANUAL_GROUPS, keep=keep_keys("groupId", "name"))
     # The lock of a run is not a resource: never listed, owned or exported.
     groups = tuple(row for row in rows.rows if not str(row.get("name")).startswith(LOCK_PREFIX))
-    listing = reading.publish(kind, replace(rows, rows=groups))
+    listing = reading.publish_listing(kind, replace(rows, rows=groups))
     wanted, compared = _wanted(kind, reading, listing)
     details = _details(reading, wanted, compared)
     return sorted_listing((details.get(row.id, row) for row in listing.rows), listing.incomplete)
@@ -58,7 +58,7 @@ def _wanted(
             lists = match.declared.spec.lists_people
             if match.row and reading.chosen(match.address) and (lists or match.row.name != match.address.name):
                 wanted[match.row.id] = match.row
-        compared |= {id: rows[id] for id in reading.renamed_from(matched, has_members_to_compare)}
+        compared |= {id: rows[id] for id in reading.rename_candidate_ids(matched, has_members_to_compare)}
     return [*wanted.values()], [row for id, row in compared.items() if id not in wanted]
 
 
@@ -108,7 +108,7 @@ def _from_people(reading: ReadContext, wanted: Sequence[GroupRow]) -> dict[Remot
     except ApiError:
         # The extended listing is only an optimization: if it fails, the requests per group decide.
         return None
-    known = reading.listing(USER)
+    known = reading.wait_for_listing(USER)
     if rows.incomplete or known.incomplete or {str(row["userId"]) for row in rows.rows} != {r.id for r in known.rows}:
         return None
     lists = _turned_round(rows.rows)

@@ -15,9 +15,9 @@ def redact_rows(redaction: RedactionContext) -> Iterator[GroupRow]:
     """Yield the groups without undeclared people, who are counted."""
     for row in redaction.planning.snapshot.rows(GroupRow):
         yield replace(
-            redaction.row(row),
-            members=redaction.people(GROUP, row.id, "members", row.members),
-            managers=redaction.people(GROUP, row.id, "managers", row.managers),
+            redaction.redact_row(row),
+            members=redaction.redact_people(GROUP, row.id, "members", row.members),
+            managers=redaction.redact_people(GROUP, row.id, "managers", row.managers),
         )
 
 
@@ -26,8 +26,8 @@ def restore_rows(restoring: RestoreContext) -> Iterator[GroupRow]:
     for row in restoring.snapshot.rows(GroupRow):
         yield replace(
             row,
-            members=restoring.people(GROUP, row.id, "members", row.members),
-            managers=restoring.people(GROUP, row.id, "managers", row.managers),
+            members=restoring.restore_people(GROUP, row.id, "members", row.members),
+            managers=restoring.restore_people(GROUP, row.id, "managers", row.managers),
         )
 
 

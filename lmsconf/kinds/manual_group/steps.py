@@ -33,7 +33,7 @@ def group_steps(planning: PlanContext, match: Match[ManualGroupSpec, GroupRow], 
     id = me if row is None else row.id
     steps: list[Step] = []
     if row is None:
-        body = planning.terms.body("manual-groups.create", name=at.name)
+        body = planning.call_templates.body("manual-groups.create", name=at.name)
         steps.append(Step(operation="manual-groups.create", body=body, makes=frozenset({me}), uses=name_slot(at)))
     else:
         steps.extend(rename_steps(planning, "manual-groups.rename", {"groupId": row.id}, match, sides))

@@ -15,7 +15,7 @@ _PLACE: Final = re.compile(r"\{(\w+)\}")
 _TO_COME: Final = re.compile(r"\{([^{}]*)\}")
 
 
-class ServiceTerms:
+class SpecCallTemplates:
     """Implement `lmsconf.planner.context.Terms` with an ApiSpec."""
 
     def __init__(self, spec: ApiSpec) -> None:

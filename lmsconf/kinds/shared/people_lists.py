@@ -65,7 +65,7 @@ class People:
     exclude: frozenset[str] = frozenset()
     whole: bool = True
 
-    def plain(self) -> Json:
+    def to_json(self) -> Json:
         if self.whole:
             return [*sorted(self.include)]
         return {"include": [*sorted(self.include)], "exclude": [*sorted(self.exclude)]}

@@ -76,8 +76,8 @@ def rename_steps(
         return
     old = freed_name_slot(at.kind, row)
     if uses_temporary_name(planning, at):
-        body = planning.terms.body(operation, name=temporary(row.id))
+        body = planning.call_templates.body(operation, name=temporary(row.id))
         yield Step(operation=operation, path=path, body=body, makes=old)
         old = frozenset()
-    body = planning.terms.body(operation, name=at.name)
+    body = planning.call_templates.body(operation, name=at.name)
     yield Step(operation=operation, path=path, body=body, makes=old, uses=name_slot(at))

@@ -27,7 +27,7 @@ def plan_condition_losses(
     skipped. If the listing of smart groups is incomplete, each loss is a problem.
     """
     losses = {loss.field.id: loss for loss in recorded_deletions(planning)}
-    if not losses or planning.terms.behaviour("custom-fields.in-use") != "never":
+    if not losses or planning.call_templates.behaviour("custom-fields.in-use") != "never":
         return
     listing = planning.snapshot.of(SMART_GROUP)
     if listing.incomplete is not None:
@@ -41,7 +41,7 @@ def plan_condition_losses(
             continue
         if match is not None and match.declared.spec.conditions is not None:
             continue
-        at = Address.of(SMART_GROUP, planning.book.name(SMART_GROUP, row.id) or normalize_name(row.name))
+        at = Address.of(SMART_GROUP, planning.registry.name(SMART_GROUP, row.id) or normalize_name(row.name))
         cause = next(losses[one.field] for one in row.conditions or () if one.field in losses and one not in left)
         if not left:
             _refuse(planning, cause, "no-conditions", f"{at} would be left without conditions")

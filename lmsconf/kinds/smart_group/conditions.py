@@ -32,9 +32,9 @@ class NumberedCondition(NamedTuple):
     condition: DeclaredCondition
     before: int
 
-    def plain(self) -> Json:
+    def to_json(self) -> Json:
         """The condition as written in a manifest."""
-        return self.condition.plain()
+        return self.condition.to_json()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def condition_set(conditions: Iterable[DeclaredCondition]) -> frozenset[Numbered
 def ordered_conditions(form: Form) -> list[DeclaredCondition]:
     """The conditions of a form in a fixed order, in which they are sent."""
     conditions = cast("frozenset[NumberedCondition]", form.get("conditions", frozenset()))
-    return [one.condition for one in sorted(conditions, key=lambda one: (str(one.plain()), one.before))]
+    return [one.condition for one in sorted(conditions, key=lambda one: (str(one.to_json()), one.before))]
 
 
 def keep_system_conditions(
@@ -115,7 +115,7 @@ def keep_system_conditions(
 
 def conditions_by_name(planning: PlanContext, conditions: Iterable[ConditionRow]) -> tuple[DeclaredCondition, ...]:
     """Live conditions with the names after the plan; an unresolved id becomes `field id …` or `choice id …`."""
-    book, out = planning.book, []
+    book, out = planning.registry, []
     for condition in conditions:
         field = book.name(CUSTOM_FIELD, condition.field) or f"field id {condition.field}"
         scope = choice_scope(field)
@@ -132,9 +132,11 @@ def conditions_by_id(planning: PlanContext, conditions: Iterable[DeclaredConditi
 def _in_ids(planning: PlanContext, condition: DeclaredCondition) -> dict[str, object]:
     at = Address.of(CUSTOM_FIELD, condition.field)
     scope = choice_scope(condition.field)
-    body: dict[str, object] = {"customFieldId": planning.book.ref(CUSTOM_FIELD, condition.field, Ref(at))}
+    body: dict[str, object] = {"customFieldId": planning.registry.id_or_ref(CUSTOM_FIELD, condition.field, Ref(at))}
     if condition.choices:
-        body["choiceIds"] = [planning.book.ref(scope, name, Ref(at, name)) for name in sorted(condition.choices)]
+        body["choiceIds"] = [
+            planning.registry.id_or_ref(scope, name, Ref(at, name)) for name in sorted(condition.choices)
+        ]
     if condition.system_condition is not None:
         body["systemCondition"] = condition.system_condition
     return body
@@ -161,9 +163,9 @@ def refuse_unknown_references(
         if refuse_ambiguous_reference(planning, at, declared.address, place):
             whole = False
             continue
-        if not planning.book.has(CUSTOM_FIELD, condition.field):
+        if not planning.registry.has(CUSTOM_FIELD, condition.field):
             message, hint = why_name_is_missing(
-                planning, at, did_you_mean(condition.field, planning.book.names(CUSTOM_FIELD))
+                planning, at, did_you_mean(condition.field, planning.registry.names(CUSTOM_FIELD))
             )
             planning.problem(
                 "reference/unknown-field",
@@ -178,7 +180,7 @@ def refuse_unknown_references(
         for name in sorted(condition.choices):
             if choice_has_error(planning, at, name):
                 whole = False
-            elif not planning.book.has(scope, name):
+            elif not planning.registry.has(scope, name):
                 _unknown_choice(planning, declared, position, at, name)
                 whole = False
     return whole
@@ -187,7 +189,7 @@ def refuse_unknown_references(
 def _unknown_choice(
     planning: PlanContext, declared: DesiredResource[SmartGroupSpec], position: int, at: Address, name: str
 ) -> None:
-    known = planning.book.names(choice_scope(at.name))
+    known = planning.registry.names(choice_scope(at.name))
     near = renamed_choice_hint(planning, at, name) or did_you_mean(name, known)
     planning.problem(
         "reference/unknown-choice",
@@ -227,7 +229,7 @@ def record_references(planning: PlanContext, deleted: frozenset[str]) -> None:
         now = conditions_by_name(planning, row.conditions or ())
         later = () if row.id in deleted else final.get(row.id, now)
         refs, kept = condition_refs(now), condition_refs(later)
-        at = Address.of(SMART_GROUP, planning.book.name(SMART_GROUP, row.id) or row.name)
+        at = Address.of(SMART_GROUP, planning.registry.name(SMART_GROUP, row.id) or row.name)
         for ref in refs & kept:
             planning.kept_refs[ref].append(at)
         if refs != kept:

@@ -27,5 +27,5 @@ def smart_group_entry_body(live: LiveNames, row: SmartGroupRow) -> EntryBody:
     people = people_lists_body(live, {"managers": row.managers})
     if row.conditions is None:
         return people
-    conditions = [condition.plain() for condition in conditions_by_name(live.planning, row.conditions)]
+    conditions = [condition.to_json() for condition in conditions_by_name(live.planning, row.conditions)]
     return EntryBody({"conditions": conditions, **people.keys}, people.notes)

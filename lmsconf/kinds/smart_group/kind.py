@@ -151,7 +151,7 @@ class SmartGroupKind(Kind[SmartGroupSpec, SmartGroupRow]):
         """One create, or rename, replace the conditions, add managers, then remove managers."""
         return smart_group_steps(planning, match, sides)
 
-    def lost_on(
+    def undo_extent(
         self,
         planning: PlanContext,
         subject: Match[SmartGroupSpec, SmartGroupRow] | Deletion[SmartGroupRow] | SideEffect,
@@ -166,7 +166,7 @@ class SmartGroupKind(Kind[SmartGroupSpec, SmartGroupRow]):
         """One DELETE, after the assignments of the group are deleted."""
         return [smart_group_deletion(planning, deletion)]
 
-    def grant_check(self, call: Call) -> GrantVerification | None:
+    def grant_verification(self, call: Call) -> GrantVerification | None:
         """Additions of managers are verified by reading the smart group."""
         return (
             verify_list_additions("smart-groups.get", "managers")
@@ -174,7 +174,7 @@ class SmartGroupKind(Kind[SmartGroupSpec, SmartGroupRow]):
             else None
         )
 
-    def revokes(self, call: Call) -> bool:
+    def revokes_access(self, call: Call) -> bool:
         """Removals of managers, and deletions."""
         return call.operation in ("smart-groups.remove-manager", "smart-groups.delete")
 
@@ -186,7 +186,7 @@ class SmartGroupKind(Kind[SmartGroupSpec, SmartGroupRow]):
         """Its conditions, and its managers if there are any."""
         return smart_group_entry_body(live, row)
 
-    def needs(self, reading: ReadContext) -> frozenset[str]:
+    def required_listings(self, reading: ReadContext) -> frozenset[str]:
         """The fields of conditions, and people as for manual groups."""
         if reading.may_delete(SMART_GROUP):
             return frozenset({CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER})
@@ -202,15 +202,15 @@ class SmartGroupKind(Kind[SmartGroupSpec, SmartGroupRow]):
         """Read the listing, and conditions and managers where they are compared."""
         return read_smart_groups(self, reading)
 
-    def contradicts(self, snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+    def contradicted_listings(self, snapshot: Snapshot) -> Iterator[tuple[str, str]]:
         """Fields in conditions that are not listed."""
         return find_unlisted_fields(snapshot)
 
-    def redact(self, redaction: RedactionContext, row_type: type[ListedRow]) -> Iterable[HasName]:
+    def redact_rows(self, redaction: RedactionContext, row_type: type[ListedRow]) -> Iterable[HasName]:
         """Count the undeclared people in lists."""
         return redact.redact_rows(redaction)
 
-    def restore(self, restoring: RestoreContext, row_type: type[ListedRow]) -> Iterable[HasName]:
+    def restore_rows(self, restoring: RestoreContext, row_type: type[ListedRow]) -> Iterable[HasName]:
         """Add placeholders for the people who are only counted in lists."""
         return redact.restore_rows(restoring)
 

@@ -19,7 +19,7 @@ def read_smart_groups(kind: Kind[SmartGroupSpec, SmartGroupRow], reading: ReadCo
     """Return the smart groups, with conditions and managers where they are compared; None if they are not needed."""
     if not reading.is_needed(kind.name):
         return None
-    listing = reading.publish(kind, reading.api.rows(SMART_GROUPS, keep=keep_keys("smartGroupId", "name")))
+    listing = reading.publish_listing(kind, reading.api.rows(SMART_GROUPS, keep=keep_keys("smartGroupId", "name")))
     wanted = _wanted(kind, reading, listing)
     answers = reading.api.each("smart-groups.get", [({"smartGroupId": row.id}, {}) for row in wanted])
     details = {row.id: parse_detail_row(row, answer) for row, answer in zip(wanted, answers, strict=True)}
@@ -31,13 +31,13 @@ def _wanted(
     kind: Kind[SmartGroupSpec, SmartGroupRow], reading: ReadContext, listing: Listing[SmartGroupRow]
 ) -> list[SmartGroupRow]:
     """Return the declared, deleted and compared rows; all, if a field changes, since any may reference it."""
-    if reading.everything or (reading.covers(CUSTOM_FIELD) and reading.changes(FIELDS)):
+    if reading.everything or (reading.covers(CUSTOM_FIELD) and reading.has_changes(FIELDS)):
         return list(listing.rows)
     rows = {row.id: row for row in listing.rows}
     wanted: dict[RemoteId, SmartGroupRow] = {}
     for _, matched in reading.matches(kind, listing):
         chosen = [match.row for match in matched.matches if match.row and reading.chosen(match.address)]
-        compared = [rows[id] for id in reading.renamed_from(matched, lambda spec: spec.conditions is not None)]
+        compared = [rows[id] for id in reading.rename_candidate_ids(matched, lambda spec: spec.conditions is not None)]
         wanted |= {row.id: row for row in (*chosen, *(deletion.row for deletion in matched.deletions), *compared)}
     return list(wanted.values())
 

@@ -14,14 +14,14 @@ from lmsconf.planner.redaction import Entry, RedactionContext, Report, RestoreCo
 def redact_rows(redaction: RedactionContext) -> Iterator[SmartGroupRow]:
     """Yield the smart groups without undeclared managers, who are counted."""
     for row in redaction.planning.snapshot.rows(SmartGroupRow):
-        managers = redaction.people(SMART_GROUP, row.id, "managers", row.managers)
-        yield replace(redaction.row(row), managers=managers)
+        managers = redaction.redact_people(SMART_GROUP, row.id, "managers", row.managers)
+        yield replace(redaction.redact_row(row), managers=managers)
 
 
 def restore_rows(restoring: RestoreContext) -> Iterator[SmartGroupRow]:
     """Yield the smart groups with a placeholder for each counted manager."""
     for row in restoring.snapshot.rows(SmartGroupRow):
-        yield replace(row, managers=restoring.people(SMART_GROUP, row.id, "managers", row.managers))
+        yield replace(row, managers=restoring.restore_people(SMART_GROUP, row.id, "managers", row.managers))
 
 
 def drop_unknown_people(entry: Entry, new: frozenset[str], report: Report) -> Entry:

@@ -52,7 +52,7 @@ def _create(planning: PlanContext, at: Address, after: Form) -> Step:
         body["managers"] = [people_directory(planning).id(one) for one in sorted(emails)]
     return Step(
         operation="smart-groups.create",
-        body=planning.terms.body("smart-groups.create", **body),
+        body=planning.call_templates.body("smart-groups.create", **body),
         makes=frozenset({Ref(at)}),
         uses=name_slot(at) | condition_refs(conditions) | people_dependencies(planning, emails, manages=True),
         people=tuple(sorted(emails)),
@@ -62,7 +62,9 @@ def _create(planning: PlanContext, at: Address, after: Form) -> Step:
 def _replace(planning: PlanContext, path: Mapping[str, str], before: Form, after: Form) -> Step:
     # The service discards all previous conditions, so all of them are sent each time.
     conditions = ordered_conditions(after)
-    body = planning.terms.body("smart-groups.replace-conditions", conditions=conditions_by_id(planning, conditions))
+    body = planning.call_templates.body(
+        "smart-groups.replace-conditions", conditions=conditions_by_id(planning, conditions)
+    )
     now = condition_refs(conditions)
     return Step(
         operation="smart-groups.replace-conditions",

@@ -41,7 +41,7 @@ class DeclaredCondition(NamedTuple):
     choices: frozenset[str]
     system_condition: str | None
 
-    def plain(self) -> Json:
+    def to_json(self) -> Json:
         """The condition as written in a manifest."""
         body: dict[str, Json] = {"field": self.field}
         if self.choices:

@@ -29,7 +29,7 @@ def resolve_declared_answers(planning: PlanContext, declared: DesiredResource[Pe
         if refuse_ambiguous_reference(planning, at, declared.address, declared.places.at("answers", field)):
             whole = False
             continue
-        if not planning.book.has(CUSTOM_FIELD, field):
+        if not planning.registry.has(CUSTOM_FIELD, field):
             _unknown_field(planning, declared, field)
             whole = False
             continue
@@ -72,8 +72,8 @@ def _knows_choices(planning: PlanContext, declared: DesiredResource[PersonSpec],
     for name in sorted(_picked(answer)):
         if choice_has_error(planning, at, name):
             whole = False
-        elif not planning.book.has(scope, name):
-            known = planning.book.names(scope)
+        elif not planning.registry.has(scope, name):
+            known = planning.registry.names(scope)
             near = renamed_choice_hint(planning, at, name) or did_you_mean(name, known)
             hint = " ".join(filter(None, [f"It has {', '.join(sorted(known))}." if known else None, near]))
             message = f'{at} has no choice "{shown(name)}"'
@@ -84,7 +84,7 @@ def _knows_choices(planning: PlanContext, declared: DesiredResource[PersonSpec],
 
 def _unknown_field(planning: PlanContext, declared: DesiredResource[PersonSpec], field: str) -> None:
     at = Address.of(CUSTOM_FIELD, field)
-    message, hint = why_name_is_missing(planning, at, did_you_mean(field, planning.book.names(CUSTOM_FIELD)))
+    message, hint = why_name_is_missing(planning, at, did_you_mean(field, planning.registry.names(CUSTOM_FIELD)))
     _problem(planning, declared, "reference/unknown-field", field, message, hint)
 
 
@@ -111,13 +111,15 @@ def _live(planning: PlanContext, field: str, answer: AnswerRow | None, like: Ans
     if type == "TEXT":
         return (answer.as_text or None) if answer else None
     scope = choice_scope(field)
-    return _shaped(type, frozenset(planning.book.name(scope, one) or one for one in (answer.picked if answer else ())))
+    return _shaped(
+        type, frozenset(planning.registry.name(scope, one) or one for one in (answer.picked if answer else ()))
+    )
 
 
 def _field_name(planning: PlanContext, answer: AnswerRow) -> str:
     """Return the name that the field of a live answer will have after the plan."""
     id = _field_ids(planning).get(answer.field)
-    return (planning.book.name(CUSTOM_FIELD, id) if id else None) or answer.field
+    return (planning.registry.name(CUSTOM_FIELD, id) if id else None) or answer.field
 
 
 def _field_ids(planning: PlanContext) -> dict[str, RemoteId]:
@@ -152,17 +154,17 @@ def answers_step(
     """Return one call with the changed answers, or with all if the dialect says that omitted ones are cleared."""
     changed = {field: answer for field, answer in after.items() if (before.get(field) or None) != (answer or None)}
     body: dict[str | RemoteId | Ref, object] = {}
-    if row is not None and planning.terms.behaviour(f"{ANSWERS}.omitted") == "clear":
+    if row is not None and planning.call_templates.behaviour(f"{ANSWERS}.omitted") == "clear":
         body.update(_kept(planning, row))
         changed |= {field: answer for field, answer in after.items() if answer}
     for field, answer in changed.items():
         at = Address.of(CUSTOM_FIELD, field)
-        body[planning.book.ref(CUSTOM_FIELD, field, Ref(at))] = _value(planning, field, answer)
+        body[planning.registry.id_or_ref(CUSTOM_FIELD, field, Ref(at))] = _value(planning, field, answer)
     old, new = choice_refs_in_answers(planning, before), choice_refs_in_answers(planning, after)
     return Step(
         operation=ANSWERS,
         path=path,
-        body=answers_body(planning.terms.behaviour, body),
+        body=answers_body(planning.call_templates.behaviour, body),
         uses=_to_come(planning, changed) | frozenset(one for one in path.values() if isinstance(one, Ref)),
         releases=old - new,
     )
@@ -171,10 +173,10 @@ def answers_step(
 def _to_come(planning: PlanContext, answers: Mapping[str, Answer]) -> frozenset[Ref]:
     """Return Refs to the fields and choices in the answers that this plan creates."""
     fields = (Ref(Address.of(CUSTOM_FIELD, field)) for field in answers)
-    refs = {ref for ref in fields if isinstance(planning.book.ref(CUSTOM_FIELD, ref.address.name, ref), Ref)}
+    refs = {ref for ref in fields if isinstance(planning.registry.id_or_ref(CUSTOM_FIELD, ref.address.name, ref), Ref)}
     for ref in choice_refs_in_answers(planning, answers):
         scope, name = choice_scope(ref.address.name), cast(str, ref.part)
-        if isinstance(planning.book.ref(scope, name, ref), Ref):
+        if isinstance(planning.registry.id_or_ref(scope, name, ref), Ref):
             refs.add(ref)
     return frozenset(refs)
 
@@ -183,11 +185,11 @@ def _value(planning: PlanContext, field: str, answer: Answer) -> object:
     """Return an answer as it is sent; an empty one removes the answer."""
     type, at, scope = field_types(planning).get(field, _SEVERAL), Address.of(CUSTOM_FIELD, field), choice_scope(field)
     ids = (
-        [planning.book.ref(scope, name, Ref(at, name)) for name in sorted(_picked(answer))]
+        [planning.registry.id_or_ref(scope, name, Ref(at, name)) for name in sorted(_picked(answer))]
         if type != "TEXT"
         else answer
     )
-    return answer_value(planning.terms.behaviour, type, ids)
+    return answer_value(planning.call_templates.behaviour, type, ids)
 
 
 def _kept(planning: PlanContext, row: PersonRow) -> dict[str, object]:
@@ -200,13 +202,13 @@ def _kept(planning: PlanContext, row: PersonRow) -> dict[str, object]:
             type = field_types(planning).get(name, _SEVERAL)
             ids = [_choice_id(planning, name, one) for one in sorted(answer.picked)]
             if value := answer.as_text if type == "TEXT" else ids:
-                out[id] = answer_value(planning.terms.behaviour, type, value)
+                out[id] = answer_value(planning.call_templates.behaviour, type, value)
     return out
 
 
 def _choice_id(planning: PlanContext, field: str, shown: str) -> RemoteId | Ref:
     """Return the id of a choice that a live answer gives by id or by name."""
     scope = choice_scope(field)
-    if planning.book.name(scope, shown) is None and planning.book.has(scope, shown):
-        return planning.book.ref(scope, shown, Ref(Address.of(CUSTOM_FIELD, field), shown))
+    if planning.registry.name(scope, shown) is None and planning.registry.has(scope, shown):
+        return planning.registry.id_or_ref(scope, shown, Ref(Address.of(CUSTOM_FIELD, field), shown))
     return RemoteId(shown)

@@ -80,7 +80,7 @@ def _may_come(planning: PlanContext, declared: DesiredResource[PersonSpec], spec
 
 def _refuse_merge(planning: PlanContext, declared: DesiredResource[PersonSpec], row: PersonRow) -> None:
     """Report declared removals of metadata keys if the service merges metadata, and so cannot remove any."""
-    if planning.terms.behaviour("users.update-metadata.mode") != "merge":
+    if planning.call_templates.behaviour("users.update-metadata.mode") != "merge":
         return
     metadata = declared.spec.metadata
     for key in sorted(key for key, _ in row.metadata or () if key in metadata and metadata[key] is None):

@@ -100,7 +100,7 @@ def refuse_ineligible_managers(planning: PlanContext, declared: DesiredResource[
 
     Applies only where the dialect key WHO_CAN_MANAGE is `with-right`.
     """
-    if planning.terms.behaviour(WHO_CAN_MANAGE) != "with-right":
+    if planning.call_templates.behaviour(WHO_CAN_MANAGE) != "with-right":
         return
     people, later = people_directory(planning), planning.state(PeoplePlanningState).able_to_manage
     for person in sorted(added):

@@ -136,7 +136,7 @@ def _answers(live: LiveNames, answers: tuple[AnswerRow, ...]) -> Iterator[tuple[
     types = field_types(live.planning)
     for answer in answers:
         scope = choice_scope(answer.field)
-        names = form_to_json(frozenset(live.planning.book.name(scope, id) or id for id in answer.picked))
+        names = form_to_json(frozenset(live.planning.registry.name(scope, id) or id for id in answer.picked))
         if types.get(answer.field) == "TEXT":
             if answer.as_text:
                 yield answer.field, answer.as_text

@@ -28,7 +28,7 @@ class PeopleCount(ReadState):
     def __init__(self, reading: ReadContext) -> None:
         super().__init__(reading)
         self.first_page: Future[tuple[int | None, int]] = Future()
-        reading.fails_with(USER, self.first_page)
+        reading.fail_with_job(USER, self.first_page)
 
     def set(self, total: int | None, rows: int) -> bool:
         """Set both numbers, unless they are set; return True."""
@@ -71,7 +71,7 @@ class ExtendedInfoListing(ReadState):
     @cached_property
     def _manual(self) -> frozenset[str]:
         """The ids of the manual groups, waiting for their listing; empty if it is not read."""
-        rows = self.reading.listing(GROUP).rows if self.reading.is_needed(GROUP) else ()
+        rows = self.reading.wait_for_listing(GROUP).rows if self.reading.is_needed(GROUP) else ()
         return frozenset(row.id for row in rows)
 
     def _of_these(self, groups: list[Json], manual: Collection[str]) -> Iterator[Json]:

@@ -149,7 +149,7 @@ class UserKind(Kind[PersonSpec, PersonRow]):
         """Return the calls that create or change the person."""
         return person_steps(planning, match, sides)
 
-    def lost_on(
+    def undo_extent(
         self,
         planning: PlanContext,
         subject: Match[PersonSpec, PersonRow] | Deletion[PersonRow] | SideEffect,
@@ -162,11 +162,11 @@ class UserKind(Kind[PersonSpec, PersonRow]):
         """Return no calls: people are never deleted."""
         return []
 
-    def grant_check(self, call: Call) -> GrantVerification | None:
+    def grant_verification(self, call: Call) -> GrantVerification | None:
         """Administrator rights are verified by reading the person."""
         return verify_admin_grant(call)
 
-    def revokes(self, call: Call) -> bool:
+    def revokes_access(self, call: Call) -> bool:
         """Archiving, and taking away administrator rights."""
         return call.operation == "users.archive" or revokes_admin(call)
 
@@ -190,15 +190,15 @@ class UserKind(Kind[PersonSpec, PersonRow]):
         """Yield a note on the people whose language or applications were not read."""
         return unread_value_notes(entries, snapshot)
 
-    def normal_pattern(self, pattern: str) -> str:
+    def normalize_pattern(self, pattern: str) -> str:
         """Also in lower case, as the e-mails of addresses are."""
-        return super().normal_pattern(pattern).casefold()
+        return super().normalize_pattern(pattern).casefold()
 
     def lost_rights(self, change: Change) -> Iterator[str]:
         """Yield the rights that are revoked, and access."""
         return revoked_rights(change)
 
-    def needs(self, reading: ReadContext) -> frozenset[str]:
+    def required_listings(self, reading: ReadContext) -> frozenset[str]:
         """The custom fields, if answers are declared."""
         declared = reading.declared_of(self)
         answers = any(one.spec.answers and reading.chosen(one.address) for one in declared)
@@ -218,15 +218,15 @@ class UserKind(Kind[PersonSpec, PersonRow]):
         """Return all people of the snapshot."""
         return redact.live_people(planning.snapshot, declared)
 
-    def people_named(self, entry: DesiredResource[PersonSpec] | DeleteEntry[Any]) -> Iterator[str]:
+    def named_emails(self, entry: DesiredResource[PersonSpec] | DeleteEntry[Any]) -> Iterator[str]:
         """Yield the earlier e-mails of a person."""
         return iter(entry.previously if isinstance(entry, DesiredResource) else ())
 
-    def redact(self, redaction: RedactionContext, row_type: type[ListedRow]) -> Iterable[HasName]:
+    def redact_rows(self, redaction: RedactionContext, row_type: type[ListedRow]) -> Iterable[HasName]:
         """Keep what is declared of people, and count undeclared admins."""
         return redact.redact_rows(redaction, row_type)
 
-    def restore(self, restoring: RestoreContext, row_type: type[ListedRow]) -> Iterable[HasName]:
+    def restore_rows(self, restoring: RestoreContext, row_type: type[ListedRow]) -> Iterable[HasName]:
         """Restore the e-mails of named people, and add placeholders for those who are only counted."""
         return redact.restore_rows(restoring, row_type)
 

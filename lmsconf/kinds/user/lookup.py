@@ -55,11 +55,11 @@ def _looked_up(
     pages = -(-total // len(first)) if total is not None and first else 0
     # Looking up may be in vain, so it is tried only where it takes half as many requests at most.
     most = (pages - 1) // 2
-    named = reading.people_named()
+    named = reading.named_emails()
     unknown = named - _emails(first.values())
     if most < 1 or len(unknown) > most:
         return None
-    ids = reading.reported_people()
+    ids = reading.wait_for_reported_people()
     if ids is None or len(others := sorted(ids - first.keys())) > most or len(unknown) > len(others):
         return None
     try:

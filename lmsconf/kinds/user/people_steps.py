@@ -35,12 +35,12 @@ def people_list_steps(
     additions = Ref(at, f"{GRANTED} {adds}")
     known = people_directory(planning)
     is_membership = adds.endswith("members")
-    for batch in _batches(added, int(planning.terms.behaviour("manual-groups.add.batch"))):
+    for batch in _batches(added, int(planning.call_templates.behaviour("manual-groups.add.batch"))):
         arrived = [joined_group_ref(person) for person in batch if is_membership and person in planning.removed_emails]
         yield Step(
             operation=adds,
             path=path,
-            body=planning.terms.body(adds, userIds=[known.id(person) for person in batch]),
+            body=planning.call_templates.body(adds, userIds=[known.id(person) for person in batch]),
             makes=frozenset({additions, *arrived}),
             uses=people_dependencies(planning, batch, manages=not is_membership) | frozenset(me),
             people=tuple(batch),
@@ -83,7 +83,7 @@ def verify_list_additions(operation: str, key: str) -> GrantVerification:
     def visible(get: GetRequest, sent: SentCall) -> frozenset[RemoteId]:
         return ids(an_object(get(operation, path=sent.path), "a group"), key)
 
-    return GrantVerification(SentCall.listed, visible, "{missing} of {granted} are not in the list")
+    return GrantVerification(SentCall.listed_ids, visible, "{missing} of {granted} are not in the list")
 
 
 def _batches(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:

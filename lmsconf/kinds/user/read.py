@@ -61,16 +61,16 @@ def read_people(kind: PersonKind, reading: ReadContext) -> Listing[PersonRow] | 
     count.set(rows.total, len(rows.rows))
     # Without a total in the response, a listing read to its end gives the number.
     reading.people = len(rows.rows) if rows.total is None and rows.incomplete is None else rows.total
-    listing = reading.publish(kind, rows)
+    listing = reading.publish_listing(kind, rows)
     if not needed or may_lose_answers(FIELDS, reading):
-        reading.add(ANSWERS, sorted_listing(map(parse_answers_row, rows.rows), rows.incomplete))
+        reading.add_listing(ANSWERS, sorted_listing(map(parse_answers_row, rows.rows), rows.incomplete))
     extended = reading.shared_state(ExtendedInfoListing)
     if reading.everything:
-        reading.add(HOLDERS, Listing(rows=count_choice_holders(rows.rows), incomplete=rows.incomplete))
+        reading.add_listing(HOLDERS, Listing(rows=count_choice_holders(rows.rows), incomplete=rows.incomplete))
         listing, admin = read_everybody(listing, rows, extended.rows())
-        reading.add(ADMIN, admin)
+        reading.add_listing(ADMIN, admin)
         return read_people_one_by_one(reading.api, reading.match(kind, listing, reading.declarations)[1], listing)
-    if reading.terms.behaviour(WHO_CAN_MANAGE) == "with-right":
+    if reading.call_templates.behaviour(WHO_CAN_MANAGE) == "with-right":
         chosen = [one for one in reading.declared if reading.chosen(one.address)]
         listing = read_manager_rights(listing, chosen, reading.policy.workspace, extended)
     if not reading.covers(USER):
@@ -79,13 +79,13 @@ def read_people(kind: PersonKind, reading: ReadContext) -> Listing[PersonRow] | 
     page = count.first_page.result()[1]
     listing, admin_rows = read_declared(reading.api, planning, matched, listing, rows, page, extended)
     if admin_rows is not None:
-        reading.add(ADMIN, admin_rows)
+        reading.add_listing(ADMIN, admin_rows)
     return listing
 
 
 def _only_in_lists(reading: ReadContext) -> bool:
     """Return whether of people only their ids and e-mails in lists and assignments are needed."""
-    if reading.everything or reading.covers(USER) or reading.terms.behaviour(WHO_CAN_MANAGE) == "with-right":
+    if reading.everything or reading.covers(USER) or reading.call_templates.behaviour(WHO_CAN_MANAGE) == "with-right":
         return False
     return not may_lose_answers(FIELDS, reading)
 
@@ -94,7 +94,7 @@ def _kept(reading: ReadContext) -> Callable[[dict[str, Json]], dict[str, Json]]:
     """Return the filter of user rows: whole rows only for declared people, to bound memory with 200,000 people."""
     if reading.everything:
         return lambda row: row
-    people = reading.declarations.of(USER)[0]
+    people = reading.declarations.of_kind(USER)[0]
     emails = {name for one in people for name in (one.address.name, *one.previously)}
     pinned = {one.pin(reading.policy.workspace) for one in people}
     answers = ["customFields"] if reading.covers(CUSTOM_FIELD) else []

@@ -48,11 +48,11 @@ def restore_rows(restoring: RestoreContext, row_type: type[ListedRow]) -> Iterab
     """Return people and admins with the e-mails of named people, and a placeholder per counted person."""
     rows = restoring.snapshot.rows
     if row_type is AdminRow:
-        named = (AdminRow(row.id, restoring.email(row.name)) for row in rows(AdminRow))
-        return [*named, *(AdminRow(id, id) for id in restoring.unnamed(ADMIN, "", _ADMINS))]
+        named = (AdminRow(row.id, restoring.restore_email(row.name)) for row in rows(AdminRow))
+        return [*named, *(AdminRow(id, id) for id in restoring.placeholder_ids(ADMIN, "", _ADMINS))]
     if row_type is PersonRow:
         stand_ins = (PersonRow(one.id, one.id, one.archived, stand_in=True) for one in restoring.stand_ins)
-        return [*(replace(row, email=restoring.email(row.email)) for row in rows(PersonRow)), *stand_ins]
+        return [*(replace(row, email=restoring.restore_email(row.email)) for row in rows(PersonRow)), *stand_ins]
     return rows(row_type)
 
 
@@ -88,7 +88,7 @@ def _people(redaction: RedactionContext) -> list[PersonRow]:
     names = _field_names(redaction.declared[CUSTOM_FIELD], snapshot)
     rows = []
     for row in snapshot.rows(PersonRow):
-        label = redaction.label(row.email)
+        label = redaction.replacement_label(row.email)
         if redaction.is_shown(row.id):
             rows.append(replace(_declared_part(row, declarations.of_row(row), names), email=label))
         else:
@@ -130,9 +130,9 @@ def _admins(redaction: RedactionContext) -> Iterator[AdminRow]:
     with_rights = {id for id, spec in specs if spec is not None and spec.needs_rights}
     for row in snapshot.rows(AdminRow):
         if row.id in with_rights:
-            yield AdminRow(row.id, redaction.label(row.name))
+            yield AdminRow(row.id, redaction.replacement_label(row.name))
         else:
-            redaction.count(ADMIN, "", _ADMINS, row.id)
+            redaction.count_person(ADMIN, "", _ADMINS, row.id)
 
 
 def _holders(snapshot: Snapshot) -> Iterator[HolderRow]:

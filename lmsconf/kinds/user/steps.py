@@ -71,7 +71,7 @@ def _differs(before: Form, after: Form, key: str) -> bool:
 def _creation(planning: PlanContext, at: Address, after: Form) -> Step:
     """Return the call that creates the account, without a welcome e-mail: sending one is not lmsconf's decision."""
     texts = {wire_name: after[key] for key, wire_name in TEXTS.items()}
-    body = planning.terms.body("users.create", email=at.name, **texts, sendWelcomeEmail=False)
+    body = planning.call_templates.body("users.create", email=at.name, **texts, sendWelcomeEmail=False)
     return Step(operation="users.create", body=body, makes=frozenset({Ref(at)}), uses=name_slot(at))
 
 
@@ -80,15 +80,15 @@ def _profile(
 ) -> Iterator[Step]:
     """Yield the changes of e-mail, names and language of an existing account."""
     if before["email"] != after["email"]:
-        body = planning.terms.body("users.update-email", email=at.name)
+        body = planning.call_templates.body("users.update-email", email=at.name)
         makes, uses = freed_name_slot(USER, row), name_slot(at) | ready
         yield Step(operation="users.update-email", path=path, body=body, makes=makes, uses=uses)
     names = {TEXTS[key]: after[key] for key in ("first_name", "last_name") if _differs(before, after, key)}
     if names:
-        body = planning.terms.body("users.update-fullname", **names)
+        body = planning.call_templates.body("users.update-fullname", **names)
         yield Step(operation="users.update-fullname", path=path, body=body, uses=ready)
     if _differs(before, after, "language"):
-        body = planning.terms.body("users.update-language", language=after["language"])
+        body = planning.call_templates.body("users.update-language", language=after["language"])
         yield Step(operation="users.update-language", path=path, body=body, uses=ready)
 
 
@@ -102,7 +102,7 @@ def _metadata(
     held = dict(row.metadata or ()) if row else {}
     whole = {key: value for key, value in {**held, **declared}.items() if value is not None}
     if whole != held:
-        body = planning.terms.body("users.update-metadata", metadata=whole)
+        body = planning.call_templates.body("users.update-metadata", metadata=whole)
         yield Step(operation="users.update-metadata", path=path, body=body, uses=ready)
 
 
@@ -142,7 +142,7 @@ def _applications(
             yield Step(
                 operation="user-access.set",
                 path={**path, "action": action},
-                body=planning.terms.body("user-access.set", applicationId=application),
+                body=planning.call_templates.body("user-access.set", applicationId=application),
                 makes=_revoked(at) if taken else frozenset(),
                 uses=ready,
                 revokes=taken,
@@ -155,7 +155,7 @@ def _archive_date(
     operation = "users.set-custom-archived-date"
     moment = None if date is None else (date - _EPOCH) // timedelta(milliseconds=1)
     makes = frozenset({_cleared(cleared)}) if cleared else frozenset()
-    body = planning.terms.body(operation, date=moment)
+    body = planning.call_templates.body(operation, date=moment)
     # A date revokes access when it is reached; clearing it does not restore access already lost.
     return Step(operation=operation, path=path, body=body, makes=makes, uses=uses, revokes=date is not None)
 

@@ -26,7 +26,7 @@ def find_conflicts(
     for resource in declared:
         by_kind[resource.address.kind].append(resource)
     for name, kind in kinds.items():
-        yield from kind.check(by_kind[name], by_kind)
+        yield from kind.check_declarations(by_kind[name], by_kind)
 
 
 def _twice(declared: Sequence[DesiredResource[Any]]) -> Iterator[Problem]:

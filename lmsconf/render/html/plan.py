@@ -70,8 +70,8 @@ def apply_html(report: ApplyReport) -> str:
     sections = [
         ("attention", "Look at this first", [note(problem) for problem in worst_first(report.problems)]),
         ("calls", "Calls", rows(list(_outcomes(report)), _STATUSES, word="result") if report.outcomes else None),
-        ("residue", phrases.LEFT.rstrip(":"), _residue(report.left)),
-        ("others", phrases.other_changes_heading(report).rstrip(":"), _residue(report.others)),
+        ("residue", phrases.LEFT.rstrip(":"), _residue(report.remaining_changes)),
+        ("others", phrases.other_changes_heading(report).rstrip(":"), _residue(report.foreign_changes)),
     ]
     top = header("apply", report.workspace, phrases.first_line(report.workspace, report.url, report.people))
     verdict = [

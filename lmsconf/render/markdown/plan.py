@@ -71,8 +71,11 @@ def apply_markdown(report: ApplyReport, *, limit: SizeLimit = WHOLE) -> str:
     sections = [
         *problem_section(worst_first(report.problems)),
         *_outcomes(report, limit),
-        *(section for _, section in _changes(report.left, limit, f"{phrases.LEFT} ")),
-        *(section for _, section in _changes(report.others, limit, f"{phrases.other_changes_heading(report)} ")),
+        *(section for _, section in _changes(report.remaining_changes, limit, f"{phrases.LEFT} ")),
+        *(
+            section
+            for _, section in _changes(report.foreign_changes, limit, f"{phrases.other_changes_heading(report)} ")
+        ),
         *section_of("About this run", map(_noted, sorted(report.meta.items()))),
     ]
     foot = f"Plan {code(report.plan_digest)} · {md(report.started_at)} to {md(report.finished_at)}"

@@ -87,7 +87,7 @@ class QuestionKind(Kind[QuestionSpec, QuestionRow]):
         values = {"name": form["name"], "type": "TEXT", "isHidden": form.get("hidden", False)}
         operation = "custom-fields.create" if match.row is None else "custom-fields.replace"
         path = {} if match.row is None else {"customFieldId": match.row.id}
-        return [Step(operation=operation, path=path, body=planning.terms.body(operation, **values))]
+        return [Step(operation=operation, path=path, body=planning.call_templates.body(operation, **values))]
 
     def plan_delete(self, planning: PlanContext, deletion: Deletion[QuestionRow]) -> list[Step]:
         return [Step(operation="custom-fields.delete", path={"customFieldId": deletion.row.id}, revokes=True)]
