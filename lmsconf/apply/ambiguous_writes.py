@@ -25,7 +25,7 @@ from lmsconf.errors import (
     ProblemsFound,
     Rejected,
 )
-from lmsconf.kinds.shared.call_templates import filled, filled_body
+from lmsconf.kinds.shared.call_placeholders import fill_refs_in_body, fill_refs_in_path
 from lmsconf.model.address import Address
 from lmsconf.model.values import Action, Call, Json, Plan
 
@@ -172,7 +172,7 @@ def _is_part_of(wanted: Call, sent: IssuedRequest, ids: Learnt) -> bool:
     if wanted.operation != sent.call.operation:
         return False
     try:
-        path, body = filled(wanted.path, ids), filled_body(wanted.body, ids)
+        path, body = fill_refs_in_path(wanted.path, ids), fill_refs_in_body(wanted.body, ids)
     except KeyError:
         # It references a resource that this run has not created yet, so it cannot be the call that was sent.
         return False

@@ -13,7 +13,7 @@ from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
 from lmsconf.apply.grant_check import verify_grant
 from lmsconf.apply.scheduler import Begin, Learnt, Run, Tell, run
 from lmsconf.errors import AnswerLost, ApiError, BadAnswer, DuplicateResource, LmsconfError, Rejected, Unauthorized
-from lmsconf.kinds.shared.call_templates import filled, filled_body
+from lmsconf.kinds.shared.call_placeholders import fill_refs_in_body, fill_refs_in_path
 from lmsconf.model.api import ListOperation
 from lmsconf.model.values import Call, Json, Plan
 from lmsconf.planner.grant_verification import GrantVerification
@@ -54,7 +54,9 @@ class CallExecutor:
     def submit(self, call: Call, ids: Learnt) -> Future[Learnt]:
         """Return a future of the ids that the response returns. It fails with LmsconfError."""
         try:
-            sent = IssuedRequest(call=call, path=filled(call.path, ids), body=filled_body(call.body, ids))
+            sent = IssuedRequest(
+                call=call, path=fill_refs_in_path(call.path, ids), body=fill_refs_in_body(call.body, ids)
+            )
         except KeyError as missing:
             future: Future[Learnt] = Future()
             future.set_exception(LmsconfError(f"the id of {missing.args[0]} never came"))

@@ -13,7 +13,7 @@ from typing import cast
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.export.edit_list_items import find_absent_item, remove_item, set_item_key
 from lmsconf.export.rename_references import rename_part_references, rename_references
-from lmsconf.kinds.shared.times import shortest_time
+from lmsconf.kinds.shared.times import format_shortest_time
 from lmsconf.manifest.edit.lists import (
     change_conditions,
     change_items,
@@ -180,7 +180,7 @@ class ManifestEditor:
                 moment = parse_response_time(change.live)
             except ValueError:
                 return escape_variables(change.live)
-            return shortest_time(moment, self.timezone, end_of_day=kind.time_keys[change.path])
+            return format_shortest_time(moment, self.timezone, end_of_day=kind.time_keys[change.path])
         return escape_variables(change.live)
 
     def _rename(self, finding: DriftFinding, change: FieldDrift, entry: Mapping) -> None:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from lmsconf.errors import Problem, ProblemsFound
 from lmsconf.kinds import all_kinds
-from lmsconf.kinds.shared.call_templates import SpecCallTemplates
+from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.manifest.load import EntryCallback, load_folder
 from lmsconf.model.address import Address
 from lmsconf.model.drift import DriftReport

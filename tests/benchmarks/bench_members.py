@@ -21,8 +21,8 @@ from lmsconf.api.spec import ApiSpec
 from lmsconf.errors import Problem
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.manual_group.types import GroupRow
-from lmsconf.kinds.shared.call_templates import SpecCallTemplates
-from lmsconf.kinds.shared.names import GROUP, USER
+from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
+from lmsconf.kinds.shared.kind_names import GROUP, USER
 from lmsconf.kinds.user.types import PersonRow
 from lmsconf.manifest.yaml.nodes import EntrySourceMap, Map, Source, pack_mark
 from lmsconf.model.address import RemoteId

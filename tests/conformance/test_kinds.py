@@ -16,7 +16,7 @@ from laws.sandbox_project import SandboxProject, open_stage
 from conformance import samples
 from lmsconf.api.spec import ApiSpec
 from lmsconf.kinds import all_kinds
-from lmsconf.kinds.shared.call_templates import filled
+from lmsconf.kinds.shared.call_placeholders import fill_refs_in_path
 from lmsconf.model.values import Action, Json, Plan
 from lmsconf.planner.kind import AnyKind
 from lmsconf.planner.plan_as_manifests import plan_to_manifests
@@ -93,7 +93,7 @@ def test_every_call_is_one_of_the_description(planned: Planned, kind: AnyKind) -
     for _, plan in _every_plan(planned, kind):
         assert plan.calls
         for call in plan.calls:
-            route = spec.route(call.method, filled(call.path, defaultdict(lambda: "new")))
+            route = spec.route(call.method, fill_refs_in_path(call.path, defaultdict(lambda: "new")))
             assert route is not None
             assert route[0].id == call.operation
             assert route[0].writes

@@ -9,7 +9,7 @@ import pytest
 from lmsconf.documents import problems_file
 from lmsconf.documents.document import JsonObjectReader, render_json
 from lmsconf.errors import BadAnswer, LmsconfError, Problem, StalePlan
-from lmsconf.kinds.shared.answers import objects
+from lmsconf.kinds.shared.response_json import object_list
 
 FORMAT = json.loads(problems_file.dumps([Problem(code="a/b", message="m")]))["format"]
 
@@ -38,4 +38,4 @@ def test_problems_that_were_edited_are_refused() -> None:
 def test_an_answer_with_a_text_where_an_object_should_be_is_refused() -> None:
     """The error says where."""
     with pytest.raises(BadAnswer, match="an item of choices"):
-        objects({"choices": ["x"]}, "choices")
+        object_list({"choices": ["x"]}, "choices")

@@ -11,7 +11,7 @@ import pytest
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.kinds import all_kinds
-from lmsconf.kinds.shared.call_templates import SpecCallTemplates
+from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.kinds.user.types import PersonRow
 from lmsconf.model.address import RemoteId
 from lmsconf.model.policy import Policy

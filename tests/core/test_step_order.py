@@ -7,7 +7,7 @@ from datetime import date
 import pytest
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.kinds.shared.call_templates import SpecCallTemplates
+from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot

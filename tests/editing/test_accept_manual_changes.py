@@ -19,7 +19,7 @@ from lmsconf.export.drifted_project import DriftedProject
 from lmsconf.export.export import export_snapshot
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.custom_field.types import ChoiceRow
-from lmsconf.kinds.shared.names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP
+from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP
 from lmsconf.model.address import RemoteId
 from lmsconf.model.names import exact_pattern
 from lmsconf.model.snapshot import Snapshot

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from laws.random_workspaces import TYPES, Dice, Entry, Field, Group, RandomWorkspace, condition, worlds
 from lmsconf.kinds.custom_field.types import MOST_FIELDS
-from lmsconf.kinds.shared.names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP
+from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP
 from lmsconf.model.address import Address
 from lmsconf.model.names import casefold_name, exact_pattern, normalize_email, normalize_name
 

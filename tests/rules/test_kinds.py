@@ -9,7 +9,7 @@ from pathlib import Path
 from lmsconf.kinds import all_kinds
 
 ROOT = Path(__file__).parent.parent.parent / "lmsconf"
-TABLE = "kinds/shared/names.py"
+TABLE = "kinds/shared/kind_names.py"
 """The one module that spells the names of kinds."""
 OWNERS = ("kinds", "api", "sandbox")
 """The packages that may know single kinds: the kinds themselves, and both sides of the service's API."""
@@ -72,7 +72,7 @@ def faults(module: str, tree: ast.Module) -> set[str]:
         known = {"shared"} | READ_BACK.get(module, set())
         found |= {name for name in imported_from_kinds(tree) if name.split(".")[0] not in known}
     if package not in OWNERS:
-        found |= {name for name in imported_from_kinds(tree) if name.startswith("shared.names")}
+        found |= {name for name in imported_from_kinds(tree) if name.startswith("shared.kind_names")}
     return found
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lmsconf.kinds.shared.answers import label, text
-from lmsconf.kinds.shared.names import CONTENT
+from lmsconf.kinds.shared.kind_names import CONTENT
+from lmsconf.kinds.shared.response_json import optional_text, require_text
 from lmsconf.model.address import RemoteId
 from lmsconf.model.values import Json
 
@@ -24,4 +24,6 @@ class ContentRow:
 
 def parse_content_row(data: Mapping[str, Json]) -> ContentRow:
     """Parse a catalog item; its id is `courseId` whatever its type (API specification, Content catalog item)."""
-    return ContentRow(RemoteId(text(data, "courseId")), label(data, "name"), label(data, "contentType"))
+    return ContentRow(
+        RemoteId(require_text(data, "courseId")), optional_text(data, "name"), optional_text(data, "contentType")
+    )

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 from lmsconf.errors import SourceLocation
 from lmsconf.kinds.content_target.catalog import ContentRow
 from lmsconf.kinds.content_target.types import AssignmentSpec, TargetPlanningState
-from lmsconf.kinds.shared.names import CONTENT, EVERYONE
+from lmsconf.kinds.shared.kind_names import CONTENT, EVERYONE
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.names import did_you_mean, normalize_name, quote_name
 from lmsconf.model.values import DeleteEntry, DesiredResource, pin_in
@@ -35,7 +35,9 @@ class ContentResolver:
         shared = (row.id for rows in self._by_name.values() if len(rows) > 1 for row in rows)
         planning.state(TargetPlanningState).shared_content = frozenset(shared)
 
-    def find(self, entry: DesiredResource[AssignmentSpec] | DeleteEntry[Any], *, must: bool = True) -> RemoteId | None:
+    def find_id(
+        self, entry: DesiredResource[AssignmentSpec] | DeleteEntry[Any], *, must: bool = True
+    ) -> RemoteId | None:
         """The id of the content that an assignment names, None if unresolved; problems are reported once per content.
 
         must: whether a name that the catalog lacks is a problem.
@@ -51,8 +53,8 @@ class ContentResolver:
         return self.named[key]
 
     def identity(self, entry: DesiredResource[AssignmentSpec] | DeleteEntry[Any]) -> Identity:
-        """The identity of an assignment that was passed to `find`."""
-        return self.find(entry), entry.spec.audience
+        """The identity of an assignment that was passed to `find_id`."""
+        return self.find_id(entry), entry.spec.audience
 
     def _look(
         self, at: SourceLocation, address: Address, spec: AssignmentSpec, pin: str | None, must: bool
@@ -81,10 +83,10 @@ class ContentResolver:
             self._problem(at, address, "content/unknown", f'the catalog has no content "{spec.content}"', near)
         return None
 
-    def alike(self, entry: DeleteEntry[Any]) -> str | None:
+    def similar_name(self, entry: DeleteEntry[Any]) -> str | None:
         """The content or audience name that an `absent` entry without a match may have meant."""
         spec = entry.spec
-        if self.find(entry, must=False) is None:
+        if self.find_id(entry, must=False) is None:
             return similar_live_name(spec.content, self._by_name)
         to = spec.audience
         known = self._planning.registry.names(to.kind)

@@ -15,8 +15,8 @@ from lmsconf.kinds.content_target.types import (
     audience_entry,
     resolve_audience,
 )
-from lmsconf.kinds.shared.names import CONTENT, CONTENT_TARGET, EVERYONE, USER
-from lmsconf.kinds.shared.times import shortest_time
+from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, EVERYONE, USER
+from lmsconf.kinds.shared.times import format_shortest_time
 from lmsconf.kinds.user.export import manifest_email
 from lmsconf.model.address import EVERYBODY, Address
 from lmsconf.model.names import casefold_name, normalize_name
@@ -103,7 +103,7 @@ def _unnameable(live: LiveNames, row: TargetRow, audience: Address | None) -> st
 def _time(text: str, live: LiveNames, *, end_of_day: bool) -> str:
     """Format a live time for a manifest; an unreadable one is returned unchanged, and reported by the plan."""
     try:
-        return shortest_time(parse_response_time(text), live.timezone, end_of_day=end_of_day)
+        return format_shortest_time(parse_response_time(text), live.timezone, end_of_day=end_of_day)
     except ValueError:
         return text
 

@@ -15,7 +15,6 @@ from typing import Any, Final
 from lmsconf.api.spec.listings import CATALOG
 from lmsconf.kinds.content_target import redact
 from lmsconf.kinds.content_target.catalog import ContentRow
-from lmsconf.kinds.content_target.edits import last_edits
 from lmsconf.kinds.content_target.export import (
     REFERENCES,
     absent_assignment_entry,
@@ -23,6 +22,7 @@ from lmsconf.kinds.content_target.export import (
     content_id_of_target,
     group_by_content,
 )
+from lmsconf.kinds.content_target.last_edits import last_edits
 from lmsconf.kinds.content_target.matching import match_assignments
 from lmsconf.kinds.content_target.parse import audience_from, contents_of, parse_absent_assignments, parse_assignments
 from lmsconf.kinds.content_target.read import find_empty_group_listings, read_assignments
@@ -43,8 +43,8 @@ from lmsconf.kinds.content_target.types import (
     live_entry,
     split_address,
 )
-from lmsconf.kinds.shared.common import partial_undo
-from lmsconf.kinds.shared.names import CONTENT, CONTENT_TARGET, EDITS, USER
+from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, EDITS, USER
+from lmsconf.kinds.shared.manifest_entries import partial_undo
 from lmsconf.model.address import EVERYBODY, Address, RemoteId
 from lmsconf.model.api import ListOperation
 from lmsconf.model.dependency_graph import Edge

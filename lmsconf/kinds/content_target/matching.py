@@ -16,8 +16,8 @@ from lmsconf.kinds.content_target.types import (
     resolve_audience,
     unresolved_audience_label,
 )
-from lmsconf.kinds.shared.names import CONTENT, CONTENT_TARGET, EVERYONE, GROUP, SMART_GROUP, UNNAMED_TARGETS, USER
-from lmsconf.kinds.user.directory import WHICH_PERSON, people_directory, shared_email_message
+from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, EVERYONE, GROUP, SMART_GROUP, UNNAMED_TARGETS, USER
+from lmsconf.kinds.user.people_directory import WHICH_PERSON, people_directory, shared_email_message
 from lmsconf.model.address import Address, RemoteId, escape
 from lmsconf.model.names import did_you_mean, matches_patterns, quote_name
 from lmsconf.model.values import DeleteEntry, DesiredResource
@@ -41,7 +41,7 @@ def match_assignments(
     declared = sorted(declared, key=lambda entry: not planning.chosen(entry.address))
     ready = [entry for entry in declared if _is_ready(planning, contents, entry)]
     for absent_entry in absent:
-        contents.find(absent_entry, must=False)
+        contents.find_id(absent_entry, must=False)
     targets = [(row, resolve_audience(planning, row)) for row in _live(planning)]
     live = _by_identity(targets)
     listing = planning.snapshot.of(CONTENT_TARGET)
@@ -74,8 +74,8 @@ def match_assignments(
         rows = live.get(key, []) if other is absent_entry else []
         out.deletions.extend(Deletion(address=absent_entry.address, row=row, absent=absent_entry) for row in rows)
         if not rows:
-            report_absent_not_live(planning, absent_entry, contents.alike(absent_entry))
-    _settle(planning, contents, live, spoken, frozenset(map(contents.find, declared)), out)
+            report_absent_not_live(planning, absent_entry, contents.similar_name(absent_entry))
+    _settle(planning, contents, live, spoken, frozenset(map(contents.find_id, declared)), out)
     if listing.incomplete:
         for deletion in out.deletions:
             _incomplete(planning, deletion.address, deletion.absent, listing.incomplete)
@@ -94,7 +94,7 @@ def _know_people(planning: PlanContext) -> None:
 def _is_ready(planning: PlanContext, contents: ContentResolver, entry: DesiredResource[AssignmentSpec]) -> bool:
     """Whether the content and the audience of a declared assignment exist or will exist; report problems."""
     spec = entry.spec
-    has_content = contents.find(entry) is not None
+    has_content = contents.find_id(entry) is not None
     to = spec.audience
     if refuse_ambiguous_reference(planning, to, entry.address, entry.source):
         return False

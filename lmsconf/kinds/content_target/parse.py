@@ -9,9 +9,9 @@ from typing import Any, cast
 
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.kinds.content_target.types import AUDIENCES, AssignmentSpec, assignment_address
-from lmsconf.kinds.shared.common import absent, pins, texts
-from lmsconf.kinds.shared.names import EVERYONE, USER
-from lmsconf.kinds.shared.times import BadTime, manifest_time
+from lmsconf.kinds.shared.kind_names import EVERYONE, USER
+from lmsconf.kinds.shared.manifest_entries import delete_entry, parse_names, parse_pins
+from lmsconf.kinds.shared.times import BadTime, parse_manifest_time
 from lmsconf.model.address import Address
 from lmsconf.model.names import normalize_email, normalize_name
 from lmsconf.model.values import DeleteEntry, DesiredResource, Json, SourceMap
@@ -44,7 +44,7 @@ def parse_assignments(entry: ManifestEntry) -> Iterator[DesiredResource[Assignme
                 address=assignment_address(content, spec.audience),
                 spec=spec,
                 places=AudienceSourceMap(entry.places, ("assign_to", position)),
-                only_in=frozenset(texts(only_in)) if only_in is not None else None,
+                only_in=frozenset(parse_names(only_in)) if only_in is not None else None,
                 about=cast("Mapping[str, Json] | None", entry.body.get("about")),
             )
 
@@ -72,19 +72,19 @@ def _assignment(
 
 
 def parse_absent_assignments(entry: ManifestEntry) -> Iterator[DeleteEntry[Any]]:
-    """Yield the assignments that an `absent` entry deletes."""
+    """Yield the assignments that an `delete_entry` entry deletes."""
     for content, content_pins in contents_of(entry.body["content"]):
         for item in cast("list[Json]", entry.body["assign_to"]):
             to = audience_from(item)
             spec = AssignmentSpec(content, to, False, None, None, content_pins)
-            yield absent(entry, assignment_address(content, to), spec)
+            yield delete_entry(entry, assignment_address(content, to), spec)
 
 
 def contents_of(value: Json) -> Iterator[tuple[str, Mapping[str, str]]]:
     """Yield the name and pins of each content under `content`."""
     for item in value if isinstance(value, list) else [value]:
         if isinstance(item, dict):
-            yield normalize_name(str(item["name"])), pins(item.get("id"))
+            yield normalize_name(str(item["name"])), parse_pins(item.get("id"))
         else:
             yield normalize_name(str(item)), {}
 
@@ -108,7 +108,7 @@ def _moment(
     if value is None:
         return None
     try:
-        return manifest_time(str(value), entry.timezone, end_of_day=end_of_day)
+        return parse_manifest_time(str(value), entry.timezone, end_of_day=end_of_day)
     except BadTime as wrong:
         source = entry.places.at(*place)
         entry.report(Problem(code="manifest/time", message=f"{key}: {wrong}", hint=wrong.hint, source=source))

@@ -14,11 +14,11 @@ from typing import Any, Final, TypeAlias
 from lmsconf.api.spec.listings import CATALOG
 from lmsconf.errors import BadAnswer
 from lmsconf.kinds.content_target.catalog import ContentRow, parse_content_row
-from lmsconf.kinds.content_target.edits import parse_edit_rows
+from lmsconf.kinds.content_target.last_edits import parse_edit_rows
 from lmsconf.kinds.content_target.types import AssignmentSpec, TargetRow, kind_from_target_type, parse_target_row
 from lmsconf.kinds.manual_group.kind import KIND as GROUPS
-from lmsconf.kinds.shared.answers import an_object, objects
-from lmsconf.kinds.shared.names import CONTENT, EDITS, EVERYONE, GROUP, SMART_GROUP, UNNAMED_TARGETS, USER
+from lmsconf.kinds.shared.kind_names import CONTENT, EDITS, EVERYONE, GROUP, SMART_GROUP, UNNAMED_TARGETS, USER
+from lmsconf.kinds.shared.response_json import object_list, require_object
 from lmsconf.kinds.smart_group.kind import KIND as SMART_GROUPS
 from lmsconf.model.address import RemoteId
 from lmsconf.model.api import Api
@@ -53,7 +53,7 @@ class AudienceIds:
     listings: Mapping[str, Listing[Any]]
     everyone: str
 
-    def lacking(
+    def contents_lacking_target(
         self, wanted: Iterable[AssignmentSpec], contents: Iterable[ContentRow], answers: AnswersById
     ) -> set[RemoteId]:
         """The ids of contents that lack a declared assignment, judged by names.
@@ -142,7 +142,7 @@ def _lacking(kind: TargetKind, reading: ReadContext, contents: list[ContentRow],
     if not wanted:
         return set()
     listings = {name: reading.wait_for_listing(name) for name in (GROUP, SMART_GROUP, USER)}
-    return AudienceIds(listings, reading.call_templates.behaviour("content-targets.everyone")).lacking(
+    return AudienceIds(listings, reading.call_templates.behaviour("content-targets.everyone")).contents_lacking_target(
         wanted, contents, answers
     )
 
@@ -243,10 +243,10 @@ def read_targets_until(api: Api, contents: Sequence[ContentRow], enough: float) 
 
 
 def _rows(content: ContentRow, answer: Json) -> Iterable[TargetRow]:
-    data = an_object(answer, "the targets")
+    data = require_object(answer, "the targets")
     if not isinstance(data.get("targets"), list):
         raise BadAnswer(f"an answer on the assignments of content {content.id} came without its list of targets")
-    return (parse_target_row(content.id, one) for one in objects(data, "targets"))
+    return (parse_target_row(content.id, one) for one in object_list(data, "targets"))
 
 
 def _ids(answer: tuple[Json, tuple[TargetRow, ...]]) -> set[RemoteId]:

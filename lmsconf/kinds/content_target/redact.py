@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from lmsconf.kinds.content_target.types import AssignmentSpec, TargetRow, audience_candidates, resolve_audience
-from lmsconf.kinds.shared.names import CONTENT_TARGET, GROUP, SMART_GROUP, USER
+from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, GROUP, SMART_GROUP, USER
 from lmsconf.model.address import RemoteId
 from lmsconf.model.values import DeleteEntry, DesiredResource
 from lmsconf.planner.redaction import Entry, RedactionContext, Report, RestoreContext, not_compared_warning

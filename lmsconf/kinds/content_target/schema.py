@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from lmsconf.kinds.content_target.types import AUDIENCES
-from lmsconf.kinds.shared.common import ABOUT, NAME, ONLY_IN, PIN, UNTIL, entry_schema
-from lmsconf.kinds.shared.names import USER
+from lmsconf.kinds.shared.kind_names import USER
+from lmsconf.kinds.shared.manifest_entries import ABOUT, NAME, ONLY_IN, PIN, UNTIL, entry_schema
 from lmsconf.model.values import Json
 
 _MANDATORY: dict[str, Json] = {"type": "boolean", "description": "Required of people; left out: false."}

@@ -18,10 +18,10 @@ from lmsconf.kinds.content_target.types import (
     resolve_audience,
 )
 from lmsconf.kinds.manual_group.types import GroupRow
-from lmsconf.kinds.shared.answers import an_object, objects
-from lmsconf.kinds.shared.names import CONTENT, EVERYONE, GROUP, SMART_GROUP, USER
-from lmsconf.kinds.user.directory import people_display_names
-from lmsconf.kinds.user.people_steps import joined_group_ref
+from lmsconf.kinds.shared.kind_names import CONTENT, EVERYONE, GROUP, SMART_GROUP, USER
+from lmsconf.kinds.shared.response_json import object_list, require_object
+from lmsconf.kinds.user.people_directory import people_display_names
+from lmsconf.kinds.user.people_list_steps import joined_group_ref
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.api import GetRequest
 from lmsconf.model.time_formats import format_request_time, parse_response_time, time_format_of
@@ -152,8 +152,8 @@ def _target(sent: SentCall) -> frozenset[str]:
 def _targets(get: GetRequest, sent: SentCall) -> frozenset[RemoteId]:
     """Return every target id that the call's content is assigned to."""
     content = RemoteId(str(sent.body_value("contentId")))
-    answer = an_object(get("content-targets.list", query={"contentId": content}), "the targets")
-    return frozenset(parse_target_row(content, one).target for one in objects(answer, "targets"))
+    answer = require_object(get("content-targets.list", query={"contentId": content}), "the targets")
+    return frozenset(parse_target_row(content, one).target for one in object_list(answer, "targets"))
 
 
 _IS_ASSIGNED: Final = GrantVerification(_target, _targets, "the content is not assigned")

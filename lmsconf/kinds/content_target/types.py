@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from typing import Final
 
-from lmsconf.kinds.shared.answers import text
-from lmsconf.kinds.shared.names import CONTENT, CONTENT_TARGET, EVERYONE, GROUP, SMART_GROUP, USER
-from lmsconf.kinds.shared.times import shown_time
+from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, EVERYONE, GROUP, SMART_GROUP, USER
+from lmsconf.kinds.shared.response_json import require_text
+from lmsconf.kinds.shared.times import format_time
 from lmsconf.model.address import Address, RemoteId, escape, unescape
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normalize_email
@@ -67,7 +67,7 @@ def parse_target_row(content: RemoteId, data: Mapping[str, Json]) -> TargetRow:
     """Parse a target of a response, without what changes over time and who edited it when."""
     return TargetRow(
         content=content,
-        target=RemoteId(text(data, "targetId")),
+        target=RemoteId(require_text(data, "targetId")),
         type=str(data.get("targetType") or ""),
         mandatory=bool(data.get("mandatory")),
         start=_text(data.get("startTime")),
@@ -130,8 +130,8 @@ def _form(
         "content": content,
         "assign_to": [audience],
         "mandatory": mandatory,
-        "visible_from": shown_time(start, zone) if isinstance(start, datetime) else start,
-        "visible_until": shown_time(finish, zone) if isinstance(finish, datetime) else finish,
+        "visible_from": format_time(start, zone) if isinstance(start, datetime) else start,
+        "visible_until": format_time(finish, zone) if isinstance(finish, datetime) else finish,
     }
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from lmsconf.errors import shown
 from lmsconf.kinds.custom_field.types import ChoiceRow, CustomFieldSpec, DeclaredChoice, DeclaredChoices, FieldRow
-from lmsconf.kinds.shared.names import CUSTOM_FIELD, choice_scope
+from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, choices_registry_kind
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.names import normalize_name
 from lmsconf.model.values import DesiredResource, pin_in
@@ -43,7 +43,7 @@ def register_choices(planning: PlanContext, matched: MatchResult[CustomFieldSpec
         match = match_by_row.get(row.id)
         spec = match.declared.spec if match else None
         if match is None or spec is None or spec.choices is None or not planning.chosen(match.address):
-            scope = choice_scope(planning.registry.name(CUSTOM_FIELD, row.id) or row.name)
+            scope = choices_registry_kind(planning.registry.name(CUSTOM_FIELD, row.id) or row.name)
             for choice in row.choices:
                 planning.registry.register(scope, normalize_name(choice.name), choice.id)
         else:
@@ -67,7 +67,7 @@ def _know(
         claims = [replace(claim, previously=()) for claim in claims]
     resolution = match_claims(claims, live, noun="choice")
     planning.problems.extend(resolution.problems)
-    scope = choice_scope(declared.address.name)
+    scope = choices_registry_kind(declared.address.name)
     before: dict[str, str] = {row.id: normalize_name(row.name) for row in live}
     after: dict[str, str] = {}
     for position, (choice, row) in enumerate(zip(choices.include, resolution.live, strict=True)):

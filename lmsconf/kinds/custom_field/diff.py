@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lmsconf.kinds.custom_field.choices import choices_before_and_after
 from lmsconf.kinds.custom_field.types import FLAGS, CustomFieldSpec, FieldRow
-from lmsconf.kinds.shared.common import needed
+from lmsconf.kinds.shared.manifest_entries import refuse_missing_key
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normalize_name
 from lmsconf.model.values import DesiredResource
@@ -48,7 +48,7 @@ def _new(
     planning: PlanContext, declared: DesiredResource[CustomFieldSpec], spec: CustomFieldSpec
 ) -> BeforeAfter | None:
     if spec.type is None or (spec.type != "TEXT" and (spec.choices is None or not spec.choices.include)):
-        needed(planning, declared, "type" if spec.type is None else "choices")
+        refuse_missing_key(planning, declared, "type" if spec.type is None else "choices")
         return None
     after: Form = {"name": declared.address.name, "type": spec.type}
     if spec.choices is not None:

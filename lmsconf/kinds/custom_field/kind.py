@@ -27,9 +27,10 @@ from lmsconf.kinds.custom_field.steps import (
     pair_slots_with_deletions,
 )
 from lmsconf.kinds.custom_field.types import MOST_FIELDS, CustomFieldSpec, FieldRow, parse_field_row
-from lmsconf.kinds.shared.common import ABSENT_NAMED, learnt_id, named, named_absent
-from lmsconf.kinds.shared.names import CUSTOM_FIELD, SMART_GROUP
+from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP
+from lmsconf.kinds.shared.manifest_entries import ABSENT_NAMED, delete_entry_by_name, desired_resource_by_name
 from lmsconf.kinds.shared.renames import find_rename_cycles
+from lmsconf.kinds.shared.response_json import id_in_response
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normalize_name
@@ -69,11 +70,11 @@ class CustomFieldKind(Kind[CustomFieldSpec, FieldRow]):
 
     def parse(self, entry: ManifestEntry) -> Iterator[DesiredResource[CustomFieldSpec]]:
         """Yield the field of one manifest entry; report bad choices."""
-        yield named(CUSTOM_FIELD, entry, parse_field(entry))
+        yield desired_resource_by_name(CUSTOM_FIELD, entry, parse_field(entry))
 
     def parse_absent(self, entry: ManifestEntry) -> Iterator[DeleteEntry[Any]]:
         """Yield the field that an `absent` entry deletes."""
-        yield named_absent(CUSTOM_FIELD, entry)
+        yield delete_entry_by_name(CUSTOM_FIELD, entry)
 
     def check(
         self,
@@ -146,7 +147,7 @@ class CustomFieldKind(Kind[CustomFieldSpec, FieldRow]):
         """The ids of a field and its choices; both calls return the whole field (API specification, Custom Fields)."""
         if not isinstance(answer, dict):
             return {}
-        ids = learnt_id(at, answer, "customFieldId") or learnt_id(at, answer, "id")
+        ids = id_in_response(at, answer, "customFieldId") or id_in_response(at, answer, "id")
         choices = answer.get("choices")
         for choice in choices if isinstance(choices, list) else []:
             if isinstance(choice, dict) and "choiceId" in choice and "name" in choice:

@@ -12,8 +12,8 @@ from typing import Final, NamedTuple, TypeAlias
 from lmsconf.errors import BadAnswer, Severity
 from lmsconf.kinds.custom_field.choices import choices_before_and_after
 from lmsconf.kinds.custom_field.types import CustomFieldSpec, FieldRow
-from lmsconf.kinds.shared.answers import text
-from lmsconf.kinds.shared.names import ANSWERS, USER
+from lmsconf.kinds.shared.kind_names import ANSWERS, USER
+from lmsconf.kinds.shared.response_json import require_text
 from lmsconf.kinds.user.types import AnswerRow, AnswersRow, HolderRow, PersonRow, PersonSpec, parse_answer
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.names import normalize_name
@@ -60,7 +60,7 @@ class _Holders(NamedTuple):
 
 def parse_answers_row(data: Mapping[str, Json]) -> AnswersRow:
     """Parse the answers in one row of the user listing; an answer that cannot be parsed is None."""
-    id, held = RemoteId(text(data, "userId")), data.get("customFields")
+    id, held = RemoteId(require_text(data, "userId")), data.get("customFields")
     if held is not None and not isinstance(held, dict):
         return AnswersRow(id, None)
     answers: list[tuple[str, AnswerRow | None]] = []

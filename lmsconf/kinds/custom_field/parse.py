@@ -7,7 +7,7 @@ from typing import cast
 
 from lmsconf.errors import Problem, shown
 from lmsconf.kinds.custom_field.types import FLAGS, CustomFieldSpec, DeclaredChoice, DeclaredChoices
-from lmsconf.kinds.shared.common import pins, texts
+from lmsconf.kinds.shared.manifest_entries import parse_names, parse_pins
 from lmsconf.model.names import normalize_name
 from lmsconf.model.values import Json
 from lmsconf.planner.kind import ManifestEntry
@@ -46,14 +46,16 @@ def _choices(value: Json) -> DeclaredChoices | None:
     parts = cast("Mapping[str, list[Json]]", value)
     return DeclaredChoices(
         tuple(_choice(item, ("choices", "include", i)) for i, item in enumerate(parts.get("include", []))),
-        texts(parts.get("exclude", [])),
+        parse_names(parts.get("exclude", [])),
         whole=False,
     )
 
 
 def _choice(item: Json, at: tuple[str | int, ...]) -> DeclaredChoice:
     body: Mapping[str, Json] = item if isinstance(item, dict) else {"name": item}
-    return DeclaredChoice(normalize_name(str(body["name"])), pins(body.get("id")), texts(body.get("previously")), at)
+    return DeclaredChoice(
+        normalize_name(str(body["name"])), parse_pins(body.get("id")), parse_names(body.get("previously")), at
+    )
 
 
 def _bad_choices(entry: ManifestEntry, choices: DeclaredChoices | None) -> Iterator[Problem]:

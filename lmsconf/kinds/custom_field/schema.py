@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from lmsconf.kinds.custom_field.types import TYPES
-from lmsconf.kinds.shared.common import NAME, NAMED, PIN, PREVIOUSLY, entry_schema
+from lmsconf.kinds.shared.manifest_entries import NAME, NAMED, PIN, PREVIOUSLY, entry_schema
 from lmsconf.model.values import Json
 
 _CHOICE: dict[str, Json] = {

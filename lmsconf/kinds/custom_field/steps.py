@@ -14,8 +14,8 @@ from lmsconf.api.spec.values import cleared_description
 from lmsconf.errors import Severity, SourceLocation
 from lmsconf.kinds.custom_field.choices import NEW
 from lmsconf.kinds.custom_field.types import FLAGS, MOST_FIELDS, CustomFieldSpec, FieldRow
-from lmsconf.kinds.shared.names import CUSTOM_FIELD
-from lmsconf.kinds.shared.renames import freed_name_slot, name_slot, temporary, uses_temporary_name
+from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD
+from lmsconf.kinds.shared.renames import free_name_ref, freed_name_ref, temporary_name, uses_temporary_name
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normalize_name
@@ -80,10 +80,10 @@ def field_steps(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow], 
     steps: list[Step] = []
     if renamed and uses_temporary_name(planning, at):
         current: dict[str, str] = {choice.id: choice.name for choice in row.choices}
-        body = _body(planning, row, {"name": temporary(row.id)}, current, at)
-        steps.append(_replacement(row, body, makes=freed_name_slot(CUSTOM_FIELD, row), avoids=whole))
-    makes = made | whole | (freed_name_slot(CUSTOM_FIELD, row) if renamed and not steps else frozenset())
-    uses = name_slot(at) if renamed else frozenset()
+        body = _body(planning, row, {"name": temporary_name(row.id)}, current, at)
+        steps.append(_replacement(row, body, makes=freed_name_ref(CUSTOM_FIELD, row), avoids=whole))
+    makes = made | whole | (freed_name_ref(CUSTOM_FIELD, row) if renamed and not steps else frozenset())
+    uses = free_name_ref(at) if renamed else frozenset()
     if any(left & taken and gained & made for left, gained in planning.changed_refs):
         body = _body(planning, row, after, {**new, **dropped}, at)
         steps.append(_replacement(row, body, makes=makes, uses=uses))
@@ -105,7 +105,7 @@ def field_deletion(planning: PlanContext, deletion: Deletion[FieldRow]) -> list[
     step = Step(
         operation="custom-fields.delete",
         path={"customFieldId": row.id},
-        makes=freed_name_slot(CUSTOM_FIELD, row) | {Ref(at, SLOT)},
+        makes=freed_name_ref(CUSTOM_FIELD, row) | {Ref(at, SLOT)},
         ends=frozenset({Ref(at)}),
         revokes=True,
     )
@@ -129,7 +129,7 @@ def _creation(planning: PlanContext, at: Address, after: Form) -> Step:
         operation="custom-fields.create",
         body=planning.call_templates.body("custom-fields.create", **body),
         makes=frozenset({Ref(at), *(Ref(at, name) for name in names)}),
-        uses=name_slot(at) | _slot(planning, at),
+        uses=free_name_ref(at) | _slot(planning, at),
     )
 
 

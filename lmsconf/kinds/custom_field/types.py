@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, cast
 
-from lmsconf.kinds.shared.answers import objects, text
-from lmsconf.kinds.shared.names import CUSTOM_FIELD
+from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD
+from lmsconf.kinds.shared.response_json import object_list, require_text
 from lmsconf.model.address import RemoteId
 from lmsconf.model.values import Json
 
@@ -74,12 +74,13 @@ class CustomFieldSpec:
 def parse_field_row(data: Mapping[str, Json]) -> FieldRow:
     """Parse a field of a response; `id` and `customFieldId` are the same (API specification, Custom field)."""
     return FieldRow(
-        id=RemoteId(text(data, "customFieldId" if data.get("customFieldId") is not None else "id")),
-        name=text(data, "name"),
-        type=text(data, "type"),
+        id=RemoteId(require_text(data, "customFieldId" if data.get("customFieldId") is not None else "id")),
+        name=require_text(data, "name"),
+        type=require_text(data, "type"),
         choices=tuple(
-            ChoiceRow(RemoteId(text(choice, "choiceId")), text(choice, "name")) for choice in objects(data, "choices")
+            ChoiceRow(RemoteId(require_text(choice, "choiceId")), require_text(choice, "name"))
+            for choice in object_list(data, "choices")
         ),
-        description=text(data, "description") if data.get("description") else None,
+        description=require_text(data, "description") if data.get("description") else None,
         **{key: cast("bool | None", data.get(wire_name)) for key, wire_name in FLAGS.items()},
     )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from lmsconf.kinds.manual_group.types import LISTS, GroupRow, ManualGroupSpec, declared_lists, list_ids
-from lmsconf.kinds.shared.common import not_read
-from lmsconf.kinds.shared.people_lists import People
-from lmsconf.kinds.user.directory import (
+from lmsconf.kinds.shared.manifest_entries import refuse_unread_list
+from lmsconf.kinds.shared.people_lists import PeopleList
+from lmsconf.kinds.user.people_directory import (
     note_unlisted_ids,
     people_directory,
     people_display_names,
@@ -31,10 +31,10 @@ def diff_group(planning: PlanContext, match: Match[ManualGroupSpec, GroupRow]) -
             continue
         ids = list_ids(row, key)
         if ids is None:
-            not_read(planning, declared.address, key, declared.places.at(key))
+            refuse_unread_list(planning, declared.address, key, declared.places.at(key))
             return None
         note_unlisted_ids(planning, declared, key, ids)
-        before[key] = live = people_directory(planning).comparable(ids, wanted)
+        before[key] = live = people_directory(planning).live_to_compare(ids, wanted)
         sizes[key] = len(ids)
         if key == "managers":
             refuse_ineligible_managers(planning, declared, wanted.include - live.include)
@@ -52,9 +52,9 @@ def state_before_deletion(planning: PlanContext, deletion: Deletion[GroupRow]) -
     for key in LISTS:
         ids = list_ids(row, key)
         if ids is None:
-            not_read(planning, deletion.address, key, deletion.absent.source if deletion.absent else None)
+            refuse_unread_list(planning, deletion.address, key, deletion.absent.source if deletion.absent else None)
             continue
-        form[key] = people = People(people_display_names(planning, ids))
+        form[key] = people = PeopleList(people_display_names(planning, ids))
         if key == "members":
             planning.removed_emails.update(people.include)
     return BeforeAfter(before=form, after=None, sizes={key: len(list_ids(row, key) or ()) for key in LISTS})

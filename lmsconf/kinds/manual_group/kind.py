@@ -21,12 +21,19 @@ from lmsconf.kinds.manual_group.types import (
     list_ids,
     parse_group_row,
 )
-from lmsconf.kinds.shared.common import ABSENT_NAMED, NAMED, entry_schema, named, named_absent, partial_undo
-from lmsconf.kinds.shared.names import CONTENT_TARGET, GROUP, SMART_GROUP, USER
-from lmsconf.kinds.shared.people_lists import People, parse_people, people_schema
+from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, GROUP, SMART_GROUP, USER
+from lmsconf.kinds.shared.manifest_entries import (
+    ABSENT_NAMED,
+    NAMED,
+    delete_entry_by_name,
+    desired_resource_by_name,
+    entry_schema,
+    partial_undo,
+)
+from lmsconf.kinds.shared.people_lists import PeopleList, parse_people_list, people_list_schema
 from lmsconf.kinds.shared.renames import find_rename_cycles
-from lmsconf.kinds.user.directory import people_addresses, people_directory, people_display_names
 from lmsconf.kinds.user.export import people_list_trails, people_lists_body
+from lmsconf.kinds.user.people_directory import people_addresses, people_directory, people_display_names
 from lmsconf.model.address import Address
 from lmsconf.model.forms import Form
 from lmsconf.model.names import LOCK_PREFIX, normalize_name
@@ -74,8 +81,8 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
     schema = entry_schema(
         {
             **NAMED,
-            "members": people_schema("Who is in the group."),
-            "managers": people_schema("Who manages the group."),
+            "members": people_list_schema("Who is in the group."),
+            "managers": people_list_schema("Who manages the group."),
         },
         ["name"],
         "A manual group: people added by hand.",
@@ -94,12 +101,14 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
                     source=entry.places.at("name"),
                 )
             )
-        spec = ManualGroupSpec(members=parse_people(entry, "members"), managers=parse_people(entry, "managers"))
-        yield named(GROUP, entry, spec)
+        spec = ManualGroupSpec(
+            members=parse_people_list(entry, "members"), managers=parse_people_list(entry, "managers")
+        )
+        yield desired_resource_by_name(GROUP, entry, spec)
 
     def parse_absent(self, entry: ManifestEntry) -> Iterator[DeleteEntry[Any]]:
         """Yield the group that an `absent` entry deletes."""
-        yield named_absent(GROUP, entry)
+        yield delete_entry_by_name(GROUP, entry)
 
     def dependencies(self, declared: DesiredResource[ManualGroupSpec]) -> list[Address]:
         """Its members and managers; the plan may create them."""
@@ -130,12 +139,12 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
         """Its name, and its members where they were read."""
         members = row.members
         form: Form = {"name": normalize_name(row.name)}
-        return form if members is None else {**form, "members": People(people_display_names(planning, members))}
+        return form if members is None else {**form, "members": PeopleList(people_display_names(planning, members))}
 
     def similarity(self, planning: PlanContext, form: Form) -> Similarity:
         """Compare groups by their active members; fewer than FEWEST_MEMBERS could be equal by chance."""
         value = form.get("members")
-        members = value.include if isinstance(value, People) else frozenset()
+        members = value.include if isinstance(value, PeopleList) else frozenset()
         active = members - people_directory(planning).archived
         return Similarity(of="members", key=active if active and len(members) >= FEWEST_MEMBERS else None, items=active)
 
@@ -179,7 +188,7 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
         if reading.may_delete(GROUP):
             return frozenset({CONTENT_TARGET, GROUP, SMART_GROUP, USER})
         declared = reading.declared_of(self)
-        lists = any(one.spec.lists_people and reading.chosen(one.address) for one in declared)
+        lists = any(one.spec.declares_people and reading.chosen(one.address) for one in declared)
         return frozenset({USER} if lists else ())
 
     def parse_row(self, data: Mapping[str, Json]) -> GroupRow:

@@ -15,9 +15,9 @@ from typing import TypeAlias, cast
 from lmsconf.api.spec.listings import MANUAL_GROUPS
 from lmsconf.errors import ApiError, BadAnswer
 from lmsconf.kinds.manual_group.types import GroupRow, ManualGroupSpec, has_members_to_compare
-from lmsconf.kinds.shared.answers import ids
-from lmsconf.kinds.shared.names import GROUP, USER
-from lmsconf.kinds.user.extended import MANAGER_OF, MEMBER_OF, ExtendedInfoListing, PeopleCount
+from lmsconf.kinds.shared.kind_names import GROUP, USER
+from lmsconf.kinds.shared.response_json import id_set
+from lmsconf.kinds.user.extended_info import MANAGER_OF, MEMBER_OF, ExtendedInfoListing, PeopleCount
 from lmsconf.model.address import RemoteId
 from lmsconf.model.api import Api, ReadArguments
 from lmsconf.model.names import LOCK_PREFIX
@@ -55,7 +55,7 @@ def _wanted(
     for _, matched in reading.matches(kind, listing):
         wanted |= {deletion.row.id: deletion.row for deletion in matched.deletions}
         for match in matched.matches:
-            lists = match.declared.spec.lists_people
+            lists = match.declared.spec.declares_people
             if match.row and reading.chosen(match.address) and (lists or match.row.name != match.address.name):
                 wanted[match.row.id] = match.row
         compared |= {id: rows[id] for id in reading.rename_candidate_ids(matched, has_members_to_compare)}
@@ -98,7 +98,7 @@ def parse_user_ids(answer: Json) -> frozenset[RemoteId]:
     """The `userIds` of a response. Raises BadAnswer if the key is missing, which would read as an empty group."""
     if not isinstance(answer, dict) or answer.get("userIds") is None:
         raise BadAnswer("an answer came without its list of userIds")
-    return ids(answer, "userIds")
+    return id_set(answer, "userIds")
 
 
 def _from_people(reading: ReadContext, wanted: Sequence[GroupRow]) -> dict[RemoteId, GroupRow] | None:

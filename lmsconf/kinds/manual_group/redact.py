@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from lmsconf.kinds.manual_group.types import GroupRow, ManualGroupSpec
-from lmsconf.kinds.shared.names import GROUP
-from lmsconf.kinds.shared.people_lists import without_new
+from lmsconf.kinds.shared.kind_names import GROUP
+from lmsconf.kinds.shared.people_lists import drop_unknown_from_list
 from lmsconf.planner.redaction import Entry, RedactionContext, Report, RestoreContext
 
 
@@ -36,6 +36,6 @@ def drop_unknown_people(entry: Entry, new: frozenset[str], report: Report) -> En
     spec = entry.spec
     if not isinstance(spec, ManualGroupSpec):
         return entry
-    members = without_new(entry, "members", spec.members, new, report)
-    managers = without_new(entry, "managers", spec.managers, new, report)
+    members = drop_unknown_from_list(entry, "members", spec.members, new, report)
+    managers = drop_unknown_from_list(entry, "managers", spec.managers, new, report)
     return replace(entry, spec=ManualGroupSpec(members=members, managers=managers))

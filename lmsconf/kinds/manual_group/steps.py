@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from lmsconf.kinds.manual_group.types import GroupRow, ManualGroupSpec
-from lmsconf.kinds.shared.names import GROUP
-from lmsconf.kinds.shared.people_lists import People
-from lmsconf.kinds.shared.renames import freed_name_slot, name_slot, rename_steps
-from lmsconf.kinds.user.directory import people_display_names
-from lmsconf.kinds.user.people_steps import joined_group_ref, people_list_steps, verify_list_additions
+from lmsconf.kinds.shared.kind_names import GROUP
+from lmsconf.kinds.shared.people_lists import PeopleList
+from lmsconf.kinds.shared.renames import free_name_ref, freed_name_ref, rename_steps
+from lmsconf.kinds.user.people_directory import people_display_names
+from lmsconf.kinds.user.people_list_steps import joined_group_ref, people_list_steps, verify_list_additions
 from lmsconf.model.address import Ref
 from lmsconf.model.values import Step
 from lmsconf.planner.context import BeforeAfter, Deletion, Match, PlanContext
@@ -34,14 +34,14 @@ def group_steps(planning: PlanContext, match: Match[ManualGroupSpec, GroupRow], 
     steps: list[Step] = []
     if row is None:
         body = planning.call_templates.body("manual-groups.create", name=at.name)
-        steps.append(Step(operation="manual-groups.create", body=body, makes=frozenset({me}), uses=name_slot(at)))
+        steps.append(Step(operation="manual-groups.create", body=body, makes=frozenset({me}), uses=free_name_ref(at)))
     else:
         steps.extend(rename_steps(planning, "manual-groups.rename", {"groupId": row.id}, match, sides))
     for key, adds, removes in LIST_OPERATIONS:
         after = (sides.after or {}).get(key)
-        if isinstance(after, People):
+        if isinstance(after, PeopleList):
             held = (sides.before or {}).get(key)
-            before = held if isinstance(held, People) else None
+            before = held if isinstance(held, PeopleList) else None
             steps.extend(people_list_steps(planning, at, {"groupId": id}, adds, removes, before, after))
     return steps
 
@@ -52,7 +52,7 @@ def group_deletion(planning: PlanContext, deletion: Deletion[GroupRow]) -> Step:
     return Step(
         operation="manual-groups.delete",
         path={"groupId": deletion.row.id},
-        makes=freed_name_slot(GROUP, deletion.row),
+        makes=freed_name_ref(GROUP, deletion.row),
         uses=frozenset(map(joined_group_ref, members)),
         ends=frozenset({Ref(deletion.address)}),
         revokes=True,

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from lmsconf.kinds.shared.answers import label, text
-from lmsconf.kinds.shared.names import GROUP
-from lmsconf.kinds.shared.people_lists import People
+from lmsconf.kinds.shared.kind_names import GROUP
+from lmsconf.kinds.shared.people_lists import PeopleList
+from lmsconf.kinds.shared.response_json import optional_text, require_text
 from lmsconf.model.address import RemoteId
 from lmsconf.model.values import Json
 
@@ -33,18 +33,18 @@ class GroupRow:
 class ManualGroupSpec:
     """A declared manual group; None for an undeclared list."""
 
-    members: People | None
-    managers: People | None
+    members: PeopleList | None
+    managers: PeopleList | None
 
     @property
-    def lists_people(self) -> bool:
+    def declares_people(self) -> bool:
         """Whether members or managers are declared."""
         return self.members is not None or self.managers is not None
 
 
 def parse_group_row(data: Mapping[str, Json]) -> GroupRow:
     """Parse a row of the listing, which has neither members nor managers."""
-    return GroupRow(RemoteId(text(data, "groupId")), label(data, "name"))
+    return GroupRow(RemoteId(require_text(data, "groupId")), optional_text(data, "name"))
 
 
 def has_members_to_compare(spec: ManualGroupSpec) -> bool:
@@ -52,7 +52,7 @@ def has_members_to_compare(spec: ManualGroupSpec) -> bool:
     return spec.members is not None and len(spec.members.include) >= FEWEST_MEMBERS
 
 
-def declared_lists(spec: ManualGroupSpec) -> Iterator[tuple[str, People]]:
+def declared_lists(spec: ManualGroupSpec) -> Iterator[tuple[str, PeopleList]]:
     """Yield the key and people of each declared list."""
     if spec.members is not None:
         yield "members", spec.members

@@ -18,7 +18,7 @@ EMAILS: dict[str, Json] = {
 }
 FILE: dict[str, Json] = {
     "type": "object",
-    "description": "People from a CSV file with a header line.",
+    "description": "PeopleList from a CSV file with a header line.",
     "properties": {
         "file": {"type": "string", "minLength": 1, "description": "The CSV file, relative to this manifest."},
         "column": {"type": "string", "minLength": 1, "description": "The column that holds the e-mails."},
@@ -34,7 +34,7 @@ FILE: dict[str, Json] = {
 }
 
 
-def people_schema(description: str) -> dict[str, Json]:
+def people_list_schema(description: str) -> dict[str, Json]:
     """Return the JSON Schema of a list of people: e-mails, a CSV file, or include and exclude."""
     part: Json = {"x-people": True, "oneOf": [EMAILS, FILE]}
     return {
@@ -55,7 +55,7 @@ def people_schema(description: str) -> dict[str, Json]:
 
 
 @dataclass(frozen=True, slots=True)
-class People:
+class PeopleList:
     """A list of people, as normalized e-mails: the whole list, or those who must be in it and those who must not.
 
     Two values are equal exactly when no call is needed to get from one to the other.
@@ -71,33 +71,33 @@ class People:
         return {"include": [*sorted(self.include)], "exclude": [*sorted(self.exclude)]}
 
     @property
-    def named(self) -> frozenset[str]:
+    def named_emails(self) -> frozenset[str]:
         return self.include | self.exclude
 
-    def comparable(self, live: frozenset[str]) -> People:
+    def live_to_compare(self, live: frozenset[str]) -> PeopleList:
         """Return the live list in the form of this one: whole, or limited to the people named here."""
         if self.whole:
-            return People(live)
-        return People(live & self.named, self.named - live, whole=False)
+            return PeopleList(live)
+        return PeopleList(live & self.named_emails, self.named_emails - live, whole=False)
 
-    def joined(self, more: People) -> People:
+    def joined(self, more: PeopleList) -> PeopleList:
         """Return this list plus the additions of another of the same form, without its removals."""
         include = self.include | more.include
-        return People(include, self.exclude - include, self.whole)
+        return PeopleList(include, self.exclude - include, self.whole)
 
 
-NOBODY = People(frozenset())
+NOBODY = PeopleList(frozenset())
 
 
-def parse_people(entry: ManifestEntry, key: str) -> People | None:
+def parse_people_list(entry: ManifestEntry, key: str) -> PeopleList | None:
     """Return the list of people under `key`, or None without the key. Reports people both included and excluded."""
     value = entry.body.get(key)
     if value is None:
         return None
     if isinstance(value, list):
-        return People(_emails(value))
+        return PeopleList(_emails(value))
     parts = cast(Mapping[str, list[Json]], value)
-    people = People(_emails(parts.get("include", [])), _emails(parts.get("exclude", [])), whole=False)
+    people = PeopleList(_emails(parts.get("include", [])), _emails(parts.get("exclude", [])), whole=False)
     for both in sorted(people.include & people.exclude):
         entry.report(
             Problem(
@@ -114,10 +114,12 @@ def _emails(items: list[Json]) -> frozenset[str]:
     return frozenset(normalize_email(item) for item in items if isinstance(item, str))
 
 
-def without_new(entry: Entry, key: str, people: People | None, new: frozenset[str], report: Report) -> People | None:
+def drop_unknown_from_list(
+    entry: Entry, key: str, people: PeopleList | None, new: frozenset[str], report: Report
+) -> PeopleList | None:
     """Return a declared list without people that a redacted snapshot does not know, each reported."""
     if people is None:
         return None
-    for person in sorted(people.named & new):
+    for person in sorted(people.named_emails & new):
         report(not_compared_warning(entry.address, person, entry.places.find(person, key), key))
-    return People(people.include - new, people.exclude - new, people.whole)
+    return PeopleList(people.include - new, people.exclude - new, people.whole)

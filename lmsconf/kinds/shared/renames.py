@@ -20,17 +20,17 @@ class _TemporaryNames:
     addresses: set[Address] = field(default_factory=set)
 
 
-def name_slot(address: Address) -> frozenset[Ref]:
+def free_name_ref(address: Address) -> frozenset[Ref]:
     """Return the Ref for that address's name being free: used by the call that takes it."""
     return frozenset({Ref(address, VACANT)})
 
 
-def freed_name_slot(kind: str, row: HasName) -> frozenset[Ref]:
+def freed_name_ref(kind: str, row: HasName) -> frozenset[Ref]:
     """Return the Ref for the name of a live resource being free: made by the call that gives it up."""
-    return name_slot(Address.of(kind, normalize_name(row.name)))
+    return free_name_ref(Address.of(kind, normalize_name(row.name)))
 
 
-def temporary(id: str) -> str:
+def temporary_name(id: str) -> str:
     """Return a temporary name in a cycle of renames; its id identifies the resource if the run is interrupted."""
     return f"lmsconf renames {id}"
 
@@ -74,10 +74,10 @@ def rename_steps(
     row, at = match.row, match.address
     if row is None or sides.before is None or sides.after is None or sides.before["name"] == sides.after["name"]:
         return
-    old = freed_name_slot(at.kind, row)
+    old = freed_name_ref(at.kind, row)
     if uses_temporary_name(planning, at):
-        body = planning.call_templates.body(operation, name=temporary(row.id))
+        body = planning.call_templates.body(operation, name=temporary_name(row.id))
         yield Step(operation=operation, path=path, body=body, makes=old)
         old = frozenset()
     body = planning.call_templates.body(operation, name=at.name)
-    yield Step(operation=operation, path=path, body=body, makes=old, uses=name_slot(at))
+    yield Step(operation=operation, path=path, body=body, makes=old, uses=free_name_ref(at))

@@ -20,7 +20,7 @@ class BadTime(ValueError):
         self.hint = hint
 
 
-def manifest_time(text: str, zone: tzinfo | None, *, end_of_day: bool) -> datetime:
+def parse_manifest_time(text: str, zone: tzinfo | None, *, end_of_day: bool) -> datetime:
     """Parse a manifest's date or ISO 8601 time to an aware datetime.
 
     A bare date is its first second, or its last with `end_of_day`; a time without an offset needs `zone`. Raises
@@ -57,13 +57,13 @@ def _in_zone(local: datetime, zone: tzinfo, text: str) -> datetime:
     first, second = (local.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
     if first == second:
         return first
-    either = " or ".join(shown_time(moment, zone) for moment in sorted((first, second)))
+    either = " or ".join(format_time(moment, zone) for moment in sorted((first, second)))
     if first.astimezone(zone).replace(tzinfo=None) != local:
         raise BadTime(f'"{shown(text)}" does not exist in {zone}: the clocks skip it', f"Write {either}.")
     raise BadTime(f'"{shown(text)}" comes twice in {zone}: the clocks are set back', f"Write {either}.")
 
 
-def shown_time(moment: datetime, zone: tzinfo | None) -> str:
+def format_time(moment: datetime, zone: tzinfo | None) -> str:
     """Return an instant as plans and exports show it: ISO 8601 in `zone` (or UTC), with its offset, to the second."""
     try:
         local = moment.astimezone(zone or UTC)
@@ -73,13 +73,13 @@ def shown_time(moment: datetime, zone: tzinfo | None) -> str:
     return local.isoformat(timespec="seconds")
 
 
-def shortest_time(moment: datetime, zone: tzinfo | None, *, end_of_day: bool) -> str:
-    """Return the shortest text that `manifest_time` parses to this instant: date, local time, or time with offset."""
-    whole = shown_time(moment, zone)
+def format_shortest_time(moment: datetime, zone: tzinfo | None, *, end_of_day: bool) -> str:
+    """Return the shortest text that `parse_manifest_time` parses to this instant: date, local or with offset."""
+    whole = format_time(moment, zone)
     local = whole[:19]
     for text in (whole[:10], local.removesuffix(":00"), local):
         try:
-            if manifest_time(text, zone, end_of_day=end_of_day) == moment:
+            if parse_manifest_time(text, zone, end_of_day=end_of_day) == moment:
                 return text
         except BadTime:
             continue

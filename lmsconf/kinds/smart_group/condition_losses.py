@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from lmsconf.kinds.custom_field.lost_answers import FieldOrChoiceDeletion, recorded_deletions
-from lmsconf.kinds.shared.names import SMART_GROUP
+from lmsconf.kinds.shared.kind_names import SMART_GROUP
 from lmsconf.kinds.smart_group.conditions import condition_set, conditions_by_name
 from lmsconf.kinds.smart_group.types import ConditionRow, SmartGroupRow, SmartGroupSpec
 from lmsconf.model.address import Address, RemoteId

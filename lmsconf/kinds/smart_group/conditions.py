@@ -9,7 +9,7 @@ from typing import NamedTuple, cast
 
 from lmsconf.errors import shown
 from lmsconf.kinds.custom_field.choices import choice_has_error, renamed_choice_hint
-from lmsconf.kinds.shared.names import CUSTOM_FIELD, SMART_GROUP, choice_scope
+from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP, choices_registry_kind
 from lmsconf.kinds.smart_group.types import ConditionRow, DeclaredCondition, SmartGroupRow, SmartGroupSpec
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.forms import Form
@@ -118,7 +118,7 @@ def conditions_by_name(planning: PlanContext, conditions: Iterable[ConditionRow]
     book, out = planning.registry, []
     for condition in conditions:
         field = book.name(CUSTOM_FIELD, condition.field) or f"field id {condition.field}"
-        scope = choice_scope(field)
+        scope = choices_registry_kind(field)
         names = frozenset(book.name(scope, choice) or f"choice id {choice}" for choice in condition.choices)
         out.append(DeclaredCondition(field, names, condition.system_condition))
     return tuple(out)
@@ -131,7 +131,7 @@ def conditions_by_id(planning: PlanContext, conditions: Iterable[DeclaredConditi
 
 def _in_ids(planning: PlanContext, condition: DeclaredCondition) -> dict[str, object]:
     at = Address.of(CUSTOM_FIELD, condition.field)
-    scope = choice_scope(condition.field)
+    scope = choices_registry_kind(condition.field)
     body: dict[str, object] = {"customFieldId": planning.registry.id_or_ref(CUSTOM_FIELD, condition.field, Ref(at))}
     if condition.choices:
         body["choiceIds"] = [
@@ -176,7 +176,7 @@ def refuse_unknown_references(
             )
             whole = False
             continue
-        scope = choice_scope(condition.field)
+        scope = choices_registry_kind(condition.field)
         for name in sorted(condition.choices):
             if choice_has_error(planning, at, name):
                 whole = False
@@ -189,7 +189,7 @@ def refuse_unknown_references(
 def _unknown_choice(
     planning: PlanContext, declared: DesiredResource[SmartGroupSpec], position: int, at: Address, name: str
 ) -> None:
-    known = planning.registry.names(choice_scope(at.name))
+    known = planning.registry.names(choices_registry_kind(at.name))
     near = renamed_choice_hint(planning, at, name) or did_you_mean(name, known)
     planning.problem(
         "reference/unknown-choice",

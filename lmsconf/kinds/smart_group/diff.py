@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from lmsconf.kinds.custom_field.choices import refuse_unrenamed_choices
-from lmsconf.kinds.shared.common import needed, not_read
-from lmsconf.kinds.shared.people_lists import People
+from lmsconf.kinds.shared.manifest_entries import refuse_missing_key, refuse_unread_list
+from lmsconf.kinds.shared.people_lists import PeopleList
 from lmsconf.kinds.smart_group.conditions import (
     condition_refs,
     condition_set,
@@ -15,7 +15,7 @@ from lmsconf.kinds.smart_group.conditions import (
     refuse_unknown_references,
 )
 from lmsconf.kinds.smart_group.types import SmartGroupRow, SmartGroupSpec
-from lmsconf.kinds.user.directory import (
+from lmsconf.kinds.user.people_directory import (
     note_unlisted_ids,
     people_directory,
     people_display_names,
@@ -32,7 +32,7 @@ def diff_smart_group(planning: PlanContext, match: Match[SmartGroupSpec, SmartGr
     declared, row = match.declared, match.row
     spec = declared.spec
     if row is None and spec.conditions is None:
-        needed(planning, declared, "conditions")
+        refuse_missing_key(planning, declared, "conditions")
         return None
     before: Form = {} if row is None else {"name": normalize_name(row.name)}
     after: Form = {"name": declared.address.name}
@@ -44,7 +44,7 @@ def diff_smart_group(planning: PlanContext, match: Match[SmartGroupSpec, SmartGr
             refuse_unrenamed_choices(planning, declared, condition_refs(spec.conditions))
         live = None if row is None else row.conditions
         if row is not None and live is None:
-            not_read(planning, declared.address, "conditions", declared.places.at("conditions"))
+            refuse_unread_list(planning, declared.address, "conditions", declared.places.at("conditions"))
             return None
         live_conditions = conditions_by_name(planning, live or ())
         wanted = keep_system_conditions(spec.conditions, live_conditions)
@@ -59,13 +59,13 @@ def diff_smart_group(planning: PlanContext, match: Match[SmartGroupSpec, SmartGr
         after["managers"] = managers = refuse_unknown_people(planning, declared, "managers", spec.managers)
         if row is not None:
             if row.managers is None:
-                not_read(planning, declared.address, "managers", declared.places.at("managers"))
+                refuse_unread_list(planning, declared.address, "managers", declared.places.at("managers"))
                 return None
             note_unlisted_ids(planning, declared, "managers", row.managers)
-            before["managers"] = people_directory(planning).comparable(row.managers, managers)
+            before["managers"] = people_directory(planning).live_to_compare(row.managers, managers)
             sizes["managers"] = len(row.managers)
         held = before.get("managers")
-        kept = held.include if isinstance(held, People) else frozenset()
+        kept = held.include if isinstance(held, PeopleList) else frozenset()
         refuse_ineligible_managers(planning, declared, managers.include - kept)
     if row is None:
         return BeforeAfter(before=None, after=after, defaults=() if "managers" in after else ("managers",))
@@ -77,7 +77,7 @@ def state_before_deletion(planning: PlanContext, deletion: Deletion[SmartGroupRo
     row = deletion.row
     form: Form = {"name": normalize_name(row.name)}
     if row.conditions is None or row.managers is None:
-        not_read(
+        refuse_unread_list(
             planning,
             deletion.address,
             "conditions and managers",
@@ -85,5 +85,5 @@ def state_before_deletion(planning: PlanContext, deletion: Deletion[SmartGroupRo
         )
         return BeforeAfter(before=form, after=None)
     form["conditions"] = condition_set(conditions_by_name(planning, row.conditions))
-    form["managers"] = People(people_display_names(planning, row.managers))
+    form["managers"] = PeopleList(people_display_names(planning, row.managers))
     return BeforeAfter(before=form, after=None, sizes={"managers": len(row.managers)})

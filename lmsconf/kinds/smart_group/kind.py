@@ -11,8 +11,13 @@ from typing import Any, Final, cast
 
 from lmsconf.api.spec.listings import SMART_GROUPS
 from lmsconf.errors import Problem
-from lmsconf.kinds.shared.common import ABSENT_NAMED, named, named_absent, partial_undo
-from lmsconf.kinds.shared.names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
+from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
+from lmsconf.kinds.shared.manifest_entries import (
+    ABSENT_NAMED,
+    delete_entry_by_name,
+    desired_resource_by_name,
+    partial_undo,
+)
 from lmsconf.kinds.shared.people_lists import NOBODY
 from lmsconf.kinds.shared.renames import find_rename_cycles
 from lmsconf.kinds.smart_group import redact
@@ -31,8 +36,8 @@ from lmsconf.kinds.smart_group.read import find_unlisted_fields, read_smart_grou
 from lmsconf.kinds.smart_group.schema import SCHEMA
 from lmsconf.kinds.smart_group.steps import smart_group_deletion, smart_group_steps
 from lmsconf.kinds.smart_group.types import SmartGroupRow, SmartGroupSpec, parse_listed_row
-from lmsconf.kinds.user.directory import people_addresses
-from lmsconf.kinds.user.people_steps import verify_list_additions
+from lmsconf.kinds.user.people_directory import people_addresses
+from lmsconf.kinds.user.people_list_steps import verify_list_additions
 from lmsconf.model.address import Address
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normalize_name
@@ -81,11 +86,11 @@ class SmartGroupKind(Kind[SmartGroupSpec, SmartGroupRow]):
 
     def parse(self, entry: ManifestEntry) -> Iterator[DesiredResource[SmartGroupSpec]]:
         """Yield the smart group of one manifest entry."""
-        yield named(SMART_GROUP, entry, parse_smart_group(entry))
+        yield desired_resource_by_name(SMART_GROUP, entry, parse_smart_group(entry))
 
     def parse_absent(self, entry: ManifestEntry) -> Iterator[DeleteEntry[Any]]:
         """Yield the smart group that an `absent` entry deletes."""
-        yield named_absent(SMART_GROUP, entry)
+        yield delete_entry_by_name(SMART_GROUP, entry)
 
     def check(
         self,

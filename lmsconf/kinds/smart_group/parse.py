@@ -7,9 +7,9 @@ from typing import cast
 
 from lmsconf.errors import Problem, shown
 from lmsconf.kinds.custom_field.types import CustomFieldSpec
-from lmsconf.kinds.shared.common import texts
-from lmsconf.kinds.shared.names import CUSTOM_FIELD
-from lmsconf.kinds.shared.people_lists import parse_people
+from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD
+from lmsconf.kinds.shared.manifest_entries import parse_names
+from lmsconf.kinds.shared.people_lists import parse_people_list
 from lmsconf.kinds.smart_group.types import DeclaredCondition, SmartGroupSpec
 from lmsconf.model.address import Address
 from lmsconf.model.names import did_you_mean, normalize_name
@@ -24,7 +24,7 @@ def parse_smart_group(entry: ManifestEntry) -> SmartGroupSpec:
         conditions=tuple(_condition(one) for one in cast("list[Mapping[str, Json]]", conditions))
         if conditions is not None
         else None,
-        managers=parse_people(entry, "managers"),
+        managers=parse_people_list(entry, "managers"),
     )
 
 
@@ -32,7 +32,7 @@ def _condition(body: Mapping[str, Json]) -> DeclaredCondition:
     system = body.get("system_condition")
     return DeclaredCondition(
         normalize_name(str(body["field"])),
-        frozenset(texts(body.get("choices"))),
+        frozenset(parse_names(body.get("choices"))),
         None if system is None else str(system),
     )
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lmsconf.api.spec.listings import SMART_GROUPS
 from lmsconf.kinds.custom_field.kind import KIND as FIELDS
 from lmsconf.kinds.custom_field.types import FieldRow
-from lmsconf.kinds.shared.names import CUSTOM_FIELD
+from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD
 from lmsconf.kinds.smart_group.types import SmartGroupRow, SmartGroupSpec, parse_detail_row
 from lmsconf.model.address import RemoteId
 from lmsconf.model.snapshot import Listing, Snapshot

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from lmsconf.kinds.shared.names import SMART_GROUP
-from lmsconf.kinds.shared.people_lists import without_new
+from lmsconf.kinds.shared.kind_names import SMART_GROUP
+from lmsconf.kinds.shared.people_lists import drop_unknown_from_list
 from lmsconf.kinds.smart_group.types import SmartGroupRow, SmartGroupSpec
 from lmsconf.planner.redaction import Entry, RedactionContext, Report, RestoreContext
 
@@ -29,4 +29,6 @@ def drop_unknown_people(entry: Entry, new: frozenset[str], report: Report) -> En
     spec = entry.spec
     if not isinstance(spec, SmartGroupSpec):
         return entry
-    return replace(entry, spec=replace(spec, managers=without_new(entry, "managers", spec.managers, new, report)))
+    return replace(
+        entry, spec=replace(spec, managers=drop_unknown_from_list(entry, "managers", spec.managers, new, report))
+    )

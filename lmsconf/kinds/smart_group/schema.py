@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from lmsconf.kinds.shared.common import NAME, NAMED, entry_schema
-from lmsconf.kinds.shared.people_lists import people_schema
+from lmsconf.kinds.shared.manifest_entries import NAME, NAMED, entry_schema
+from lmsconf.kinds.shared.people_lists import people_list_schema
 from lmsconf.model.values import Json
 
 _CONDITION: dict[str, Json] = {
@@ -35,7 +35,7 @@ SCHEMA: Final = entry_schema(
             "description": "All of them must hold.",
             "x-conditions": True,
         },
-        "managers": people_schema("Who manages the group."),
+        "managers": people_list_schema("Who manages the group."),
     },
     ["name"],
     "A smart group: everybody whose answers fit.",

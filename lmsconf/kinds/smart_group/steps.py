@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lmsconf.kinds.shared.names import SMART_GROUP
-from lmsconf.kinds.shared.people_lists import People
-from lmsconf.kinds.shared.renames import freed_name_slot, name_slot, rename_steps
+from lmsconf.kinds.shared.kind_names import SMART_GROUP
+from lmsconf.kinds.shared.people_lists import PeopleList
+from lmsconf.kinds.shared.renames import free_name_ref, freed_name_ref, rename_steps
 from lmsconf.kinds.smart_group.conditions import (
     condition_refs,
     conditions_by_id,
@@ -14,8 +14,8 @@ from lmsconf.kinds.smart_group.conditions import (
     ordered_conditions,
 )
 from lmsconf.kinds.smart_group.types import SmartGroupRow, SmartGroupSpec
-from lmsconf.kinds.user.directory import people_directory
-from lmsconf.kinds.user.people_steps import people_dependencies, people_list_steps
+from lmsconf.kinds.user.people_directory import people_directory
+from lmsconf.kinds.user.people_list_steps import people_dependencies, people_list_steps
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.forms import Form
 from lmsconf.model.values import Step
@@ -35,10 +35,10 @@ def smart_group_steps(
     if "conditions" in after and after["conditions"] != before["conditions"]:
         steps.append(_replace(planning, path, before, after))
     managers = after.get("managers")
-    if isinstance(managers, People):
+    if isinstance(managers, PeopleList):
         adds, removes = "smart-groups.add-managers", "smart-groups.remove-manager"
         held = before["managers"]
-        old = held if isinstance(held, People) else None
+        old = held if isinstance(held, PeopleList) else None
         steps.extend(people_list_steps(planning, at, path, adds, removes, old, managers))
     return steps
 
@@ -47,14 +47,14 @@ def _create(planning: PlanContext, at: Address, after: Form) -> Step:
     conditions = ordered_conditions(after)
     body: dict[str, object] = {"name": at.name, "conditions": conditions_by_id(planning, conditions)}
     managers = after.get("managers")
-    emails = managers.include if isinstance(managers, People) else frozenset()
+    emails = managers.include if isinstance(managers, PeopleList) else frozenset()
     if emails:
         body["managers"] = [people_directory(planning).id(one) for one in sorted(emails)]
     return Step(
         operation="smart-groups.create",
         body=planning.call_templates.body("smart-groups.create", **body),
         makes=frozenset({Ref(at)}),
-        uses=name_slot(at) | condition_refs(conditions) | people_dependencies(planning, emails, manages=True),
+        uses=free_name_ref(at) | condition_refs(conditions) | people_dependencies(planning, emails, manages=True),
         people=tuple(sorted(emails)),
     )
 
@@ -81,7 +81,7 @@ def smart_group_deletion(planning: PlanContext, deletion: Deletion[SmartGroupRow
     return Step(
         operation="smart-groups.delete",
         path={"smartGroupId": deletion.row.id},
-        makes=freed_name_slot(SMART_GROUP, deletion.row),
+        makes=freed_name_ref(SMART_GROUP, deletion.row),
         releases=condition_refs(conditions),
         ends=frozenset({Ref(deletion.address)}),
         revokes=True,

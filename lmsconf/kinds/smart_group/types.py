@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from lmsconf.errors import BadAnswer
-from lmsconf.kinds.shared.answers import an_object, ids, label, objects, text
-from lmsconf.kinds.shared.names import SMART_GROUP
-from lmsconf.kinds.shared.people_lists import People
+from lmsconf.kinds.shared.kind_names import SMART_GROUP
+from lmsconf.kinds.shared.people_lists import PeopleList
+from lmsconf.kinds.shared.response_json import id_set, object_list, optional_text, require_object, require_text
 from lmsconf.model.address import RemoteId
 from lmsconf.model.values import Json
 
@@ -56,22 +56,22 @@ class SmartGroupSpec:
     """A declared smart group; None for an undeclared key."""
 
     conditions: tuple[DeclaredCondition, ...] | None
-    managers: People | None
+    managers: PeopleList | None
 
 
 def parse_condition_row(data: Mapping[str, Json]) -> ConditionRow:
     """Parse a condition of a response."""
     system = data.get("systemCondition")
     return ConditionRow(
-        RemoteId(text(data, "customFieldId")),
-        ids(data, "choiceIds"),
+        RemoteId(require_text(data, "customFieldId")),
+        id_set(data, "choiceIds"),
         None if system is None or system == "" else str(system),
     )
 
 
 def parse_listed_row(data: Mapping[str, Json]) -> SmartGroupRow:
     """Parse a row of the listing, which has neither conditions nor managers."""
-    return SmartGroupRow(RemoteId(text(data, "smartGroupId")), label(data, "name"))
+    return SmartGroupRow(RemoteId(require_text(data, "smartGroupId")), optional_text(data, "name"))
 
 
 def parse_detail_row(stub: SmartGroupRow, answer: Json) -> SmartGroupRow:
@@ -79,11 +79,11 @@ def parse_detail_row(stub: SmartGroupRow, answer: Json) -> SmartGroupRow:
 
     stub: its row in the listing. Raises BadAnswer for a response without conditions.
     """
-    data = an_object(answer, "a smart group")
-    conditions = objects(data, "conditions")
+    data = require_object(answer, "a smart group")
+    conditions = object_list(data, "conditions")
     if not conditions:
         # Every smart group has a condition; if none were accepted, its fields would look safe to change or delete.
         raise BadAnswer(f"smart_group/{stub.name}: an answer came without its conditions")
     return SmartGroupRow(
-        stub.id, stub.name, tuple(parse_condition_row(one) for one in conditions), ids(data, "managers")
+        stub.id, stub.name, tuple(parse_condition_row(one) for one in conditions), id_set(data, "managers")
     )

@@ -7,16 +7,16 @@ from datetime import UTC, datetime
 from typing import Final, cast
 
 from lmsconf.kinds.custom_field.choices import refuse_unrenamed_choices
-from lmsconf.kinds.shared.common import needed, not_read
-from lmsconf.kinds.shared.names import USER
-from lmsconf.kinds.shared.times import shown_time
-from lmsconf.kinds.user.answers import (
+from lmsconf.kinds.shared.kind_names import USER
+from lmsconf.kinds.shared.manifest_entries import refuse_missing_key, refuse_unread_list
+from lmsconf.kinds.shared.times import format_time
+from lmsconf.kinds.user.field_answers import (
     choice_refs_in_answers,
     live_answers,
     record_choice_changes,
     resolve_declared_answers,
 )
-from lmsconf.kinds.user.directory import people_directory
+from lmsconf.kinds.user.people_directory import people_directory
 from lmsconf.kinds.user.rights import check_rights_changes
 from lmsconf.kinds.user.types import RIGHTS, TEXTS, Answer, PersonRow, PersonSpec
 from lmsconf.model.forms import Form
@@ -37,7 +37,7 @@ def diff_person(planning: PlanContext, match: Match[PersonSpec, PersonRow]) -> B
         return None
     missing = first_unread_key(spec, row) if row else None
     if missing:
-        not_read(planning, declared.address, missing, declared.places.at(missing))
+        refuse_unread_list(planning, declared.address, missing, declared.places.at(missing))
         return None
     answers = resolve_declared_answers(planning, declared)
     if answers is None:
@@ -74,7 +74,7 @@ def _may_come(planning: PlanContext, declared: DesiredResource[PersonSpec], spec
         return False
     missing = [key for key in TEXTS if key not in spec.texts]
     for key in missing:
-        needed(planning, declared, key)
+        refuse_missing_key(planning, declared, key)
     return not missing
 
 
@@ -129,7 +129,7 @@ def live_form(planning: PlanContext, row: PersonRow, spec: PersonSpec, answers: 
     form.update({key: normalize_name(getattr(row, key) or "") for key in TEXTS if key in spec.texts})
     form.update({key: bool(getattr(row, key)) for key in RIGHTS if key in spec.flags})
     if spec.applications is not None:
-        form["applications"] = spec.applications.comparable(row.applications or frozenset())
+        form["applications"] = spec.applications.live_to_compare(row.applications or frozenset())
     if "metadata" in spec.declared_keys:
         held = dict(row.metadata or ())
         form["metadata"] = {key: held.get(key) for key in spec.metadata}
@@ -144,11 +144,11 @@ def live_form(planning: PlanContext, row: PersonRow, spec: PersonSpec, answers: 
 
 
 def _shown(planning: PlanContext, moment: datetime | None) -> str | None:
-    return None if moment is None else shown_time(moment, planning.policy.timezone)
+    return None if moment is None else format_time(moment, planning.policy.timezone)
 
 
 def first_unread_key(spec: PersonSpec, row: PersonRow) -> str | None:
     """Return a declared key whose live value was not read, or None if all were."""
     wanted = spec.declared_keys & {*TEXTS, "applications", "metadata", "answers"}
-    keys = sorted(wanted | (set(RIGHTS) if spec.needs_rights else set()))
+    keys = sorted(wanted | (set(RIGHTS) if spec.needs_live_rights else set()))
     return next((key for key in keys if getattr(row, key) is None), None)

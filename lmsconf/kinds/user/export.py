@@ -9,9 +9,9 @@ from typing import Final
 
 from lmsconf.errors import Problem, Severity
 from lmsconf.kinds.custom_field.choices import field_types
-from lmsconf.kinds.shared.names import CUSTOM_FIELD, USER, choice_scope
-from lmsconf.kinds.shared.times import shortest_time
-from lmsconf.kinds.user.directory import people_directory
+from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER, choices_registry_kind
+from lmsconf.kinds.shared.times import format_shortest_time
+from lmsconf.kinds.user.people_directory import people_directory
 from lmsconf.kinds.user.types import AnswerRow, PersonRow
 from lmsconf.model.address import Address
 from lmsconf.model.forms import form_to_json
@@ -127,7 +127,7 @@ def _person_body(live: LiveNames, row: PersonRow) -> dict[str, Json]:
         body["archived"] = True
     if row.archive_date is not None:
         moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=row.archive_date // 1000)
-        body["custom_archive_date"] = shortest_time(moment, live.timezone, end_of_day=False)
+        body["custom_archive_date"] = format_shortest_time(moment, live.timezone, end_of_day=False)
     return body
 
 
@@ -135,7 +135,7 @@ def _answers(live: LiveNames, answers: tuple[AnswerRow, ...]) -> Iterator[tuple[
     """Yield a person's answers by field, in the form of the field's type."""
     types = field_types(live.planning)
     for answer in answers:
-        scope = choice_scope(answer.field)
+        scope = choices_registry_kind(answer.field)
         names = form_to_json(frozenset(live.planning.registry.name(scope, id) or id for id in answer.picked))
         if types.get(answer.field) == "TEXT":
             if answer.as_text:

@@ -16,13 +16,13 @@ from typing import Any, Final, cast
 from lmsconf.api.spec.listings import USERS
 from lmsconf.errors import Problem
 from lmsconf.kinds.custom_field.lost_answers import count_lost_answers
-from lmsconf.kinds.shared.common import absent, partial_undo, pins, texts
-from lmsconf.kinds.shared.names import ADMIN, CUSTOM_FIELD, HOLDERS, USER
+from lmsconf.kinds.shared.kind_names import ADMIN, CUSTOM_FIELD, HOLDERS, USER
+from lmsconf.kinds.shared.manifest_entries import delete_entry, parse_names, parse_pins, partial_undo
 from lmsconf.kinds.user import redact
 from lmsconf.kinds.user.diff import diff_person
-from lmsconf.kinds.user.directory import register_planned_people
 from lmsconf.kinds.user.export import PART_REFERENCES, REFERENCES, person_entries, unread_value_notes
 from lmsconf.kinds.user.parse import find_contradictions, parse_person
+from lmsconf.kinds.user.people_directory import register_planned_people
 from lmsconf.kinds.user.read import read_people
 from lmsconf.kinds.user.rights import refuse_admin_lockout, revoked_rights, revokes_admin, verify_admin_grant
 from lmsconf.kinds.user.schema import ABSENT_SCHEMA, SCHEMA
@@ -95,9 +95,9 @@ class UserKind(Kind[PersonSpec, PersonRow]):
             address=address,
             spec=spec,
             places=entry.places,
-            pins=pins(entry.body.get("id")),
-            previously=tuple(map(normalize_email, texts(entry.body.get("previously")))),
-            only_in=frozenset(texts(only_in)) if only_in is not None else None,
+            pins=parse_pins(entry.body.get("id")),
+            previously=tuple(map(normalize_email, parse_names(entry.body.get("previously")))),
+            only_in=frozenset(parse_names(only_in)) if only_in is not None else None,
             about=cast("Mapping[str, Json] | None", entry.body.get("about")),
         )
 
@@ -113,7 +113,7 @@ class UserKind(Kind[PersonSpec, PersonRow]):
                 address=str(address),
             )
         )
-        yield absent(entry, address, None)
+        yield delete_entry(entry, address, None)
 
     def dependencies(self, declared: DesiredResource[PersonSpec]) -> list[Address]:
         """Return the custom fields that the person answers."""

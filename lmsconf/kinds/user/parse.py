@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import Final, cast
 
 from lmsconf.errors import Problem, SourceLocation
-from lmsconf.kinds.shared.common import texts
-from lmsconf.kinds.shared.people_lists import People
-from lmsconf.kinds.shared.times import BadTime, manifest_time
+from lmsconf.kinds.shared.manifest_entries import parse_names
+from lmsconf.kinds.shared.people_lists import PeopleList
+from lmsconf.kinds.shared.times import BadTime, parse_manifest_time
 from lmsconf.kinds.user.schema import PROPERTIES
 from lmsconf.kinds.user.types import RIGHTS, TEXTS, Answer, PersonSpec
 from lmsconf.model.address import Address
@@ -40,18 +40,18 @@ def parse_person(entry: ManifestEntry) -> PersonSpec:
 
 def _answer(value: Json) -> Answer:
     if isinstance(value, list):
-        return frozenset(texts(value))
+        return frozenset(parse_names(value))
     return None if value is None else normalize_name(str(value))
 
 
-def _applications(entry: ManifestEntry) -> People | None:
+def _applications(entry: ManifestEntry) -> PeopleList | None:
     value = entry.body.get("applications")
     if value is None:
         return None
     if isinstance(value, list):
-        return People(frozenset(map(str, value)))
+        return PeopleList(frozenset(map(str, value)))
     parts = cast("Mapping[str, list[str]]", value)
-    return People(frozenset(parts.get("include", ())), frozenset(parts.get("exclude", ())), whole=False)
+    return PeopleList(frozenset(parts.get("include", ())), frozenset(parts.get("exclude", ())), whole=False)
 
 
 def _moment(entry: ManifestEntry) -> datetime | None:
@@ -59,7 +59,7 @@ def _moment(entry: ManifestEntry) -> datetime | None:
     if value is None:
         return None
     try:
-        return manifest_time(str(value), entry.timezone, end_of_day=False)
+        return parse_manifest_time(str(value), entry.timezone, end_of_day=False)
     except BadTime as wrong:
         source = entry.places.at(_DATE)
         entry.report(Problem(code="manifest/time", message=f"{_DATE}: {wrong}", hint=wrong.hint, source=source))

@@ -15,12 +15,12 @@ from lmsconf.kinds.custom_field.kind import KIND as FIELDS
 from lmsconf.kinds.custom_field.lost_answers import parse_answers_row
 from lmsconf.kinds.custom_field.read import may_lose_answers
 from lmsconf.kinds.manual_group.types import ManualGroupSpec
-from lmsconf.kinds.shared.answers import an_object
-from lmsconf.kinds.shared.names import ADMIN, ANSWERS, CUSTOM_FIELD, HOLDERS, USER
+from lmsconf.kinds.shared.kind_names import ADMIN, ANSWERS, CUSTOM_FIELD, HOLDERS, USER
+from lmsconf.kinds.shared.response_json import require_object
 from lmsconf.kinds.smart_group.types import SmartGroupSpec
-from lmsconf.kinds.user.directory import WHO_CAN_MANAGE
-from lmsconf.kinds.user.extended import ExtendedInfoListing, PeopleCount
-from lmsconf.kinds.user.lookup import read_needed_people
+from lmsconf.kinds.user.extended_info import ExtendedInfoListing, PeopleCount
+from lmsconf.kinds.user.people_directory import WHO_CAN_MANAGE
+from lmsconf.kinds.user.people_lookup import read_needed_people
 from lmsconf.kinds.user.rights import has_enough_declared_admins
 from lmsconf.kinds.user.types import (
     AdminRow,
@@ -52,7 +52,7 @@ def read_people(kind: PersonKind, reading: ReadContext) -> Listing[PersonRow] | 
     count, needed = reading.shared_state(PeopleCount), reading.is_needed(USER)
     if not needed:
         answer = reading.api.get("users.list", query={"skip": 0, "limit": 1})
-        total = an_object(answer, "the people").get("matchCount")
+        total = require_object(answer, "the people").get("matchCount")
         reading.people = total if isinstance(total, int) else None
         count.set(reading.people, 0)
         if not may_lose_answers(FIELDS, reading):
@@ -125,7 +125,7 @@ def read_declared(
     raw = {str(row["userId"]): row for row in rows.rows if str(row["userId"]) in specs}
     details = {id: parse_listed_values(raw[id], spec.declared_keys & _LISTED) for id, spec in specs.items()}
     single = [id for id, spec in specs.items() if spec.declared_keys & _SINGLE]
-    flags = [id for id, spec in specs.items() if spec.needs_rights and id not in set(single)]
+    flags = [id for id, spec in specs.items() if spec.needs_live_rights and id not in set(single)]
     everybody: ListedRows | None = None
     if flags and -(-len(listing.rows) // max(1, page)) < len(flags):
         everybody = extended.rows()
@@ -135,10 +135,10 @@ def read_declared(
     wanted = sorted([*single, *flags])
     answers = api.each("users.get", [({"userId": id}, {}) for id in wanted])
     for id, answer in zip(wanted, answers, strict=True):
-        data = an_object(answer, "a user")
+        data = require_object(answer, "a user")
         spec = specs[RemoteId(id)]
         details[RemoteId(id)] |= parse_detail_values(data, spec.declared_keys) | (
-            parse_rights(data) if spec.needs_rights else {}
+            parse_rights(data) if spec.needs_live_rights else {}
         )
     people = listing.rows
     detailed = (_with(row, details.get(row.id, {})) for row in people)
@@ -170,7 +170,7 @@ def read_people_one_by_one(
     wanted = sorted(id for id, spec in specs.items() if spec.declared_keys & _SINGLE)
     answers = api.each("users.get", [({"userId": id}, {}) for id in wanted])
     details = {
-        id: parse_detail_values(an_object(answer, "a user"), specs[id].declared_keys)
+        id: parse_detail_values(require_object(answer, "a user"), specs[id].declared_keys)
         for id, answer in zip(wanted, answers, strict=True)
     }
     people = listing.rows

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from lmsconf.kinds.custom_field.types import FieldRow
-from lmsconf.kinds.shared.names import ADMIN, CUSTOM_FIELD, USER
-from lmsconf.kinds.user.directory import PeopleDirectory
+from lmsconf.kinds.shared.kind_names import ADMIN, CUSTOM_FIELD, USER
+from lmsconf.kinds.user.people_directory import PeopleDirectory
 from lmsconf.kinds.user.types import RIGHTS, AdminRow, HolderRow, PersonRow, PersonSpec
 from lmsconf.model.address import RemoteId
 from lmsconf.model.names import normalize_name
@@ -101,7 +101,7 @@ def _declared_part(row: PersonRow, spec: PersonSpec | None, names: Mapping[str, 
     bare = PersonRow(row.id, row.email, row.archived)
     if spec is None:
         return bare
-    keys = (spec.declared_keys & _LISTED) | (frozenset(RIGHTS) if spec.needs_rights else frozenset())
+    keys = (spec.declared_keys & _LISTED) | (frozenset(RIGHTS) if spec.needs_live_rights else frozenset())
     kept: dict[str, Any] = {key: getattr(row, key) for key in keys}
     if "metadata" in spec.declared_keys and row.metadata is not None:
         kept["metadata"] = tuple(pair for pair in row.metadata if pair[0] in spec.metadata)
@@ -127,7 +127,7 @@ def _admins(redaction: RedactionContext) -> Iterator[AdminRow]:
     snapshot = redaction.planning.snapshot
     declarations = _Declarations.of(snapshot, redaction.declared[USER])
     specs = ((row.id, declarations.of_row(row)) for row in snapshot.rows(PersonRow))
-    with_rights = {id for id, spec in specs if spec is not None and spec.needs_rights}
+    with_rights = {id for id, spec in specs if spec is not None and spec.needs_live_rights}
     for row in snapshot.rows(AdminRow):
         if row.id in with_rights:
             yield AdminRow(row.id, redaction.replacement_label(row.name))

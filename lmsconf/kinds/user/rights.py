@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from lmsconf.kinds.shared.answers import an_object
-from lmsconf.kinds.shared.names import ADMIN
+from lmsconf.kinds.shared.kind_names import ADMIN
+from lmsconf.kinds.shared.response_json import require_object
 from lmsconf.kinds.user.types import AdminRow, PersonRow, PersonSpec
 from lmsconf.model.api import GetRequest
 from lmsconf.model.values import Call, Change
@@ -142,7 +142,7 @@ def _person(sent: SentCall) -> frozenset[str]:
 
 def _admins(get: GetRequest, sent: SentCall) -> frozenset[str]:
     """Return the person of a call, if an administrator; otherwise nobody."""
-    person = an_object(get("users.get", path={"userId": sent.path["userId"]}), "a person")
+    person = require_object(get("users.get", path={"userId": sent.path["userId"]}), "a person")
     return _person(sent) if person.get("admin") is True else frozenset()
 
 

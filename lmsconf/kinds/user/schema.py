@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from lmsconf.kinds.shared.common import ABOUT, ONLY_IN, PIN, entry_schema
+from lmsconf.kinds.shared.manifest_entries import ABOUT, ONLY_IN, PIN, entry_schema
 from lmsconf.kinds.user.types import APPLICATIONS
 from lmsconf.model.values import Json
 

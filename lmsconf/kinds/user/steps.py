@@ -11,11 +11,11 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Final, cast
 
-from lmsconf.kinds.shared.names import USER
-from lmsconf.kinds.shared.people_lists import People
-from lmsconf.kinds.shared.renames import freed_name_slot, name_slot
-from lmsconf.kinds.user.answers import answers_step
-from lmsconf.kinds.user.people_steps import granted_rights_ref
+from lmsconf.kinds.shared.kind_names import USER
+from lmsconf.kinds.shared.people_lists import PeopleList
+from lmsconf.kinds.shared.renames import free_name_ref, freed_name_ref
+from lmsconf.kinds.user.field_answers import answers_step
+from lmsconf.kinds.user.people_list_steps import granted_rights_ref
 from lmsconf.kinds.user.types import APPLICATIONS, RIGHTS, TEXTS, Answer, PersonRow, PersonSpec
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.forms import Form
@@ -72,7 +72,7 @@ def _creation(planning: PlanContext, at: Address, after: Form) -> Step:
     """Return the call that creates the account, without a welcome e-mail: sending one is not lmsconf's decision."""
     texts = {wire_name: after[key] for key, wire_name in TEXTS.items()}
     body = planning.call_templates.body("users.create", email=at.name, **texts, sendWelcomeEmail=False)
-    return Step(operation="users.create", body=body, makes=frozenset({Ref(at)}), uses=name_slot(at))
+    return Step(operation="users.create", body=body, makes=frozenset({Ref(at)}), uses=free_name_ref(at))
 
 
 def _profile(
@@ -81,7 +81,7 @@ def _profile(
     """Yield the changes of e-mail, names and language of an existing account."""
     if before["email"] != after["email"]:
         body = planning.call_templates.body("users.update-email", email=at.name)
-        makes, uses = freed_name_slot(USER, row), name_slot(at) | ready
+        makes, uses = freed_name_ref(USER, row), free_name_ref(at) | ready
         yield Step(operation="users.update-email", path=path, body=body, makes=makes, uses=uses)
     names = {TEXTS[key]: after[key] for key in ("first_name", "last_name") if _differs(before, after, key)}
     if names:
@@ -129,12 +129,12 @@ def _applications(
     The initial applications of a new account are not specified, so for it all additions and removals are sent.
     """
     wanted = after.get("applications")
-    if not isinstance(wanted, People):
+    if not isinstance(wanted, PeopleList):
         return
     live = before.get("applications")
-    held = live.include if isinstance(live, People) else frozenset()
+    held = live.include if isinstance(live, PeopleList) else frozenset()
     unwanted = held - wanted.include
-    if not isinstance(live, People):
+    if not isinstance(live, PeopleList):
         unwanted = frozenset(APPLICATIONS) - wanted.include if wanted.whole else wanted.exclude
     for action, applications in (("ADD", wanted.include - held), ("REMOVE", unwanted)):
         for application in sorted(applications):

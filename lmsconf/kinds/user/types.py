@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import Final, NamedTuple, TypeAlias
 
 from lmsconf.errors import BadAnswer
-from lmsconf.kinds.shared.answers import an_object, label, text
-from lmsconf.kinds.shared.names import ADMIN, ANSWERS, HOLDERS, USER
-from lmsconf.kinds.shared.people_lists import People
+from lmsconf.kinds.shared.kind_names import ADMIN, ANSWERS, HOLDERS, USER
+from lmsconf.kinds.shared.people_lists import PeopleList
+from lmsconf.kinds.shared.response_json import optional_text, require_object, require_text
 from lmsconf.model.address import RemoteId
 from lmsconf.model.names import normalize_email, normalize_name
 from lmsconf.model.values import Json
@@ -126,7 +126,7 @@ class PersonSpec:
     declared_keys: frozenset[str]
     texts: Mapping[str, str] = field(default_factory=dict)
     flags: Mapping[str, bool] = field(default_factory=dict)
-    applications: People | None = None
+    applications: PeopleList | None = None
     metadata: Mapping[str, str | None] = field(default_factory=dict)
     answers: Mapping[str, Answer] = field(default_factory=dict)
     archive_date: datetime | None = None
@@ -136,7 +136,7 @@ class PersonSpec:
         return self.flags.get(key)
 
     @property
-    def needs_rights(self) -> bool:
+    def needs_live_rights(self) -> bool:
         """Whether the live rights must be read: they are declared, or may forbid archiving or an archive date."""
         return (
             not self.declared_keys.isdisjoint(RIGHTS) or self.flag("archived") is True or self.archive_date is not None
@@ -148,19 +148,21 @@ def parse_person_row(data: Mapping[str, Json]) -> PersonRow:
 
     GET /users/extended-info does not show who is archived.
     """
-    return PersonRow(RemoteId(text(data, "userId")), label(data, "email"), bool(data.get("archivedAt")))
+    return PersonRow(RemoteId(require_text(data, "userId")), optional_text(data, "email"), bool(data.get("archivedAt")))
 
 
 def parse_listed_values(data: Mapping[str, Json], keys: frozenset[str]) -> dict[str, object]:
     """Parse the values of these manifest keys from an entry of GET /users, which has no language and no rights."""
-    details: dict[str, object] = {key: label(data, TEXTS[key]) for key in ("first_name", "last_name") if key in keys}
+    details: dict[str, object] = {
+        key: optional_text(data, TEXTS[key]) for key in ("first_name", "last_name") if key in keys
+    }
     if "metadata" in keys:
-        held = an_object(data.get("metadata") or {}, "the metadata of a user")
-        details["metadata"] = tuple(sorted((key, label(held, key)) for key in held))
+        held = require_object(data.get("metadata") or {}, "the metadata of a user")
+        details["metadata"] = tuple(sorted((key, optional_text(held, key)) for key in held))
     if "answers" in keys:
         details["answers"] = parse_answers(data)
     if "custom_archive_date" in keys and (date := data.get("customArchiveDate")) is not None:
-        details["archive_date"] = int(text(data, "customArchiveDate")) if date else None
+        details["archive_date"] = int(require_text(data, "customArchiveDate")) if date else None
     return details
 
 
@@ -177,7 +179,7 @@ def try_parse_answers(data: Mapping[str, Json]) -> tuple[AnswerRow, ...] | None:
 
 def parse_answers(data: Mapping[str, Json]) -> tuple[AnswerRow, ...]:
     """Parse a person's answers, sorted by field name. Raises BadAnswer for an unrecognized shape."""
-    held = an_object(data.get("customFields") or {}, "the answers of a user")
+    held = require_object(data.get("customFields") or {}, "the answers of a user")
     answers = (parse_answer(name, held[name]) for name in sorted(held))
     return tuple(answer for answer in answers if answer is not None)
 
@@ -194,7 +196,7 @@ def parse_detail_values(data: Mapping[str, Json], keys: frozenset[str]) -> dict[
     """
     details: dict[str, object] = {}
     if "language" in keys:
-        details["language"] = label(data, "language")
+        details["language"] = optional_text(data, "language")
     if "applications" in keys:
         held = data.get("applicationIds")
         if not isinstance(held, list):
@@ -215,13 +217,13 @@ def _answer(name: str, value: Json) -> AnswerRow:
         return AnswerRow(normalize_name(name), frozenset(), value)
     if isinstance(value, list):
         return _choices(name, value)
-    body = an_object(value, f"the answer to {name}")
+    body = require_object(value, f"the answer to {name}")
     parts = {key: part for key in _VALUE_KEYS if (part := body.get(key)) is not None and part != "" and part != []}
     for key, part in parts.items():
         if isinstance(part, list):
             return _choices(name, part)
         if key == "choiceId":
-            return AnswerRow(normalize_name(name), frozenset({text(body, key)}), None)
+            return AnswerRow(normalize_name(name), frozenset({require_text(body, key)}), None)
         if key in ("text", "value") and isinstance(part, str):
             return AnswerRow(normalize_name(name), frozenset(), part)
     if not parts and (body.keys() & _VALUE_KEYS or not any(part is not None and part != "" for part in body.values())):
@@ -235,7 +237,7 @@ def _choices(name: str, picked: list[Json]) -> AnswerRow:
 
 def _choice(name: str, value: Json) -> str:
     if isinstance(value, dict):
-        return text(value, "choiceId" if value.get("choiceId") is not None else "name")
+        return require_text(value, "choiceId" if value.get("choiceId") is not None else "name")
     if isinstance(value, str | int) and not isinstance(value, bool):
         return str(value)
     raise BadAnswer(f"an answer to {name} holds {value!r:.60} where a choice should be")

@@ -6,8 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lmsconf.kinds.shared.answers import text
-from lmsconf.kinds.shared.common import ABSENT_NAMED, NAMED, entry_schema, named, named_absent
+from lmsconf.kinds.shared.manifest_entries import (
+    ABSENT_NAMED,
+    NAMED,
+    delete_entry_by_name,
+    desired_resource_by_name,
+    entry_schema,
+)
+from lmsconf.kinds.shared.response_json import require_text
 from lmsconf.model.address import RemoteId
 from lmsconf.model.api import ListOperation
 from lmsconf.model.forms import Form
@@ -48,14 +54,16 @@ class QuestionKind(Kind[QuestionSpec, QuestionRow]):
     list_operation = ListOperation("custom-fields.list", "customFields", "customFieldId")
 
     def parse_row(self, data: Mapping[str, Json]) -> QuestionRow:
-        return QuestionRow(RemoteId(text(data, "customFieldId")), text(data, "name"), data.get("isHidden") is True)
+        return QuestionRow(
+            RemoteId(require_text(data, "customFieldId")), require_text(data, "name"), data.get("isHidden") is True
+        )
 
     def parse(self, entry: ManifestEntry) -> Iterator[DesiredResource[QuestionSpec]]:
         hidden = entry.body.get("hidden")
-        yield named(self.name, entry, QuestionSpec(None if hidden is None else bool(hidden)))
+        yield desired_resource_by_name(self.name, entry, QuestionSpec(None if hidden is None else bool(hidden)))
 
     def parse_absent(self, entry: ManifestEntry) -> Iterator[DeleteEntry[Any]]:
-        yield named_absent(self.name, entry)
+        yield delete_entry_by_name(self.name, entry)
 
     def match(
         self,

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from datetime import tzinfo
 
 from lmsconf.kinds.content_target.types import parse_target_row
-from lmsconf.kinds.shared.answers import an_object, objects
-from lmsconf.kinds.shared.names import EDITS, USER
-from lmsconf.kinds.shared.times import shown_time
+from lmsconf.kinds.shared.kind_names import EDITS, USER
+from lmsconf.kinds.shared.response_json import object_list, require_object
+from lmsconf.kinds.shared.times import format_time
 from lmsconf.model.address import RemoteId
 from lmsconf.model.drift import LastEdit
 from lmsconf.model.snapshot import Snapshot
@@ -38,7 +38,7 @@ class EditRow:
 
 def parse_edit_rows(content: RemoteId, answer: Json) -> Iterable[EditRow]:
     """Yield the last edits of the targets in one response; targets without editor and time are skipped."""
-    for target in objects(an_object(answer, "the targets"), "targets"):
+    for target in object_list(require_object(answer, "the targets"), "targets"):
         by, at = _editor(target.get("updatedBy")), _text(target.get("updatedAt"))
         if by or at:
             yield EditRow(parse_target_row(content, target).id, by, at)
@@ -65,6 +65,6 @@ def _text(value: Json) -> str | None:
 def _moment(text: str | None, zone: tzinfo | None) -> str | None:
     """Return the time as plans show it, or unchanged if it cannot be parsed."""
     try:
-        return None if text is None else shown_time(parse_response_time(text), zone)
+        return None if text is None else format_time(parse_response_time(text), zone)
     except ValueError:
         return text

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from lmsconf.errors import Severity
-from lmsconf.kinds.shared.names import USER
-from lmsconf.kinds.shared.people_lists import People
+from lmsconf.kinds.shared.kind_names import USER
+from lmsconf.kinds.shared.people_lists import PeopleList
 from lmsconf.kinds.user.types import RIGHTS, PersonRow, PersonSpec
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.names import did_you_mean, normalize_email
@@ -53,10 +53,10 @@ class PeopleDirectory:
         archived = frozenset(key for key, person in by_email.items() if person.archived)
         return PeopleDirectory(by_email, emails, frozenset(ids), archived, twice, new)
 
-    def comparable(self, ids: Iterable[str], declared: People) -> People:
+    def live_to_compare(self, ids: Iterable[str], declared: PeopleList) -> PeopleList:
         """Return a live list in the form of a declared one, without unknown people and undeclared archived ones."""
         live = frozenset(self.emails[id] for id in ids if id in self.emails)
-        return declared.comparable(live - (self.archived - declared.named) if self.archived else live)
+        return declared.live_to_compare(live - (self.archived - declared.named_emails) if self.archived else live)
 
     def unknown(self, ids: Iterable[str]) -> list[str]:
         """Return, sorted, the ids that are not in the listing of people."""
@@ -149,29 +149,33 @@ def _later(planning: PlanContext, match: Match[PersonSpec, PersonRow], row: Pers
     return replace(row, archived=bool(archived)) if changes else row
 
 
-def people_addresses(people: People) -> list[Address]:
+def people_addresses(people: PeopleList) -> list[Address]:
     """Return the sorted addresses of all people that a list names."""
-    return [Address.of(USER, person) for person in sorted(people.named)]
+    return [Address.of(USER, person) for person in sorted(people.named_emails)]
 
 
-def refuse_unknown_people(planning: PlanContext, declared: DesiredResource[Any], key: str, listed: People) -> People:
+def refuse_unknown_people(
+    planning: PlanContext, declared: DesiredResource[Any], key: str, listed: PeopleList
+) -> PeopleList:
     """Return the list without unknown people, and report them.
 
     Unknown people are errors, or warnings under `people: {unknown: skip}` if at most a tenth of the list. An e-mail
     that several active people share is an error, an archived person a warning.
     """
     people = people_directory(planning)
-    missing = sorted(person for person in listed.named if person not in people.by_email and person not in people.new)
-    for person in sorted(listed.named & people.twice.keys()):
+    missing = sorted(
+        person for person in listed.named_emails if person not in people.by_email and person not in people.new
+    )
+    for person in sorted(listed.named_emails & people.twice.keys()):
         _person(
             planning, declared, key, person, "person/twice", shared_email_message(people.twice[person]), WHICH_PERSON
         )
-    for person in sorted(listed.named & people.archived):
+    for person in sorted(listed.named_emails & people.archived):
         hint = "Archived people cannot learn; take the address out, or unarchive the person."
         _person(planning, declared, key, person, "person/archived", "is archived", hint, Severity.WARNING)
     if not missing:
         return listed
-    skip = planning.policy.skip_unknown and len(missing) * 10 <= len(listed.named)
+    skip = planning.policy.skip_unknown and len(missing) * 10 <= len(listed.named_emails)
     severity = Severity.WARNING if skip else Severity.ERROR
     for person in missing:
         near = hint_on_missing(planning, USER, did_you_mean(person, people.by_email), UNKNOWN_PERSON)
@@ -179,13 +183,13 @@ def refuse_unknown_people(planning: PlanContext, declared: DesiredResource[Any],
     if not skip and planning.policy.skip_unknown:
         planning.problem(
             "person/too-many-unknown",
-            f"{declared.address}: {len(missing)} of {len(listed.named)} in {key} are unknown, more than a tenth",
+            f"{declared.address}: {len(missing)} of {len(listed.named_emails)} in {key} are unknown, more than a tenth",
             hint="Even `people: {unknown: skip}` stops here: the list is probably not the right one.",
             at=declared.places.at(key),
             address=declared.address,
         )
     unknown = frozenset(missing)
-    return People(listed.include - unknown, listed.exclude - unknown, listed.whole)
+    return PeopleList(listed.include - unknown, listed.exclude - unknown, listed.whole)
 
 
 def _person(

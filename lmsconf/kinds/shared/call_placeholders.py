@@ -41,17 +41,17 @@ def _segment(value: str | Ref) -> str:
     return segment(value)
 
 
-def filled(path: str, ids: Mapping[Ref, str]) -> str:
+def fill_refs_in_path(path: str, ids: Mapping[Ref, str]) -> str:
     """Return the path with each Ref replaced by its id. Raises KeyError for a Ref without an id."""
     return _TO_COME.sub(lambda place: segment(ids[Ref(Address.parse(unquote(place[1])))]), path)
 
 
-def filled_body(body: object, ids: Mapping[Ref, str]) -> object:
+def fill_refs_in_body(body: object, ids: Mapping[Ref, str]) -> object:
     """Return the body with each Ref, key or value, replaced by its id. Raises KeyError for a Ref without an id."""
     if isinstance(body, Ref):
         return ids[body]
     if isinstance(body, Mapping):
-        return {filled_body(key, ids): filled_body(value, ids) for key, value in body.items()}
+        return {fill_refs_in_body(key, ids): fill_refs_in_body(value, ids) for key, value in body.items()}
     if isinstance(body, list | tuple):
-        return [filled_body(item, ids) for item in body]
+        return [fill_refs_in_body(item, ids) for item in body]
     return body

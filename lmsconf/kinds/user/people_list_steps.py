@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from lmsconf.kinds.shared.answers import an_object, ids
-from lmsconf.kinds.shared.names import USER
-from lmsconf.kinds.shared.people_lists import People
-from lmsconf.kinds.user.directory import people_directory
+from lmsconf.kinds.shared.kind_names import USER
+from lmsconf.kinds.shared.people_lists import PeopleList
+from lmsconf.kinds.shared.response_json import id_set, require_object
+from lmsconf.kinds.user.people_directory import people_directory
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.api import GetRequest
 from lmsconf.model.values import Step
@@ -21,8 +21,8 @@ def people_list_steps(
     path: Mapping[str, str | Ref],
     adds: str,
     removes: str,
-    before: People | None,
-    after: People,
+    before: PeopleList | None,
+    after: PeopleList,
 ) -> Iterator[Step]:
     """Yield the additions to a list of people, in batches, then the removals, one call each.
 
@@ -81,7 +81,7 @@ def verify_list_additions(operation: str, key: str) -> GrantVerification:
     """Return how additions to a list of people are verified: `operation` reads the ids in the list, under `key`."""
 
     def visible(get: GetRequest, sent: SentCall) -> frozenset[RemoteId]:
-        return ids(an_object(get(operation, path=sent.path), "a group"), key)
+        return id_set(require_object(get(operation, path=sent.path), "a group"), key)
 
     return GrantVerification(SentCall.listed_ids, visible, "{missing} of {granted} are not in the list")
 

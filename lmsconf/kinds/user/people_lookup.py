@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 from lmsconf.api.spec.listings import USERS
 from lmsconf.errors import Rejected
-from lmsconf.kinds.shared.answers import an_object
-from lmsconf.kinds.user.extended import PeopleCount
+from lmsconf.kinds.shared.response_json import require_object
+from lmsconf.kinds.user.extended_info import PeopleCount
 from lmsconf.model.api import ListedRows
 from lmsconf.model.names import normalize_email
 from lmsconf.model.values import Json
@@ -67,7 +67,7 @@ def _looked_up(
     except Rejected:
         # The id is not a person's: only the listing shows whose it is.
         return None
-    people = [keep(dict(an_object(answer, "a user"))) for answer in answers]
+    people = [keep(dict(require_object(answer, "a user"))) for answer in answers]
     if [str(person.get("userId")) for person in people] != others or not unknown <= _emails(people):
         return None
     return people

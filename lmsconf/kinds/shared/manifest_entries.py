@@ -7,7 +7,7 @@ from datetime import date
 from typing import Any, cast
 
 from lmsconf.errors import Problem, SourceLocation, shown
-from lmsconf.model.address import Address, Ref
+from lmsconf.model.address import Address
 from lmsconf.model.names import normalize_name
 from lmsconf.model.values import DeleteEntry, DesiredResource, Json, Undo, UndoLevel
 from lmsconf.planner.context import PlanContext
@@ -62,7 +62,7 @@ ABSENT_NAMED: dict[str, Json] = entry_schema(
 )
 
 
-def pins(value: Json) -> dict[str, str]:
+def parse_pins(value: Json) -> dict[str, str]:
     """Return the pins of an entry: workspace name → id; the key "" applies to every workspace."""
     if value is None:
         return {}
@@ -71,12 +71,12 @@ def pins(value: Json) -> dict[str, str]:
     return cast("dict[str, str]", dict(cast("Mapping[str, str]", value)))
 
 
-def texts(value: Json) -> tuple[str, ...]:
+def parse_names(value: Json) -> tuple[str, ...]:
     """Return a list of names, each normalized for comparison; empty for a value that is no list."""
     return tuple(normalize_name(str(item)) for item in value) if isinstance(value, list) else ()
 
 
-def named(kind: str, entry: ManifestEntry, spec: object) -> DesiredResource[Any]:
+def desired_resource_by_name(kind: str, entry: ManifestEntry, spec: object) -> DesiredResource[Any]:
     """Return the declaration of a resource identified by `name`."""
     body = entry.body
     only_in = body.get("only_in")
@@ -84,28 +84,28 @@ def named(kind: str, entry: ManifestEntry, spec: object) -> DesiredResource[Any]
         address=Address.of(kind, normalize_name(str(body["name"]))),
         spec=spec,
         places=entry.places,
-        pins=pins(body.get("id")),
-        previously=texts(body.get("previously")),
-        only_in=frozenset(texts(only_in)) if only_in is not None else None,
+        pins=parse_pins(body.get("id")),
+        previously=parse_names(body.get("previously")),
+        only_in=frozenset(parse_names(only_in)) if only_in is not None else None,
         about=cast("Mapping[str, Json] | None", body.get("about")),
     )
 
 
-def named_absent(kind: str, entry: ManifestEntry) -> DeleteEntry[Any]:
+def delete_entry_by_name(kind: str, entry: ManifestEntry) -> DeleteEntry[Any]:
     """Return the deletion entry of a resource identified by `name`."""
-    return absent(entry, Address.of(kind, normalize_name(str(entry.body["name"]))), None)
+    return delete_entry(entry, Address.of(kind, normalize_name(str(entry.body["name"]))), None)
 
 
-def absent(entry: ManifestEntry, address: Address, spec: object) -> DeleteEntry[Any]:
+def delete_entry(entry: ManifestEntry, address: Address, spec: object) -> DeleteEntry[Any]:
     """Return a deletion entry; an `until` that is not a calendar date is reported and dropped."""
     only_in = entry.body.get("only_in")
     return DeleteEntry(
         address=address,
         spec=spec,
         places=entry.places,
-        pins=pins(entry.body.get("id")),
+        pins=parse_pins(entry.body.get("id")),
         until=_date(entry),
-        only_in=frozenset(texts(only_in)) if only_in is not None else None,
+        only_in=frozenset(parse_names(only_in)) if only_in is not None else None,
     )
 
 
@@ -127,7 +127,7 @@ def _date(entry: ManifestEntry) -> date | None:
         return None
 
 
-def needed(planning: PlanContext, declared: DesiredResource[Any], key: str) -> None:
+def refuse_missing_key(planning: PlanContext, declared: DesiredResource[Any], key: str) -> None:
     """Report that a resource to be created lacks a key that the service requires."""
     planning.problem(
         f"{declared.address.kind.replace('_', '-')}/{key}-needed",
@@ -138,7 +138,7 @@ def needed(planning: PlanContext, declared: DesiredResource[Any], key: str) -> N
     )
 
 
-def not_read(planning: PlanContext, address: Address, key: str, at: SourceLocation | None) -> None:
+def refuse_unread_list(planning: PlanContext, address: Address, key: str, at: SourceLocation | None) -> None:
     """Report a list that the snapshot lacks: read as empty, it would hide removals or plan needless additions."""
     planning.problem(
         "read/missing",
@@ -152,9 +152,3 @@ def not_read(planning: PlanContext, address: Address, key: str, at: SourceLocati
 def partial_undo(reason: str) -> Undo:
     """Return the Undo of a change that can be reverted only in part."""
     return Undo(level=UndoLevel.PARTIAL, reason=reason)
-
-
-def learnt_id(at: Address, answer: Json, key: str) -> dict[Ref, str]:
-    """Return the id under `key` of a response, by the Ref that later calls use; empty if the response has no id."""
-    id = answer.get(key) if isinstance(answer, dict) else None
-    return {} if id is None else {Ref(at): str(id)}

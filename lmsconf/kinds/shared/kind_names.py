@@ -27,6 +27,6 @@ EVERYONE: Final = Address(EVERYBODY, "")
 """The audience of all people. It prints as `everyone`."""
 
 
-def choice_scope(field: str) -> str:
+def choices_registry_kind(field: str) -> str:
     """Return the kind under which the NameRegistry holds the choices of a field."""
     return f"choice of {field}"

@@ -9,7 +9,7 @@ from lmsconf.api.spec.values import ANSWERS, answer_value, answers_body
 from lmsconf.errors import shown
 from lmsconf.kinds.custom_field.choices import choice_has_error, field_types, renamed_choice_hint
 from lmsconf.kinds.custom_field.types import FieldRow
-from lmsconf.kinds.shared.names import CUSTOM_FIELD, choice_scope
+from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, choices_registry_kind
 from lmsconf.kinds.user.types import Answer, AnswerRow, PersonRow, PersonSpec
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.names import did_you_mean, normalize_name
@@ -68,7 +68,7 @@ def _picked(answer: Answer) -> frozenset[str]:
 
 
 def _knows_choices(planning: PlanContext, declared: DesiredResource[PersonSpec], field: str, answer: Answer) -> bool:
-    at, scope, whole = Address.of(CUSTOM_FIELD, field), choice_scope(field), True
+    at, scope, whole = Address.of(CUSTOM_FIELD, field), choices_registry_kind(field), True
     for name in sorted(_picked(answer)):
         if choice_has_error(planning, at, name):
             whole = False
@@ -110,7 +110,7 @@ def _live(planning: PlanContext, field: str, answer: AnswerRow | None, like: Ans
     type = field_types(planning).get(field, _SEVERAL)
     if type == "TEXT":
         return (answer.as_text or None) if answer else None
-    scope = choice_scope(field)
+    scope = choices_registry_kind(field)
     return _shaped(
         type, frozenset(planning.registry.name(scope, one) or one for one in (answer.picked if answer else ()))
     )
@@ -175,7 +175,7 @@ def _to_come(planning: PlanContext, answers: Mapping[str, Answer]) -> frozenset[
     fields = (Ref(Address.of(CUSTOM_FIELD, field)) for field in answers)
     refs = {ref for ref in fields if isinstance(planning.registry.id_or_ref(CUSTOM_FIELD, ref.address.name, ref), Ref)}
     for ref in choice_refs_in_answers(planning, answers):
-        scope, name = choice_scope(ref.address.name), cast(str, ref.part)
+        scope, name = choices_registry_kind(ref.address.name), cast(str, ref.part)
         if isinstance(planning.registry.id_or_ref(scope, name, ref), Ref):
             refs.add(ref)
     return frozenset(refs)
@@ -183,7 +183,11 @@ def _to_come(planning: PlanContext, answers: Mapping[str, Answer]) -> frozenset[
 
 def _value(planning: PlanContext, field: str, answer: Answer) -> object:
     """Return an answer as it is sent; an empty one removes the answer."""
-    type, at, scope = field_types(planning).get(field, _SEVERAL), Address.of(CUSTOM_FIELD, field), choice_scope(field)
+    type, at, scope = (
+        field_types(planning).get(field, _SEVERAL),
+        Address.of(CUSTOM_FIELD, field),
+        choices_registry_kind(field),
+    )
     ids = (
         [planning.registry.id_or_ref(scope, name, Ref(at, name)) for name in sorted(_picked(answer))]
         if type != "TEXT"
@@ -208,7 +212,7 @@ def _kept(planning: PlanContext, row: PersonRow) -> dict[str, object]:
 
 def _choice_id(planning: PlanContext, field: str, shown: str) -> RemoteId | Ref:
     """Return the id of a choice that a live answer gives by id or by name."""
-    scope = choice_scope(field)
+    scope = choices_registry_kind(field)
     if planning.registry.name(scope, shown) is None and planning.registry.has(scope, shown):
         return planning.registry.id_or_ref(scope, shown, Ref(Address.of(CUSTOM_FIELD, field), shown))
     return RemoteId(shown)
