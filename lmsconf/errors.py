@@ -9,9 +9,9 @@ LmsconfError                      exit 1 unless listed otherwise
     ├── Unreachable               8, no usable response, or rate-limited until retries ran out; no write was carried out
     ├── Unauthorized              7, the credential was refused
     ├── Rejected                  the service refused this call (3xx or 4xx)
-    ├── AnswerLost                a write that may or may not have been carried out
+    ├── WriteOutcomeUnknown                a write that may or may not have been carried out
     ├── DuplicateResource         a resource exists twice; a person has to choose which one to delete
-    └── BadAnswer                 a success response that cannot be read
+    └── InvalidResponse                 a success response that cannot be read
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SHOWN: Final = 60
 """The number of characters of a value that a message quotes."""
 
 
-def shown(value: str) -> str:
+def shorten(value: str) -> str:
     """Return the value cut to SHOWN characters, for a message."""
     return value if len(value) <= SHOWN else f"{value[:SHOWN]}…"
 
@@ -220,7 +220,7 @@ class Rejected(ApiError):
     code = "api/rejected"
 
 
-class AnswerLost(ApiError):
+class WriteOutcomeUnknown(ApiError):
     """A write whose response was lost, cut short or another 5xx: it may or may not have been carried out."""
 
     code = "api/answer-lost"
@@ -232,7 +232,7 @@ class DuplicateResource(ApiError):
     code = "api/twins"
 
 
-class BadAnswer(ApiError):
+class InvalidResponse(ApiError):
     """A 2xx response whose body is not what the specification describes."""
 
     code = "api/bad-answer"

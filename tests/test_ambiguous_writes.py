@@ -10,14 +10,14 @@ import pytest
 
 from lmsconf.apply.ambiguous_writes import LIVE_TWICE, AmbiguousWriteResolver, Clock, IssuedRequest
 from lmsconf.errors import (
-    AnswerLost,
     ApiError,
-    BadAnswer,
     DuplicateResource,
+    InvalidResponse,
     LmsconfError,
     Problem,
     ProblemsFound,
     Rejected,
+    WriteOutcomeUnknown,
 )
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.values import Action, Call, Change, Json, Plan
@@ -53,7 +53,7 @@ ADD = Call(
     query={},
     body={"userIds": ["1", "2", "3"]},
 )
-LOST = AnswerLost("cut", hint="?", operation="manual-groups.create")
+LOST = WriteOutcomeUnknown("cut", hint="?", operation="manual-groups.create")
 Seen = Plan | LmsconfError
 
 
@@ -148,9 +148,9 @@ def test_what_is_still_to_be_made_was_not_whatever_its_calls_look_like_now() -> 
 
 def test_it_is_sent_three_times_at_most() -> None:
     """The first time was before; then nobody can tell, and the error is that of the last loss."""
-    last = BadAnswer("half a page")
+    last = InvalidResponse("half a page")
     scene = LookupScript([wanting(ADD)], [LOST, last])
-    with pytest.raises(AnswerLost) as found:
+    with pytest.raises(WriteOutcomeUnknown) as found:
         scene.settle(ADD)
     assert (found.value.message, found.value.operation) == ("half a page", "manual-groups.add-members")
     assert found.value.__cause__ is last
@@ -162,7 +162,7 @@ def test_what_cannot_be_told_is_not_sent_again() -> None:
     """Neither where the look fails nor where there is no plan; it is looked for until the time is over."""
     for seen in (LmsconfError("no network"), twice(code="read/incomplete"), twice(Address.of("group", "B"))):
         scene = LookupScript([seen])
-        with pytest.raises(AnswerLost, match="cut"):
+        with pytest.raises(WriteOutcomeUnknown, match="cut"):
             scene.settle()
         assert (len(scene.looks), scene.sent) == (11, [])
 
@@ -180,7 +180,7 @@ def test_twins_stop_a_creation() -> None:
         DuplicateResource, match="two of them; the call that should have made it may have been carried out twice"
     ):
         LookupScript([twice()]).settle()
-    with pytest.raises(AnswerLost):
+    with pytest.raises(WriteOutcomeUnknown):
         LookupScript([twice()]).settle(ADD)
 
 
@@ -199,12 +199,12 @@ def test_who_is_in_a_hurry_does_not_wait() -> None:
     """Set at once, there is one look and no repeat; set on the way, the waiting ends."""
     scene = LookupScript([wanting(CREATE)])
     scene.settling.hurry.set()
-    with pytest.raises(AnswerLost):
+    with pytest.raises(WriteOutcomeUnknown):
         scene.settle()
     assert (scene.looks, scene.sent) == ([0.0], [])
     scene = LookupScript([wanting(CREATE)])
     scene.on_sleep = scene.settling.hurry.set
-    with pytest.raises(AnswerLost):
+    with pytest.raises(WriteOutcomeUnknown):
         scene.settle()
     assert (scene.looks, scene.sent) == ([0.0, 0.25], [])
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lmsconf.errors import LmsconfError
-from lmsconf.support.atomic_files import read_text, writable, write_atomically
+from lmsconf.support.atomic_files import is_writable, read_text, write_atomically
 
 
 def test_writes_whole_private_files(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_a_descriptor_by_its_name_is_that_descriptor(tmp_path: Path) -> None:
         file.write(b"first ")
         file.flush()
         link.symlink_to(f"/dev/fd/{file.fileno()}")
-        assert writable(link)
+        assert is_writable(link)
         write_atomically(link, "second")
         file.seek(0)
         assert file.read() == b"first second"

@@ -12,7 +12,7 @@ from typing import Final
 
 import pytest
 
-from lmsconf.api.retry import Retry
+from lmsconf.api.retry import RetryPolicy
 from lmsconf.apply.ambiguous_writes import Clock
 from lmsconf.journal.pending_writes import wait_for_pending_writes
 from lmsconf.sandbox.service import LoggedRequest
@@ -99,7 +99,8 @@ class VirtualClock:
 def nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands that run in this process wait for a service on a clock of their own, which takes no time."""
     clock = VirtualClock()
-    monkeypatch.setattr("lmsconf.workspace.connection.Retry", partial(Retry, clock=clock.now, sleep=clock.sleep))
+    policy = partial(RetryPolicy, clock=clock.now, sleep=clock.sleep)
+    monkeypatch.setattr("lmsconf.workspace.connection.RetryPolicy", policy)
     monkeypatch.setattr(
         "lmsconf.apply.safe_apply.wait_for_pending_writes", partial(wait_for_pending_writes, sleep=clock.sleep)
     )

@@ -12,7 +12,7 @@ _SPELLING: Final = ("pattern", "format")
 _BRANCHES: Final = {"oneOf": "exactly", "anyOf": "at least"}
 
 
-def check_values(
+def validate_arguments(
     operation: str,
     *,
     path: Mapping[str, object],

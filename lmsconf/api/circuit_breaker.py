@@ -6,7 +6,7 @@ import math
 import threading
 from typing import Final
 
-from lmsconf.api.retry import Retry
+from lmsconf.api.retry import RetryPolicy
 
 _WELL: Final = 0
 _TOO_LITTLE: Final = 1.0
@@ -18,14 +18,15 @@ class CircuitBreaker:
 
     An outage starts when a request is sent that gets no response or a transient status (429, 500, 502, 503, 504), and
     ends with the next response of any other status. The breaker opens when one call stops retrying, after
-    `Retry.straight` consecutive failures (or clients times `Retry.tries`, if more), or `Retry.enough` seconds after the
-    outage started. A rate-limited request is not counted as a failure, since the service is up.
-    While open, nothing is sent. It closes again after `Retry.enough` seconds, for long-running programs.
+    `RetryPolicy.max_consecutive_failures` (or clients times `RetryPolicy.max_attempts`, if more), or
+    `RetryPolicy.max_outage` seconds after the outage started. A rate-limited request is not counted as a failure, since
+    the service is up. While open, nothing is sent. It closes again after `RetryPolicy.max_outage` seconds, for
+    long-running programs.
     """
 
-    def __init__(self, retry: Retry) -> None:
+    def __init__(self, retry: RetryPolicy) -> None:
         self._retry = retry
-        self._most = retry.straight
+        self._most = retry.max_consecutive_failures
         self._lock = threading.Lock()
         self._failed = 0
         self._lives = self._too_much = False
@@ -34,57 +35,57 @@ class CircuitBreaker:
         self._end = math.inf
         self._spent_at: float | None = None
 
-    def side_by_side(self, clients: int) -> None:
+    def set_concurrency(self, clients: int) -> None:
         """Set the number of concurrent clients: a short outage fails requests of all of them at once."""
-        self._most = max(self._most, clients * self._retry.tries)
+        self._most = max(self._most, clients * self._retry.max_attempts)
 
     @property
-    def trouble(self) -> int:
+    def outage_number(self) -> int:
         """The number of the current outage, counted from 1; 0 if there is none."""
         return self._trouble
 
     @property
-    def lives(self) -> bool:
+    def has_ever_responded(self) -> bool:
         """Whether the service has ever sent a response that is not transient."""
         return self._lives
 
     @property
-    def too_much(self) -> bool:
+    def is_rate_limited(self) -> bool:
         """Whether the last failure reported was rate limiting."""
         return self._too_much
 
-    def left(self) -> float:
+    def seconds_until_open(self) -> float:
         """Return the seconds until the breaker opens: 0 if it is open, infinity without an outage."""
         if self._trouble == _WELL:
             return math.inf
         with self._lock:
             return self._left(self._retry.clock())
 
-    def answered(self) -> None:
+    def record_response(self) -> None:
         """Record a response that is not transient; it ends the outage and closes the breaker."""
         self._lives = True
         if self._trouble != _WELL:
             with self._lock:
                 self._calm()
 
-    def failed(self, sent: float, *, too_much: bool = False) -> None:
-        """Record a failed request. sent: when it was sent, on the clock of `Retry`. too_much: it was rate-limited."""
+    def record_failure(self, sent_at: float, *, rate_limited: bool = False) -> None:
+        """Record a failed request. sent_at: on the clock of `RetryPolicy`. rate_limited: it was refused as too many."""
         with self._lock:
             if self._trouble == _WELL:
                 self._troubles += 1
                 self._trouble = self._troubles
-                self._end = sent + self._retry.enough
-            self._too_much = too_much
-            if too_much:
+                self._end = sent_at + self._retry.max_outage
+            self._too_much = rate_limited
+            if rate_limited:
                 return
             self._failed += 1
             if self._failed >= self._most:
                 self._spend()
 
-    def gave_up(self, trouble: int) -> None:
+    def record_give_up(self, outage_number: int) -> None:
         """Record that a call whose first failure was in that outage stopped retrying."""
         with self._lock:
-            if trouble == self._trouble != _WELL:
+            if outage_number == self._trouble != _WELL:
                 self._spend()
 
     def _left(self, now: float) -> float:
@@ -92,7 +93,7 @@ class CircuitBreaker:
             self._spend()
         if self._spent_at is None:
             return self._end - now
-        if now - self._spent_at < self._retry.enough:
+        if now - self._spent_at < self._retry.max_outage:
             return 0.0
         self._calm()
         return math.inf

@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from lmsconf.api.circuit_breaker import CircuitBreaker
-from lmsconf.api.errors import LATER_HINT, parse_response, to_error
+from lmsconf.api.errors import LATER_HINT, failure_to_api_error, parse_response
 from lmsconf.api.limits import ANSWER
 from lmsconf.api.rate_limiter import RateLimiter
-from lmsconf.api.request import PreparedRequest, prepare, prepare_raw
-from lmsconf.api.retry import NOT_NOW, Retry
+from lmsconf.api.request import PreparedRequest, prepare_request, prepare_unchecked_request
+from lmsconf.api.retry import NOT_NOW, RetryPolicy
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.transport.http import URL_NAME, HttpResponse, HttpTransport, RequestNotSent, ResponseLost
 from lmsconf.api.transport.trace import Exchange
@@ -49,7 +49,7 @@ class Client:
         *,
         spec: ApiSpec | None = None,
         transport: httpx.BaseTransport | None = None,
-        retry: Retry | None = None,
+        retry: RetryPolicy | None = None,
         rate_limiter: RateLimiter | None = None,
         circuit_breaker: CircuitBreaker | None = None,
         on_call: Callable[[Exchange], None] | None = None,
@@ -63,7 +63,7 @@ class Client:
             base_url, token, transport=transport, seconds=seconds, max_bytes=max_bytes, url_name=url_name
         )
         self.spec = spec or ApiSpec.default()
-        self._retry = retry or Retry()
+        self._retry = retry or RetryPolicy()
         self._rate_limiter = rate_limiter or RateLimiter(clock=self._retry.clock, sleep=self._retry.sleep)
         self._circuit_breaker = circuit_breaker
         self._on_call = on_call
@@ -92,7 +92,7 @@ class Client:
     ) -> Json:
         """Return the response of one operation, None if it has no body. Raises ValueError for wrong arguments."""
         known = self.spec[operation]
-        return self._perform(prepare(known, known.fill(path or {}), query or {}, body, headers))
+        return self._perform(prepare_request(known, known.fill_path(path or {}), query or {}, body, headers))
 
     def send(
         self,
@@ -109,11 +109,11 @@ class Client:
         allowed, and any method but GET and HEAD counts as a write. Raises ValueError otherwise.
         """
         if operation is None:
-            return self._perform(prepare_raw(method, path, query or {}, body))
-        route = self.spec.route(method, path)
+            return self._perform(prepare_unchecked_request(method, path, query or {}, body))
+        route = self.spec.match_route(method, path)
         if route is None or route[0].id != operation:
             raise ValueError(f"{method} {path} is not {operation}")
-        return self._perform(prepare(route[0], path, query or {}, body))
+        return self._perform(prepare_request(route[0], path, query or {}, body))
 
     def _perform(self, request: PreparedRequest) -> Json:
         """Send the request, and retry it while that is safe and the retry policy and the circuit breaker allow it."""
@@ -127,34 +127,40 @@ class Client:
             outcome = self._attempt(request, tried, breaker)
             if not self._may_repeat(request, outcome):
                 break
-            trouble = breaker.trouble if trouble is None else trouble
+            trouble = breaker.outage_number if trouble is None else trouble
             pause = self._pause(outcome, tried, waited, breaker)
-            if pause is None or pause > breaker.left():
-                breaker.gave_up(trouble)
+            if pause is None or pause > breaker.seconds_until_open():
+                breaker.record_give_up(trouble)
                 break
             self._retry.sleep(pause)
             waited += pause
         if outcome is None:
-            outcome = RequestNotSent(_TOO_MUCH, hint=LATER_HINT) if breaker.too_much else RequestNotSent(_GIVEN_UP)
+            outcome = (
+                RequestNotSent(_TOO_MUCH, hint=LATER_HINT) if breaker.is_rate_limited else RequestNotSent(_GIVEN_UP)
+            )
         if isinstance(outcome, HttpResponse):
             return parse_response(request, outcome, self._transport, tried)
-        raise to_error(request, outcome, self._transport, tried) from outcome.__cause__
+        raise failure_to_api_error(request, outcome, self._transport, tried) from outcome.__cause__
 
     def _pause(
         self, outcome: HttpResponse | RequestNotSent | ResponseLost, tried: int, waited: float, breaker: CircuitBreaker
     ) -> float | None:
         """Return the seconds until the next attempt; None: give up."""
         if not isinstance(outcome, HttpResponse):
-            return self._retry.pause(tried, waited)
-        return self._retry.pause(tried, waited, outcome.retry_after, too_much=self._is_too_much(outcome, breaker))
+            return self._retry.wait_before_retry(tried, waited)
+        return self._retry.wait_before_retry(
+            tried, waited, outcome.retry_after, rate_limited=self._is_too_much(outcome, breaker)
+        )
 
     def _is_too_much(self, answer: HttpResponse, breaker: CircuitBreaker) -> bool:
-        return self._retry.is_too_much(answer.status, lives=breaker.lives, retry_after=answer.retry_after)
+        return self._retry.is_rate_limited(
+            answer.status, has_ever_responded=breaker.has_ever_responded, retry_after=answer.retry_after
+        )
 
     def _may_send(self, breaker: CircuitBreaker) -> bool:
         """Wait for the rate limiter; return False if the circuit breaker is open or would open before then."""
-        left = breaker.left()
-        return left > 0 and self._rate_limiter.wait(left) and breaker.left() > 0
+        left = breaker.seconds_until_open()
+        return left > 0 and self._rate_limiter.wait_turn(left) and breaker.seconds_until_open() > 0
 
     def _attempt(
         self, request: PreparedRequest, tried: int, breaker: CircuitBreaker
@@ -163,13 +169,13 @@ class Client:
         start = self._retry.clock()
         outcome: HttpResponse | RequestNotSent | ResponseLost
         try:
-            outcome = self._transport.ask(
+            outcome = self._transport.send(
                 request.method,
                 request.target,
                 request.body,
                 request.headers,
                 writes=request.writes,
-                within=breaker.left(),
+                max_seconds=breaker.seconds_until_open(),
             )
         except (RequestNotSent, ResponseLost) as failure:
             outcome = failure
@@ -182,18 +188,20 @@ class Client:
         self, outcome: HttpResponse | RequestNotSent | ResponseLost, sent: float, breaker: CircuitBreaker
     ) -> None:
         """Report an outcome to the rate limiter and the circuit breaker."""
-        if isinstance(outcome, HttpResponse) and self._retry.is_alive(outcome.status):
-            self._rate_limiter.answered()
-            breaker.answered()
+        if isinstance(outcome, HttpResponse) and self._retry.is_not_transient(outcome.status):
+            self._rate_limiter.record_response()
+            breaker.record_response()
             return
-        breaker.failed(sent, too_much=isinstance(outcome, HttpResponse) and self._is_too_much(outcome, breaker))
+        breaker.record_failure(
+            sent, rate_limited=isinstance(outcome, HttpResponse) and self._is_too_much(outcome, breaker)
+        )
         if isinstance(outcome, HttpResponse) and outcome.status in NOT_NOW:
-            self._rate_limiter.too_many(sent, self._retry.retry_after_seconds(outcome.retry_after))
+            self._rate_limiter.record_rate_limited(sent, self._retry.parse_retry_after(outcome.retry_after))
 
     def _may_repeat(self, request: PreparedRequest, outcome: HttpResponse | RequestNotSent | ResponseLost) -> bool:
         """Whether a retry cannot repeat a write and may succeed."""
         if isinstance(outcome, HttpResponse):
-            return self._retry.heeds(outcome.status, writes=request.writes, retry_after=outcome.retry_after)
+            return self._retry.is_retry_safe(outcome.status, writes=request.writes, retry_after=outcome.retry_after)
         if isinstance(outcome, RequestNotSent):
             return not outcome.final
         return not request.writes

@@ -9,25 +9,25 @@ from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from typing import Final, Literal, TypeAlias, cast
 
-from lmsconf.api.arguments import check_values
+from lmsconf.api.arguments import validate_arguments
 from lmsconf.api.client import Client
-from lmsconf.api.spec.values import answer_value, answers_body
-from lmsconf.api.values import answer_from_wire, body_to_wire, query_to_wire
-from lmsconf.errors import BadAnswer
+from lmsconf.api.spec.values import build_answers_body, encode_answer
+from lmsconf.api.values import body_to_wire, query_to_wire, response_from_wire
+from lmsconf.errors import InvalidResponse
 from lmsconf.model.values import Json
 
 ListOf = list
 """`list`, for annotations in classes with a method `list`."""
 
 
-class Missing(Enum):
+class OmittedArgument(Enum):
     """Type of the default of arguments for which None is a value."""
 
     LEFT_OUT = "left out"
 
 
-LEFT_OUT: Final = Missing.LEFT_OUT
-LeftOut: TypeAlias = Literal[Missing.LEFT_OUT]
+LEFT_OUT: Final = OmittedArgument.LEFT_OUT
+LeftOut: TypeAlias = Literal[OmittedArgument.LEFT_OUT]
 Page = Callable[[int, int], Mapping[str, object]]
 """Fetch one page: (skip, limit) → response."""
 
@@ -59,21 +59,21 @@ class EndpointGroup:
             content = _given(body)
             content |= {name: value for name, value in (nullable or {}).items() if value is not LEFT_OUT}
         query_values, header_values = _given(query), _given(headers)
-        check_values(operation, path=path or {}, query=query_values, headers=header_values, body=content)
+        validate_arguments(operation, path=path or {}, query=query_values, headers=header_values, body=content)
         answer = self._client.call(
             operation,
             path={name: _text(value) for name, value in (path or {}).items()},
             query=cast("Mapping[str, Json]", query_to_wire(spec, operation, query_values)),
-            body=None if content is None else spec.body(operation, **body_to_wire(spec, operation, content)),
+            body=None if content is None else spec.body_to_wire(operation, **body_to_wire(spec, operation, content)),
             headers={known.headers[name]: str(value) for name, value in header_values.items()},
         )
-        return answer_from_wire(spec, operation, known.response_names.from_wire(answer))
+        return response_from_wire(spec, operation, known.response_names.from_wire(answer))
 
     def _in_batches(self, operation: str, *, path: Mapping[str, str | bool], body: Mapping[str, list[str]]) -> None:
         """Add people in batches of at most `manual-groups.add.batch` ids (dialect), one after the other."""
-        check_values(operation, path=path, query={}, headers={}, body=body)
+        validate_arguments(operation, path=path, query={}, headers={}, body=body)
         ((name, ids),) = body.items()
-        size = self._client.spec.number("manual-groups.add.batch")
+        size = self._client.spec.integer_behaviour("manual-groups.add.batch")
         for start in range(0, max(len(ids), 1), size):
             self._ask(operation, path=path, body={name: ids[start : start + size]})
 
@@ -82,15 +82,16 @@ class EndpointGroup:
         behaviour, values = self._client.spec.behaviour, dict[str, object]()
         for type, given in answers.items():
             _check_answers(operation, type, given, values)
-            values |= {field: answer_value(behaviour, type, answer) for field, answer in (given or {}).items()}
-        return answers_body(behaviour, values)
+            values |= {field: encode_answer(behaviour, type, answer) for field, answer in (given or {}).items()}
+        return build_answers_body(behaviour, values)
 
     def _every(self, page: Page, *, rows: str, id: str | None, total: str | None) -> Iterator[object]:
         """Yield every row of a listing, each id once.
 
-        Raises BadAnswer for a page of known rows only, and if the number of rows differs from the service's total.
+        Raises InvalidResponse for a page of known rows only, and if the number of rows differs from the service's
+        total.
         """
-        limit = self._client.spec.number("paging.limit")
+        limit = self._client.spec.integer_behaviour("paging.limit")
         seen_ids: set[object] = set()
         skip, last = 0, None
         while True:
@@ -98,7 +99,7 @@ class EndpointGroup:
             page_rows = _rows(answer, rows)
             fresh = [row for row in page_rows if id is None or row.get(id) not in seen_ids]
             if page_rows and (not fresh or page_rows == last):
-                raise BadAnswer(f"a page of {rows} brought only rows that were there before", hint=_AGAIN)
+                raise InvalidResponse(f"a page of {rows} brought only rows that were there before", hint=_AGAIN)
             yield from fresh
             seen_ids.update(row.get(id) for row in fresh if id is not None)
             # Advance by the rows received, not by `limit`: the service may cap its pages.
@@ -106,7 +107,7 @@ class EndpointGroup:
             counted = answer.get(total) if total else None
             if not page_rows or (id is not None and len(seen_ids) == counted):
                 if isinstance(counted, int) and id is not None and len(seen_ids) != counted:
-                    raise BadAnswer(f"{len(seen_ids)} {rows} came, and the service counts {counted}", hint=_AGAIN)
+                    raise InvalidResponse(f"{len(seen_ids)} {rows} came, and the service counts {counted}", hint=_AGAIN)
                 return
 
 
@@ -114,10 +115,10 @@ _AGAIN = "The workspace may have changed meanwhile: read it again."
 
 
 def _rows(answer: Mapping[str, object], key: str) -> list[Mapping[str, object]]:
-    """Return the rows of a page. Raises BadAnswer if it has no list of objects under `key`."""
+    """Return the rows of a page. Raises InvalidResponse if it has no list of objects under `key`."""
     rows = answer.get(key)
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise BadAnswer(f"a page came without its list of {key}")
+        raise InvalidResponse(f"a page came without its list of {key}")
     return cast("list[Mapping[str, object]]", rows)
 
 

@@ -6,11 +6,11 @@ import unicodedata
 from urllib.parse import urlsplit
 
 from lmsconf.api.decode import decode
-from lmsconf.api.limits import TooLarge, check_values
+from lmsconf.api.limits import OversizedResponse, refuse_oversized_body
 from lmsconf.api.request import PreparedRequest
 from lmsconf.api.retry import TOO_MANY, UNAVAILABLE
 from lmsconf.api.transport.http import HttpResponse, HttpTransport, RequestNotSent, ResponseLost
-from lmsconf.errors import AnswerLost, ApiError, BadAnswer, Rejected, Unauthorized, Unreachable
+from lmsconf.errors import ApiError, InvalidResponse, Rejected, Unauthorized, Unreachable, WriteOutcomeUnknown
 from lmsconf.model.values import Json
 
 _SHOWN = 300
@@ -25,27 +25,27 @@ _LOST_HINT = "Run again: lmsconf looks at what is there before it sends anything
 _JSON_TYPES = {"object": dict, "array": list}
 
 
-def parse_response(request: PreparedRequest, answer: HttpResponse, transport: HttpTransport, tried: int) -> Json:
+def parse_response(request: PreparedRequest, response: HttpResponse, transport: HttpTransport, attempts: int) -> Json:
     """Return the value of a 2xx response, None if it has no body. Raises the ApiError of any other status."""
-    if 200 <= answer.status < 300:
-        return _value(request, answer, transport)
-    raise _refusal(request, answer, transport, tried)
+    if 200 <= response.status < 300:
+        return _value(request, response, transport)
+    raise _refusal(request, response, transport, attempts)
 
 
-def to_error(
-    request: PreparedRequest, failure: RequestNotSent | ResponseLost, transport: HttpTransport, tried: int
+def failure_to_api_error(
+    request: PreparedRequest, failure: RequestNotSent | ResponseLost, transport: HttpTransport, attempts: int
 ) -> ApiError:
-    """Return the error for a request without a response: AnswerLost if it is a write that may have been carried out."""
-    message = f"{_place(request, transport)}: {_safe(str(failure))}{_times(tried)}"
+    """Return the error for a request without a response: WriteOutcomeUnknown for a write that may have run."""
+    message = f"{_place(request, transport)}: {_safe(str(failure))}{_times(attempts)}"
     if isinstance(failure, ResponseLost) and request.writes:
-        return AnswerLost(message, hint=_LOST_HINT, operation=_id(request))
+        return WriteOutcomeUnknown(message, hint=_LOST_HINT, operation=_id(request))
     hint = failure.hint if isinstance(failure, RequestNotSent) else None
     hint = hint or f"Check {transport.url_name} and the network."
     return Unreachable(message, hint=hint, operation=_id(request))
 
 
 def _value(request: PreparedRequest, answer: HttpResponse, transport: HttpTransport) -> Json:
-    """Return the decoded body of a 2xx response; None if the operation has none. Raises BadAnswer."""
+    """Return the decoded body of a 2xx response; None if the operation has none. Raises InvalidResponse."""
     if request.operation is None:
         empty = answer.unreadable is None and not answer.body.strip()
         return None if empty else _decoded(request, answer, transport)
@@ -62,23 +62,23 @@ def _value(request: PreparedRequest, answer: HttpResponse, transport: HttpTransp
 
 
 def _decoded(request: PreparedRequest, answer: HttpResponse, transport: HttpTransport) -> Json:
-    """Decode the body. Raises BadAnswer if it is unreadable, too large or not JSON."""
+    """Decode the body. Raises InvalidResponse if it is unreadable, too large or not JSON."""
     if answer.unreadable is not None:
         raise _bad(request, answer, transport, answer.unreadable)
     try:
-        check_values(answer.body, paged=request.operation is not None and "limit" in request.operation.query)
+        refuse_oversized_body(answer.body, paged=request.operation is not None and "limit" in request.operation.query)
         return decode(answer.body)
-    except TooLarge as error:
+    except OversizedResponse as error:
         raise _bad(request, answer, transport, str(error)) from error
     except ValueError as error:
         raise _bad(request, answer, transport, f"it is not JSON: {error}") from error
 
 
-def _bad(request: PreparedRequest, answer: HttpResponse, transport: HttpTransport, reason: str) -> BadAnswer:
+def _bad(request: PreparedRequest, answer: HttpResponse, transport: HttpTransport, reason: str) -> InvalidResponse:
     excerpt = _excerpt(answer, transport)
-    return BadAnswer(
+    return InvalidResponse(
         f"{_place(request, transport)} answered {answer.status} with a body that cannot be used: "
-        f"{_safe(transport.clean(reason))}",
+        f"{_safe(transport.redact(reason))}",
         hint=f"It begins: {excerpt}" if excerpt else "Check that the workspace's url is that of the API.",
         operation=_id(request),
         status=answer.status,
@@ -119,13 +119,13 @@ def _meaning(
         )
     if status < 500:
         return Rejected, _dialect_hint(request, status)
-    return (AnswerLost, _LOST_HINT) if request.writes else (Unreachable, LATER_HINT)
+    return (WriteOutcomeUnknown, _LOST_HINT) if request.writes else (Unreachable, LATER_HINT)
 
 
 def _is_at_the_root(request: PreparedRequest) -> bool:
     """Whether the request is a read that names no resource, so that a 404 means a wrong base URL."""
     operation = request.operation
-    return operation is not None and not (request.writes or operation.path_names or operation.required_query)
+    return operation is not None and not (request.writes or operation.path_parameter_names or operation.required_query)
 
 
 def _moved_hint(answer: HttpResponse, transport: HttpTransport) -> str:
@@ -134,7 +134,7 @@ def _moved_hint(answer: HttpResponse, transport: HttpTransport) -> str:
         other = urlsplit(answer.location or "").netloc.rpartition("@")[2]
     except ValueError:
         other = ""
-    to = f" to {_safe(transport.clean(other))}" if other else ""
+    to = f" to {_safe(transport.redact(other))}" if other else ""
     return f"It redirects{to}, and redirects are not followed. Set the workspace's url to the API's own address."
 
 
@@ -150,7 +150,7 @@ def _dialect_hint(request: PreparedRequest, status: int) -> str | None:
 
 
 def _place(request: PreparedRequest, transport: HttpTransport) -> str:
-    return f"{request.method} {transport.clean(request.path)} at {transport.host}"
+    return f"{request.method} {transport.redact(request.path)} at {transport.host}"
 
 
 def _times(tried: int) -> str:
@@ -167,7 +167,7 @@ def _excerpt(answer: HttpResponse, transport: HttpTransport) -> str:
     if len(answer.body) > _LOOKED_AT:
         # Cut at a word boundary: redaction does not recognise half a secret.
         text = text[: max(text.rfind(mark) for mark in _BETWEEN_WORDS) + 1]
-    return _safe(transport.clean(text).strip()[:_SHOWN])
+    return _safe(transport.redact(text).strip()[:_SHOWN])
 
 
 def _safe(text: str) -> str:

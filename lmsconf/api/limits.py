@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from lmsconf.errors import BadAnswer
+from lmsconf.errors import InvalidResponse
 from lmsconf.model.values import Json
 
 MIB: Final = 1024 * 1024
@@ -32,54 +32,54 @@ _EVERYTHING: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerLimit:
+class ListingLimit:
     """Maximum number of rows of a listing, and of the memory that they take, in bytes."""
 
     rows: int
     memory: int
 
 
-_PEOPLE: Final = AnswerLimit(250_000, 128 * MIB)
-_OTHERS: Final = AnswerLimit(50_000, 24 * MIB)
+_PEOPLE: Final = ListingLimit(250_000, 128 * MIB)
+_OTHERS: Final = ListingLimit(50_000, 24 * MIB)
 _LISTINGS: Final = {"users.list": _PEOPLE, "users.extended-info": _PEOPLE}
 
 
-class TooLarge(ValueError):
+class OversizedResponse(ValueError):
     """A response with more values, or longer strings, than are accepted."""
 
 
-def limit_of(operation: str, *, everything: bool) -> AnswerLimit:
-    """Return the limit of one listing. everything: rows are kept whole, not only the fields that a plan compares."""
+def listing_limit(operation: str, *, whole_rows: bool) -> ListingLimit:
+    """Return the limit of one listing. whole_rows: rows are kept whole, not only the fields that a plan compares."""
     limit = _LISTINGS.get(operation, _OTHERS)
-    return replace(limit, memory=limit.memory * _EVERYTHING) if everything else limit
+    return replace(limit, memory=limit.memory * _EVERYTHING) if whole_rows else limit
 
 
-def fan_out(*, everything: bool) -> int:
-    """Return the maximum memory of one fan-out, in bytes. everything: responses are kept whole."""
-    return FAN_OUT * _EVERYTHING if everything else FAN_OUT
+def fan_out_memory_limit(*, whole_responses: bool) -> int:
+    """Return the maximum memory of one fan-out, in bytes. whole_responses: they are kept whole."""
+    return FAN_OUT * _EVERYTHING if whole_responses else FAN_OUT
 
 
-def too_many(subject: str, limit: str) -> BadAnswer:
+def limit_exceeded_error(subject: str, limit: str) -> InvalidResponse:
     """Return the error that ends a run. subject: what exceeds its limit. limit: the limit, in words."""
-    return BadAnswer(
+    return InvalidResponse(
         f"the service answers more {subject} than lmsconf reads: {limit}",
         hint="Nothing was changed. A listing that does not end, or rows of such a size, are the service's mistake: ask "
         "its operator.",
     )
 
 
-def memory_of(value: Json, counted: set[int] | None = None) -> int:
+def estimate_memory(value: Json, counted: set[int] | None = None) -> int:
     """Estimate the memory of a decoded value, in bytes.
 
     counted: ids of the objects in lists that are already counted; an object shared between lists counts once.
-    Raises TooLarge for a string longer than TEXT.
+    Raises OversizedResponse for a string longer than TEXT.
     """
     size, left = 0, [value]
     while left:
         item = left.pop()
         if isinstance(item, str):
             if len(item) > TEXT:
-                raise TooLarge(f"it holds a text of more than {TEXT:,} characters")
+                raise OversizedResponse(f"it holds a text of more than {TEXT:,} characters")
             # One character outside ASCII widens every character of a string, to at most 4 bytes.
             size += 56 + len(item) * (1 if item.isascii() else 4)
         elif isinstance(item, dict):
@@ -103,27 +103,27 @@ def _uncounted(items: list[Json], counted: set[int]) -> Iterator[Json]:
             yield item
 
 
-class ByteBudget:
+class MemoryQuota:
     """Memory quota shared by the responses of a fan-out. Thread-safe."""
 
     def __init__(self, size: int, subject: str) -> None:
         self._size, self._left, self._subject = size, size, subject
         self._lock = threading.Lock()
 
-    def take(self, value: Json) -> None:
-        """Count a value that is kept. Raises BadAnswer if the quota is exceeded or a string is too long."""
+    def charge(self, value: Json) -> None:
+        """Count a value that is kept. Raises InvalidResponse if the quota is exceeded or a string is too long."""
         try:
-            size = memory_of(value)
-        except TooLarge as error:
-            raise BadAnswer(f"an answer {self._subject} cannot be used: {error}") from None
+            size = estimate_memory(value)
+        except OversizedResponse as error:
+            raise InvalidResponse(f"an answer {self._subject} cannot be used: {error}") from None
         with self._lock:
             self._left -= size
             if self._left < 0:
-                raise too_many(self._subject, f"more than {self._size // MIB} MiB in all")
+                raise limit_exceeded_error(self._subject, f"more than {self._size // MIB} MiB in all")
 
 
-def check_values(body: bytes, *, paged: bool) -> None:
-    """Raise TooLarge for a body that would take too much memory once decoded.
+def refuse_oversized_body(body: bytes, *, paged: bool) -> None:
+    """Raise OversizedResponse for a body that would take too much memory once decoded.
 
     The estimate counts braces, brackets and commas: fast, and too high for strings that contain them.
     """
@@ -132,4 +132,4 @@ def check_values(body: bytes, *, paged: bool) -> None:
     size = 400 * body.count(b"{") + 100 * (body.count(b"[") + body.count(b","))
     limit = _PAGE_VALUES if paged else _VALUES
     if size > limit:
-        raise TooLarge(f"it holds more values than fit in {limit // MIB} MiB of memory")
+        raise OversizedResponse(f"it holds more values than fit in {limit // MIB} MiB of memory")

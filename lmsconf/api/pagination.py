@@ -7,8 +7,17 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Final
 
-from lmsconf.api.limits import AHEAD, MIB, PAGES, AnswerLimit, TooLarge, limit_of, memory_of, too_many
-from lmsconf.api.list_check import list_hint, list_of
+from lmsconf.api.limits import (
+    AHEAD,
+    MIB,
+    PAGES,
+    ListingLimit,
+    OversizedResponse,
+    estimate_memory,
+    limit_exceeded_error,
+    listing_limit,
+)
+from lmsconf.api.list_check import missing_list_hint, required_list
 from lmsconf.api.spec import ApiSpec
 from lmsconf.errors import ApiError, Unauthorized, Unreachable
 from lmsconf.model.api import ListedRows, ListOperation
@@ -24,36 +33,36 @@ FIRST_PAGE_ONLY: Final = "only its first page was read"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PageSchema:
+class ListingSchema:
     """The keys of a listing's rows, of their id and of the total, and the page size to request.
 
-    paged: the operation takes `skip` and `limit`. keep: reduces a row before it is stored. key: the dialect key of the
-    name of the rows, empty if it has none. most: the limits of rows and memory.
+    paged: the operation takes `skip` and `limit`. reduce_row: called before a row is stored. dialect_key: that of the
+    name of the rows, empty if it has none. size_limit: of rows and memory.
     """
 
-    rows: str
-    id: str
-    total: str | None
-    limit: int
+    rows_key: str
+    id_key: str
+    total_key: str | None
+    page_size: int
     paged: bool = True
-    keep: Keep | None = None
-    key: str = ""
-    most: AnswerLimit = field(default_factory=lambda: limit_of("", everything=False))
+    reduce_row: Keep | None = None
+    dialect_key: str = ""
+    size_limit: ListingLimit = field(default_factory=lambda: listing_limit("", whole_rows=False))
 
     @classmethod
-    def of(
-        cls, spec: ApiSpec, operation: ListOperation, keep: Keep | None = None, *, everything: bool = False
-    ) -> PageSchema:
+    def for_operation(
+        cls, spec: ApiSpec, operation: ListOperation, reduce_row: Keep | None = None, *, whole_rows: bool = False
+    ) -> ListingSchema:
         """Return the schema of a listing under the workspace's dialect."""
         return cls(
-            rows=operation.rows,
-            id=operation.id,
-            total=operation.total,
-            limit=spec.number("paging.limit"),
+            rows_key=operation.rows,
+            id_key=operation.id,
+            total_key=operation.total,
+            page_size=spec.integer_behaviour("paging.limit"),
             paged="skip" in spec[operation.name].query,
-            keep=keep,
-            key=list_of(spec[operation.name])[1],
-            most=limit_of(operation.name, everything=everything),
+            reduce_row=reduce_row,
+            dialect_key=required_list(spec[operation.name])[1],
+            size_limit=listing_limit(operation.name, whole_rows=whole_rows),
         )
 
 
@@ -64,7 +73,7 @@ class _Pages:
     used only if its `skip` equals the number of rows received before it; the rest are cancelled.
     """
 
-    def __init__(self, ask: Ask, schema: PageSchema, query: Mapping[str, Json]) -> None:
+    def __init__(self, ask: Ask, schema: ListingSchema, query: Mapping[str, Json]) -> None:
         self._ask, self._schema, self._query = ask, schema, query
         self._ahead: dict[int, Future[Json]] = {}
         self._next_skips: Iterator[int] = iter(())
@@ -94,15 +103,16 @@ class _Pages:
 
     def _request(self, skip: int) -> Future[Json]:
         schema = self._schema
-        return self._ask({**self._query, "skip": skip, "limit": schema.limit} if schema.paged else self._query)
+        return self._ask({**self._query, "skip": skip, "limit": schema.page_size} if schema.paged else self._query)
 
 
 @dataclass(slots=True)
-class Scan:
+class ListingPass:
     """One pass over a listing.
 
     rows: id → row. totals: every total reported. received: rows received, with repeats. sizes: rows of each page but
-    the last. memory: estimate for `rows`, in bytes. counted: ids of the objects in that estimate, see `memory_of`.
+    the last. memory: estimate for `rows`, in bytes. counted: ids of the objects in that estimate, see
+    `estimate_memory`.
     """
 
     rows: dict[str, dict[str, Json]] = field(default_factory=dict)
@@ -121,19 +131,21 @@ class _Unfit(Exception):
     """A malformed page; a second pass would not help."""
 
 
-def read(ask: Ask, schema: PageSchema, query: Mapping[str, Json], on_first: OnFirstPage | None = None) -> ListedRows:
+def read_listing(
+    request_page: Ask, schema: ListingSchema, query: Mapping[str, Json], on_first_page: OnFirstPage | None = None
+) -> ListedRows:
     """Read every row of a listing. A failed or malformed page sets `incomplete` and raises nothing.
 
     Concurrent changes can shift rows between pages, so an inconsistent pass is repeated once.
-    Raises Unauthorized and Unreachable, since every other read would fail too, and BadAnswer for a listing that exceeds
-    its limits.
+    Raises Unauthorized and Unreachable, since every other read would fail too, and InvalidResponse for a listing that
+    exceeds its limits.
     """
-    scan = Scan()
+    scan = ListingPass()
     reason: str | None = None
     for _ in range(2):
-        scan = Scan()
+        scan = ListingPass()
         try:
-            reason = _pass(ask, schema, query, scan, on_first)
+            reason = _pass(request_page, schema, query, scan, on_first_page)
         except (Unauthorized, Unreachable):
             raise
         except ApiError as error:
@@ -143,23 +155,23 @@ def read(ask: Ask, schema: PageSchema, query: Mapping[str, Json], on_first: OnFi
             reason = str(error)
             break
         except _Endless as error:
-            raise too_many(schema.rows, str(error)) from None
+            raise limit_exceeded_error(schema.rows_key, str(error)) from None
         if reason in (None, FIRST_PAGE_ONLY):
             break
-        on_first = None
+        on_first_page = None
     return ListedRows(rows=tuple(scan.rows.values()), total=max(scan.totals, default=None), incomplete=reason)
 
 
 def _pass(
-    ask: Ask, schema: PageSchema, query: Mapping[str, Json], scan: Scan, on_first: OnFirstPage | None
+    ask: Ask, schema: ListingSchema, query: Mapping[str, Json], scan: ListingPass, on_first: OnFirstPage | None
 ) -> str | None:
     """Read to the end; return why `scan` may be incomplete, or None. Raises ApiError, _Unfit and _Endless."""
     pages = _Pages(ask, schema, query)
     try:
         while True:
             rows, total = _page(pages[scan.received], schema, is_first=scan.received == 0)
-            if total is not None and total > schema.most.rows:
-                raise _Endless(f"it counts {total:,} of them, and at most {schema.most.rows:,} are read")
+            if total is not None and total > schema.size_limit.rows:
+                raise _Endless(f"it counts {total:,} of them, and at most {schema.size_limit.rows:,} are read")
             if total is not None:
                 scan.totals.add(total)
             known = len(scan.rows)
@@ -173,9 +185,9 @@ def _pass(
             if is_enough:
                 return FIRST_PAGE_ONLY
             if rows and len(scan.rows) == known:
-                return f"a page of {schema.rows} brought only rows that were there before"
+                return f"a page of {schema.rows_key} brought only rows that were there before"
             if total is None and len(scan.rows) != scan.received:
-                return f"a page of {schema.rows} began with rows that were there before"
+                return f"a page of {schema.rows_key} began with rows that were there before"
             if not rows or not schema.paged or len(scan.rows) == total:
                 return _disagreement(schema, scan) or _end(pages, schema, scan)
             scan.sizes.append(len(rows))
@@ -183,39 +195,39 @@ def _pass(
         pages.drop()
 
 
-def _end(pages: _Pages, schema: PageSchema, scan: Scan) -> str | None:
+def _end(pages: _Pages, schema: ListingSchema, scan: ListingPass) -> str | None:
     """Return why an empty page may not be the end of the listing, or None.
 
     Without a total, and after a full page or none, the empty page is the only evidence. Then read once more from the
     last row: it must return exactly one known row, or nothing if there are no rows.
     """
-    full = scan.sizes[0] if len(scan.sizes) > 1 else schema.limit
+    full = scan.sizes[0] if len(scan.sizes) > 1 else schema.page_size
     if not schema.paged or scan.totals or (scan.sizes and scan.sizes[-1] < full):
         return None
     rows, _ = _page(pages[max(0, scan.received - 1)], schema, is_first=True)
     if len(rows) != min(1, scan.received) or any(_id(row, schema) not in scan.rows for row in rows):
-        return f"a page of {schema.rows} was empty, and there are more of them"
+        return f"a page of {schema.rows_key} was empty, and there are more of them"
     return None
 
 
-def _collect(rows: list[dict[str, Json]], schema: PageSchema, scan: Scan) -> None:
+def _collect(rows: list[dict[str, Json]], schema: ListingSchema, scan: ListingPass) -> None:
     """Add the rows of a page that are new, by id."""
     for row in rows:
         id = _id(row, schema)
         if id not in scan.rows:
-            named = row if row.get(schema.id) is not None else {**row, schema.id: id}
-            kept = schema.keep(named) if schema.keep else named
+            named = row if row.get(schema.id_key) is not None else {**row, schema.id_key: id}
+            kept = schema.reduce_row(named) if schema.reduce_row else named
             try:
-                scan.memory += memory_of(kept, scan.counted)
-            except TooLarge as error:
-                raise _Unfit(f"a row of {schema.rows} cannot be used: {error}") from None
+                scan.memory += estimate_memory(kept, scan.counted)
+            except OversizedResponse as error:
+                raise _Unfit(f"a row of {schema.rows_key} cannot be used: {error}") from None
             scan.rows[id] = kept
             _refuse_endless(schema, scan)
 
 
-def _refuse_endless(schema: PageSchema, scan: Scan) -> None:
+def _refuse_endless(schema: ListingSchema, scan: ListingPass) -> None:
     """Raise _Endless if the rows, their memory or the pages exceed the limits."""
-    most = schema.most
+    most = schema.size_limit
     if len(scan.rows) > most.rows:
         raise _Endless(f"at most {most.rows:,} are read, and more came")
     if scan.memory > most.memory:
@@ -224,34 +236,37 @@ def _refuse_endless(schema: PageSchema, scan: Scan) -> None:
         raise _Endless(f"{len(scan.rows):,} of them came in more than {PAGES:,} pages")
 
 
-def _page(page: Json, schema: PageSchema, *, is_first: bool) -> tuple[list[dict[str, Json]], int | None]:
+def _page(page: Json, schema: ListingSchema, *, is_first: bool) -> tuple[list[dict[str, Json]], int | None]:
     """Return rows and total of a page. Null rows, as some services end a listing, are allowed after the first page."""
-    rows = page.get(schema.rows) if isinstance(page, dict) else None
-    if isinstance(page, dict) and not is_first and schema.rows in page and rows is None:
+    rows = page.get(schema.rows_key) if isinstance(page, dict) else None
+    if isinstance(page, dict) and not is_first and schema.rows_key in page and rows is None:
         rows = []
     if not isinstance(page, dict) or not isinstance(rows, list):
-        raise _Unfit(f"a page came without its list of {schema.rows} ({list_hint(schema.rows, schema.key, page)})")
+        raise _Unfit(
+            f"a page came without its list of {schema.rows_key} "
+            f"({missing_list_hint(schema.rows_key, schema.dialect_key, page)})"
+        )
     objects = [row for row in rows if isinstance(row, dict)]
     if len(objects) != len(rows):
-        raise _Unfit(f"a row of {schema.rows} is not an object")
-    total = page.get(schema.total) if schema.total else None
+        raise _Unfit(f"a row of {schema.rows_key} is not an object")
+    total = page.get(schema.total_key) if schema.total_key else None
     return objects, total if isinstance(total, int) and not isinstance(total, bool) else None
 
 
-def _id(row: Mapping[str, Json], schema: PageSchema) -> str:
+def _id(row: Mapping[str, Json], schema: ListingSchema) -> str:
     """Return the id of a row as text. Without its own key, `id` is used.
 
     They are equal in custom fields (API specification, Custom field).
     """
-    id = row.get("id") if row.get(schema.id) is None else row[schema.id]
+    id = row.get("id") if row.get(schema.id_key) is None else row[schema.id_key]
     if isinstance(id, bool) or not isinstance(id, str | int) or id == "":
-        raise _Unfit(f"a row of {schema.rows} came without its {schema.id}")
+        raise _Unfit(f"a row of {schema.rows_key} came without its {schema.id_key}")
     return str(id)
 
 
-def _disagreement(schema: PageSchema, scan: Scan) -> str | None:
+def _disagreement(schema: ListingSchema, scan: ListingPass) -> str | None:
     """Return why the number of rows differs from a total reported by any page; None if all agree."""
     if scan.totals <= {len(scan.rows)}:
         return None
     totals = " and then ".join(str(total) for total in sorted(scan.totals))
-    return f"{len(scan.rows)} {schema.rows} came, and the service counts {totals}"
+    return f"{len(scan.rows)} {schema.rows_key} came, and the service counts {totals}"

@@ -27,10 +27,10 @@ class PriorityQueue(Generic[T]):
         self._order = count()
         self._changed = threading.Condition()
 
-    def put(self, priority: Priority, thing: T) -> None:
+    def put(self, priority: Priority, item: T) -> None:
         """Add an item."""
         with self._changed:
-            heappush(self._heap, (priority, next(self._order), thing))
+            heappush(self._heap, (priority, next(self._order), item))
             self._changed.notify()
 
     def get(self, linger: float = 0.0) -> tuple[Priority, T]:

@@ -60,12 +60,12 @@ class RateLimiter:
         self._waiting: deque[_Turn] = deque()
         self._free = limit is None
 
-    def wait(self, at_most: float) -> bool:
-        """Wait for the caller's turn. Return False, at once, if that is more than `at_most` seconds away."""
+    def wait_turn(self, max_seconds: float) -> bool:
+        """Wait for the caller's turn. Return False, at once, if that is more than `max_seconds` away."""
         if self._free:
             return True
         now = self._clock()
-        end = now + at_most
+        end = now + max_seconds
         turn = self._taken(now)
         try:
             # A refusal of another request during the sleep postpones the turn.
@@ -80,11 +80,11 @@ class RateLimiter:
             with self._lock:
                 self._waiting.remove(turn)
 
-    def answered(self) -> None:
+    def record_response(self) -> None:
         """Record a response that is not transient."""
         self._answered.append(self._clock())
 
-    def too_many(self, sent: float, retry_after: float | None) -> None:
+    def record_rate_limited(self, sent_at: float, retry_after: float | None) -> None:
         """Record that a request sent at that time was refused as too many.
 
         retry_after: the seconds in Retry-After, if given. The learnt rate is then at least 20: the pause helps too.
@@ -92,7 +92,7 @@ class RateLimiter:
         again = retry_after or 0.0
         with self._lock:
             now = self._clock()
-            if sent >= self._since:
+            if sent_at >= self._since:
                 kept = _KEPT_AT_FIRST if self._learnt is None else _KEPT
                 self._learnt = max(self._measured_rate(now) * kept, _SLOWEST if retry_after is None else _USUAL)
                 self._free = False

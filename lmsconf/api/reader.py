@@ -1,4 +1,4 @@
-"""Reader: concurrent, read-only access to a workspace on a worker pool."""
+"""ConcurrentReader: concurrent, read-only access to a workspace on a worker pool."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import FIRST_EXCEPTION, Future, wait
 from typing import TYPE_CHECKING
 
-from lmsconf.api.limits import ByteBudget, fan_out
-from lmsconf.api.list_check import with_its_list
-from lmsconf.api.pagination import Keep, OnFirstPage, PageSchema, read
+from lmsconf.api.limits import MemoryQuota, fan_out_memory_limit
+from lmsconf.api.list_check import refuse_missing_list
+from lmsconf.api.pagination import Keep, ListingSchema, OnFirstPage, read_listing
 from lmsconf.api.priority_queue import Priority
 from lmsconf.api.spec import ApiSpec, Operation
 from lmsconf.api.worker_pool import WorkerPool
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from lmsconf.api.client import Client
 
 
-class Reader:
+class ConcurrentReader:
     """Implements `lmsconf.model.api.Api`. Raises ValueError for an operation that writes.
 
-    everything: rows are kept whole, not only the fields that a plan compares, so memory limits are higher.
+    whole_rows: rows are kept whole, not only the fields that a plan compares, so memory limits are higher.
     """
 
-    def __init__(self, pool: WorkerPool, spec: ApiSpec | None = None, *, everything: bool = False) -> None:
-        self._everything = everything
+    def __init__(self, pool: WorkerPool, spec: ApiSpec | None = None, *, whole_rows: bool = False) -> None:
+        self._everything = whole_rows
         self._pool = pool
         self._spec = spec or ApiSpec.default()
 
@@ -40,11 +40,11 @@ class Reader:
     def each(self, operation: str, requests: Iterable[ReadArguments]) -> list[Json]:
         """Return one response per request, in order. After a failure, those not yet started are cancelled."""
         known = self._readable(operation)
-        room = ByteBudget(fan_out(everything=self._everything), f"to {known.method} {known.path}")
+        room = MemoryQuota(fan_out_memory_limit(whole_responses=self._everything), f"to {known.method} {known.path}")
         futures = [self._ask(known, path, query, Priority.FAN_OUT, room) for path, query in requests]
         try:
             wait(futures, return_when=FIRST_EXCEPTION)
-            return [with_its_list(known, future.result()) for future in _failures(futures) or futures]
+            return [refuse_missing_list(known, future.result()) for future in _failures(futures) or futures]
         finally:
             for future in futures:
                 future.cancel()
@@ -57,10 +57,10 @@ class Reader:
         on_first: OnFirstPage | None = None,
         keep: Keep | None = None,
     ) -> ListedRows:
-        """Return the rows of a listing and whether they are provably complete; see `pagination.read`."""
+        """Return the rows of a listing and whether they are provably complete; see `pagination.read_listing`."""
         known = self._readable(operation.name)
-        schema = PageSchema.of(self._spec, operation, keep, everything=self._everything)
-        return read(lambda page: self._ask(known, {}, page, Priority.CHAIN), schema, query or {}, on_first)
+        schema = ListingSchema.for_operation(self._spec, operation, keep, whole_rows=self._everything)
+        return read_listing(lambda page: self._ask(known, {}, page, Priority.CHAIN), schema, query or {}, on_first)
 
     def together(self, jobs: Mapping[str, Callable[[], object]]) -> dict[str, object]:
         """Run jobs concurrently, a thread each, and return their results. Their requests go to the worker pool."""
@@ -87,14 +87,14 @@ class Reader:
         path: Mapping[str, str],
         query: Mapping[str, Json],
         priority: Priority,
-        room: ByteBudget | None = None,
+        room: MemoryQuota | None = None,
     ) -> Future[Json]:
         """Submit one request; return the future of its response. room: the memory quota it counts towards."""
 
         def ask(client: Client) -> Json:
             answer = client.call(operation.id, path=path, query=query)
             if room is not None:
-                room.take(answer)
+                room.charge(answer)
             return answer
 
         return self._pool.submit(ask, priority)

@@ -33,7 +33,7 @@ class PreparedRequest:
         return f"{self.path}?{self.query}" if self.query else self.path
 
 
-def prepare(
+def prepare_request(
     operation: Operation,
     path: str,
     query: Mapping[str, Json],
@@ -53,7 +53,7 @@ def prepare(
     )
 
 
-def prepare_raw(method: str, path: str, query: Mapping[str, Json], body: object) -> PreparedRequest:
+def prepare_unchecked_request(method: str, path: str, query: Mapping[str, Json], body: object) -> PreparedRequest:
     """Build an unchecked request below the service's URL. Any method but GET and HEAD counts as a write."""
     _check_path(path)
     content = None if body is None else encode(body)
@@ -84,9 +84,9 @@ def _body_of(operation: Operation, body: object) -> bytes | None:
     if not isinstance(body, dict):
         raise ValueError(f"{operation.id} takes a JSON object")
     unknown = body.keys() - set(operation.names.values())
-    if unknown and not operation.takes_any_name:
+    if unknown and not operation.allows_additional_properties:
         raise ValueError(f"{operation.id} has no body property {sorted(unknown)}")
-    if missing := operation.required_body - body.keys():
+    if missing := operation.required_body_names - body.keys():
         raise ValueError(f"{operation.id} needs the body property {sorted(missing)}")
     return encode(body)
 

@@ -8,8 +8,8 @@ Arguments and responses use the specification's names, whatever their wire names
 response may be missing. Requests are retried where that is safe.
 
 Raises Rejected for a refused request, Unauthorized for a refused credential, Unreachable without a usable response,
-AnswerLost for a write that may have been carried out nevertheless, BadAnswer for a body unlike the specification,
-and ValueError for wrong arguments, before anything is sent.
+WriteOutcomeUnknown for a write that may have been carried out nevertheless, InvalidResponse for a body unlike the
+specification, and ValueError for wrong arguments, before anything is sent.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Final, cast
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.api.spec.values import EVERYONE, cleared_description, cleared_time
+from lmsconf.api.spec.values import EVERYONE, encode_cleared_description, encode_cleared_time
 from lmsconf.model.time_formats import format_request_time, parse_response_time
 from lmsconf.model.values import Json
 
@@ -30,7 +30,7 @@ def body_to_wire(spec: ApiSpec, operation: str, body: Values) -> Values:
     """Return a body with its values in wire form. Raises ValueError for an invalid time."""
     values = dict(body)
     if operation in _DESCRIBED and "description" in values and not values["description"]:
-        values["description"] = cleared_description(spec.behaviour)
+        values["description"] = encode_cleared_description(spec.behaviour)
     if operation == "content-targets.create":
         for name in _WINDOW:
             if name in values:
@@ -38,15 +38,15 @@ def body_to_wire(spec: ApiSpec, operation: str, body: Values) -> Values:
     return cast("Values", _renamed(spec, operation, values, inward=False))
 
 
-def answer_from_wire(spec: ApiSpec, operation: str, answer: object) -> object:
+def response_from_wire(spec: ApiSpec, operation: str, response: object) -> object:
     """Return a response with the canonical id of the group of all users."""
-    return _renamed(spec, operation, answer, inward=True)
+    return _renamed(spec, operation, response, inward=True)
 
 
 def _time(spec: ApiSpec, name_in_errors: str, name: str, value: object) -> Mapping[str, Json]:
     """Return one end of a visibility window in wire form; with time format `auto`, as given."""
     if value is None or value == "":
-        return cleared_time(spec.behaviour, name)
+        return encode_cleared_time(spec.behaviour, name)
     form = spec.behaviour("content-targets.time-format")
     if form == "auto":
         return {name: cast("Json", value)}

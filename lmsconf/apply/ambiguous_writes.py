@@ -16,14 +16,14 @@ from typing import Final
 
 from lmsconf.apply.scheduler import Begin, Learnt
 from lmsconf.errors import (
-    AnswerLost,
     ApiError,
-    BadAnswer,
     DuplicateResource,
+    InvalidResponse,
     LmsconfError,
     Problem,
     ProblemsFound,
     Rejected,
+    WriteOutcomeUnknown,
 )
 from lmsconf.kinds.shared.call_placeholders import fill_refs_in_body, fill_refs_in_path
 from lmsconf.model.address import Address
@@ -92,8 +92,8 @@ class AmbiguousWriteResolver:
     def settle(self, sent: IssuedRequest, ids: Learnt, lost: ApiError, send: Callable[[], Json]) -> Json:
         """Return the response of the call; None if it is found to be carried out. `send` retries it.
 
-        Raises DuplicateResource if it was carried out twice, AnswerLost if that cannot be determined, and the error of
-        the call if the retry fails.
+        Raises DuplicateResource if it was carried out twice, WriteOutcomeUnknown if that cannot be determined, and the
+        error of the call if the retry fails.
         """
         for tried in range(1, _SENT_AT_MOST + 1):
             fate = self._awaited(sent, ids)
@@ -104,14 +104,14 @@ class AmbiguousWriteResolver:
             self.again(sent.call)
             try:
                 return send()
-            except (AnswerLost, BadAnswer) as failure:
+            except (WriteOutcomeUnknown, InvalidResponse) as failure:
                 lost = failure
             except Rejected:
                 # It may have been carried out between the check and the retry, which is then rejected.
                 if self._fate(sent, ids) is WriteStatus.DONE:
                     return None
                 raise
-        raise AnswerLost(lost.message, hint=_UNSETTLED, operation=sent.call.operation) from lost
+        raise WriteOutcomeUnknown(lost.message, hint=_UNSETTLED, operation=sent.call.operation) from lost
 
     def shows(self) -> Iterator[None]:
         """Yield for each check of an acknowledged write, until the time is over in which it may not be visible yet."""

@@ -7,12 +7,20 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
 from lmsconf.api import pagination
-from lmsconf.api.pagination import PageSchema
+from lmsconf.api.pagination import ListingSchema
 from lmsconf.api.worker_pool import WorkerPool
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
 from lmsconf.apply.grant_check import verify_grant
 from lmsconf.apply.scheduler import Begin, Learnt, Run, Tell, run
-from lmsconf.errors import AnswerLost, ApiError, BadAnswer, DuplicateResource, LmsconfError, Rejected, Unauthorized
+from lmsconf.errors import (
+    ApiError,
+    DuplicateResource,
+    InvalidResponse,
+    LmsconfError,
+    Rejected,
+    Unauthorized,
+    WriteOutcomeUnknown,
+)
 from lmsconf.kinds.shared.call_placeholders import fill_refs_in_body, fill_refs_in_path
 from lmsconf.model.api import ListOperation
 from lmsconf.model.values import Call, Json, Plan
@@ -70,7 +78,7 @@ class CallExecutor:
     def _send(self, client: Client, sent: IssuedRequest, ids: Learnt) -> Learnt:
         try:
             answer = self._answered(client, sent)
-        except (AnswerLost, BadAnswer) as lost:
+        except (WriteOutcomeUnknown, InvalidResponse) as lost:
             answer = self._settling.settle(sent, ids, lost, lambda: self._answered(client, sent))
         try:
             return self._created_ids(client, sent, answer)
@@ -78,7 +86,7 @@ class CallExecutor:
             raise
         except ApiError as error:
             # The call was accepted; only its result could not be read.
-            raise AnswerLost(error.message, hint=error.hint, operation=sent.call.operation) from error
+            raise WriteOutcomeUnknown(error.message, hint=error.hint, operation=sent.call.operation) from error
 
     def _created_ids(self, client: Client, sent: IssuedRequest, answer: Json) -> Learnt:
         """Return the ids that an accepted call created, looked up if the response lacks them; verify a grant."""
@@ -145,9 +153,9 @@ def _live(client: Client, operation: ListOperation) -> list[dict[str, Json]]:
         response.set_result(client.call(operation.name, query=query))
         return response
 
-    rows = pagination.read(page, PageSchema.of(client.spec, operation), {})
+    rows = pagination.read_listing(page, ListingSchema.for_operation(client.spec, operation), {})
     if rows.incomplete:
-        raise BadAnswer(rows.incomplete, operation=operation.name)
+        raise InvalidResponse(rows.incomplete, operation=operation.name)
     return list(rows.rows)
 
 

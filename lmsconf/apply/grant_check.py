@@ -31,7 +31,7 @@ def verify_grant(
     client: Client, sent: IssuedRequest, check: GrantVerification, settling: AmbiguousWriteResolver
 ) -> None:
     """Poll until every id that the call grants is visible. Raises NoEffect when the time for that is over."""
-    route = client.spec.route(sent.call.method, sent.path)
+    route = client.spec.match_route(sent.call.method, sent.path)
     call = SentCall(route[1] if route else {}, sent.body)
     granted = frozenset(check.granted(call))
     missing: Collection[str] = granted

@@ -24,7 +24,7 @@ from typing import Final
 from lmsconf.api.spec.listings import MANUAL_GROUPS
 from lmsconf.apply.ambiguous_writes import Clock
 from lmsconf.apply.scheduler import on_interrupt
-from lmsconf.errors import AnswerLost, BadAnswer, LmsconfError, Rejected, Unauthorized
+from lmsconf.errors import InvalidResponse, LmsconfError, Rejected, Unauthorized, WriteOutcomeUnknown
 from lmsconf.model.api import ListedRows
 from lmsconf.model.names import LOCK_PREFIX
 from lmsconf.model.time_formats import format_utc
@@ -136,7 +136,7 @@ class LockManager:
 
     def make(self, lock: Lock) -> str:
         """Create the lock's group. Returns its id, or "" if the response lacks it."""
-        body = self._connection.spec.body("manual-groups.create", name=lock.name)
+        body = self._connection.spec.body_to_wire("manual-groups.create", name=lock.name)
         answer = self._call("manual-groups.create", body=body)
         return str(answer.get("groupId") or "") if isinstance(answer, dict) else ""
 
@@ -147,7 +147,7 @@ class LockManager:
 
     def rename(self, lock: Lock) -> None:
         """Rename the lock's group to the lock's name. Raises LockLost if the group does not exist."""
-        body = self._connection.spec.body("manual-groups.rename", name=lock.name)
+        body = self._connection.spec.body_to_wire("manual-groups.rename", name=lock.name)
         self._call("manual-groups.rename", lock, body=body)
 
     def look(self, lock: Lock) -> None:
@@ -255,7 +255,7 @@ class LockLease:
         self._looked, self._may_be_there = now, True
         try:
             id = self._manager.make(self._lock)
-        except (AnswerLost, BadAnswer):
+        except (WriteOutcomeUnknown, InvalidResponse):
             return  # it is found by its key
         except LmsconfError:
             self._may_be_there = False
@@ -333,14 +333,14 @@ class LockLease:
         renewed = replace(self._lock, until=now + self._terms.lease)
         try:
             self._manager.rename(renewed)
-        except (AnswerLost, BadAnswer):
+        except (WriteOutcomeUnknown, InvalidResponse):
             return  # the current lease still holds; the renewal is retried before the next call
         if self._is_safe(self._clock()):
             # Otherwise another run may have seen the lease expire before it was renewed, and proceed as this one would.
             self._lock, self._looked = renewed, now
 
     def _look(self, now: float) -> None:
-        with suppress(BadAnswer):  # inconclusive; the next call checks again
+        with suppress(InvalidResponse):  # inconclusive; the next call checks again
             self._manager.look(self._lock)
             self._looked = now
 

@@ -18,7 +18,7 @@ from queue import SimpleQueue
 from types import FrameType
 from typing import TypeAlias
 
-from lmsconf.errors import AnswerLost, DuplicateResource, LmsconfError, NoEffect, Unauthorized, Unreachable
+from lmsconf.errors import DuplicateResource, LmsconfError, NoEffect, Unauthorized, Unreachable, WriteOutcomeUnknown
 from lmsconf.model.address import Ref
 from lmsconf.model.outcomes import CallOutcome, CallStatus
 from lmsconf.model.values import Call, Plan
@@ -46,7 +46,9 @@ class Run:
     def wrote(self) -> bool:
         """Whether anything was, or may have been, changed."""
         done = any(outcome.status is CallStatus.DONE for outcome in self.outcomes)
-        return done or any(isinstance(error, AnswerLost | DuplicateResource | NoEffect) for error in self.errors)
+        return done or any(
+            isinstance(error, WriteOutcomeUnknown | DuplicateResource | NoEffect) for error in self.errors
+        )
 
 
 def run(
@@ -150,7 +152,7 @@ class _Runner:
             self.result.errors.append(error)
             if _ends_all(error):
                 self.result.stopped_by = self.result.stopped_by or error
-            unsure = isinstance(error, AnswerLost)
+            unsure = isinstance(error, WriteOutcomeUnknown)
             self._note(call, CallStatus.FAILED, reason=error.message, hint=error.hint, unsure=unsure)
             self._block(call)
         else:

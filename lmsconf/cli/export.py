@@ -143,12 +143,14 @@ def _existing(settings: Settings, target: Path, into: bool) -> Manifests | None:
 
 def _write(target: Path, files: Mapping[str, str], prefix: str) -> list[Path]:
     """Write each section to a new file with its name and return the paths. Raises LmsconfError."""
-    from lmsconf.support.atomic_files import why, write_atomically
+    from lmsconf.support.atomic_files import os_error_message, write_atomically
 
     try:
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise LmsconfError(f"{target} cannot be made: {why(error)}", hint="Name another folder.") from error
+        raise LmsconfError(
+            f"{target} cannot be made: {os_error_message(error)}", hint="Name another folder."
+        ) from error
     paths = []
     for section, text in files.items():
         paths.append(_unused(target, f"{prefix}{section}"))

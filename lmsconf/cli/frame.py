@@ -93,9 +93,9 @@ def masked(value: Value) -> Value:
 
 def _leaving(text: str) -> str:
     """Return output text without known tokens and, if masking is on, without people."""
-    from lmsconf.support.redaction import without_tokens
+    from lmsconf.support.redaction import redact_registered_tokens
 
-    text = without_tokens(text)
+    text = redact_registered_tokens(text)
     return _mask[0].lines(text) if _mask else text
 
 
@@ -120,9 +120,9 @@ class Output:
         """Raise LmsconfError if the file is not writable, before any work whose result would be lost."""
         from pathlib import Path
 
-        from lmsconf.support.atomic_files import writable
+        from lmsconf.support.atomic_files import is_writable
 
-        if self.path != "-" and not writable(Path(self.path)):
+        if self.path != "-" and not is_writable(Path(self.path)):
             hint = "Its folder must exist and be writable; it must not be a folder itself."
             raise LmsconfError(f"--output {self.path} cannot be written", hint=hint)
 
@@ -350,19 +350,19 @@ def report(problems: Sequence[Problem]) -> None:
 
 def _clean(problem: Problem) -> Problem:
     """Redact secrets in message and hint, since they may quote a response; mask people if masking is on."""
-    from lmsconf.support.redaction import redacted
+    from lmsconf.support.redaction import redact_secrets
 
-    hint = None if problem.hint is None else redacted(problem.hint)
-    return masked(replace(problem, message=redacted(problem.message), hint=hint))
+    hint = None if problem.hint is None else redact_secrets(problem.hint)
+    return masked(replace(problem, message=redact_secrets(problem.message), hint=hint))
 
 
 def crashed(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     """`sys.excepthook`: write the traceback of an unexpected exception, with secrets redacted."""
     from traceback import format_exception
 
-    from lmsconf.support.redaction import redacted
+    from lmsconf.support.redaction import redact_secrets
 
-    sys.stderr.write(_leaving(redacted("".join(format_exception(kind, error, trace)))))
+    sys.stderr.write(_leaving(redact_secrets("".join(format_exception(kind, error, trace)))))
 
 
 def say(text: str) -> None:
@@ -418,10 +418,10 @@ def _stuck(stream: TextIO) -> bool:
 
 
 def _lost(error: OSError) -> LmsconfError:
-    from lmsconf.support.atomic_files import why
+    from lmsconf.support.atomic_files import os_error_message
 
     hint = "Check what stdout leads to, or write to a file with --output."
-    return LmsconfError(f"stdout cannot be written: {why(error)}", hint=hint)
+    return LmsconfError(f"stdout cannot be written: {os_error_message(error)}", hint=hint)
 
 
 def _forget(stream: TextIO) -> None:

@@ -228,7 +228,7 @@ def _local_zone(environ: Mapping[str, str]) -> str:
 def _write(target: Path, texts: Mapping[str, str]) -> None:
     """Write the files that do not exist yet, all or none. Raises LmsconfError if one cannot be written."""
     from lmsconf.project.templates import MANIFESTS
-    from lmsconf.support.atomic_files import why
+    from lmsconf.support.atomic_files import os_error_message
 
     manifests = target / MANIFESTS
     begun = manifests.is_dir() and any(path.suffix in (".yaml", ".yml") for path in manifests.rglob("*"))
@@ -246,7 +246,7 @@ def _write(target: Path, texts: Mapping[str, str]) -> None:
             undo.pop_all()  # success: keep the files
     except OSError as error:
         hint = "Name another folder. Nothing was written."
-        raise LmsconfError(f"{path} cannot be written: {why(error)}", hint=hint) from error
+        raise LmsconfError(f"{path} cannot be written: {os_error_message(error)}", hint=hint) from error
     say("\n".join(notes))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from lmsconf.errors import LmsconfError
-from lmsconf.support.atomic_files import why
+from lmsconf.support.atomic_files import os_error_message
 
 FOLDER: Final = ".lmsconf"
 RUNS: Final = "runs"
@@ -34,7 +34,7 @@ def open_private_file(path: Path, *flags: int) -> int:
 def unwritable_error(path: Path, error: OSError) -> LmsconfError:
     """Return the error of a run that is refused because its files cannot be written."""
     return LmsconfError(
-        f"{path} cannot be written: {why(error)}",
+        f"{path} cannot be written: {os_error_message(error)}",
         hint="A run writes down there what it does. Make sure that the folder may be written to, and has room.",
     )
 

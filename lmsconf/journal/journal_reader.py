@@ -15,7 +15,7 @@ from lmsconf.journal.line_codec import decode_lines
 from lmsconf.model.recorded_run import CallState, JournalHeader, RecordedCall, RecordedRun, RunEnding
 from lmsconf.model.scope import VerifyMode
 from lmsconf.model.values import Json
-from lmsconf.support.atomic_files import why
+from lmsconf.support.atomic_files import os_error_message
 
 
 def read_runs(root: Path) -> Iterator[RecordedRun]:
@@ -147,7 +147,9 @@ def _read(path: Path) -> RecordedRun:
 
 
 def _unreadable(path: Path, error: OSError) -> LmsconfError:
-    return LmsconfError(f"{path} cannot be read: {why(error)}", hint="Check who may read it, or delete it.")
+    return LmsconfError(
+        f"{path} cannot be read: {os_error_message(error)}", hint="Check who may read it, or delete it."
+    )
 
 
 def _fits(stem: str, name: str) -> bool:

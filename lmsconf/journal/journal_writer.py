@@ -21,8 +21,8 @@ from lmsconf.model.outcomes import ApplyReport, CallOutcome
 from lmsconf.model.recorded_run import CallState
 from lmsconf.model.time_formats import format_utc
 from lmsconf.model.values import Call, Json, Plan
-from lmsconf.support.atomic_files import sync_folder, why
-from lmsconf.support.redaction import redacted
+from lmsconf.support.atomic_files import fsync_folder, os_error_message
+from lmsconf.support.redaction import redact_secrets
 
 FORMAT: Final = "lmsconf.journal/1"
 SUFFIX: Final = ".jsonl"
@@ -70,7 +70,7 @@ class Journal:
         journal = cls(path, descriptor, clock, sync)
         try:
             journal._write(_opening(plan, digest, meta), started, lasting=True)
-            sync_folder(folder)
+            fsync_folder(folder)
         except OSError as error:
             os.close(descriptor)
             path.unlink()
@@ -93,7 +93,7 @@ class Journal:
                 self._try({"event": "intent", **_named(call)}, lasting=True)
             if self._failure is not None:
                 raise JournalFailed(
-                    f"the journal {self.path} cannot be written: {why(self._failure)}",
+                    f"the journal {self.path} cannot be written: {os_error_message(self._failure)}",
                     hint="Make room for it and apply again: what was done is found, and the rest is done then.",
                 ) from self._failure
 
@@ -106,7 +106,7 @@ class Journal:
                     **_named(outcome),
                     # A call with an unknown result may have been carried out: the next run treats it as in flight.
                     "status": CallState.IN_FLIGHT.value if outcome.unsure else outcome.status.value,
-                    "reason": outcome.reason and redacted(outcome.reason),
+                    "reason": outcome.reason and redact_secrets(outcome.reason),
                     "id": outcome.id,
                 }
             )
@@ -126,7 +126,7 @@ class Journal:
         return (
             Problem(
                 code=JournalFailed.code,
-                message=f"the journal {self.path} is not complete: {why(self._failure)}",
+                message=f"the journal {self.path} is not complete: {os_error_message(self._failure)}",
                 hint="This report is complete; keep it if the run is to be accounted for.",
                 severity=Severity.WARNING,
             ),
@@ -157,7 +157,7 @@ def _opening(plan: Plan, digest: str, meta: Mapping[str, str]) -> dict[str, Json
         "url": plan.url,
         "tool": __version__,
         "calls": len(plan.calls),
-        "meta": {key: redacted(value) for key, value in meta.items()},
+        "meta": {key: redact_secrets(value) for key, value in meta.items()},
     }
 
 

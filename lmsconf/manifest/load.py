@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
 
-from lmsconf.errors import Problem, Severity, SourceLocation, shown
+from lmsconf.errors import Problem, Severity, SourceLocation, shorten
 from lmsconf.manifest.expand.expander import EntryExpander
 from lmsconf.manifest.expand.for_each import ExpandedEntry, ForEachExpander
 from lmsconf.manifest.expand.people import people_list_paths
@@ -325,7 +325,7 @@ def _unknown_workspaces(body: Map, places: EntrySourceMap, known: Collection[str
                 yield Problem(
                     code="reference/unknown-workspace",
                     severity=Severity.WARNING,
-                    message=f'{key}: there is no workspace "{shown(name)}"',
+                    message=f'{key}: there is no workspace "{shorten(name)}"',
                     hint=did_you_mean(name, known) or f"There is {', '.join(known)}.",
                     source=places.key(key, name) if isinstance(value, dict) else places.find(name, key),
                 )

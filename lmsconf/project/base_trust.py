@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, cast
 
-from lmsconf.errors import Problem, ProblemsFound, SourceLocation, UsageError, shown
+from lmsconf.errors import Problem, ProblemsFound, SourceLocation, UsageError, shorten
 from lmsconf.model.values import Json
 from lmsconf.project.config_file import ENV_WORKSPACE, ProjectFile
 
@@ -71,7 +71,7 @@ def parse_trusted_parts(text: str | None) -> frozenset[str]:
     parts = frozenset(part.strip() for part in (text or "").split(",") if part.strip())
     if unknown := sorted(parts - set(PARTS)):
         hint = f"Name any of {', '.join(PARTS)}, with commas between them."
-        raise UsageError(f"{OPTION}: there is no {shown(unknown[0])}", hint=hint)
+        raise UsageError(f"{OPTION}: there is no {shorten(unknown[0])}", hint=hint)
     return parts
 
 
@@ -123,4 +123,4 @@ def _differences(now: RequestDestination, base: RequestDestination) -> Iterator[
 def _escaped(value: object) -> str:
     """Return a value as short text, with braces escaped for `str.format`."""
     text = "not there" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return shown(text).replace("{", "{{").replace("}", "}}")
+    return shorten(text).replace("{", "{{").replace("}", "}}")

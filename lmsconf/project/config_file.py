@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final, cast
 
-from lmsconf.errors import Problem, ProblemsFound, Severity, SourceLocation, shown
+from lmsconf.errors import Problem, ProblemsFound, Severity, SourceLocation, shorten
 from lmsconf.manifest.file_set import PROJECT_FILE, ManifestFileReader, UnreadableFile
 from lmsconf.manifest.validation import messages
 from lmsconf.manifest.validation.check import SchemaValidator
@@ -28,7 +28,7 @@ from lmsconf.project.ownership_keys import (
     unownable_sections,
 )
 from lmsconf.support import url_rules
-from lmsconf.support.package_data import schema_text
+from lmsconf.support.package_data import read_schema
 
 FILE: Final = PROJECT_FILE
 ENV_WORKSPACE: Final = "env"
@@ -205,7 +205,7 @@ def _shape(text: str) -> SchemaValidator:
 
 @cache
 def _compiled(ownership: str | None) -> SchemaValidator:
-    schema = json.loads(schema_text("project.schema.json"))
+    schema = json.loads(read_schema("project.schema.json"))
     if ownership is not None:
         schema["$defs"]["ownership"]["properties"] = json.loads(ownership)
     # Not checked as names: reasons may span several lines, and patterns may match names no manifest could hold.
@@ -224,7 +224,7 @@ def path_problem(root: Path, text: str) -> tuple[str, str] | None:
     inside = not text.startswith("/") and ".." not in Path(text).parts and "\0" not in text
     if inside and Path(os.path.realpath(root / text)).is_relative_to(os.path.realpath(root)):
         return None
-    return f"{shown(text)} lies outside the project", "Name a file inside the project, without `..`."
+    return f"{shorten(text)} lies outside the project", "Name a file inside the project, without `..`."
 
 
 def _meaning(project: ProjectFile, root: Path) -> Iterator[Problem]:
@@ -262,7 +262,12 @@ def _meaning(project: ProjectFile, root: Path) -> Iterator[Problem]:
     if default is not None and default not in names:
         hint = did_you_mean(str(default), names) or f"There is {', '.join(names) or 'none'}."
         where = project.places.at("default_workspace")
-        yield _problem("project/unknown-workspace", f'there is no workspace "{shown(str(default))}"', where, hint=hint)
+        yield _problem(
+            "project/unknown-workspace",
+            f'there is no workspace "{shorten(str(default))}"',
+            where,
+            hint=hint,
+        )
     yield from _zone_problems(project)
 
 
@@ -299,15 +304,15 @@ def _pattern_problems(project: ProjectFile, path: tuple[str, ...], key: str) -> 
 
 def _no_address(key: str, pattern: str, right: str, where: SourceLocation) -> Problem:
     kinds = ", ".join(kind_names_by_section().values())
-    hint = f"Write {quote_name(shown(right))}: a kind, a slash and a name. The kinds are {kinds}."
-    return _problem("project/pattern", f"{key}: no address can fit {quote_name(shown(pattern))}", where, hint=hint)
+    hint = f"Write {quote_name(shorten(right))}: a kind, a slash and a name. The kinds are {kinds}."
+    return _problem("project/pattern", f"{key}: no address can fit {quote_name(shorten(pattern))}", where, hint=hint)
 
 
 def _date_problems(project: ProjectFile, value: Json, at: KeyPath) -> Iterator[Problem]:
     try:
         date.fromisoformat(str(value))
     except ValueError:
-        message = f"{shown(str(value))} is not a day of the calendar"
+        message = f"{shorten(str(value))} is not a day of the calendar"
         yield _problem("project/date", message, project.places.at(*at), hint="Write a date such as 2026-07-07.")
 
 
@@ -320,7 +325,10 @@ def _zone_problems(project: ProjectFile) -> Iterator[Problem]:
         name = str(project.body["timezone"])
         hint = did_you_mean(name, sorted(available_timezones())) or "Write an IANA name such as Europe/Stockholm."
         yield _problem(
-            "project/timezone", f'there is no time zone "{shown(name)}"', project.places.at("timezone"), hint=hint
+            "project/timezone",
+            f'there is no time zone "{shorten(name)}"',
+            project.places.at("timezone"),
+            hint=hint,
         )
 
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from lmsconf.errors import LmsconfError, Problem, Severity, SourceLocation, shown
+from lmsconf.errors import LmsconfError, Problem, Severity, SourceLocation, shorten
 from lmsconf.project.command_allowlist import Ask, CommandAllowlist
-from lmsconf.support.redaction import keep_secret
-from lmsconf.support.url_rules import bare_token, token_problem
+from lmsconf.support.redaction import register_secret
+from lmsconf.support.url_rules import strip_final_newline, token_problem
 
 _PATIENCE = 60.0
 _LARGEST: Final = 1 << 16
@@ -55,7 +55,7 @@ class Secret:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        keep_secret(text.strip())
+        register_secret(text.strip())
 
     def reveal(self) -> str:
         """Return the plain text, for the Authorization header."""
@@ -82,9 +82,9 @@ class EnvToken:
     def secret(self) -> Secret:
         """Return the token. Raises TokenUnavailable and TokenSourceForbidden."""
         if not self.allowed:
-            hint = f"Name one that begins with {_OURS}, or list it outside the project: {ENVS}={shown(self.name)}"
+            hint = f"Name one that begins with {_OURS}, or list it outside the project: {ENVS}={shorten(self.name)}"
             raise TokenSourceForbidden(
-                f"a token must not come from the environment variable {shown(self.name)}", hint=hint
+                f"a token must not come from the environment variable {shorten(self.name)}", hint=hint
             )
         if self.value is None:
             raise TokenUnavailable(
@@ -209,7 +209,7 @@ def _token_folders(environ: Mapping[str, str]) -> list[Path]:
     named = [name for name in re.split("[,:]", environ.get(DIRS, "")) if name]
     for name in named:
         if not name.startswith("/"):
-            raise LmsconfError(f"{DIRS}: {shown(name)} is no absolute path", hint="Write it from / on.")
+            raise LmsconfError(f"{DIRS}: {shorten(name)} is no absolute path", hint="Write it from / on.")
     return [Path(os.path.realpath(name)) for name in named]
 
 
@@ -224,7 +224,7 @@ def _small_text(path: Path) -> str:
 
 def _usable(text: str, origin: str, hint: str) -> Secret:
     """Return the token without its trailing newline. Raises TokenUnavailable if it is not valid in an HTTP header."""
-    token = bare_token(text)
+    token = strip_final_newline(text)
     if wrong := token_problem(token):
         raise TokenUnavailable(f"{origin} holds no token: {wrong}", hint=hint)
     return Secret(token)

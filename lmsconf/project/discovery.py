@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lmsconf.errors import LmsconfError
 from lmsconf.project.config_file import FILE
-from lmsconf.support.git import work_tree
+from lmsconf.support.git import find_work_tree
 
 
 class UntrustedProjectFolder(LmsconfError):
@@ -27,7 +27,7 @@ def find_project_folder(start: Path, environ: Mapping[str, str]) -> Path:
     a folder has the project file.
     """
     real = Path(os.path.realpath(start))
-    last = work_tree(real) or _home(real, environ) or real
+    last = find_work_tree(real) or _home(real, environ) or real
     for folder in (real, *real.parents):
         foreign = _foreign(folder)
         if os.path.lexists(folder / FILE):

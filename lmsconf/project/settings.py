@@ -9,7 +9,7 @@ from pathlib import Path
 from socket import gethostname
 from typing import Final, cast
 
-from lmsconf.errors import Problem, ProblemsFound, SourceLocation, UsageError, shown
+from lmsconf.errors import Problem, ProblemsFound, SourceLocation, UsageError, shorten
 from lmsconf.model.drift import IgnoreRule
 from lmsconf.model.names import did_you_mean
 from lmsconf.model.policy import Policy
@@ -213,8 +213,8 @@ def _chosen(project: ProjectFile, workspace: str | None, environ: Mapping[str, s
         return str(name)
     hint = did_you_mean(str(name), names) or f"There is {', '.join(names) or 'none'}."
     if workspace:
-        raise UsageError(f'there is no workspace "{shown(str(name))}"', hint=hint)
-    message = f'LMSCONF_WORKSPACE: there is no workspace "{shown(str(name))}"'
+        raise UsageError(f'there is no workspace "{shorten(str(name))}"', hint=hint)
+    message = f'LMSCONF_WORKSPACE: there is no workspace "{shorten(str(name))}"'
     raise ProblemsFound([Problem(code="project/unknown-workspace", message=message, hint=hint)])
 
 

@@ -11,7 +11,7 @@ from importlib.resources import files as package_files
 from types import MappingProxyType
 from typing import Final
 
-from lmsconf.support.package_data import ci_text, schema_text
+from lmsconf.support.package_data import read_ci_workflow, read_schema
 
 PROJECT_FILE: Final = "lmsconf.yaml"
 MANIFESTS: Final = "manifests"
@@ -70,10 +70,10 @@ def render_project_files(answers: InitAnswers, version: str) -> dict[str, str]:
     if answers.embedded:
         texts["workspace.yaml"] = _text("workspace.yaml")
     if answers.schemas:
-        texts |= {f"schemas/{name}": schema_text(name) for name in _SCHEMAS.values()}
+        texts |= {f"schemas/{name}": read_schema(name) for name in _SCHEMAS.values()}
     if answers.ci is not CiSystem.NONE:
         texts["requirements.txt"] = f"{_HASHES}lmsconf=={version}\n"
-    texts |= {path: ci_text(name) for path, name in CI_FILES[answers.ci].items()}
+    texts |= {path: read_ci_workflow(name) for path, name in CI_FILES[answers.ci].items()}
     return {**texts, ".gitignore": _text("gitignore"), PROJECT_FILE: _project(answers)}
 
 

@@ -92,7 +92,7 @@ class SandboxService:
     def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
         """Answer one request. Header names are lower case. Raises ConnectionLost if a fault cuts the connection."""
         request = SandboxRequest(method, path, query, headers, body)
-        operation, parameters = self.spec.route(method, path) or (None, {})
+        operation, parameters = self.spec.match_route(method, path) or (None, {})
         fault = self._faults.take_fault(operation.id, writes=operation.writes) if self._faults and operation else None
         status = 0
         try:
@@ -168,7 +168,7 @@ class SandboxService:
 
     def _no_endpoint(self, request: SandboxRequest) -> Refusal:
         """404 for an unknown path, 405 for a method that the path does not support."""
-        allowed = [method for method in _METHODS if self.spec.route(method, request.path)]
+        allowed = [method for method in _METHODS if self.spec.match_route(method, request.path)]
         if allowed:
             takes = ", ".join(allowed)
             message = f"{request.path} takes {takes}, not {request.method}"

@@ -21,7 +21,7 @@ def read_text(path: Path) -> str:
     except UnicodeDecodeError as error:
         raise LmsconfError(f"{path} is not UTF-8 text", hint="It may be damaged, or not a file of lmsconf.") from error
     except OSError as error:
-        raise LmsconfError(f"{path} cannot be read: {why(error)}", hint="Check the path.") from error
+        raise LmsconfError(f"{path} cannot be read: {os_error_message(error)}", hint="Check the path.") from error
 
 
 def write_atomically(path: Path, text: str, mode: int = 0o600) -> None:
@@ -38,13 +38,13 @@ def write_atomically(path: Path, text: str, mode: int = 0o600) -> None:
             _pour(path, content)
         else:
             _replace(path, content, mode)
-            sync_folder(path.parent)
+            fsync_folder(path.parent)
     except OSError as error:
         hint = "Check that its folder exists, may be written to, and has room."
-        raise LmsconfError(f"{path} cannot be written: {why(error)}", hint=hint) from error
+        raise LmsconfError(f"{path} cannot be written: {os_error_message(error)}", hint=hint) from error
 
 
-def writable(path: Path) -> bool:
+def is_writable(path: Path) -> bool:
     """Whether writing to `path` should succeed, as far as can be checked without writing."""
     if _descriptor(path) is not None:
         return True
@@ -98,7 +98,7 @@ def _replace(path: Path, content: bytes, mode: int) -> None:
         raise
 
 
-def sync_folder(folder: Path) -> None:
+def fsync_folder(folder: Path) -> None:
     """Fsync a directory, so that new and renamed entries survive a power failure. Raises OSError."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -107,6 +107,6 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def why(error: OSError) -> str:
+def os_error_message(error: OSError) -> str:
     """Return the system's message of an error, without the path."""
     return error.strerror or str(error)

@@ -43,40 +43,40 @@ class GitFailed(LmsconfError):
 
 
 @dataclass(frozen=True, slots=True)
-class Git:
+class GitRepository:
     """Git for one repository. top: the folder of its work tree."""
 
     top: Path
     _folder: Path
 
-    def ask(self, *arguments: str, stdin: bytes = b"") -> bytes | None:
+    def run_if_possible(self, *arguments: str, stdin: bytes = b"") -> bytes | None:
         """Return git's stdout; None if it fails. Raises GitFailed if git cannot be run or times out."""
         done = _run(self._folder, arguments, stdin)
         return done.stdout if done.returncode == 0 else None
 
-    def read(self, *arguments: str, stdin: bytes = b"") -> bytes:
+    def run(self, *arguments: str, stdin: bytes = b"") -> bytes:
         """Return git's stdout. Raises GitFailed if git fails, cannot be run or times out."""
-        answer = self.ask(*arguments, stdin=stdin)
+        answer = self.run_if_possible(*arguments, stdin=stdin)
         if answer is None:
             hint = "Of a shallow or partial clone, fetch the rest first. Otherwise see what `git fsck` says."
             raise GitFailed(f"git cannot read the history of {self.top}", hint=hint)
         return answer
 
 
-def work_tree(folder: Path) -> Path | None:
+def find_work_tree(folder: Path) -> Path | None:
     """Return the nearest folder, from this one up, that contains `.git`; None if there is none."""
     real = Path(os.path.realpath(folder))
     return next((above for above in (real, *real.parents) if _is_repository(above / _NAME)), None)
 
 
 @contextmanager
-def opened(folder: Path, environ: Mapping[str, str]) -> Iterator[Git | None]:
+def open_repository(folder: Path, environ: Mapping[str, str]) -> Iterator[GitRepository | None]:
     """Yield Git for the repository that contains a folder; None if there is none.
 
     Raises GitFailed if the repository belongs to another user and the `safe.directory` setting does not list it, and if
     `.git` points to a repository that does not name this work tree.
     """
-    top = work_tree(folder)
+    top = find_work_tree(folder)
     if top is None:
         yield None
         return
@@ -93,7 +93,7 @@ def opened(folder: Path, environ: Mapping[str, str]) -> Iterator[Git | None]:
             if (text := _text(own / copied)) is not None:
                 (mirror / copied).write_text(text, encoding="utf-8", errors="surrogateescape")
         _adopt_formats(mirror, common)
-        yield Git(top, mirror)
+        yield GitRepository(top, mirror)
 
 
 def _is_repository(path: Path) -> bool:

@@ -7,12 +7,12 @@ from pathlib import Path
 _PACKAGE = Path(__file__).parent.parent
 
 
-def schema_text(name: str) -> str:
+def read_schema(name: str) -> str:
     """Return the text of `schemas/<name>`: inside the package in a wheel, next to it in a checkout."""
     return _text(_PACKAGE / "schemas" / name, _PACKAGE.parent / "schemas" / name)
 
 
-def ci_text(name: str) -> str:
+def read_ci_workflow(name: str) -> str:
     """Return the text of a CI workflow: `ci/<name>` in the package of a wheel, `examples/ci/<name>` in a checkout."""
     return _text(_PACKAGE / "ci" / name, _PACKAGE.parent / "examples" / "ci" / name)
 

@@ -1,7 +1,7 @@
 """Redact secrets from output: tokens, credentials and pre-signed links.
 
-A response may echo the token, or contain links that grant access by themselves. All response text is `redacted` before
-it becomes part of an error, and so is everything that reports problems, tracebacks included.
+A response may echo the token, or contain links that grant access by themselves. All response text is redacted before it
+becomes part of an error, and so is everything that reports problems, tracebacks included.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ _QUOTED_MEMBER: Final = re.compile(rf"(?i)(\\\"(?:{_NAMES})\\\"\s*:\s*\\\")(?:(?
 _known: set[str] = set()
 
 
-def keep_secret(token: str) -> None:
+def register_secret(token: str) -> None:
     """Register a token to be redacted from now on, also where it is escaped in JSON or a URL."""
     if len(token) >= _SHORTEST:
-        _known.update(forms(token))
+        _known.update(escaped_forms(token))
 
 
-def forms(token: str) -> set[str]:
+def escaped_forms(token: str) -> set[str]:
     """Return the token as plain text, escaped for JSON and quoted for a URL."""
     return {token, json.dumps(token)[1:-1], quote(token, safe=""), quote(token)}
 
 
-def without_tokens(text: str) -> str:
+def redact_registered_tokens(text: str) -> str:
     """Redact the registered tokens only."""
     # Longest first, as one token may contain another.
     for token in sorted(_known, key=len, reverse=True):
@@ -50,9 +50,9 @@ def without_tokens(text: str) -> str:
     return text
 
 
-def redacted(text: str) -> str:
+def redact_secrets(text: str) -> str:
     """Redact everything that looks like a secret: registered tokens, JWTs, credentials and pre-signed links."""
-    text = _LINK.sub(_link, without_tokens(text))
+    text = _LINK.sub(_link, redact_registered_tokens(text))
     text = _BEARER.sub(rf"\1\2{HIDDEN}", text)
     text = _JWT.sub(HIDDEN, text)
     text = _QUOTED_MEMBER.sub(rf"\1{HIDDEN}", _MEMBER.sub(rf"\1{HIDDEN}", text))

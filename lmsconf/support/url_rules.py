@@ -8,7 +8,7 @@ from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
 
-from lmsconf.errors import shown
+from lmsconf.errors import shorten
 
 _UNFIT: Final = re.compile(r"[^\x21-\x7e]|[\\@?#]")
 _NO_TOKEN: Final = re.compile(r"[^\x21-\x7e]")
@@ -35,15 +35,21 @@ def url_problem(url: str, *, in_process: str | None = None) -> tuple[str, str] |
         return "the URL holds a character that has no place in one", hint
     if parts.scheme not in ("http", "https") or not host:
         return (
-            f"{shown(url)} is not a valid workspace URL",
+            f"{shorten(url)} is not a valid workspace URL",
             "Write https://HOST/PATH, or sandbox:FILE for the embedded workspace.",
         )
     if port == 0:
-        return f"{shown(url)} has the port 0, where nobody can listen", "Write another port, or none for the usual one."
+        return (
+            f"{shorten(url)} has the port 0, where nobody can listen",
+            "Write another port, or none for the usual one.",
+        )
     is_local = is_loopback(host) or host == in_process
     if parts.scheme == "https" or (parts.scheme == "http" and is_local):
         return None
-    return f"{shown(url)} would send the token in the clear", "Write https; http is only for this machine (localhost)."
+    return (
+        f"{shorten(url)} would send the token in the clear",
+        "Write https; http is only for this machine (localhost).",
+    )
 
 
 ALLOWED_HOSTS: Final = "LMSCONF_ALLOWED_HOSTS"
@@ -56,7 +62,10 @@ def host_problem(url: str, allowed: Collection[str]) -> tuple[str, str] | None:
     """
     for entry in allowed:
         if not _HOST.fullmatch(entry):
-            return f"{ALLOWED_HOSTS}: {shown(entry)} is no host", "Write names such as lms.example, with commas."
+            return (
+                f"{ALLOWED_HOSTS}: {shorten(entry)} is no host",
+                "Write names such as lms.example, with commas.",
+            )
     parts = urlsplit(url)
     host = (parts.hostname or "").rstrip(".")
     name = f"[{host}]" if ":" in host else host
@@ -77,7 +86,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def bare_token(text: str) -> str:
+def strip_final_newline(text: str) -> str:
     """Return a token without the line break at the end of its file."""
     return text.removesuffix("\n").removesuffix("\r")
 

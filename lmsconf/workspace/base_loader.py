@@ -22,7 +22,7 @@ from lmsconf.planner.plan import Manifests
 from lmsconf.project.base_trust import NOWHERE, RequestDestination, refuse_untrusted_changes, request_destination
 from lmsconf.project.config_file import ENV_WORKSPACE, read_project_file
 from lmsconf.project.settings import Settings, load_settings
-from lmsconf.support.git import Git, GitFailed, opened, work_tree
+from lmsconf.support.git import GitFailed, GitRepository, find_work_tree, open_repository
 from lmsconf.workspace.base_comparison import BaseManifests, ManifestsVersion
 from lmsconf.workspace.reader import load_manifests
 from lmsconf.workspace.settings_comparison import default_settings_by_path, settings_by_path
@@ -52,24 +52,24 @@ class _Loaded(NamedTuple):
 class _History:
     """The commits of the project's repository. below: the project's folder relative to the repository's top."""
 
-    git: Git
+    git: GitRepository
     below: PurePosixPath
 
     def commit(self, name: str) -> str | None:
         """Resolve a ref to a commit; None if there is none. Raises UsageError for an ambiguous name."""
         refs = [f"refs/{of}/{name}" for of in ("tags", "heads", "remotes")]
-        listed = self.git.ask("for-each-ref", "--format=%(refname)", *refs) or b""
+        listed = self.git.run_if_possible("for-each-ref", "--format=%(refname)", *refs) or b""
         matches = [ref for ref in listed.decode("utf-8", "surrogateescape").splitlines() if ref in refs]
         if len(matches) > 1:
             raise UsageError(
                 f"--base {name}: that is {' and '.join(matches)}", hint="Name one of them as it stands here."
             )
-        answer = self.git.ask("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+        answer = self.git.run_if_possible("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
         return None if answer is None else answer.decode().strip()
 
     def versions(self, commit: str) -> list[str]:
         """The commit, and earlier ones that changed the project's folder."""
-        output = self.git.read(
+        output = self.git.run(
             "rev-list", "--first-parent", f"--max-count={OLDER + 1}", commit, "--", self.below.as_posix()
         )
         # The first one has the project as it is at the commit itself.
@@ -85,9 +85,9 @@ class _History:
     def _files(self, commit: str) -> Iterator[_File]:
         """Files of a commit that can be manifests or belong to them; no symbolic links. Raises GitFailed."""
         tree = f"{commit}:{'' if self.below == PurePosixPath() else self.below}"
-        if self.git.ask("rev-parse", "--verify", "--quiet", "--end-of-options", f"{tree}") is None:
+        if self.git.run_if_possible("rev-parse", "--verify", "--quiet", "--end-of-options", f"{tree}") is None:
             return
-        for line in self.git.read("ls-tree", "-r", "-z", "--long", tree).split(b"\0"):
+        for line in self.git.run("ls-tree", "-r", "-z", "--long", tree).split(b"\0"):
             about, _, name = line.decode("utf-8", "surrogateescape").partition("\t")
             path = PurePosixPath(name)
             if not about or path.suffix not in _TEXTS or path.is_absolute() or ".." in path.parts:
@@ -102,7 +102,7 @@ class _History:
     def _contents(self, files: list[_File]) -> Iterator[tuple[_File, bytes]]:
         """The content of each file, byte for byte as committed."""
         wanted = "".join(f"{file.oid}\n" for file in files).encode()
-        answer = self.git.read("cat-file", "--batch", stdin=wanted)
+        answer = self.git.run("cat-file", "--batch", stdin=wanted)
         at = 0
         for file in files:
             end = answer.index(b"\n", at)
@@ -148,7 +148,7 @@ def _is_path(text: str) -> bool:
 
 
 def _history(stack: ExitStack, root: Path, environ: Mapping[str, str]) -> _History | None:
-    git = stack.enter_context(opened(root, environ))
+    git = stack.enter_context(open_repository(root, environ))
     if git is None:
         return None
     return _History(git, PurePosixPath(Path(os.path.realpath(root)).relative_to(git.top)))
@@ -165,7 +165,7 @@ def _folder(text: str, root: Path) -> Path:
         raise UsageError(f"--base {text}: that is an option, not a ref", hint="Name a folder, a branch or a commit.")
     if not folder.is_dir():
         raise UsageError(f"--base {text}: there is no such folder, and git knows no such commit", hint=_HINT)
-    top = work_tree(root)
+    top = find_work_tree(root)
     if top is not None and not _is_path(text) and Path(os.path.realpath(folder)).is_relative_to(top):
         hint = f"For the folder of that name, write ./{text}. For a branch of the server: git fetch."
         raise UsageError(f"--base {text}: git knows no such commit", hint=hint)

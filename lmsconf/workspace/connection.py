@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from lmsconf.api.circuit_breaker import CircuitBreaker
 from lmsconf.api.rate_limiter import RateLimiter
-from lmsconf.api.reader import Reader
-from lmsconf.api.retry import Retry
+from lmsconf.api.reader import ConcurrentReader
+from lmsconf.api.retry import RetryPolicy
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.worker_pool import WorkerPool
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound
@@ -61,7 +61,7 @@ class Connection:
         *,
         on_call: Callable[[Exchange], None] | None = None,
         max_rate: float | None = None,
-        retry: Retry | None = None,
+        retry: RetryPolicy | None = None,
         only_reads: bool = False,
     ) -> None:
         self.url = settings.workspace.url
@@ -69,7 +69,7 @@ class Connection:
         self.spec = ApiSpec(settings.dialect, settings.dialect_at)
         self._settings = settings
         self._on_call, self._only_reads = on_call, only_reads
-        self._retry = retry or Retry()
+        self._retry = retry or RetryPolicy()
         self._rate_limiter = RateLimiter(max_rate, clock=self._retry.clock, sleep=self._retry.sleep)
         self._circuit_breaker = CircuitBreaker(self._retry)
         self._sandbox: Sandbox | None = None
@@ -85,12 +85,12 @@ class Connection:
     def worker_pool(self, parallelism: int, progress: Progress | None = None) -> WorkerPool:
         """Return a pool that sends at most so many concurrent requests. Close it, or use it in a `with`."""
         self._open()
-        self._circuit_breaker.side_by_side(parallelism)
+        self._circuit_breaker.set_concurrency(parallelism)
         return WorkerPool(self._client, parallelism=parallelism, progress=progress)
 
-    def reader(self, pool: WorkerPool, *, everything: bool = False) -> Reader:
+    def reader(self, pool: WorkerPool, *, everything: bool = False) -> ConcurrentReader:
         """Return a read-only API over a pool. everything: whether all fields of each row are read."""
-        return Reader(pool, self.spec, everything=everything)
+        return ConcurrentReader(pool, self.spec, whole_rows=everything)
 
     def _open(self) -> None:
         """Resolve the token, or open the sandbox, once.

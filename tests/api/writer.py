@@ -174,7 +174,7 @@ class Method:
         page = f"lambda skip, limit: self.{self.name}({', '.join(given)})"
         body = f"return cast('Iterator[{row}]', self._every({page}, rows={rows!r}, id={id!r}, total={total!r}))"
         why = "not all came" if id else "pages repeat"
-        summary = f"Every row of `{self.name}`, page after page. Raises BadAnswer where {why}."
+        summary = f"Every row of `{self.name}`, page after page. Raises InvalidResponse where {why}."
         return self._method(f"{self.name}_all", kept, f"Iterator[{row}]", f'"""{summary}"""', body)
 
     def _method(self, name: str, arguments: list[Argument], answer: str, doc: str, body: str) -> str:

@@ -13,7 +13,7 @@ from flow.shell import Ran, lmsconf
 from jsonschema import Draft202012Validator
 
 from lmsconf.documents.plan_file import plan_digest
-from lmsconf.support.package_data import schema_text
+from lmsconf.support.package_data import read_schema
 
 SEED = """
 people: [{email: anna@x.example}, {email: bo@x.example}]
@@ -78,7 +78,7 @@ def test_each_change_says_where_it_comes_from(project: Project) -> None:
         },
         {"address": "group/Readers", "absent": "absent: {groups: [Readers]}"},
     ]
-    Draft202012Validator(json.loads(schema_text("plan.schema.json"))).validate(ran.document)
+    Draft202012Validator(json.loads(read_schema("plan.schema.json"))).validate(ran.document)
     bare = lmsconf(project.root, "plan", "--format", "json").document
     assert ran.document["digest"] == bare["digest"]
 

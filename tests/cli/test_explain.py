@@ -16,7 +16,7 @@ from lmsconf.kinds import all_kinds
 from lmsconf.manifest.explain import explain
 from lmsconf.manifest.schemas import manifest_schema
 from lmsconf.render.explain import explain_json
-from lmsconf.support.package_data import schema_text
+from lmsconf.support.package_data import read_schema
 
 
 def paths(schema: Mapping[str, object], trail: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -76,7 +76,7 @@ def test_what_is_printed(tmp_path: Path) -> None:
 
 def test_the_document_fits_its_schema() -> None:
     """Of a whole manifest and of every key in it; a document with an unknown key does not fit."""
-    rules = json.loads(schema_text("explain.schema.json"))
+    rules = json.loads(read_schema("explain.schema.json"))
     Draft202012Validator.check_schema(rules)
     validator = Draft202012Validator(rules)
     asked = {".".join(trail) for trail in paths(manifest_schema(all_kinds()))} | {""}

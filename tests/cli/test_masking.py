@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 
 from lmsconf.cli import app
 from lmsconf.cli.frame import run
-from lmsconf.support.package_data import schema_text
+from lmsconf.support.package_data import read_schema
 
 SEED = """
 people:
@@ -198,7 +198,7 @@ def test_a_masked_plan_cannot_be_applied(project: Project, told: CommandOutput) 
     assert document["masked"] is True
     assert document["seal"] == ""
     assert document["fingerprints"] == {}
-    Draft202012Validator(json.loads(schema_text("plan.schema.json"))).validate(document)
+    Draft202012Validator(json.loads(read_schema("plan.schema.json"))).validate(document)
     assert told("apply", "masked.json") == 3
     assert "without its people, and cannot be applied" in told.err
     assert told("snapshot", "all.json") == 0

@@ -10,7 +10,7 @@ import pytest
 
 from lmsconf.cli.frame import crashed, emit, report
 from lmsconf.errors import Problem
-from lmsconf.support.redaction import keep_secret
+from lmsconf.support.redaction import register_secret
 
 TOKEN = "token-canary-0815"  # it is of no service
 LINK = "https://files.example/canary/x?X-Amz-Signature=canary"
@@ -18,7 +18,7 @@ LINK = "https://files.example/canary/x?X-Amz-Signature=canary"
 
 def test_problems_are_told_without_keys(capsys: pytest.CaptureFixture[str]) -> None:
     """A problem's words and its hint lose tokens and links, and keep the rest."""
-    keep_secret(TOKEN)
+    register_secret(TOKEN)
     report([Problem(code="api/rejected", message=f"refused {TOKEN} at {LINK}", hint=f"ask Bearer {TOKEN}")])
     said = capsys.readouterr().err
     assert "canary" not in said
@@ -27,7 +27,7 @@ def test_problems_are_told_without_keys(capsys: pytest.CaptureFixture[str]) -> N
 
 def test_a_mistake_of_our_own_is_told_without_keys(capsys: pytest.CaptureFixture[str]) -> None:
     """A traceback names the place, and neither its message nor that of its cause holds a key."""
-    keep_secret(TOKEN)
+    register_secret(TOKEN)
     try:
         try:
             raise ValueError(f"at {LINK}")
@@ -56,7 +56,7 @@ def test_the_command_line_uses_it() -> None:
 
 def test_what_is_asked_for_by_hand_stays_whole() -> None:
     """Every stream loses the token, but the answer to `lmsconf api`, which is the caller's own."""
-    keep_secret(TOKEN)
+    register_secret(TOKEN)
     usual, whole = io.StringIO(), io.StringIO()
     emit(f"it is {TOKEN}", usual)
     emit(f"it is {TOKEN}", whole, whole=True)

@@ -22,7 +22,7 @@ from waiting import HANGS, HeldResponse
 from lmsconf.errors import ExitCode
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.transport import Sandbox
-from lmsconf.support.package_data import schema_text
+from lmsconf.support.package_data import read_schema
 
 PROJECT = "workspaces: {sandbox: {url: 'sandbox:workspace.db'}}\ndefault_workspace: sandbox\n"
 MANIFEST = "groups: [{name: Søndag}, {name: Mandag}]\n"
@@ -318,6 +318,6 @@ def _check(ran: subprocess.CompletedProcess[bytes], code: int, format_: str) -> 
         assert "Apply stopped before anything was done. 0 of 2 API calls done." in said
         return
     report = json.loads(ran.stdout)
-    Draft202012Validator(json.loads(schema_text("apply.schema.json"))).validate(report)
+    Draft202012Validator(json.loads(read_schema("apply.schema.json"))).validate(report)
     assert [outcome["status"] for outcome in report["outcomes"]] == ["not_attempted"] * 2
     assert (report["exit"], report["problems"][0]["code"]) == (code, "interrupted")

@@ -19,10 +19,10 @@ from lmsconf.api.transport import http
 from lmsconf.cli import app
 from lmsconf.cli.frame import run
 from lmsconf.errors import ExitCode
-from lmsconf.support.package_data import schema_text
+from lmsconf.support.package_data import read_schema
 
 PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy")
-PROBLEMS = Draft202012Validator(json.loads(schema_text("problems.schema.json")))
+PROBLEMS = Draft202012Validator(json.loads(read_schema("problems.schema.json")))
 
 
 @pytest.fixture(autouse=True)

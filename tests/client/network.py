@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 import httpx
 
 from lmsconf.api.client import Client
-from lmsconf.api.retry import Retry
+from lmsconf.api.retry import RetryPolicy
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.transport.trace import Exchange
 
@@ -66,10 +66,15 @@ class Clock:
         self.waits.append(seconds)
         self.time += seconds
 
-    def retry(self, **changes: float) -> Retry:
+    def retry(self, **changes: float) -> RetryPolicy:
         """The usual patience on this clock, with no luck in the jitter."""
-        given = {"sleep": self.sleep, "now": lambda: 1_700_000_000.0, "clock": self, "chance": lambda: 1.0}
-        return Retry(**(given | changes))
+        given = {
+            "sleep": self.sleep,
+            "wall_clock": lambda: 1_700_000_000.0,
+            "clock": self,
+            "random_number": lambda: 1.0,
+        }
+        return RetryPolicy(**(given | changes))
 
 
 def client(

@@ -12,7 +12,16 @@ import pytest
 
 from lmsconf.api.client import Client
 from lmsconf.api.transport.trace import Exchange
-from lmsconf.errors import AnswerLost, ApiError, BadAnswer, ExitCode, LmsconfError, Rejected, Unauthorized, Unreachable
+from lmsconf.errors import (
+    ApiError,
+    ExitCode,
+    InvalidResponse,
+    LmsconfError,
+    Rejected,
+    Unauthorized,
+    Unreachable,
+    WriteOutcomeUnknown,
+)
 
 from .network import CANARY, Clock, Network, client, raw, said
 
@@ -71,7 +80,7 @@ def test_a_delete_carries_its_body() -> None:
 @pytest.mark.parametrize("page", [b"<!doctype html><title>Sign in</title>", b"\n <html>"])
 def test_a_page_is_no_success(page: bytes) -> None:
     """Where nothing is answered, a page for people means that the service may never have heard of the call."""
-    assert isinstance(failure(WRITE, raw(200, page)), BadAnswer)
+    assert isinstance(failure(WRITE, raw(200, page)), InvalidResponse)
     assert perform(client(raw(200, b"OK")), WRITE) is None
 
 
@@ -220,9 +229,9 @@ def test_any_2xx_is_success(status: int) -> None:
 )
 @pytest.mark.parametrize("what", [READ, CREATE], ids=["read", "create"])
 def test_an_answer_that_cannot_be_used_is_a_bad_answer(what: What, body: bytes) -> None:
-    """A needed answer that is not the JSON it should be, to a read or to a write, is BadAnswer and never a value."""
+    """A needed answer that is not the right JSON, to a read or to a write, is InvalidResponse and never a value."""
     error = failure(what, raw(200, body))
-    assert isinstance(error, BadAnswer)
+    assert isinstance(error, InvalidResponse)
     assert (error.status, error.operation) == (200, what[0])
 
 
@@ -244,11 +253,11 @@ STATUSES = [
     (418, Rejected, Rejected),
     (499, Rejected, Rejected),
     (429, Unreachable, Unreachable),
-    (500, Unreachable, AnswerLost),
-    (501, Unreachable, AnswerLost),
-    (502, Unreachable, AnswerLost),
-    (503, Unreachable, AnswerLost),
-    (504, Unreachable, AnswerLost),
+    (500, Unreachable, WriteOutcomeUnknown),
+    (501, Unreachable, WriteOutcomeUnknown),
+    (502, Unreachable, WriteOutcomeUnknown),
+    (503, Unreachable, WriteOutcomeUnknown),
+    (504, Unreachable, WriteOutcomeUnknown),
 ]
 
 
@@ -350,7 +359,7 @@ def test_compressed_answers_are_read() -> None:
     assert perform(client(answer(packed, "gzip")), READ) == {"userIds": ["u"]}
     twice = ((packed + b"x", "gzip"), (packed + packed, "gzip"))
     for content, encoding in ((packed[:-9], "gzip"), (b"{}", "gzip"), (b"{}", "br"), *twice):
-        assert type(failure(READ, answer(content, encoding))) is BadAnswer
+        assert type(failure(READ, answer(content, encoding))) is InvalidResponse
 
 
 def test_an_answer_is_never_held_beyond_its_limit() -> None:
@@ -361,7 +370,7 @@ def test_an_answer_is_never_held_beyond_its_limit() -> None:
     for headers, body in (({}, b"x" * 2_000), (packed, gzip.compress(b" " * 10_000_000)), (packed, nothing)):
         network = Network(httpx.Response(200, stream=httpx.ByteStream(body), headers=headers))
         small = Client("http://sandbox", CANARY, transport=network, max_bytes=1_000)
-        with pytest.raises(BadAnswer, match=r"longer than 1,000 bytes"):
+        with pytest.raises(InvalidResponse, match=r"longer than 1,000 bytes"):
             perform(small, READ)
 
 
@@ -374,10 +383,10 @@ def test_a_dripping_answer_ends_with_the_deadline() -> None:
                 yield b" "
 
     network = Network(answering=lambda _: httpx.Response(200, stream=Drip()))
-    impatient = Client("http://sandbox", CANARY, transport=network, retry=Clock().retry(tries=1), seconds=0.02)
+    impatient = Client("http://sandbox", CANARY, transport=network, retry=Clock().retry(max_attempts=1), seconds=0.02)
     with pytest.raises(Unreachable, match=r"no whole answer within 0\.02 s"):
         perform(impatient, READ)
-    with pytest.raises(AnswerLost):
+    with pytest.raises(WriteOutcomeUnknown):
         perform(impatient, WRITE)
 
 

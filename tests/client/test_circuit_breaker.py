@@ -13,7 +13,7 @@ from waiting import HANGS
 from lmsconf.api.circuit_breaker import CircuitBreaker
 from lmsconf.api.client import Client
 from lmsconf.api.rate_limiter import RateLimiter
-from lmsconf.api.retry import Retry
+from lmsconf.api.retry import RetryPolicy
 from lmsconf.api.worker_pool import WorkerPool
 from lmsconf.errors import ApiError, ExitCode, Unreachable
 
@@ -31,7 +31,7 @@ class Group:
         self.clock, self.network = Clock(), network
         self.retry = self.clock.retry(**changes)
         self.breaker = CircuitBreaker(self.retry)
-        self.breaker.side_by_side(width)
+        self.breaker.set_concurrency(width)
 
     def client(self) -> Client:
         return Client("http://sandbox", CANARY, transport=self.network, retry=self.retry, circuit_breaker=self.breaker)
@@ -134,9 +134,9 @@ def test_nothing_but_too_many_ends_many_clients_in_two_minutes(
     """Sixteen side by side, of a service that answered before, end after one to two minutes and some tries each."""
     clock = VirtualThreads()
     network = Network(said(200, {"userIds": []}), said(status, None, **headers))
-    retry = clock.retry(chance=lambda: luck)
+    retry = clock.retry(random_number=lambda: luck)
     rate_limiter, breaker = RateLimiter(clock=clock, sleep=clock.sleep), CircuitBreaker(retry)
-    breaker.side_by_side(16)
+    breaker.set_concurrency(16)
     todo, errors = iter(range(100)), []
 
     def worker() -> None:
@@ -168,10 +168,10 @@ def test_failures_in_a_row_are_enough(width: int, most: int) -> None:
     """Twenty, or where there are many clients, four for each: one moment of trouble meets all of them at once."""
     group = Group(Network(said(200)), width=width)
     for _ in range(most - 1):
-        group.breaker.failed(group.clock.time)
-    assert group.breaker.left() == MINUTES_2
-    group.breaker.failed(group.clock.time)
-    assert group.breaker.left() == 0
+        group.breaker.record_failure(group.clock.time)
+    assert group.breaker.seconds_until_open() == MINUTES_2
+    group.breaker.record_failure(group.clock.time)
+    assert group.breaker.seconds_until_open() == 0
 
 
 def test_what_was_not_sent_says_so() -> None:
@@ -191,7 +191,7 @@ def test_what_was_not_sent_says_so() -> None:
 def test_any_answer_is_a_sign_of_life(alive: int) -> None:
     """Trouble is over with the first answer that is about the request, be it a refusal: then it counts from nothing."""
     trouble, life = said(503), said(alive, {"userIds": []})
-    group = Group(Network(*([trouble] * 3 + [life]) * 20), straight=4)
+    group = Group(Network(*([trouble] * 3 + [life]) * 20), max_consecutive_failures=4)
     for _ in range(20):
         with suppress(ApiError):
             group.read()
@@ -235,7 +235,7 @@ def test_a_write_is_not_sent_at_the_last_moment() -> None:
     group: Group
     network = Network(answering=lambda request: refuses(request))
     group = Group(network)
-    group.breaker.failed(group.clock.time - 119.5)
+    group.breaker.record_failure(group.clock.time - 119.5)
     with pytest.raises(Unreachable, match="not sent"):
         group.client().call("manual-groups.rename", path={"groupId": "g"}, body={"name": "A"})
     assert network.requests == []
@@ -275,5 +275,5 @@ def test_a_client_alone_has_a_budget_for_each_call() -> None:
 
 def test_the_bound_is_the_one_that_is_told() -> None:
     """The README tells of two minutes, and so does the class that holds the number."""
-    assert Retry().enough == MINUTES_2
-    assert "two minutes" in str(Retry.__doc__)
+    assert RetryPolicy().max_outage == MINUTES_2
+    assert "two minutes" in str(RetryPolicy.__doc__)

@@ -9,9 +9,9 @@ import httpcore
 import httpx
 import pytest
 
-from lmsconf.api.transport.delivery import DELIVERY_BY_ERROR, FAILURES, DeliveryStatus, fate_of
+from lmsconf.api.transport.delivery import DELIVERY_BY_ERROR, FAILURES, DeliveryStatus, classify_delivery
 from lmsconf.api.transport.pool_transport import ERRORS
-from lmsconf.errors import AnswerLost, ApiError, Unreachable
+from lmsconf.errors import ApiError, Unreachable, WriteOutcomeUnknown
 
 from .network import Network, client, one_call
 
@@ -62,11 +62,11 @@ def test_the_table_is_whole() -> None:
 
 @pytest.mark.parametrize("kind", [*all_of_httpx(), OSError, ConnectionResetError], ids=lambda kind: kind.__name__)
 def test_no_error_of_a_transport_slips_by(kind: type[Exception]) -> None:
-    """A write is repeated only where it was surely not sent; elsewhere it is AnswerLost. The cause is kept."""
+    """A write is repeated only where it was surely not sent; elsewhere it is WriteOutcomeUnknown. The cause is kept."""
     (read, reads), (write, writes) = sent("read", made(kind)), sent("write", made(kind))
     ambiguous = kind.__name__ not in BEFORE_THE_FIRST_BYTE | NEVER
     assert type(read) is Unreachable
-    assert type(write) is (AnswerLost if ambiguous else Unreachable)
+    assert type(write) is (WriteOutcomeUnknown if ambiguous else Unreachable)
     assert (reads, writes) == (1 if kind.__name__ in NEVER else 4, 4 if kind.__name__ in BEFORE_THE_FIRST_BYTE else 1)
     assert type(write.__cause__) is kind
     assert "POST /groups at sandbox: gone" in write.message
@@ -78,7 +78,7 @@ def test_what_the_table_lacks_is_open() -> None:
     class NewConnectError(httpx.ConnectError):
         pass
 
-    assert fate_of(NewConnectError("new")) is DeliveryStatus.AMBIGUOUS
+    assert classify_delivery(NewConnectError("new")) is DeliveryStatus.AMBIGUOUS
 
 
 def test_a_certificate_is_final() -> None:
@@ -86,7 +86,7 @@ def test_a_certificate_is_final() -> None:
     wrong, between = httpx.ConnectError("bad certificate"), OSError("tls")
     between.__context__ = ssl.SSLCertVerificationError("bad certificate")
     wrong.__cause__ = between
-    assert fate_of(wrong) is DeliveryStatus.FINAL
+    assert classify_delivery(wrong) is DeliveryStatus.FINAL
     assert sent("write", wrong)[1] == 1
 
 

@@ -9,10 +9,10 @@ import httpx
 import pytest
 from waiting import HANGS
 
-from lmsconf.api.reader import Reader
+from lmsconf.api.reader import ConcurrentReader
 from lmsconf.api.spec.listings import MANUAL_GROUPS, USERS
 from lmsconf.api.worker_pool import WorkerPool
-from lmsconf.errors import BadAnswer, Unauthorized, Unreachable
+from lmsconf.errors import InvalidResponse, Unauthorized, Unreachable
 from lmsconf.model.api import ListedRows, ListOperation
 
 from .network import Network, client, pages, said
@@ -28,7 +28,7 @@ def rows(
     """The users that such a network lists, in pages of two."""
     on_first = None if heard is None else (lambda *first: not heard.append(first))
     with WorkerPool(lambda: client(network=network, dialect={"paging.limit": limit})) as pool:
-        reader = Reader(pool, client(network=network, dialect={"paging.limit": limit}).spec)
+        reader = ConcurrentReader(pool, client(network=network, dialect={"paging.limit": limit}).spec)
         return reader.rows(ListOperation("users.list", "users", "userId", total), on_first=on_first)
 
 
@@ -58,7 +58,7 @@ def test_a_reader_that_has_enough_reads_the_first_page_only() -> None:
     """No page is asked for ahead of the answer to that question, and the listing does not pass for whole."""
     network = Network(answering=pages("users", "userId", "abcdef", total="matchCount"))
     with WorkerPool(lambda: client(network=network, dialect={"paging.limit": 2})) as pool:
-        reader = Reader(pool, client(network=network, dialect={"paging.limit": 2}).spec)
+        reader = ConcurrentReader(pool, client(network=network, dialect={"paging.limit": 2}).spec)
         found = reader.rows(ListOperation("users.list", "users", "userId", "matchCount"), on_first=lambda *_: False)
     assert (ids(found), found.total) == (["a", "b"], 6)
     assert found.incomplete == "only its first page was read"
@@ -174,7 +174,7 @@ def test_what_is_not_provably_all_is_incomplete(script: list[httpx.Response], re
 def test_a_page_without_its_list_names_the_way_out(answer: object, said_of_it: str) -> None:
     """What is missing, that nothing is done on the word of it, and whether a dialect key could name it."""
     with WorkerPool(lambda: client(said(200, answer))) as pool:
-        found = Reader(pool).rows(MANUAL_GROUPS)
+        found = ConcurrentReader(pool).rows(MANUAL_GROUPS)
     assert said_of_it in str(found.incomplete)
     assert "Nothing is created or deleted on such an answer. No dialect key names it" in str(found.incomplete)
 
@@ -183,8 +183,8 @@ def test_a_page_without_its_list_names_the_way_out(answer: object, said_of_it: s
 def test_an_answer_without_its_list_is_an_error_with_a_way_out(answer: object) -> None:
     """One that is read for each content is not taken for an empty one either."""
     with WorkerPool(lambda: client(said(200, answer)), parallelism=1) as pool:
-        with pytest.raises(BadAnswer, match="GET /content/targets came without its list of targets") as caught:
-            Reader(pool).each("content-targets.list", [({}, {"contentId": "c"})])
+        with pytest.raises(InvalidResponse, match="GET /content/targets came without its list of targets") as caught:
+            ConcurrentReader(pool).each("content-targets.list", [({}, {"contentId": "c"})])
         assert '"targets"' in str(caught.value.hint)
         assert "Nothing is created or deleted" in str(caught.value.hint)
 
@@ -251,5 +251,5 @@ def test_a_page_that_was_asked_for_too_early_is_not_used() -> None:
 def test_only_what_is_wanted_of_a_row_is_kept() -> None:
     """A row is made small before it is put aside."""
     with WorkerPool(lambda: client(said(200, {"users": [{"userId": 1, "name": "x" * 9}], "matchCount": 1}))) as pool:
-        found = Reader(pool).rows(USERS, keep=lambda row: {"userId": row["userId"]})
+        found = ConcurrentReader(pool).rows(USERS, keep=lambda row: {"userId": row["userId"]})
     assert found.rows == ({"userId": 1},)

@@ -78,7 +78,7 @@ def test_a_limit_without_a_word_on_when_is_kept_to(name: str, rate: float, width
 
     network, retry = Network(answering=answer), clock.retry()
     rate_limiter, breaker = RateLimiter(clock=clock, sleep=clock.sleep), CircuitBreaker(retry)
-    breaker.side_by_side(width)
+    breaker.set_concurrency(width)
     todo = iter(range(CALLS))
 
     def worker() -> None:
@@ -103,8 +103,8 @@ def test_a_timeout_is_the_shorter_of_itself_and_the_deadline() -> None:
     """A step takes no longer than its own timeout, nor than what is left of the request, and begins in time."""
     now = 100.0
     deadline = Deadline(lambda: now)
-    deadline.set(60.0)
-    assert [deadline.left(timeout, TimeoutError) for timeout in (10.0, 90.0, None)] == [10.0, 60.0, 60.0]
+    deadline.start(60.0)
+    assert [deadline.cap_timeout(timeout, TimeoutError) for timeout in (10.0, 90.0, None)] == [10.0, 60.0, 60.0]
     now = 160.0
     with pytest.raises(TimeoutError, match="no whole answer within 60 s"):
-        deadline.left(10.0, TimeoutError)
+        deadline.cap_timeout(10.0, TimeoutError)

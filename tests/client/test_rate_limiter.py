@@ -27,7 +27,7 @@ def rate_limiter(clock: Clock, limit: float | None = None) -> RateLimiter:
 def answered(limiter: RateLimiter, clock: Clock, rate: float, times: int) -> None:
     """The service answers so many requests, so many a second."""
     for _ in range(times):
-        limiter.answered()
+        limiter.record_response()
         clock.time += 1 / rate
 
 
@@ -36,8 +36,8 @@ def test_nothing_waits_while_all_is_well() -> None:
     clock = Clock()
     free = rate_limiter(clock)
     for _ in range(1_000):
-        free.wait(60.0)
-        free.answered()
+        free.wait_turn(60.0)
+        free.record_response()
     assert (clock.waits, free.rate()) == ([], None)
 
 
@@ -46,8 +46,8 @@ def test_a_free_turn_costs_next_to_nothing() -> None:
     free = RateLimiter()
     with Effort() as effort:
         for _ in range(1_000):
-            free.wait(60.0)
-            free.answered()
+            free.wait_turn(60.0)
+            free.record_response()
     assert effort.calls <= 5 * 1_000
 
 
@@ -58,7 +58,7 @@ def test_a_limit_holds_from_the_first_request(limit: float) -> None:
     limited = rate_limiter(clock, limit)
     times = []
     for number in range(20):
-        limited.wait(60.0)
+        limited.wait_turn(60.0)
         times.append(clock.time)
         if number == 10:
             clock.time += 30.0
@@ -72,13 +72,13 @@ def test_too_many_halves_the_rate_that_was_seen() -> None:
     clock = Clock()
     learning = rate_limiter(clock)
     answered(learning, clock, 40.0, 200)
-    learning.too_many(clock.time, None)
+    learning.record_rate_limited(clock.time, None)
     assert learning.rate() == pytest.approx(20.0, rel=0.05)
     clock.time += 0.001
     answered(learning, clock, 20.0, 200)
     seen = learning.rate()
     assert seen is not None
-    learning.too_many(clock.time, None)
+    learning.record_rate_limited(clock.time, None)
     assert learning.rate() == pytest.approx(14.0, rel=0.1)
 
 
@@ -90,10 +90,10 @@ def test_who_waits_is_served_in_turn() -> None:
 
     def worker(number: int) -> None:
         clock.sleep(number / 100)
-        assert shared.wait(60.0)
+        assert shared.wait_turn(60.0)
         served.append(number)
         if number in (2, 4):
-            shared.too_many(clock.time, None)
+            shared.record_rate_limited(clock.time, None)
 
     clock.run([partial(worker, number) for number in range(8)])
     assert served == list(range(8))
@@ -106,7 +106,7 @@ def test_what_was_under_way_counts_once() -> None:
     answered(learning, clock, 40.0, 200)
     sent = clock.time - 0.01
     for _ in range(4):
-        learning.too_many(sent, 0.0)
+        learning.record_rate_limited(sent, 0.0)
         clock.time += 0.001
     assert learning.rate() == pytest.approx(20.0, rel=0.05)
 
@@ -117,10 +117,10 @@ def test_all_wait_for_the_time_that_one_was_told() -> None:
     learning = rate_limiter(clock)
     answered(learning, clock, 40.0, 200)
     start = clock.time
-    learning.too_many(start, 7.0)
+    learning.record_rate_limited(start, 7.0)
     times = []
     for _ in range(3):
-        learning.wait(60.0)
+        learning.wait_turn(60.0)
         times.append(clock.time - start)
     assert times == pytest.approx([7.0, 7.05, 7.1], rel=0.01)
 
@@ -131,11 +131,11 @@ def test_a_later_time_told_to_another_holds() -> None:
     learning = rate_limiter(clock)
     sent = clock.time
     clock.time += 0.1
-    learning.too_many(sent, 5.0)
-    learning.too_many(sent, 9.0)
-    learning.too_many(sent, 1.0)
+    learning.record_rate_limited(sent, 5.0)
+    learning.record_rate_limited(sent, 9.0)
+    learning.record_rate_limited(sent, 1.0)
     start = clock.time
-    learning.wait(60.0)
+    learning.wait_turn(60.0)
     assert clock.time - start == pytest.approx(9.0)
 
 
@@ -144,7 +144,7 @@ def test_the_rate_recovers_slowly_and_evenly() -> None:
     clock = Clock()
     learning = rate_limiter(clock, 50.0)
     answered(learning, clock, 40.0, 200)
-    learning.too_many(clock.time, 0.0)
+    learning.record_rate_limited(clock.time, 0.0)
     rates = []
     for _ in range(60):
         rates.append(learning.rate() or 0.0)
@@ -160,7 +160,7 @@ def test_a_refusal_among_the_first_requests_does_not_stall_a_run(answers: int) -
     clock = Clock()
     learning = rate_limiter(clock)
     answered(learning, clock, 1.0, answers)
-    learning.too_many(clock.time, None)
+    learning.record_rate_limited(clock.time, None)
     assert learning.rate() == 20.0
 
 
@@ -171,7 +171,7 @@ def test_a_service_that_names_the_time_is_asked_faster(told: float | None, slowe
     learning = rate_limiter(clock)
     for _ in range(24):
         answered(learning, clock, 100.0, 9)
-        learning.too_many(clock.time, told)
+        learning.record_rate_limited(clock.time, told)
     assert learning.rate() == pytest.approx(slowest)
 
 
@@ -179,8 +179,8 @@ def test_nobody_waits_in_vain() -> None:
     """A turn that lies beyond what is left of the run's budget is not waited for."""
     clock = Clock()
     slow = rate_limiter(clock, 0.1)
-    assert slow.wait(60.0)
-    assert not slow.wait(3.0)
+    assert slow.wait_turn(60.0)
+    assert not slow.wait_turn(3.0)
     assert clock.waits == []
 
 
@@ -193,11 +193,11 @@ def test_who_sleeps_while_a_lesson_is_learnt_waits_again() -> None:
     def sleep(seconds: float) -> None:
         clock.sleep(seconds)
         if lessons:
-            limited.too_many(clock.time, lessons.pop())
+            limited.record_rate_limited(clock.time, lessons.pop())
 
     limited._sleep = sleep
-    limited.wait(60.0)
-    limited.wait(60.0)
+    limited.wait_turn(60.0)
+    limited.wait_turn(60.0)
     assert clock.time == pytest.approx(1_006.0)
 
 
@@ -208,7 +208,8 @@ def test_clients_report_to_their_rate_limiter(status: int) -> None:
     shared = rate_limiter(clock)
     told = Client("http://sandbox", CANARY, transport=Network(said(status, None, Retry_After="4"), FINE),
                   retry=clock.retry(), rate_limiter=shared)  # fmt: skip
-    other = Client("http://sandbox", CANARY, transport=Network(FINE), retry=clock.retry(tries=1), rate_limiter=shared)
+    once = clock.retry(max_attempts=1)
+    other = Client("http://sandbox", CANARY, transport=Network(FINE), retry=once, rate_limiter=shared)
     told.call("manual-groups.members", path={"groupId": "g"})
     other.call("manual-groups.members", path={"groupId": "g"})
     assert clock.waits == [4.0, pytest.approx(0.05)]

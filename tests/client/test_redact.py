@@ -13,7 +13,7 @@ import pytest
 
 from lmsconf.api.transport.trace import Exchange
 from lmsconf.errors import ApiError
-from lmsconf.support.redaction import keep_secret, redacted, without_tokens
+from lmsconf.support.redaction import redact_registered_tokens, redact_secrets, register_secret
 
 from .network import CANARY, Clock, Network, client, one_call, raw
 
@@ -47,8 +47,8 @@ ODD = 'canary"quoted\\token+/=42'
 )
 def test_keys_are_taken_out(text: str, shown: str) -> None:
     """Pre-signed links, bearer tokens, JWTs and members that hold keys are hidden in whatever form they stand."""
-    assert redacted(text) == shown
-    assert redacted(shown) == shown
+    assert redact_secrets(text) == shown
+    assert redact_secrets(shown) == shown
 
 
 WORDS = [
@@ -64,10 +64,10 @@ WORDS = [
 def test_every_word_for_a_key_hides_what_it_names(word: str) -> None:
     """In a link, in a pair, in a member and in a member within a text, in small and in capital letters."""
     for name in (word, word.upper()):
-        assert redacted(f"https://a.example/b?{name}=canary-1") == "https://a.example/***"
-        assert redacted(f"sent {name}=canary-1, refused") == f"sent {name}=***, refused"
-        assert redacted(f'{{"{name}": "canary-1", "b": 1}}') == f'{{"{name}": "***", "b": 1}}'
-        assert redacted(json.dumps(f'{{"{name}": "canary-1"}}')) == json.dumps(f'{{"{name}": "***"}}')
+        assert redact_secrets(f"https://a.example/b?{name}=canary-1") == "https://a.example/***"
+        assert redact_secrets(f"sent {name}=canary-1, refused") == f"sent {name}=***, refused"
+        assert redact_secrets(f'{{"{name}": "canary-1", "b": 1}}') == f'{{"{name}": "***", "b": 1}}'
+        assert redact_secrets(json.dumps(f'{{"{name}": "canary-1"}}')) == json.dumps(f'{{"{name}": "***"}}')
 
 
 @pytest.mark.parametrize(
@@ -84,27 +84,27 @@ def test_every_word_for_a_key_hides_what_it_names(word: str) -> None:
 )
 def test_other_words_stay(text: str) -> None:
     """What only sounds like a key is shown, or nobody would know what went wrong."""
-    assert redacted(text) == text
+    assert redact_secrets(text) == text
 
 
 def test_known_tokens_are_hidden_in_every_form() -> None:
     """As it is, as JSON writes it, and as a URL does. What is too short to be a token is none."""
-    keep_secret(ODD)
-    keep_secret("sandbox")
+    register_secret(ODD)
+    register_secret("sandbox")
     texts = [ODD, json.dumps({"echo": ODD}), quote(ODD), quote(ODD, safe="")]
-    assert not [text for text in texts if "canary" in without_tokens(f"you sent {text} here")]
-    assert without_tokens("Workspace sandbox") == "Workspace sandbox"
-    keep_secret("eight4in")
-    assert without_tokens("it was eight4in.") == "it was ***."
+    assert not [text for text in texts if "canary" in redact_registered_tokens(f"you sent {text} here")]
+    assert redact_registered_tokens("Workspace sandbox") == "Workspace sandbox"
+    register_secret("eight4in")
+    assert redact_registered_tokens("it was eight4in.") == "it was ***."
 
 
 def test_long_answers_take_no_time() -> None:
     """A text made to be hard for patterns is read about as fast as any other."""
     start = time.thread_time()
     for hard in ("https://" * 8_000, "eyJaaaa." * 8_000, "token=" * 10_000, '"token":"' * 7_000, "bearer " * 9_000):
-        redacted(hard)
-    redacted("a" * 64_000)
-    redacted("%3dx-amz-" * 7_000)
+        redact_secrets(hard)
+    redact_secrets("a" * 64_000)
+    redact_secrets("%3dx-amz-" * 7_000)
     assert time.thread_time() - start < 30
 
 

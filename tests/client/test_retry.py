@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from lmsconf.api.client import Client
-from lmsconf.api.retry import Retry
+from lmsconf.api.retry import RetryPolicy
 from lmsconf.errors import ApiError, Unreachable
 
 from .network import CANARY, Clock, Network, client, raw, said
@@ -43,7 +43,9 @@ def test_too_many_is_tried_again_as_long_as_patience_lasts() -> None:
     """A service that says 429 lives: bad luck in the jitter uses up nothing, and it ends after some 90 seconds."""
     for luck in (0.0, 0.5, 1.0):
         clock, network = Clock(), Network(said(429))
-        by = Client("http://sandbox", CANARY, transport=network, retry=clock.retry(chance=lambda luck=luck: luck))
+        by = Client(
+            "http://sandbox", CANARY, transport=network, retry=clock.retry(random_number=lambda luck=luck: luck)
+        )
         with pytest.raises(Unreachable, match="answered 429") as caught:
             by.call("manual-groups.members", path={"groupId": "g"})
         assert "--max-rate" in str(caught.value.hint)
@@ -55,7 +57,12 @@ def test_too_many_is_tried_again_as_long_as_patience_lasts() -> None:
 def test_at_once_is_believed_once() -> None:
     """Who came back at once as it was told and was refused again comes later each time."""
     retry = Clock().retry()
-    assert [retry.pause(tried, 0.0, "0", too_much=True) for tried in (1, 2, 3, 9)] == [0.0, 0.5, 1.0, 10.0]
+    assert [retry.wait_before_retry(tried, 0.0, "0", rate_limited=True) for tried in (1, 2, 3, 9)] == [
+        0.0,
+        0.5,
+        1.0,
+        10.0,
+    ]
 
 
 @pytest.mark.parametrize("lasting", [301, 400, 401, 403, 404, 501])
@@ -103,7 +110,7 @@ def test_waits_grow_with_full_jitter() -> None:
     clock = Clock()
     read(said(500), clock=clock)
     assert clock.waits == [0.5, 1.0, 2.0]
-    assert Retry(chance=lambda: 0.25).pause(3, 0.0) == 0.5
+    assert RetryPolicy(random_number=lambda: 0.25).wait_before_retry(3, 0.0) == 0.5
 
 
 @pytest.mark.parametrize(
@@ -137,7 +144,7 @@ def test_waits_grow_with_full_jitter() -> None:
 )
 def test_retry_after_is_heeded_within_reason(header: str | None, seconds: float) -> None:
     """Seconds or a date, at most a minute; what cannot be read is as if it were not there."""
-    assert Clock().retry(patience=100.0).pause(1, 0.0, header) == seconds
+    assert Clock().retry(max_total_wait=100.0).wait_before_retry(1, 0.0, header) == seconds
 
 
 def test_patience_is_bounded() -> None:

@@ -12,7 +12,7 @@ import pytest
 from lmsconf.api import LEFT_OUT, Service
 from lmsconf.api.client import Client
 from lmsconf.api.spec import ApiSpec
-from lmsconf.errors import AnswerLost, BadAnswer, ProblemsFound, Rejected
+from lmsconf.errors import InvalidResponse, ProblemsFound, Rejected, WriteOutcomeUnknown
 
 from .network import CANARY, Network, client, pages, raw, said
 
@@ -227,7 +227,7 @@ def test_a_post_that_only_reads_is_tried_again() -> None:
     assert service(network=network).users.search(text="a") == {"users": []}
     assert len(network.requests) == 2
     network = Network(said(502, None))
-    with pytest.raises(AnswerLost):
+    with pytest.raises(WriteOutcomeUnknown):
         service(network=network).users.create("a@x.example")
     assert len(network.requests) == 1
 
@@ -260,22 +260,22 @@ def test_listings_without_a_count_end_at_an_empty_page() -> None:
 
 
 def test_a_listing_that_repeats_itself_is_an_error() -> None:
-    """A service that ignores `skip` would go on for ever: the second equal page is a BadAnswer."""
+    """A service that ignores `skip` would go on for ever: the second equal page is a InvalidResponse."""
     given, _ = paged(lambda request: said(200, {"groups": [{"groupId": "a", "name": "A"}]}))
-    with pytest.raises(BadAnswer, match="only rows that were there before"):
+    with pytest.raises(InvalidResponse, match="only rows that were there before"):
         list(given.groups.list_all())
     given, _ = paged(lambda request: said(200, {"list": [{"userId": "u"}]}))
-    with pytest.raises(BadAnswer, match="only rows that were there before"):
+    with pytest.raises(InvalidResponse, match="only rows that were there before"):
         list(given.analytics.results_all())
 
 
 def test_a_listing_that_is_not_whole_is_an_error() -> None:
     """Fewer rows than the service counts are not passed off as all of them, and neither is a page without a list."""
     given, _ = paged(lambda request: said(200, {"matchCount": 2, "users": _first(request, [{"userId": "u"}])}))
-    with pytest.raises(BadAnswer, match="1 users came, and the service counts 2"):
+    with pytest.raises(InvalidResponse, match="1 users came, and the service counts 2"):
         list(given.users.list_all())
     given, _ = paged(lambda request: said(200, {"users": None}))
-    with pytest.raises(BadAnswer, match="without its list of users"):
+    with pytest.raises(InvalidResponse, match="without its list of users"):
         list(given.users.list_all())
 
 
@@ -308,7 +308,7 @@ def test_the_url_and_the_token_are_enough() -> None:
     with Service.at("https://lms.example/api", CANARY, dialect={"paging.limit": 50}) as given:
         assert isinstance(given.client, Client)
         assert CANARY not in repr(given.client)
-        assert given.client.spec.number("paging.limit") == 50
+        assert given.client.spec.integer_behaviour("paging.limit") == 50
 
 
 MISUSES: list[tuple[Call, str]] = [

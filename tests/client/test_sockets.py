@@ -17,7 +17,7 @@ from waiting import HANGS
 
 from lmsconf.api.client import Client
 from lmsconf.api.transport.http import HttpTransport
-from lmsconf.errors import AnswerLost, ApiError, BadAnswer, Unreachable
+from lmsconf.errors import ApiError, InvalidResponse, Unreachable, WriteOutcomeUnknown
 
 from .network import CANARY, Clock, one_call
 
@@ -123,7 +123,7 @@ def listening(behaviour: Peer) -> Iterator[str]:
 def ended(url: str, *, writes: bool, seconds: float = HANGS) -> ApiError:
     """The error that one try ends in, which may take so many seconds."""
     with (
-        Client(url, CANARY, retry=Clock().retry(tries=1, clock=time.monotonic), seconds=seconds) as by,
+        Client(url, CANARY, retry=Clock().retry(max_attempts=1, clock=time.monotonic), seconds=seconds) as by,
         pytest.raises(ApiError) as caught,
     ):
         one_call(by, writes=writes)
@@ -138,7 +138,7 @@ def test_what_a_connection_does_ends_in_the_right_error(name: str) -> None:
     What only goes on and on is ended by the deadline, long before it would end by itself.
     """
     with listening(BEHAVIOURS[name]) as url:
-        for writes, kind in ((False, Unreachable), (True, AnswerLost)):
+        for writes, kind in ((False, Unreachable), (True, WriteOutcomeUnknown)):
             error = ended(url, writes=writes, seconds=SECONDS if name in ENDLESS else HANGS)
             # A reset can be quicker than the end of the handshake, and then nothing was sent.
             assert type(error) is kind or (name == "reset at accept" and type(error) is Unreachable)
@@ -154,7 +154,7 @@ def test_a_bad_gzip_is_a_bad_answer(body: bytes) -> None:
     """An answer that came whole and cannot be unpacked is told as that, for a read and for a write."""
     head = HEAD + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(body)
     with listening(after_the_request(head + body)) as url:
-        assert [type(ended(url, writes=writes)) for writes in (False, True)] == [BadAnswer, BadAnswer]
+        assert [type(ended(url, writes=writes)) for writes in (False, True)] == [InvalidResponse, InvalidResponse]
 
 
 def test_nobody_listening_is_unreachable() -> None:
@@ -177,7 +177,7 @@ def test_the_next_request_has_a_deadline_of_its_own() -> None:
     with listening(talk) as url:
         http_transport = HttpTransport(url, CANARY, transport=None, seconds=HANGS, max_bytes=1_000, clock=clock)
         for _ in range(3):
-            assert http_transport.ask("GET", "/groups/g/members", None).body == b'{"userIds":[]}'
+            assert http_transport.send("GET", "/groups/g/members", None).body == b'{"userIds":[]}'
             clock.time += HANGS - 1
         http_transport.close()
 
@@ -196,7 +196,7 @@ def test_a_write_has_a_connection_of_its_own() -> None:
 
     with listening(talk) as url, Client(url, CANARY) as by:
         for writes in (False, True, False, True):
-            with suppress(BadAnswer):
+            with suppress(InvalidResponse):
                 one_call(by, writes=writes)
     assert met == [[b"GET", b"GET"], [b"POST"], [b"POST"]]
 

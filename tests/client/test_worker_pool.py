@@ -13,7 +13,7 @@ from waiting import HANGS, awaited
 
 from lmsconf.api.client import Client
 from lmsconf.api.priority_queue import Priority
-from lmsconf.api.reader import Reader
+from lmsconf.api.reader import ConcurrentReader
 from lmsconf.api.worker_pool import WorkerPool
 from lmsconf.errors import LmsconfError, Rejected, Unreachable
 from lmsconf.model.api import Api, ListOperation, ReadArguments
@@ -70,7 +70,7 @@ def test_answers_come_in_the_order_of_their_requests() -> None:
     """However the pool runs them, each answer stands where its request stood, and never too many run at once."""
     network = BarrierNetwork(3, answering=echo)
     with WorkerPool(lambda: client(network=network), parallelism=3) as pool:
-        answers = Reader(pool).each("manual-groups.members", members(*map(str, range(30))))
+        answers = ConcurrentReader(pool).each("manual-groups.members", members(*map(str, range(30))))
     assert answers == [{"userIds": [f"/groups/{number}/members"]} for number in range(30)]
     assert len(network.threads) == 3
 
@@ -78,7 +78,7 @@ def test_answers_come_in_the_order_of_their_requests() -> None:
 def test_the_reader_is_what_the_core_reads_through() -> None:
     """It keeps the core's protocol."""
     with WorkerPool(lambda: client(said(200, {"userIds": []}))) as pool:
-        api: Api = Reader(pool)
+        api: Api = ConcurrentReader(pool)
         assert api.get("manual-groups.members", path={"groupId": "g"}) == {"userIds": []}
         assert api.each("manual-groups.members", []) == []
 
@@ -88,7 +88,7 @@ def test_nothing_can_be_written_through_a_reader(operation: str) -> None:
     """Every operation that writes is refused by every way of reading, before anything is sent."""
     network = Network(raw(200))
     with WorkerPool(lambda: client(network=network)) as pool:
-        reader = Reader(pool)
+        reader = ConcurrentReader(pool)
         for attempt in (
             lambda: reader.get(operation),
             lambda: reader.each(operation, [({}, {})]),
@@ -114,7 +114,7 @@ def test_after_a_failure_no_more_of_a_fan_out_is_sent() -> None:
     network = Network(answering=lambda request: said(404) if "/3/" in request.url.path else echo(request))
     pool = WorkerPool(lambda: client(network=network), parallelism=1)
     with pool, pytest.raises(Rejected, match="/groups/3/members"):
-        Reader(pool).each("manual-groups.members", members(*map(str, range(2_000))))
+        ConcurrentReader(pool).each("manual-groups.members", members(*map(str, range(2_000))))
     assert len(network.requests) < 2_000
 
 
@@ -122,7 +122,7 @@ def test_a_crew_that_goes_on_has_forgotten_a_failed_fan_out() -> None:
     """What was cancelled is not sent later either, before what is asked for next."""
     network = Network(answering=lambda request: said(404) if "/3/" in request.url.path else echo(request))
     with WorkerPool(lambda: client(network=network), parallelism=1) as pool:
-        reader = Reader(pool)
+        reader = ConcurrentReader(pool)
         with pytest.raises(Rejected):
             reader.each("manual-groups.members", members(*map(str, range(2_000))))
         reader.each("manual-groups.members", members("last"))
@@ -133,7 +133,7 @@ def test_jobs_run_side_by_side_and_all_end() -> None:
     """Jobs that wait for each other's answers do not block the pool; a failure is raised once all have ended."""
     ended = []
     with WorkerPool(lambda: client(network=Network(answering=echo)), parallelism=1) as pool:
-        reader = Reader(pool)
+        reader = ConcurrentReader(pool)
         meeting = threading.Barrier(8, timeout=HANGS)
 
         def job(number: int) -> object:
@@ -159,7 +159,7 @@ def test_progress_counts_up_to_what_was_asked() -> None:
     with WorkerPool(
         lambda: client(network=Network(answering=echo)), progress=lambda done, of: told.append((done, of))
     ) as pool:
-        Reader(pool).each("manual-groups.members", members(*map(str, range(20))))
+        ConcurrentReader(pool).each("manual-groups.members", members(*map(str, range(20))))
     assert [done for done, _ in told] == list(range(1, 21))
     assert told[-1] == (20, 20)
 

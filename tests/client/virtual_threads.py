@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 
-from lmsconf.api.retry import Retry
+from lmsconf.api.retry import RetryPolicy
 
 
 class VirtualThreads:
@@ -24,10 +24,10 @@ class VirtualThreads:
     def __call__(self) -> float:
         return self.time
 
-    def retry(self, **changes: float) -> Retry:
+    def retry(self, **changes: float) -> RetryPolicy:
         """The usual patience on this clock, with a chance that repeats itself."""
-        given = {"sleep": self.sleep, "now": self, "clock": self, "chance": self._random.random}
-        return Retry(**(given | changes))
+        given = {"sleep": self.sleep, "wall_clock": self, "clock": self, "random_number": self._random.random}
+        return RetryPolicy(**(given | changes))
 
     def sleep(self, seconds: float) -> None:
         """Waits for the made-up time."""

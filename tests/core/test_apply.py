@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from lmsconf.apply.scheduler import Learnt, Run, run
-from lmsconf.errors import AnswerLost, DuplicateResource, LmsconfError, Rejected, Unauthorized, Unreachable
+from lmsconf.errors import DuplicateResource, LmsconfError, Rejected, Unauthorized, Unreachable, WriteOutcomeUnknown
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.outcomes import CallOutcome
 from lmsconf.model.values import Call, Plan
@@ -169,7 +169,12 @@ def test_the_first_reason_to_stop_is_the_one_that_is_told() -> None:
 
 @pytest.mark.parametrize(
     ("error", "wrote"),
-    [(Rejected("no"), False), (Unreachable("gone"), False), (AnswerLost("?"), True), (DuplicateResource("two"), True)],
+    [
+        (Rejected("no"), False),
+        (Unreachable("gone"), False),
+        (WriteOutcomeUnknown("?"), True),
+        (DuplicateResource("two"), True),
+    ],
 )
 def test_what_may_have_been_done_counts_as_written(error: LmsconfError, wrote: bool) -> None:
     """A refusal changed nothing; a lost answer may have."""

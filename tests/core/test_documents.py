@@ -8,7 +8,7 @@ import pytest
 
 from lmsconf.documents import problems_file
 from lmsconf.documents.document import JsonObjectReader, render_json
-from lmsconf.errors import BadAnswer, LmsconfError, Problem, StalePlan
+from lmsconf.errors import InvalidResponse, LmsconfError, Problem, StalePlan
 from lmsconf.kinds.shared.response_json import object_list
 
 FORMAT = json.loads(problems_file.dumps([Problem(code="a/b", message="m")]))["format"]
@@ -37,5 +37,5 @@ def test_problems_that_were_edited_are_refused() -> None:
 
 def test_an_answer_with_a_text_where_an_object_should_be_is_refused() -> None:
     """The error says where."""
-    with pytest.raises(BadAnswer, match="an item of choices"):
+    with pytest.raises(InvalidResponse, match="an item of choices"):
         object_list({"choices": ["x"]}, "choices")

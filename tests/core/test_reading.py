@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from lmsconf.api.reader import Reader
+from lmsconf.api.reader import ConcurrentReader
 from lmsconf.errors import ApiError
 from lmsconf.model.address import RemoteId
 from lmsconf.model.api import Api, ListedRows, ListOperation
@@ -77,7 +77,7 @@ class Answers:
         return ListedRows(rows=tuple(rows))
 
     def together(self, jobs: Mapping[str, Callable[[], object]]) -> dict[str, object]:
-        return Reader.together(cast(Reader, self), jobs)
+        return ConcurrentReader.together(cast(ConcurrentReader, self), jobs)
 
 
 def read(api: Answers, *kinds: Kind[Any, Any], owned: Sequence[str]) -> Snapshot:

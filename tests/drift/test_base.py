@@ -15,7 +15,7 @@ import pytest
 from integrity.served_project import ServedProject
 from jsonschema import Draft202012Validator
 
-from lmsconf.support.package_data import schema_text
+from lmsconf.support.package_data import read_schema
 
 from .drifted_project import MANIFESTS, OWNED, codes, drift, states
 
@@ -33,7 +33,7 @@ def _applied(stage: ServedProject, monkeypatch: pytest.MonkeyPatch) -> None:
 def based(stage: ServedProject, code: int, *arguments: str) -> dict[str, Any]:
     """The report beside the manifests that were applied last; it is as its schema says."""
     report = drift(stage, "--base", BASE, *arguments, code=code)
-    assert list(Draft202012Validator(json.loads(schema_text("drift.schema.json"))).iter_errors(report)) == []
+    assert list(Draft202012Validator(json.loads(read_schema("drift.schema.json"))).iter_errors(report)) == []
     return report
 
 

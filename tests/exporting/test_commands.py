@@ -11,7 +11,7 @@ from flow.project import Project
 from flow.shell import lmsconf
 from jsonschema import Draft202012Validator
 
-from lmsconf.support.package_data import schema_text
+from lmsconf.support.package_data import read_schema
 
 SEED = """
 people:
@@ -122,7 +122,7 @@ def test_a_redacted_snapshot_holds_nobody(project: Project) -> None:
         assert word not in text, word
         assert word in (project.root / "all.json").read_text(), word
     assert "pseudonymous" in text
-    Draft202012Validator(json.loads(schema_text("snapshot.schema.json"))).validate(json.loads(text))
+    Draft202012Validator(json.loads(read_schema("snapshot.schema.json"))).validate(json.loads(text))
     assert lmsconf(project.root, "export", "x", "--snapshot", "red.json").code == 1
     assert lmsconf(project.root, "export", "x", "--snapshot", "all.json").code == 0
 

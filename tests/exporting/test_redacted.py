@@ -18,7 +18,7 @@ from flow.project import Project
 from flow.shell import Ran, lmsconf
 from jsonschema import Draft202012Validator
 
-from lmsconf.support.package_data import schema_text
+from lmsconf.support.package_data import read_schema
 
 STAFF = 400
 NAMED = frozenset(f"person{number}@acme.example" for number in range(40))
@@ -217,7 +217,7 @@ def test_e_mails_in_names_and_texts_go_where_no_manifest_names_them(project: Pro
 def test_the_file_fits_its_schema(project: Project) -> None:
     """It is a snapshot like any other, and says how people were taken out of it."""
     document = read(project, "red.json")
-    Draft202012Validator(json.loads(schema_text("snapshot.schema.json"))).validate(document)
+    Draft202012Validator(json.loads(read_schema("snapshot.schema.json"))).validate(document)
     assert "pseudonymous" in document["pseudonyms"]["note"]
 
 

@@ -120,7 +120,7 @@ class Project:
     ) -> object:
         """One raw call, as somebody would make it by hand; the body in the names of the API description."""
         with Connection(self.settings) as connection, connection.worker_pool(1) as pool:
-            body = None if body is None else connection.spec.body(operation, **body)
+            body = None if body is None else connection.spec.body_to_wire(operation, **body)
             return pool.submit(lambda client: client.call(operation, path=path, body=body)).result()
 
     def fields(self) -> dict[str, dict[str, object]]:

@@ -12,7 +12,7 @@ import pytest
 from waiting import Interruptions, awaited
 
 from lmsconf.api.client import Client
-from lmsconf.api.retry import Retry
+from lmsconf.api.retry import RetryPolicy
 from lmsconf.api.worker_pool import Progress, WorkerPool
 from lmsconf.apply.ambiguous_writes import Clock
 from lmsconf.apply.applier import Applier
@@ -58,7 +58,7 @@ class FaultyTransport(httpx.BaseTransport):
             self.sandbox.handle_request(request)
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        route = self.sandbox.spec.route(request.method, request.url.path)
+        route = self.sandbox.spec.match_route(request.method, request.url.path)
         if self.mishap == "none" or route is None or route[0].id != self.operation:
             return self.sandbox.handle_request(request)
         mishap, self.mishap = self.mishap, "none"
@@ -84,7 +84,7 @@ class FaultyConnection(Connection):
         self.name, self.url, self.spec, self.way = "sandbox", "sandbox:", way.sandbox.spec, way
 
     def worker_pool(self, parallelism: int, progress: Progress | None = None) -> WorkerPool:
-        retry = Retry(sleep=self.way.sleep)
+        retry = RetryPolicy(sleep=self.way.sleep)
         return WorkerPool(lambda: Client("http://sandbox", "sandbox", spec=self.spec, transport=self.way, retry=retry))
 
 

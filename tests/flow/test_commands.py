@@ -17,7 +17,7 @@ from waiting import nobody_waits
 from lmsconf.api.spec import ApiSpec
 from lmsconf.sandbox.serve import Server, serve
 from lmsconf.sandbox.transport import Sandbox
-from lmsconf.support.package_data import schema_text
+from lmsconf.support.package_data import read_schema
 
 from . import project as projects
 from .project import Project
@@ -77,7 +77,7 @@ def test_documents_fit_their_schemas(project: Project) -> None:
     ]
     for arguments, name in cases:
         document = lmsconf(project.root, *arguments).document
-        jsonschema.Draft202012Validator(json.loads(schema_text(f"{name}.schema.json"))).validate(document)
+        jsonschema.Draft202012Validator(json.loads(read_schema(f"{name}.schema.json"))).validate(document)
         assert document["format"] == f"lmsconf.{name}/1"
 
 
@@ -274,7 +274,7 @@ def test_a_snapshot_plans_offline(project: Project) -> None:
     assert not (project.root / "workspace.db").exists()
     assert lmsconf(project.root, "apply", "plan.json").code == 3
     document = json.loads((project.root / "now.json").read_text())
-    jsonschema.Draft202012Validator(json.loads(schema_text("snapshot.schema.json"))).validate(document)
+    jsonschema.Draft202012Validator(json.loads(read_schema("snapshot.schema.json"))).validate(document)
     assert "2 groups" in lmsconf(project.root, "show", "now.json").out
 
 

@@ -26,7 +26,7 @@ from lmsconf.kinds import all_kinds
 from lmsconf.model.values import Call
 from lmsconf.sandbox.serve import Server, serve
 from lmsconf.sandbox.transport import Sandbox
-from lmsconf.support.package_data import schema_text
+from lmsconf.support.package_data import read_schema
 from lmsconf.workspace.connection import Connection
 
 from .project import Project
@@ -63,7 +63,7 @@ class CommandResult(NamedTuple):
         """The one document on stdout, which its schema describes."""
         found = json.loads(self.out)
         name = found["format"].removeprefix("lmsconf.").removesuffix("/1")
-        jsonschema.Draft202012Validator(json.loads(schema_text(f"{name}.schema.json"))).validate(found)
+        jsonschema.Draft202012Validator(json.loads(read_schema(f"{name}.schema.json"))).validate(found)
         assert isinstance(found, dict)
         return found
 

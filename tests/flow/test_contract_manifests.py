@@ -122,7 +122,7 @@ def test_times(key: str, said: str, sent: str, tmp_path: Path) -> None:
     moment = datetime.fromisoformat(sent)
     value = f"{moment.timestamp():.0f}000" if it.spec.behaviour("content-targets.time-format") == "epoch-ms" else sent
     name = {"visible_from": "startTime", "visible_until": "finishTime"}[key]
-    assert it.spec.body("content-targets.create", **{name: value}).items() <= call.body.items()
+    assert it.spec.body_to_wire("content-targets.create", **{name: value}).items() <= call.body.items()
     assert it.apply().converged
     assert it.plan().changes == ()
 

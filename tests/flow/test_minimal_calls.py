@@ -58,7 +58,7 @@ def test_two_pinned_groups_swap_names_by_three_calls(tmp_path: Path) -> None:
     it = project(tmp_path, "groups: [{name: A, id: g-1}, {name: B, id: g-2}]")
     calls = it.settled("groups: [{name: B, id: g-1}, {name: A, id: g-2}]")
     assert calls == ["manual-groups.rename"] * 3
-    assert it.last.calls[0].body == it.spec.body("manual-groups.rename", name="lmsconf renames g-1")
+    assert it.last.calls[0].body == it.spec.body_to_wire("manual-groups.rename", name="lmsconf renames g-1")
 
 
 def test_a_swap_without_ids_is_an_error_that_prints_them(tmp_path: Path) -> None:

@@ -153,7 +153,7 @@ def test_people_are_created_only_where_the_project_says_so(tmp_path: Path) -> No
     it.write_options(CREATE)
     assert it.settled(manifest) == ["users.create"]
     names = {"email": "nia@acme.example", "firstName": "Nia", "lastName": "Ny", "language": "en"}
-    wanted = it.spec.body("users.create", **names, sendWelcomeEmail=False)
+    wanted = it.spec.body_to_wire("users.create", **names, sendWelcomeEmail=False)
     assert [call.body for call in it.last.calls] == [wanted]
 
 

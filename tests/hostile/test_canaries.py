@@ -12,7 +12,7 @@ import pytest
 from waiting import nobody_waits
 
 from lmsconf.api.client import Client
-from lmsconf.api.retry import Retry
+from lmsconf.api.retry import RetryPolicy
 from lmsconf.cli import app
 from lmsconf.cli.frame import run
 from lmsconf.sandbox.serve import Server
@@ -183,7 +183,7 @@ class Broken(httpx.BaseTransport):
 
 def test_tracebacks() -> None:
     """An error that nobody foresaw leaves a traceback without the token, and no object on the way shows it."""
-    client = Client("https://lms.example", TOKEN, transport=Broken(), retry=Retry(sleep=lambda _: None))
+    client = Client("https://lms.example", TOKEN, transport=Broken(), retry=RetryPolicy(sleep=lambda _: None))
     with pytest.raises(RuntimeError) as raised:
         client.call("manual-groups.list")
     text = "".join(traceback.format_exception(raised.value))

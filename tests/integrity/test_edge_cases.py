@@ -18,7 +18,7 @@ from lmsconf.api.spec import ApiSpec
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, Clock
 from lmsconf.apply.applier import Applier
 from lmsconf.apply.executor import CallExecutor
-from lmsconf.errors import BadAnswer, ExitCode
+from lmsconf.errors import ExitCode, InvalidResponse
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.smart_group.types import parse_condition_row
 from lmsconf.model.address import Address, Ref
@@ -99,7 +99,7 @@ class StatusOnlyTransport(httpx.BaseTransport):
         self.sandbox, self.answers = sandbox, answers
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        operation, _ = self.sandbox.spec.route(request.method, request.url.path) or (None, {})
+        operation, _ = self.sandbox.spec.match_route(request.method, request.url.path) or (None, {})
         if operation is not None and operation.id in self.answers:
             return httpx.Response(self.answers[operation.id], json={})
         return self.sandbox.handle_request(request)
@@ -252,7 +252,7 @@ def test_a_list_that_an_answer_lacks_is_not_an_empty_one(tmp_path: Path, ends: s
             return workspace.plan(load_manifests(settings), settings.policy)
 
         assert plan("/nothing").changes == ()
-        with pytest.raises(BadAnswer, match="userIds"):
+        with pytest.raises(InvalidResponse, match="userIds"):
             plan(ends)
 
 

@@ -17,7 +17,7 @@ from lmsconf.documents.document import render_canonical_json
 from lmsconf.documents.plan_file import dumps, loads
 from lmsconf.errors import ExitCode, LmsconfError
 from lmsconf.model.canonical_json import sha256
-from lmsconf.support.package_data import schema_text
+from lmsconf.support.package_data import read_schema
 
 from .served_project import ServedProject, staged
 
@@ -312,7 +312,7 @@ def test_a_signed_plan_is_applied_with_its_key(stage: ServedProject, monkeypatch
     text = signed(stage, monkeypatch)
     document = json.loads(text)
     assert len(document["hmac"]) == 64
-    assert list(Draft202012Validator(json.loads(schema_text("plan.schema.json"))).iter_errors(document)) == []
+    assert list(Draft202012Validator(json.loads(read_schema("plan.schema.json"))).iter_errors(document)) == []
     assert KEY not in text
     assert stage("show", str(stage.root / "plan.json"), "--format", "json").out == text
     ran = stage("apply", str(stage.root / "plan.json"), "--format", "json")

@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 
 from lmsconf.errors import ExitCode
 from lmsconf.sandbox.service import LoggedRequest
-from lmsconf.support.package_data import schema_text
+from lmsconf.support.package_data import read_schema
 
 from .served_project import CommandResult, ServedProject, staged
 
@@ -122,7 +122,7 @@ def saved(stage: ServedProject, *arguments: str) -> str:
 def verified(ran: CommandResult) -> dict[str, Any]:
     """What a report says it looked at."""
     document = ran.document
-    assert list(Draft202012Validator(json.loads(schema_text("apply.schema.json"))).iter_errors(document)) == []
+    assert list(Draft202012Validator(json.loads(read_schema("apply.schema.json"))).iter_errors(document)) == []
     return cast("dict[str, Any]", document["verified"])
 
 

@@ -39,7 +39,7 @@ class ObservedSandbox(Sandbox):
     arrives: Callable[[str], None] = staticmethod(lambda operation: None)
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        operation, _ = self.spec.route(request.method, request.url.path) or (None, {})
+        operation, _ = self.spec.match_route(request.method, request.url.path) or (None, {})
         if operation is not None and operation.writes:
             self.arrives(operation.id)
         return super().handle_request(request)

@@ -18,7 +18,7 @@ from lmsconf.journal.line_codec import encode_line
 from lmsconf.journal.workspace_lock import hold_lock
 from lmsconf.sandbox.serve import Server, serve
 from lmsconf.sandbox.service import SandboxService
-from lmsconf.support.package_data import schema_text
+from lmsconf.support.package_data import read_schema
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def writes(service: SandboxService) -> int:
 def test_an_apply_is_listed_and_shown(lmsconf: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
     """After an apply, `runs` lists it, `runs latest` shows its calls, and both are documents of their schema."""
     assert lmsconf("apply", "--auto-approve", "--meta", "commit=9f3c") == ExitCode.OK
-    validator = Draft202012Validator(json.loads(schema_text("runs.schema.json")))
+    validator = Draft202012Validator(json.loads(read_schema("runs.schema.json")))
     capsys.readouterr()
     shown = []
     for arguments in (["runs"], ["runs", "latest"]):

@@ -19,7 +19,7 @@ from lmsconf.journal.journal_writer import Journal
 from lmsconf.model.outcomes import CallOutcome, CallStatus
 from lmsconf.model.recorded_run import CallState
 from lmsconf.model.values import Call
-from lmsconf.support.redaction import keep_secret
+from lmsconf.support.redaction import register_secret
 
 
 def test_a_call_is_on_the_disk_before_it_is_sent(scene: JournalProject) -> None:
@@ -103,7 +103,7 @@ def test_no_body_is_written_down(scene: JournalProject) -> None:
 def test_no_token_is_written_down(scene: JournalProject) -> None:
     """What a reason or `--meta` quotes of a token of this run is left out."""
     canary = "canary-0123456789"
-    keep_secret(canary)
+    register_secret(canary)
     plan = scene.plan()
     (call,) = plan.calls[:1]
     with Journal.begin(scene.root, plan, meta={"link": f"https://ci.example/?token={canary}"}) as journal:

@@ -23,7 +23,7 @@ from lmsconf.sandbox.faults import FaultScript
 from lmsconf.sandbox.seed import fill_workspace
 from lmsconf.sandbox.service import SandboxService
 from lmsconf.sandbox.synthetic_seed import generate_seed
-from lmsconf.support.package_data import schema_text
+from lmsconf.support.package_data import read_schema
 
 TOKEN: Final = "sandbox"
 PHASES: Final = ("examples", "coverage", "fuzzing", "stateful")
@@ -137,7 +137,7 @@ def _schema(
     service: SandboxService, phase: str, seed: int, examples: int, only: str | None
 ) -> schemathesis.schemas.BaseSchema:
     """The description with the sandbox behind it. Its own server is only an example of one."""
-    document = json.loads(schema_text("openapi.json")) | {"servers": [{"url": "/"}]}
+    document = json.loads(read_schema("openapi.json")) | {"servers": [{"url": "/"}]}
     config = SchemathesisConfig.from_dict(_config(service, phase, seed, examples))
     schema = schemathesis.openapi.from_dict(document, config=config)
     schema.app = app(service)

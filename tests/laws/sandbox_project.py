@@ -19,8 +19,8 @@ from hypothesis import reject
 from laws.random_manifests import ELSEWHERE, RandomManifests
 from laws.random_workspaces import RandomWorkspace
 from lmsconf.api.client import Client
-from lmsconf.api.reader import Reader
-from lmsconf.api.retry import Retry
+from lmsconf.api.reader import ConcurrentReader
+from lmsconf.api.retry import RetryPolicy
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.worker_pool import Progress, WorkerPool
 from lmsconf.apply.ambiguous_writes import Clock
@@ -44,7 +44,7 @@ _PROJECT: Final = f"""
 workspaces: {{{NAME}: {{url: "sandbox:"}}, {ELSEWHERE}: {{url: "sandbox:other.db"}}}}
 timezone: Europe/Stockholm
 """
-_AT_ONCE: Final = Retry(sleep=lambda _: None)
+_AT_ONCE: Final = RetryPolicy(sleep=lambda _: None)
 _GRANTED: Final = {"authorization": "Bearer sandbox"}
 
 Raw = dict[tuple[str, str], dict[str, object]]
@@ -61,8 +61,8 @@ class TransportConnection(Connection):
     def worker_pool(self, parallelism: int, progress: Progress | None = None) -> WorkerPool:
         return WorkerPool(self._client, parallelism=parallelism, progress=progress)
 
-    def reader(self, pool: WorkerPool, *, everything: bool = False) -> Reader:
-        return Reader(pool, self.spec, everything=everything)
+    def reader(self, pool: WorkerPool, *, everything: bool = False) -> ConcurrentReader:
+        return ConcurrentReader(pool, self.spec, whole_rows=everything)
 
     def _client(self) -> Client:
         return Client("http://sandbox", "sandbox", spec=self.spec, transport=self._transport, retry=_AT_ONCE)

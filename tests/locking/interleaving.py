@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 
 from lmsconf.api.client import Client
-from lmsconf.api.retry import Retry
+from lmsconf.api.retry import RetryPolicy
 from lmsconf.api.worker_pool import Progress, WorkerPool
 from lmsconf.apply.ambiguous_writes import Clock
 from lmsconf.apply.applier import Applier
@@ -74,7 +74,7 @@ class ScheduledConnection(Connection):
         self.name, self.url, self.spec, self._way = "sandbox", "sandbox:", sandbox.spec, transport
 
     def worker_pool(self, parallelism: int, progress: Progress | None = None) -> WorkerPool:
-        retry = Retry(sleep=lambda _: None)
+        retry = RetryPolicy(sleep=lambda _: None)
         client: Callable[[], Client] = lambda: Client(  # noqa: E731  one line says it
             "http://sandbox", "sandbox", spec=self.spec, transport=self._way, retry=retry
         )

@@ -14,7 +14,7 @@ from lmsconf.manifest.schemas import manifest_schema
 from lmsconf.manifest.validation.check import SchemaValidator
 from lmsconf.manifest.validation.messages import WORDED
 from lmsconf.model.values import Json
-from lmsconf.support.package_data import schema_text
+from lmsconf.support.package_data import read_schema
 from manifest.cases import Case, cases, shown
 
 CASES = [case for path in sorted(Path(__file__).parent.glob("malformed*.txt")) for case in cases(path)]
@@ -131,7 +131,7 @@ def test_a_way_out_can_be_pasted(mistake: str, pasted: str, tmp_path: Path) -> N
 
 def test_every_keyword_has_its_words() -> None:
     """The schemas use no keyword that has no message of its own."""
-    schemas = [manifest_schema(all_kinds()), json.loads(schema_text("project.schema.json"))]
+    schemas = [manifest_schema(all_kinds()), json.loads(read_schema("project.schema.json"))]
     used = {keyword for schema in schemas for keyword in _keywords(schema)}
     assert used <= WORDED | {"oneOf", "anyOf", "items", "properties", "patternProperties", "$ref", "$defs", "$schema"}
     assert {"minItems", "oneOf", "$ref"} <= used

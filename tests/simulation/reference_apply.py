@@ -13,8 +13,8 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from lmsconf.api.client import Client
-from lmsconf.api.reader import Reader
-from lmsconf.api.retry import Retry
+from lmsconf.api.reader import ConcurrentReader
+from lmsconf.api.retry import RetryPolicy
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.worker_pool import Progress, WorkerPool
 from lmsconf.apply.ambiguous_writes import Clock as RunClock
@@ -50,13 +50,13 @@ class VirtualTimeConnection(Connection):
     def __init__(self, network: Network, clock: Clock) -> None:
         self.name, self.url, self.spec = "sandbox", "sandbox:", ApiSpec.default()
         self._network = network
-        self._retry = Retry(sleep=clock.sleep, now=clock.now, chance=lambda: _JITTER)
+        self._retry = RetryPolicy(sleep=clock.sleep, wall_clock=clock.now, random_number=lambda: _JITTER)
 
     def worker_pool(self, parallelism: int, progress: Progress | None = None) -> WorkerPool:
         return WorkerPool(self._client, parallelism=parallelism, progress=progress)
 
-    def reader(self, pool: WorkerPool, *, everything: bool = False) -> Reader:
-        return Reader(pool, self.spec, everything=everything)
+    def reader(self, pool: WorkerPool, *, everything: bool = False) -> ConcurrentReader:
+        return ConcurrentReader(pool, self.spec, whole_rows=everything)
 
     def _client(self) -> Client:
         return Client("http://sandbox", TOKEN, spec=self.spec, transport=self._network, retry=self._retry)

@@ -67,17 +67,17 @@ def test_optimism_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_service_that_is_quoted_as_it_is_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """An error that repeats what the service says gives token and link away in the report."""
     calls = _creations("create")
-    monkeypatch.setattr(HttpTransport, "clean", lambda self, text: text)
+    monkeypatch.setattr(HttpTransport, "redact", lambda self, text: text)
     assert _broken("create", "403", calls).count("it gave away ('token+0815', 'canary-link-4711')") == len(calls)
 
 
 def test_a_careless_log_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """A line at debug level with the headers of a request gives the token away."""
-    ask, calls = HttpTransport.ask, _creations("create")
+    ask, calls = HttpTransport.send, _creations("create")
 
     def chatty(self: HttpTransport, *args: Any, **more: Any) -> HttpResponse:
         logging.getLogger("chatty").debug("%s", dict(self._headers))
         return ask(self, *args, **more)
 
-    monkeypatch.setattr(HttpTransport, "ask", chatty)
+    monkeypatch.setattr(HttpTransport, "send", chatty)
     assert _broken("create", "slow", calls).count("it gave away ('token+0815',)") == len(calls)

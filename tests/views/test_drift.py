@@ -21,7 +21,7 @@ from sarif_pydantic import Sarif
 from lmsconf.errors import ExitCode, SourceLocation
 from lmsconf.model.drift import DriftState, ManagedShare
 from lmsconf.render import DRIFT_VIEWS
-from lmsconf.support.package_data import schema_text
+from lmsconf.support.package_data import read_schema
 
 Compare = Callable[[str, str], None]
 FILES = {"text": "txt", "json": "json", "junit": "xml", "sarif": "sarif"}
@@ -37,7 +37,7 @@ def test_reports_read_as_they_did(name: str, view: str, golden: Compare) -> None
 @pytest.mark.parametrize("name", ["none", "all", "broken"])
 def test_reports_fit_their_schema(name: str) -> None:
     """The document is what its JSON Schema says, and one with an unknown key is not."""
-    rules = json.loads(schema_text("drift.schema.json"))
+    rules = json.loads(read_schema("drift.schema.json"))
     Draft202012Validator.check_schema(rules)
     validator = Draft202012Validator(rules)
     document = json.loads(DRIFT_VIEWS["json"](DRIFTS[name]))

@@ -12,7 +12,7 @@ from drift_samples import DRIFTS
 from jsonschema import Draft202012Validator
 
 from lmsconf.render import APPLY_VIEWS, DRIFT_VIEWS, PLAN_VIEWS, problems_json, problems_text
-from lmsconf.support.package_data import schema_text
+from lmsconf.support.package_data import read_schema
 
 Compare = Callable[[str, str], None]
 SUFFIX = {"text": "txt", "markdown": "md"}
@@ -57,7 +57,7 @@ def test_problems_read_as_they_did(golden: Compare) -> None:
 )
 def test_documents_fit_their_schemas(schema: str, text: str) -> None:
     """Every document is what its JSON Schema says, and one with an unknown key is not."""
-    rules = json.loads(schema_text(f"{schema}.schema.json"))
+    rules = json.loads(read_schema(f"{schema}.schema.json"))
     Draft202012Validator.check_schema(rules)
     validator = Draft202012Validator(rules)
     document = json.loads(text)

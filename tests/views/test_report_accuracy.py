@@ -38,7 +38,7 @@ class FaultyTransport(httpx.BaseTransport):
         self.sandbox, self.operation, self.how = sandbox, operation, how
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        operation, _ = self.sandbox.spec.route(request.method, request.url.path) or (None, {})
+        operation, _ = self.sandbox.spec.match_route(request.method, request.url.path) or (None, {})
         if operation is not None and operation.id == self.operation:
             if self.how == "cut":
                 raise httpx.ReadError("cut")

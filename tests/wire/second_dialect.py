@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, cast
 
-from lmsconf.api.spec.operations import Description, description
+from lmsconf.api.spec.operations import ApiDescription, load_api_description
 from lmsconf.doctor.probe.candidate_values import names_tried
 
 _SMALL: Final = 3
@@ -22,7 +22,7 @@ FORBIDDING: Final = {"manual-groups.who-can-manage"}
 
 def second_dialect() -> dict[str, str | int]:
     """Every key with another value than the assumed one."""
-    known = description()
+    known = load_api_description()
     behaviours = {key: _behaviour(key, said) for key, said in known.behaviours.items() if key not in FORBIDDING}
     return {**behaviours, **{key: _name(key, known) for key in known.names}}
 
@@ -39,7 +39,7 @@ def _behaviour(key: str, said: Mapping[str, object]) -> str | int:
     return values[(values.index(default) + 1) % len(values)]
 
 
-def _name(key: str, known: Description) -> str:
+def _name(key: str, known: ApiDescription) -> str:
     """The last name that a probe tries, so that finding it proves all of them are tried; else one nobody guesses."""
     tried = names_tried(key)
     if tried:

@@ -29,8 +29,8 @@ def problem(dialect: dict[str, object]) -> Problem:
 def test_a_filled_path_leads_back(operation: Operation) -> None:
     """Whatever characters ids hold, a request is routed to its own operation with the same ids."""
     for value in ("u-1", "a/b", "a b?c#d%2F", "..a", "é😀", "{groupId}", "extended-info.", "+&=;"):
-        path = {name: CHOSEN.get(name, value) for name in operation.path_names}
-        found = SPEC.route(operation.method, operation.fill(path))
+        path = {name: CHOSEN.get(name, value) for name in operation.path_parameter_names}
+        found = SPEC.match_route(operation.method, operation.fill_path(path))
         assert found is not None
         assert (found[0].id, found[1]) == (operation.id, path)
 
@@ -39,7 +39,7 @@ def test_a_filled_path_leads_back(operation: Operation) -> None:
 def test_a_segment_stays_a_segment(value: str) -> None:
     """An id is either refused or stands in the path as exactly one segment that decodes to it."""
     try:
-        filled = SPEC["users.get"].fill({"userId": value})
+        filled = SPEC["users.get"].fill_path({"userId": value})
     except ValueError:
         return
     assert filled.startswith("/users/")
@@ -53,14 +53,14 @@ def test_a_segment_stays_a_segment(value: str) -> None:
 def test_ids_that_could_reach_elsewhere_are_refused(value: str) -> None:
     """Empty ids, dots, control characters and half characters never become a path."""
     with pytest.raises(ValueError, match=r"path|surrogates"):
-        SPEC["users.get"].fill({"userId": value})
+        SPEC["users.get"].fill_path({"userId": value})
 
 
 @pytest.mark.parametrize("path", [{}, {"groupId": "g", "userId": "u"}, {"userId": "u"}])
 def test_path_parameters_are_exactly_those_of_the_path(path: dict[str, str]) -> None:
     """A missing, other or additional path parameter is refused."""
     with pytest.raises(ValueError, match=r"manual-groups\.rename takes the path parameters \['groupId'\]"):
-        SPEC["manual-groups.rename"].fill(path)
+        SPEC["manual-groups.rename"].fill_path(path)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_path_parameters_are_exactly_those_of_the_path(path: dict[str, str]) -> 
 )
 def test_fixed_parts_win_over_parameters(method: str, path: str, operation: str) -> None:
     """A path that is one by itself is never taken for another one's parameter."""
-    found = SPEC.route(method, path)
+    found = SPEC.match_route(method, path)
     assert found is not None
     assert found[0].id == operation
 
@@ -94,39 +94,39 @@ def test_fixed_parts_win_over_parameters(method: str, path: str, operation: str)
 )
 def test_what_is_no_operation_has_no_route(method: str, path: str) -> None:
     """An unknown path, a wrong method or an empty parameter is no operation."""
-    assert SPEC.route(method, path) is None
+    assert SPEC.match_route(method, path) is None
 
 
 def test_a_dialect_renames_in_schema_and_body() -> None:
     """An override of a wire name changes what is sent and what is expected, and nothing else."""
     spec = ApiSpec({"manual-groups.rename.name": "newName"})
-    assert spec.body("manual-groups.rename", name="A") == {"newName": "A"}
+    assert spec.body_to_wire("manual-groups.rename", name="A") == {"newName": "A"}
     body = spec["manual-groups.rename"].body
     assert body is not None
     assert (list(body["properties"]), body["required"]) == (["newName"], ["newName"])
     assert spec.behaviour("manual-groups.rename.name") == "newName"
-    assert spec.body("smart-groups.rename", name="A") == {"name": "A"}
-    assert SPEC.body("manual-groups.rename", name="A") == {"name": "A"}
+    assert spec.body_to_wire("smart-groups.rename", name="A") == {"name": "A"}
+    assert SPEC.body_to_wire("manual-groups.rename", name="A") == {"name": "A"}
 
 
 def test_a_body_keeps_what_it_is_given() -> None:
     """Values pass untouched, names that still wait for their id too; a name that the body lacks is refused."""
     ref = Ref(Address.of("group", "Sales"))
-    assert SPEC.body("content-targets.create", contentId="c", targetId=ref, startTime=None) == {
+    assert SPEC.body_to_wire("content-targets.create", contentId="c", targetId=ref, startTime=None) == {
         "contentId": "c",
         "targetId": ref,
         "startTime": None,
     }
     with pytest.raises(ValueError, match=r"content-targets\.create has no body property \['dueDate'\]"):
-        SPEC.body("content-targets.create", dueDate="2026-01-05")
+        SPEC.body_to_wire("content-targets.create", dueDate="2026-01-05")
 
 
 def test_behaviours_have_defaults_and_overrides() -> None:
     """A behaviour is its default until the project says otherwise; numbers may be written as text."""
-    assert (SPEC.behaviour("content-targets.everyone"), SPEC.number("paging.limit")) == ("EVERYONE", 100)
+    assert (SPEC.behaviour("content-targets.everyone"), SPEC.integer_behaviour("paging.limit")) == ("EVERYONE", 100)
     spec = ApiSpec({"content-targets.everyone": "ALL", "paging.limit": 50, "manual-groups.add.batch": "20"})
     assert spec.behaviour("content-targets.everyone") == "ALL"
-    assert (spec.behaviour("paging.limit"), spec.number("manual-groups.add.batch")) == ("50", 20)
+    assert (spec.behaviour("paging.limit"), spec.integer_behaviour("manual-groups.add.batch")) == ("50", 20)
 
 
 def test_an_operation_knows_what_it_leans_on() -> None:
@@ -172,13 +172,13 @@ def test_a_value_that_a_key_cannot_have_is_an_error(key: str, value: object, hin
 def test_a_path_takes_only_the_values_it_has(operation: str, path: dict[str, str], message: str) -> None:
     """A path parameter that is a choice or a truth value is refused where it is none."""
     with pytest.raises(ValueError, match=message):
-        SPEC[operation].fill(path)
+        SPEC[operation].fill_path(path)
 
 
 def test_names_below_the_first_level_follow_the_dialect() -> None:
     """A part inside a part of a body has a key of its own, and its schema and what is sent change with it."""
     spec = ApiSpec({"users.set-order-details.address": "place", "users.set-order-details.address.zip": "postcode"})
-    assert spec.body("users.set-order-details", address={"zip": "1", "city": "Umeå"}, note="n") == {
+    assert spec.body_to_wire("users.set-order-details", address={"zip": "1", "city": "Umeå"}, note="n") == {
         "place": {"postcode": "1", "city": "Umeå"},
         "note": "n",
     }
@@ -201,13 +201,13 @@ def test_one_key_may_serve_two_operations() -> None:
     """The filters of results and statistics are the same, so one key names a part of both."""
     spec = ApiSpec({"analytics.contentName": "title"})
     for operation in ("analytics.results", "analytics.statistics"):
-        assert spec.body(operation, contentName="GDPR") == {"title": "GDPR"}
+        assert spec.body_to_wire(operation, contentName="GDPR") == {"title": "GDPR"}
     assert SPEC.behaviour("analytics.contentName") == "contentName"
 
 
 def test_a_map_of_ids_takes_any_name() -> None:
     """Answers to custom fields are keyed by ids, which no description knows."""
-    assert SPEC.body("users.update-custom-field-choice", **{"f-1": "ch-1"}) == {"f-1": "ch-1"}
+    assert SPEC.body_to_wire("users.update-custom-field-choice", **{"f-1": "ch-1"}) == {"f-1": "ch-1"}
 
 
 def test_headers_follow_the_dialect() -> None:
@@ -225,9 +225,9 @@ def test_two_parts_of_a_body_cannot_share_a_name() -> None:
     assert problem({"content-targets.create.mandatory": "contentId"}).code == "dialect/clash"
     assert problem({"users.set-order-details.address.city": "zip"}).code == "dialect/clash"
     assert problem({"content.meetups.occasions.startTime": "occasionId"}).code == "dialect/clash"
-    assert ApiSpec({"content-targets.create.startTime": "finishTime", "content-targets.create.finishTime": "end"}).body(
-        "content-targets.create", startTime="a", finishTime="b"
-    ) == {"finishTime": "a", "end": "b"}
+    assert ApiSpec(
+        {"content-targets.create.startTime": "finishTime", "content-targets.create.finishTime": "end"}
+    ).body_to_wire("content-targets.create", startTime="a", finishTime="b") == {"finishTime": "a", "end": "b"}
 
 
 def test_all_problems_of_a_dialect_are_told_together() -> None:

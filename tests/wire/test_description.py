@@ -11,9 +11,9 @@ import jsonschema
 import pytest
 
 from lmsconf.api.spec import ApiSpec, Operation
-from lmsconf.support.package_data import schema_text
+from lmsconf.support.package_data import read_schema
 
-DOCUMENT = json.loads(schema_text("openapi.json"))
+DOCUMENT = json.loads(read_schema("openapi.json"))
 OPERATIONS = list(ApiSpec.default().operations.values())
 
 SPECIFIED = """
@@ -98,10 +98,10 @@ def test_what_is_assumed_says_so_and_has_a_key() -> None:
 def test_links_lead_somewhere() -> None:
     """A link names an operation and its parameters, and takes what it hands on from answers and requests there are."""
     for path, method, link in links():
-        source = ApiSpec.default().route(method, path)
+        source = ApiSpec.default().match_route(method, path)
         target = ApiSpec.default()[link["operationId"]]
         assert source is not None
-        assert set(link.get("parameters", {})) <= {*target.path_names, *target.query}
+        assert set(link.get("parameters", {})) <= {*target.path_parameter_names, *target.query}
         assert set(link.get("requestBody", {})) <= target.names.keys()
         for place, pointer in re.findall(r"\$(request|response)\.body#([^\"]+)", json.dumps(link)):
             assert leads(source[0].success if place == "response" else source[0].body, pointer[1:].split("/"))
@@ -129,12 +129,12 @@ def test_an_operation_is_whole(operation: Operation) -> None:
     """Its id is in its group's words, its parameters are declared as its path has them, and its schemas are schemas."""
     said = DOCUMENT["paths"][operation.path][operation.method.lower()]
     declared = {one.get("name", one.get("$ref", "").rpartition("/")[2]) for one in said.get("parameters", [])}
-    assert set(operation.path_names) <= declared
+    assert set(operation.path_parameter_names) <= declared
     for schema in filter(None, (operation.body, operation.success, *operation.query.values())):
         jsonschema.Draft202012Validator.check_schema(schema)
         assert not any("$ref" in node for node in every(schema))
     if operation.body:
-        assert operation.takes_any_name == (operation.id == "users.update-custom-field-choice")
+        assert operation.allows_additional_properties == (operation.id == "users.update-custom-field-choice")
     assert operation.writes == (operation.method != "GET" and operation.id not in READS)
 
 

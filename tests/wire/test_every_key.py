@@ -18,7 +18,7 @@ from flow.project import Project
 from lmsconf.api import Service
 from lmsconf.api.client import Client
 from lmsconf.api.spec import ApiSpec
-from lmsconf.api.spec.operations import description
+from lmsconf.api.spec.operations import load_api_description
 from lmsconf.doctor.diagnose.dialect_assumptions import assumptions
 from lmsconf.errors import ExitCode, Rejected
 from lmsconf.kinds import all_kinds
@@ -165,7 +165,7 @@ OPTIONS = "timezone: UTC\npeople: {create: true}\n"
 
 
 def keys() -> list[str]:
-    known = description()
+    known = load_api_description()
     return sorted(known.behaviours.keys() | known.names.keys())
 
 
@@ -181,7 +181,7 @@ def _query(request: httpx.Request) -> Iterator[tuple[str, str]]:
 
 def test_the_tables_hold_every_behaviour() -> None:
     """Each has a call of the typed client, or a reason; neither table has more."""
-    assert BEHAVIOURS.keys() | THE_SERVICES_OWN.keys() == description().behaviours.keys()
+    assert BEHAVIOURS.keys() | THE_SERVICES_OWN.keys() == load_api_description().behaviours.keys()
     assert not BEHAVIOURS.keys() & THE_SERVICES_OWN.keys()
 
 
@@ -195,10 +195,10 @@ def test_the_typed_client_goes_by_a_behaviour(key: str) -> None:
         assert sent(network) == expected
 
 
-@pytest.mark.parametrize("key", description().names)
+@pytest.mark.parametrize("key", load_api_description().names)
 def test_the_typed_client_goes_by_a_name(key: str) -> None:
     """A body or a header goes out under the name of the dialect, and an answer comes in under the specification's."""
-    name, other = description().names[key], str(OTHER[key])
+    name, other = load_api_description().names[key], str(OTHER[key])
     for operation in ApiSpec.default().operations.values():
         if key not in operation.dialect_keys:
             continue

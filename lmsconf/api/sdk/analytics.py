@@ -81,7 +81,7 @@ class Analytics(EndpointGroup):
         updated_at_date_range: DateRange | None = None,
         options: ResultOptions | None = None,
     ) -> Iterator[ParticipationResult]:
-        """Every row of `results`, page after page. Raises BadAnswer where pages repeat."""
+        """Every row of `results`, page after page. Raises InvalidResponse where pages repeat."""
         return cast(
             "Iterator[ParticipationResult]",
             self._every(

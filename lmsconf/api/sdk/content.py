@@ -45,7 +45,7 @@ class Content(EndpointGroup):
     def list_all(
         self, *, group_ids: ListOf[str] | None = None, only_sellable: bool | None = None
     ) -> Iterator[ContentItem]:
-        """Every row of `list`, page after page. Raises BadAnswer where not all came."""
+        """Every row of `list`, page after page. Raises InvalidResponse where not all came."""
         return cast(
             "Iterator[ContentItem]",
             self._every(

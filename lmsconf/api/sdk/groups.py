@@ -28,7 +28,7 @@ class Groups(EndpointGroup):
         return cast("ManualGroupsListAnswer", self._ask("manual-groups.list", query={"skip": skip, "limit": limit}))
 
     def list_all(self) -> Iterator[ManualGroup]:
-        """Every row of `list`, page after page. Raises BadAnswer where not all came."""
+        """Every row of `list`, page after page. Raises InvalidResponse where not all came."""
         return cast(
             "Iterator[ManualGroup]",
             self._every(lambda skip, limit: self.list(skip=skip, limit=limit), rows="groups", id="groupId", total=None),

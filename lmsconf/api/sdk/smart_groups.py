@@ -34,7 +34,7 @@ class SmartGroups(EndpointGroup):
         )
 
     def list_all(self, *, filter: str | None = None) -> Iterator[SmartGroupsListAnswerSmartGroup]:
-        """Every row of `list`, page after page. Raises BadAnswer where not all came."""
+        """Every row of `list`, page after page. Raises InvalidResponse where not all came."""
         return cast(
             "Iterator[SmartGroupsListAnswerSmartGroup]",
             self._every(

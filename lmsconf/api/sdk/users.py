@@ -42,7 +42,7 @@ class Users(EndpointGroup):
         return cast("UsersListAnswer", self._ask("users.list", query={"filter": filter, "skip": skip, "limit": limit}))
 
     def list_all(self, *, filter: str | None = None) -> Iterator[UserListEntry]:
-        """Every row of `list`, page after page. Raises BadAnswer where not all came."""
+        """Every row of `list`, page after page. Raises InvalidResponse where not all came."""
         return cast(
             "Iterator[UserListEntry]",
             self._every(
@@ -160,7 +160,7 @@ class Users(EndpointGroup):
         )
 
     def extended_info_all(self, *, filter: str | None = None) -> Iterator[UserExtendedEntry]:
-        """Every row of `extended_info`, page after page. Raises BadAnswer where not all came."""
+        """Every row of `extended_info`, page after page. Raises InvalidResponse where not all came."""
         return cast(
             "Iterator[UserExtendedEntry]",
             self._every(
@@ -208,7 +208,7 @@ class Users(EndpointGroup):
     def search_all(
         self, *, text: str | None = None, metadata: dict[str, str] | None = None, include_groups: bool | None = None
     ) -> Iterator[UserSearchEntry]:
-        """Every row of `search`, page after page. Raises BadAnswer where not all came."""
+        """Every row of `search`, page after page. Raises InvalidResponse where not all came."""
         return cast(
             "Iterator[UserSearchEntry]",
             self._every(

@@ -12,10 +12,10 @@ from urllib.parse import unquote
 
 from lmsconf.api.spec.dialect import Dialect
 from lmsconf.api.spec.names import Schema
-from lmsconf.api.spec.operations import Operation, description, segment
+from lmsconf.api.spec.operations import Operation, encode_path_segment, load_api_description
 from lmsconf.errors import SourceLocation
 
-__all__ = ["ApiSpec", "Operation", "Schema", "segment"]
+__all__ = ["ApiSpec", "Operation", "Schema", "encode_path_segment"]
 
 
 class ApiSpec:
@@ -27,10 +27,10 @@ class ApiSpec:
     def __init__(
         self, dialect: Mapping[str, str | int] | None = None, at: Mapping[str, SourceLocation] | None = None
     ) -> None:
-        self._dialect = Dialect(description(), dialect or {}, at)
+        self._dialect = Dialect(load_api_description(), dialect or {}, at)
         self.operations: Mapping[str, Operation] = {
-            id: operation.renamed(names) if (names := self._dialect.names(operation)) else operation
-            for id, operation in description().operations.items()
+            id: operation.with_wire_names(names) if (names := self._dialect.overridden_names(operation)) else operation
+            for id, operation in load_api_description().operations.items()
         }
 
     @staticmethod
@@ -46,15 +46,15 @@ class ApiSpec:
         """Return the value of a dialect key as text: of a behaviour, or the wire name of a body property."""
         return self._dialect[key]
 
-    def number(self, key: str) -> int:
+    def integer_behaviour(self, key: str) -> int:
         """Return the value of a behaviour that is an integer."""
         return int(self._dialect[key])
 
-    def body(self, operation: str, /, **values: object) -> dict[str, object]:
+    def body_to_wire(self, operation: str, /, **values: object) -> dict[str, object]:
         """Return a body with wire names for canonical ones, values unchanged. Raises ValueError for unknown names."""
         known = self[operation]
         unknown = values.keys() - known.names.keys()
-        if unknown and not known.takes_any_name:
+        if unknown and not known.allows_additional_properties:
             raise ValueError(f"{operation} has no body property {sorted(unknown)}")
         return cast("dict[str, object]", known.request_names.to_wire(values))
 
@@ -62,7 +62,7 @@ class ApiSpec:
         """Return the dialect keys that this operation depends on: those to check if a call had no effect."""
         return self[operation].dialect_keys
 
-    def route(self, method: str, path: str) -> tuple[Operation, dict[str, str]] | None:
+    def match_route(self, method: str, path: str) -> tuple[Operation, dict[str, str]] | None:
         """Return the operation of a request and its decoded path parameters, or None.
 
         A fixed segment takes precedence over a parameter: /users/search never matches /users/{userId}, even for a
@@ -84,7 +84,7 @@ Template = tuple[tuple[str, bool], ...]
 def _routes() -> Mapping[tuple[int | str, ...], list[tuple[Template, dict[str, str]]]]:
     """Return (number of segments, first segment) → [(template, method → operation id)], fixed segments first."""
     paths: dict[Template, dict[str, str]] = {}
-    for operation in description().operations.values():
+    for operation in load_api_description().operations.values():
         template = tuple((part.strip("{}"), part.startswith("{")) for part in operation.path.split("/"))
         paths.setdefault(template, {})[operation.method] = operation.id
     routes: dict[tuple[int | str, ...], list[tuple[Template, dict[str, str]]]] = {}

@@ -8,7 +8,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 from typing import cast
 
-from lmsconf.api.spec.operations import Description, Operation
+from lmsconf.api.spec.operations import ApiDescription, Operation
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation
 
 _HEADER = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
@@ -24,7 +24,7 @@ class Dialect:
 
     def __init__(
         self,
-        description: Description,
+        description: ApiDescription,
         overrides: Mapping[str, str | int],
         at: Mapping[str, SourceLocation] | None = None,
     ) -> None:
@@ -47,7 +47,7 @@ class Dialect:
     def __getitem__(self, key: str) -> str:
         return self._values[key]
 
-    def names(self, operation: Operation) -> dict[str, str]:
+    def overridden_names(self, operation: Operation) -> dict[str, str]:
         """Return key → wire name for the names of the operation that are overridden."""
         return {key: self[key] for key in operation.dialect_keys if key in self._overridden}
 

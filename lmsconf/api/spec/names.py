@@ -26,9 +26,9 @@ class NameMapping:
     _inward: Tree = field(default_factory=dict)
 
     @classmethod
-    def of(cls, schema: Schema | None, names: Mapping[str, str]) -> NameMapping:
-        """Return the mapping for values of a schema. names: dialect key → wire name."""
-        return cls(_tree(schema or {}, names, inward=False), _tree(schema or {}, names, inward=True))
+    def for_schema(cls, schema: Schema | None, wire_names: Mapping[str, str]) -> NameMapping:
+        """Return the mapping for values of a schema. wire_names: dialect key → wire name."""
+        return cls(_tree(schema or {}, wire_names, inward=False), _tree(schema or {}, wire_names, inward=True))
 
     def to_wire(self, value: object) -> object:
         """Return the value with wire names."""
@@ -39,7 +39,7 @@ class NameMapping:
         return _with_names(value, self._inward)
 
 
-def parts(schema: Schema) -> dict[str, Schema]:
+def object_properties(schema: Schema) -> dict[str, Schema]:
     """Return name → schema of the properties of an object, or of the objects in an array."""
     properties = dict(cast("Mapping[str, Schema]", schema.get("properties", {})))
     inside = [
@@ -47,44 +47,44 @@ def parts(schema: Schema) -> dict[str, Schema]:
         *([cast("Schema", schema["items"])] if "items" in schema else []),
     ]
     for one in inside:
-        properties |= parts(one)
+        properties |= object_properties(one)
     return properties
 
 
-def levels(schema: Schema) -> Iterator[dict[str, Schema]]:
+def nested_properties(schema: Schema) -> Iterator[dict[str, Schema]]:
     """Yield the properties of each object in the schema, outer objects first."""
-    if properties := parts(schema):
+    if properties := object_properties(schema):
         yield properties
     for part in properties.values():
-        yield from levels(part)
+        yield from nested_properties(part)
 
 
-def key_of(part: Schema) -> str:
+def dialect_key_of(part: Schema) -> str:
     """Return the dialect key of a property whose name is assumed; empty if the specification shows the name."""
     return str(part.get("x-dialect", ""))
 
 
-def renamed(schema: Schema, names: Mapping[str, str]) -> Schema:
-    """Return the schema with wire names for its properties; other keywords are kept. names: dialect key → wire name."""
+def rename_properties(schema: Schema, wire_names: Mapping[str, str]) -> Schema:
+    """Return the schema with wire names for its properties; other keywords are kept. wire_names: by dialect key."""
     changed = dict(schema)
     if "properties" in schema:
         held = cast("Mapping[str, Schema]", schema["properties"])
-        wire_names = {name: names.get(key_of(part), name) for name, part in held.items()}
-        changed["properties"] = {wire_names[name]: renamed(part, names) for name, part in held.items()}
+        new_names = {name: wire_names.get(dialect_key_of(part), name) for name, part in held.items()}
+        changed["properties"] = {new_names[name]: rename_properties(part, wire_names) for name, part in held.items()}
         if "required" in schema:
-            changed["required"] = [wire_names[name] for name in cast("list[str]", schema["required"])]
+            changed["required"] = [new_names[name] for name in cast("list[str]", schema["required"])]
     if "items" in schema:
-        changed["items"] = renamed(cast("Schema", schema["items"]), names)
+        changed["items"] = rename_properties(cast("Schema", schema["items"]), wire_names)
     if "allOf" in schema:
-        changed["allOf"] = [renamed(one, names) for one in cast("list[Schema]", schema["allOf"])]
+        changed["allOf"] = [rename_properties(one, wire_names) for one in cast("list[Schema]", schema["allOf"])]
     return changed
 
 
 def _tree(schema: Schema, names: Mapping[str, str], *, inward: bool) -> Tree:
     """Return the tree of names to change in values of this schema."""
     tree: dict[str, tuple[str, Tree]] = {}
-    for name, part in parts(schema).items():
-        wire_name = names.get(key_of(part), name)
+    for name, part in object_properties(schema).items():
+        wire_name = names.get(dialect_key_of(part), name)
         below = _tree(part, names, inward=inward)
         if wire_name != name or below:
             tree[wire_name if inward else name] = (name if inward else wire_name, below)

@@ -14,8 +14,8 @@ from types import MappingProxyType
 from typing import cast
 from urllib.parse import quote
 
-from lmsconf.api.spec.names import NameMapping, Schema, key_of, levels, renamed
-from lmsconf.support.package_data import schema_text
+from lmsconf.api.spec.names import NameMapping, Schema, dialect_key_of, nested_properties, rename_properties
+from lmsconf.support.package_data import read_schema
 
 _PLACE = re.compile(r"\{(\w+)\}")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -23,7 +23,7 @@ _TRUTH = ("true", "false")
 _METHODS = ("get", "post", "put", "patch", "delete")
 
 
-def segment(value: str) -> str:
+def encode_path_segment(value: str) -> str:
     """Percent-encode a value as one path segment. Raises ValueError for what could reach another path."""
     if value in ("", ".", ".."):
         raise ValueError(f"{value!r} cannot stand in a path")
@@ -66,40 +66,44 @@ class Operation:
     response_names: NameMapping = field(default_factory=NameMapping)
 
     @property
-    def path_names(self) -> tuple[str, ...]:
+    def path_parameter_names(self) -> tuple[str, ...]:
         return tuple(self.path_schemas)
 
-    def fill(self, path: Mapping[str, str]) -> str:
+    def fill_path(self, parameters: Mapping[str, str]) -> str:
         """Return the path with its parameters filled in, one segment each. Raises ValueError for wrong parameters."""
-        if path.keys() != self.path_schemas.keys():
-            raise ValueError(f"{self.id} takes the path parameters {list(self.path_names)}, not {sorted(path)}")
+        if parameters.keys() != self.path_schemas.keys():
+            raise ValueError(
+                f"{self.id} takes the path parameters {list(self.path_parameter_names)}, not {sorted(parameters)}"
+            )
         for name, schema in self.path_schemas.items():
             allowed = _texts(schema)
-            if allowed and path[name] not in allowed:
+            if allowed and parameters[name] not in allowed:
                 raise ValueError(f"{self.id}: {name} is one of {', '.join(allowed)}")
-        return _PLACE.sub(lambda place: segment(path[place[1]]), self.path)
+        return _PLACE.sub(lambda place: encode_path_segment(parameters[place[1]]), self.path)
 
     @property
-    def required_body(self) -> frozenset[str]:
+    def required_body_names(self) -> frozenset[str]:
         """The wire names of the required body properties."""
         return frozenset(cast("list[str]", (self.body or {}).get("required", [])))
 
     @property
-    def takes_any_name(self) -> bool:
+    def allows_additional_properties(self) -> bool:
         """Whether the body allows properties that its schema does not list, such as ids."""
         return self.body is not None and self.body.get("additionalProperties") is not False
 
-    def renamed(self, names: Mapping[str, str]) -> Operation:
-        """Return this operation with other wire names. names: dialect key → wire name."""
+    def with_wire_names(self, wire_names: Mapping[str, str]) -> Operation:
+        """Return this operation with other wire names. wire_names: dialect key → wire name."""
         properties = cast("Mapping[str, Schema]", (self.body or {}).get("properties", {}))
         return replace(
             self,
-            body=self.body and renamed(self.body, names),
-            success=self.success and renamed(self.success, names),
-            headers={name: names.get(f"{self.id}.{name}", name) for name in self.headers},
-            names=MappingProxyType({name: names.get(key_of(part), name) for name, part in properties.items()}),
-            request_names=NameMapping.of(self.body, names),
-            response_names=NameMapping.of(self.success, names),
+            body=self.body and rename_properties(self.body, wire_names),
+            success=self.success and rename_properties(self.success, wire_names),
+            headers={name: wire_names.get(f"{self.id}.{name}", name) for name in self.headers},
+            names=MappingProxyType(
+                {name: wire_names.get(dialect_key_of(part), name) for name, part in properties.items()}
+            ),
+            request_names=NameMapping.for_schema(self.body, wire_names),
+            response_names=NameMapping.for_schema(self.success, wire_names),
         )
 
 
@@ -109,7 +113,7 @@ def _texts(schema: Schema) -> Sequence[str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Description:
+class ApiDescription:
     """The API description.
 
     operations  operation id → operation
@@ -128,9 +132,9 @@ class Description:
 
 
 @cache
-def description() -> Description:
+def load_api_description() -> ApiDescription:
     """Return the API description packaged with lmsconf, read once per process."""
-    document = json.loads(schema_text("openapi.json"))
+    document = json.loads(read_schema("openapi.json"))
     operations = {operation.id: operation for operation in _operations(document)}
     names = {
         key: key.rpartition(".")[2]
@@ -138,7 +142,7 @@ def description() -> Description:
         for key in operation.dialect_keys
         if key not in document["x-dialect"]
     }
-    return Description(
+    return ApiDescription(
         operations=MappingProxyType(operations),
         behaviours=MappingProxyType(document["x-dialect"]),
         names=MappingProxyType(names),
@@ -150,8 +154,8 @@ def description() -> Description:
 def _siblings(operations: Iterable[Operation]) -> dict[str, list[list[tuple[str, str]]]]:
     siblings: dict[str, list[list[tuple[str, str]]]] = {}
     schemas = [schema for one in operations for schema in (one.body, one.success) if schema]
-    for level in (level for schema in schemas for level in levels(schema)):
-        parts = [(name, key_of(part)) for name, part in level.items()]
+    for level in (level for schema in schemas for level in nested_properties(schema)):
+        parts = [(name, dialect_key_of(part)) for name, part in level.items()]
         for key in {key for _, key in parts if key}:
             siblings.setdefault(key, []).append(parts)
     return siblings
@@ -195,12 +199,12 @@ def _operation(path: str, method: str, definition: Mapping[str, object]) -> Oper
 
 def _parts(schema: Schema | None) -> list[Schema]:
     """Return the properties of a body, at any depth."""
-    return [part for level in levels(schema or {}) for part in level.values()]
+    return [part for level in nested_properties(schema or {}) for part in level.values()]
 
 
 def _dialect_keys(parts: Iterable[Schema], behaviours: Iterable[str]) -> tuple[str, ...]:
     """Return the dialect keys of assumed names, then of behaviours, without repeats."""
-    return tuple(dict.fromkeys([*filter(None, map(key_of, parts)), *behaviours]))
+    return tuple(dict.fromkeys([*filter(None, map(dialect_key_of, parts)), *behaviours]))
 
 
 def _content(holder: object) -> Schema | None:

@@ -17,39 +17,39 @@ Behaviour = Callable[[str], str]
 Key = TypeVar("Key")
 
 
-def clear_key(type: str) -> str:
+def clear_answer_key(field_type: str) -> str:
     """Return the dialect key for how an answer to a field of that type is cleared."""
-    return f"{ANSWERS}.clear-{type.lower().replace('_', '-')}"
+    return f"{ANSWERS}.clear-{field_type.lower().replace('_', '-')}"
 
 
-def answer_value(behaviour: Behaviour, type: str, answer: object) -> object:
+def encode_answer(behaviour: Behaviour, field_type: str, answer: object) -> object:
     """Return an answer in wire form: a string for a TEXT field, else a choice id or a list of them; empty clears it."""
     if not answer:
-        return _cleared(behaviour, type)
-    if type == "TEXT":
+        return _cleared(behaviour, field_type)
+    if field_type == "TEXT":
         return answer
     choices = answer if isinstance(answer, list) else [answer]
-    return choices if _takes_list(behaviour, type) else choices[0]
+    return choices if _takes_list(behaviour, field_type) else choices[0]
 
 
-def answers_body(behaviour: Behaviour, answers: Mapping[Key, object]) -> dict[Key | str, object]:
-    """Return the body for answers by field id, each as returned by `answer_value` (API specification, Users)."""
+def build_answers_body(behaviour: Behaviour, answers: Mapping[Key, object]) -> dict[Key | str, object]:
+    """Return the body for answers by field id, each as returned by `encode_answer` (API specification, Users)."""
     return {ANSWERS_KEY: answers} if behaviour(f"{ANSWERS}.shape") == "wrapped" else dict(answers.items())
 
 
-def cleared_description(behaviour: Behaviour) -> str | None:
+def encode_cleared_description(behaviour: Behaviour) -> str | None:
     """Return the value that clears the description of a custom field."""
     return None if behaviour("custom-fields.clear-description") == "null" else ""
 
 
-def cleared_time(behaviour: Behaviour, name: str) -> dict[str, str | None]:
+def encode_cleared_time(behaviour: Behaviour, name: str) -> dict[str, str | None]:
     """Return the part of an assignment's body that leaves one end of its visibility window open."""
     clear = behaviour("content-targets.clear-time")
     return {} if clear == "omit" else {name: "" if clear == "empty" else None}
 
 
 def _cleared(behaviour: Behaviour, type: str) -> object:
-    form = behaviour(clear_key(type))
+    form = behaviour(clear_answer_key(type))
     if form == "empty":
         return [] if _takes_list(behaviour, type) else ""
     return [] if form == "list" else None

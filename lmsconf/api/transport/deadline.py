@@ -22,26 +22,26 @@ class Deadline:
         self.until = math.inf
         self._seconds = math.inf
 
-    def set(self, seconds: float) -> None:
+    def start(self, seconds: float) -> None:
         """Start the deadline, that many seconds from now."""
         self._seconds = seconds
         self.until = self._clock() + seconds
 
     @property
-    def is_over(self) -> bool:
+    def has_passed(self) -> bool:
         """Whether the deadline has passed."""
         return self._clock() > self.until
 
     @property
-    def missed(self) -> str:
+    def missed_message(self) -> str:
         """The message for a missed deadline."""
         return f"no whole answer within {self._seconds:.3g} s"
 
-    def left(self, timeout: float | None, late: type[Exception]) -> float | None:
-        """Return the timeout or the seconds left, whichever is less. Raises `late` if the deadline has passed."""
+    def cap_timeout(self, timeout: float | None, timeout_error: type[Exception]) -> float | None:
+        """Return the timeout or the seconds left, whichever is less. Raises `timeout_error` after the deadline."""
         left = self.until - self._clock()
         if left <= 0:
-            raise late(self.missed)
+            raise timeout_error(self.missed_message)
         return left if timeout is None else min(timeout, left)
 
 
@@ -52,10 +52,10 @@ class _Stream(httpcore.NetworkStream):
         self._stream, self._deadline = stream, deadline
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        return self._stream.read(max_bytes, self._deadline.left(timeout, httpcore.ReadTimeout))
+        return self._stream.read(max_bytes, self._deadline.cap_timeout(timeout, httpcore.ReadTimeout))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._stream.write(buffer, self._deadline.left(timeout, httpcore.WriteTimeout))
+        self._stream.write(buffer, self._deadline.cap_timeout(timeout, httpcore.WriteTimeout))
 
     def close(self) -> None:
         self._stream.close()
@@ -63,7 +63,7 @@ class _Stream(httpcore.NetworkStream):
     def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore.NetworkStream:
-        left = self._deadline.left(timeout, httpcore.ConnectTimeout)
+        left = self._deadline.cap_timeout(timeout, httpcore.ConnectTimeout)
         return _Stream(self._stream.start_tls(ssl_context, server_hostname, left), self._deadline)
 
     def get_extra_info(self, info: str) -> Any:
@@ -84,7 +84,7 @@ class DeadlineNetwork(httpcore.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> httpcore.NetworkStream:
-        left = self._deadline.left(timeout, httpcore.ConnectTimeout)
+        left = self._deadline.cap_timeout(timeout, httpcore.ConnectTimeout)
         stream = self._network.connect_tcp(host, port, left, local_address, socket_options)
         return _Stream(stream, self._deadline)
 

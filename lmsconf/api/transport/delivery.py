@@ -65,7 +65,7 @@ FAILURES: Final = (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, httpx.C
 """All that a transport may raise: the base classes of httpx's errors, and the OSErrors that it does not wrap."""
 
 
-def fate_of(error: Exception) -> DeliveryStatus:
+def classify_delivery(error: Exception) -> DeliveryStatus:
     """Return the delivery status of the request that raised the error."""
     fate = DELIVERY_BY_ERROR.get(type(error), DeliveryStatus.AMBIGUOUS)
     # A retry would get the same certificate.

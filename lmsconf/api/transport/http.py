@@ -22,12 +22,12 @@ from urllib.request import getproxies, proxy_bypass
 
 from lmsconf import __version__
 from lmsconf.api.transport.deadline import Deadline, DeadlineNetwork
-from lmsconf.api.transport.delivery import FAILURES, DeliveryStatus, certificate_hint, fate_of
+from lmsconf.api.transport.delivery import FAILURES, DeliveryStatus, certificate_hint, classify_delivery
 from lmsconf.api.transport.pool_transport import PoolTransport, connection_pool
 from lmsconf.errors import LmsconfError
 from lmsconf.support.httpx_import import httpx
-from lmsconf.support.redaction import HIDDEN, forms, keep_secret, redacted
-from lmsconf.support.url_rules import bare_token, is_loopback, token_problem, url_problem
+from lmsconf.support.redaction import HIDDEN, escaped_forms, redact_secrets, register_secret
+from lmsconf.support.url_rules import is_loopback, strip_final_newline, token_problem, url_problem
 
 URL_NAME = "the workspace's url"
 _CONNECT_SECONDS = 10.0
@@ -39,7 +39,7 @@ class _Redacting(logging.Filter):
     """Redact secrets from the log records of httpx and httpcore, which include response headers."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        record.msg, record.args = redacted(record.getMessage()), ()
+        record.msg, record.args = redact_secrets(record.getMessage()), ()
         return True
 
 
@@ -94,7 +94,7 @@ class HttpTransport:
         self._base = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
         self.url, self.host, self.url_name = self._base, parts.netloc, url_name
         self._token = _checked_token(token)
-        keep_secret(self._token)
+        register_secret(self._token)
         self._headers = httpx.Headers(
             {
                 "Host": parts.netloc,
@@ -120,33 +120,33 @@ class HttpTransport:
             self._transport.close()
             self._fresh.close()
 
-    def clean(self, text: str) -> str:
+    def redact(self, text: str) -> str:
         """Redact the token, which a service may echo, and other secrets from a text."""
-        for form in forms(self._token):
+        for form in escaped_forms(self._token):
             text = text.replace(form, HIDDEN)
-        return redacted(text)
+        return redact_secrets(text)
 
-    def ask(
+    def send(
         self,
         method: str,
         target: str,
         body: bytes | None,
-        extra: Mapping[str, str] | None = None,
+        extra_headers: Mapping[str, str] | None = None,
         *,
         writes: bool = False,
-        within: float = math.inf,
+        max_seconds: float = math.inf,
     ) -> HttpResponse:
         """Send one request, once. Raises RequestNotSent or ResponseLost.
 
-        target: path and query below the service's URL. within: time limit in seconds, if less than the default.
+        target: path and query below the service's URL. max_seconds: time limit, if less than the default.
         """
-        self._deadline.set(min(self._seconds, within))
-        timeouts = self._timeouts if within >= self._seconds else _timeouts(within)
+        self._deadline.start(min(self._seconds, max_seconds))
+        timeouts = self._timeouts if max_seconds >= self._seconds else _timeouts(max_seconds)
         try:
             request = httpx.Request(
                 method,
                 _url(self._base + target),
-                headers=self._headers_of(method, body, extra),
+                headers=self._headers_of(method, body, extra_headers),
                 stream=httpx.ByteStream(body or b""),
                 extensions={"timeout": timeouts},
             )
@@ -169,7 +169,7 @@ class HttpTransport:
 
     def _failure(self, error: Exception) -> RequestNotSent | ResponseLost:
         """Map an httpx error to ours; one without a message is described by its class name."""
-        reason, fate = self.clean(str(error)) or type(error).__name__, fate_of(error)
+        reason, fate = self.redact(str(error)) or type(error).__name__, classify_delivery(error)
         if fate is DeliveryStatus.AMBIGUOUS:
             return ResponseLost(reason)
         return RequestNotSent(reason, final=fate is DeliveryStatus.FINAL, hint=certificate_hint(error, self.host))
@@ -196,8 +196,8 @@ class HttpTransport:
     def _until(self, chunks: Iterable[bytes]) -> Iterable[bytes]:
         """Yield chunks until the deadline: per-read timeouts would let one byte a second go on for ever."""
         for chunk in chunks:
-            if self._deadline.is_over:
-                raise ResponseLost(self._deadline.missed)
+            if self._deadline.has_passed:
+                raise ResponseLost(self._deadline.missed_message)
             yield chunk
 
     def _gather(self, chunks: Iterable[bytes], *, unzip: bool) -> bytes:
@@ -235,7 +235,7 @@ def _checked(base_url: str, *, in_process: bool) -> SplitResult:
 
 def _checked_token(text: str) -> str:
     """Return the token without a final newline. Raises LmsconfError, without the token in its message."""
-    token = bare_token(text)
+    token = strip_final_newline(text)
     if wrong := token_problem(token):
         hint = "Set LMSCONF_TOKEN, or `token:` of the workspace, to the token alone, in one line."
         raise LmsconfError(f"the token cannot be used: {wrong}", hint=hint)
@@ -253,13 +253,13 @@ def _transport(parts: SplitResult, deadline: Deadline, *, kept: int) -> httpx.Ba
     proxy, variable = _proxy(parts)
     trust = _trust() if parts.scheme == "https" else _no_trust()
     try:
-        return PoolTransport(connection_pool(proxy, trust, DeadlineNetwork(deadline), kept=kept))
+        return PoolTransport(connection_pool(proxy, trust, DeadlineNetwork(deadline), keepalive_connections=kept))
     except (ImportError, ValueError, httpx.InvalidURL) as error:
         # The message of httpx may contain the proxy's password.
         kind = (proxy or "").partition("://")[0]
         reason = "socks needs the package socksio" if isinstance(error, ImportError) else f"{kind} is no kind of proxy"
         raise LmsconfError(
-            f"the proxy that {variable} names cannot be used: {redacted(reason)}",
+            f"the proxy that {variable} names cannot be used: {redact_secrets(reason)}",
             hint=f"Set {variable} to http://HOST:PORT, or NO_PROXY={parts.hostname} to go there without a proxy.",
         ) from error
 

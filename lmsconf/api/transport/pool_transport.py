@@ -56,17 +56,17 @@ class _Body(httpx.SyncByteStream):
 
 
 def connection_pool(
-    proxy: str | None, trust: ssl.SSLContext, network: httpcore.NetworkBackend, *, kept: int
+    proxy: str | None, ssl_context: ssl.SSLContext, network: httpcore.NetworkBackend, *, keepalive_connections: int
 ) -> httpcore.ConnectionPool:
-    """Return a pool of one connection. kept: 1 for keep-alive, else 0.
+    """Return a pool of one connection. keepalive_connections: 1 for keep-alive, else 0.
 
     Raises ValueError or InvalidURL for a proxy that is not one of HTTP or SOCKS, ImportError without socksio for SOCKS.
     """
     if proxy is None:
         return httpcore.ConnectionPool(
-            ssl_context=trust,
+            ssl_context=ssl_context,
             max_connections=1,
-            max_keepalive_connections=kept,
+            max_keepalive_connections=keepalive_connections,
             keepalive_expiry=_KEPT_SECONDS,
             network_backend=network,
         )
@@ -76,18 +76,18 @@ def connection_pool(
         return httpcore.SOCKSProxy(
             proxy_url=_core_url(where.url),
             proxy_auth=where.raw_auth,
-            ssl_context=trust,
+            ssl_context=ssl_context,
             max_connections=1,
-            max_keepalive_connections=kept,
+            max_keepalive_connections=keepalive_connections,
             keepalive_expiry=_KEPT_SECONDS,
             network_backend=network,
         )
     return httpcore.HTTPProxy(
         proxy_url=_core_url(where.url),
         proxy_auth=where.raw_auth,
-        ssl_context=trust,
+        ssl_context=ssl_context,
         max_connections=1,
-        max_keepalive_connections=kept,
+        max_keepalive_connections=keepalive_connections,
         keepalive_expiry=_KEPT_SECONDS,
         network_backend=network,
     )

@@ -73,7 +73,11 @@ def examine(settings: Settings, spec: ApiSpec, reader: Api, watch: Watch, now: d
     try:
         people, connection_result = _connection(reader)
         findings.insert(0, connection_result)
-        findings += [watch.finding(), page_finding(page_limits(reader, spec.number("paging.limit"))), *_names(reader)]
+        findings += [
+            watch.finding(),
+            page_finding(page_limits(reader, spec.integer_behaviour("paging.limit"))),
+            *_names(reader),
+        ]
     except ApiError as error:
         check = "connection" if people is None else "listings"
         findings.insert(0, CheckResult(check, Health.ERROR, error.message, error.hint))

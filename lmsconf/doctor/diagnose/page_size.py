@@ -8,7 +8,7 @@ from typing import Final, cast
 
 from lmsconf.api.spec.listings import CATALOG, MANUAL_GROUPS, SMART_GROUPS, USERS
 from lmsconf.doctor.findings import CheckResult, Health
-from lmsconf.errors import BadAnswer, Rejected
+from lmsconf.errors import InvalidResponse, Rejected
 from lmsconf.model.api import Api, ListOperation
 from lmsconf.model.values import Json
 
@@ -82,6 +82,6 @@ def _page(api: Api, listing: ListOperation, size: int, skip: int = 0) -> tuple[i
     if rows is None and skip:
         rows = []
     if not isinstance(rows, list):
-        raise BadAnswer(f"{listing.name} came without its {listing.rows}", operation=listing.name)
+        raise InvalidResponse(f"{listing.name} came without its {listing.rows}", operation=listing.name)
     total = cast("dict[str, Json]", answer).get(listing.total) if listing.total else None
     return len(rows), total if isinstance(total, int) and not isinstance(total, bool) else None

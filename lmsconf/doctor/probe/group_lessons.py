@@ -97,7 +97,7 @@ def _learn_batch(client: TrialClient, group: str, person: str) -> None:
         _take_out(client, MEMBERS, group, person)
         return sent.accepted
 
-    most = client.spec.number(BATCH)
+    most = client.spec.integer_behaviour(BATCH)
     if takes(most):
         client.settle(BATCH, most, f"a call with {most} ids, all of the one person, was taken")
     elif not takes(2):

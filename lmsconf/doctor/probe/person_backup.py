@@ -8,7 +8,7 @@ from typing import Final, cast
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.listings import CUSTOM_FIELDS
-from lmsconf.api.spec.values import ANSWERS, answer_value, answers_body
+from lmsconf.api.spec.values import ANSWERS, build_answers_body, encode_answer
 from lmsconf.doctor.findings import Value
 from lmsconf.doctor.probe.candidate_values import candidates
 from lmsconf.doctor.probe.trial_client import Sent, TrialClient
@@ -58,7 +58,7 @@ class PersonBackup:
     def answer(self, client: TrialClient, answers: Mapping[str, object], trying: Mapping[str, Value]) -> Sent:
         """Send these answers, by field id, together with all earlier ones, which the service may otherwise clear."""
         spec = ApiSpec({**client.words, **trying})
-        body = answers_body(spec.behaviour, {**self._held(spec), **answers})
+        body = build_answers_body(spec.behaviour, {**self._held(spec), **answers})
         return client.send(ANSWERS, path={"userId": self.id}, fields=body)
 
     def put_back(self, client: TrialClient) -> list[str]:
@@ -135,7 +135,7 @@ class PersonBackup:
         fields = {normalize_name(field.name): field for field in self.fields}
         pairs = ((fields.get(answer.field), answer) for answer in self.answers or ())
         return {
-            str(field.id): answer_value(spec.behaviour, field.type, value)
+            str(field.id): encode_answer(spec.behaviour, field.type, value)
             for field, answer in pairs
             if field is not None and (value := answer.as_text if field.type == "TEXT" else sorted(answer.choices))
         }

@@ -13,7 +13,7 @@ from typing import Final
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.listings import CUSTOM_FIELDS
-from lmsconf.api.spec.values import ANSWERS, answer_value, clear_key
+from lmsconf.api.spec.values import ANSWERS, clear_answer_key, encode_answer
 from lmsconf.doctor.findings import Value
 from lmsconf.doctor.probe.candidate_values import candidates
 from lmsconf.doctor.probe.person_backup import DATE, SHAPE, VALUE, PersonBackup
@@ -24,7 +24,7 @@ from lmsconf.model.values import Json
 
 MODE: Final = "users.update-metadata.mode"
 OMITTED: Final = f"{ANSWERS}.omitted"
-CLEARING: Final = {type: clear_key(type) for type in ("CHOICE", "MULTI_SELECT", "TEXT")}
+CLEARING: Final = {type: clear_answer_key(type) for type in ("CHOICE", "MULTI_SELECT", "TEXT")}
 """Type of a field → the key for clearing an answer to it."""
 ANSWER_KEYS: Final = (SHAPE, VALUE, OMITTED, *CLEARING.values())
 KEYS: Final = (DATE, MODE, *ANSWER_KEYS)
@@ -137,7 +137,7 @@ class PersonLessons:
         def works(form: Value) -> bool:
             if not self._answers(field):
                 return False
-            sent = self._send(field, None, {clear_key(field.type): form})
+            sent = self._send(field, None, {clear_answer_key(field.type): form})
             return sent.accepted and not self._answer_to(field)
 
         return works
@@ -164,7 +164,7 @@ class PersonLessons:
     def _send(self, field: FieldRow, answer: str | list[str] | None, trying: Mapping[str, Value]) -> Sent:
         """Answer one scratch field, or clear the answer."""
         behaviour = ApiSpec({**self._client.words, **trying}).behaviour
-        return self._person.answer(self._client, {str(field.id): answer_value(behaviour, field.type, answer)}, trying)
+        return self._person.answer(self._client, {str(field.id): encode_answer(behaviour, field.type, answer)}, trying)
 
     def _answer_to(self, field: FieldRow) -> str | list[str]:
         """The person's current answer to a scratch field; empty if there is none."""

@@ -101,7 +101,7 @@ class Probe:
 
     def _learn_pages(self) -> None:
         """Run first, because every listing is read in pages. Needs no scratch object."""
-        requested = max(MOST, self._client.spec.number(PAGES))
+        requested = max(MOST, self._client.spec.integer_behaviour(PAGES))
         most = largest(page_limits(self._client.reader, requested))
         if most is None:
             self._client.unknown(PAGES, "no listing is longer than a page")

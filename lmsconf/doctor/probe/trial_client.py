@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from lmsconf.api.reader import Reader
+from lmsconf.api.reader import ConcurrentReader
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.worker_pool import WorkerPool
 from lmsconf.doctor.findings import Lesson, Value, Verdict
 from lmsconf.doctor.probe.candidate_values import candidates
-from lmsconf.errors import AnswerLost, BadAnswer, ProblemsFound, Rejected
+from lmsconf.errors import InvalidResponse, ProblemsFound, Rejected, WriteOutcomeUnknown
 from lmsconf.model.values import Json
 
 if TYPE_CHECKING:
@@ -51,9 +51,9 @@ class TrialClient:
         self._last = ""
 
     @property
-    def reader(self) -> Reader:
+    def reader(self) -> ConcurrentReader:
         """Read with the confirmed dialect."""
-        return Reader(self._pool, self.spec)
+        return ConcurrentReader(self._pool, self.spec)
 
     def send(
         self,
@@ -68,7 +68,7 @@ class TrialClient:
             spec = ApiSpec({**self.words, **trying}) if trying else self.spec
         except ProblemsFound as clash:
             return self._refused(Sent(False, reason=clash.problems[0].message))
-        body = None if spec[operation].body is None else spec.body(operation, **(fields or {}))
+        body = None if spec[operation].body is None else spec.body_to_wire(operation, **(fields or {}))
 
         def call(client: Client) -> Json:
             client.spec = spec
@@ -76,11 +76,11 @@ class TrialClient:
 
         try:
             answer = self._pool.submit(call).result()
-        except BadAnswer:
+        except InvalidResponse:
             # It was carried out; only the response is unusable, and the result is read back anyway.
             return Sent(True)
-        except (Rejected, AnswerLost) as refused:
-            lost = isinstance(refused, AnswerLost)
+        except (Rejected, WriteOutcomeUnknown) as refused:
+            lost = isinstance(refused, WriteOutcomeUnknown)
             return self._refused(Sent(False, _SERVER if lost else refused.status, refused.message))
         return Sent(True, answer=answer)
 

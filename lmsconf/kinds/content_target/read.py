@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from lmsconf.api.spec.listings import CATALOG
-from lmsconf.errors import BadAnswer
+from lmsconf.errors import InvalidResponse
 from lmsconf.kinds.content_target.catalog import ContentRow, parse_content_row
 from lmsconf.kinds.content_target.last_edits import parse_edit_rows
 from lmsconf.kinds.content_target.types import AssignmentSpec, TargetRow, kind_from_target_type, parse_target_row
@@ -210,7 +210,7 @@ def find_empty_group_listings(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
 
 
 def read_targets(api: Api, contents: Sequence[ContentRow]) -> AnswersById:
-    """The targets of each content. Raises BadAnswer for a response without its list, which would read as no targets."""
+    """The targets of each content. Raises InvalidResponse for one without its list, which would read as no targets."""
     answers = api.each("content-targets.list", [({}, {"contentId": content.id}) for content in contents])
     return {
         content.id: (answer, tuple(_rows(content, answer))) for content, answer in zip(contents, answers, strict=True)
@@ -232,7 +232,7 @@ def reread_doubtful_contents(
 
 
 def read_targets_until(api: Api, contents: Sequence[ContentRow], enough: float) -> tuple[TargetRow, ...]:
-    """The targets of the contents, read in batches until there are `enough`. Raises BadAnswer like `read_targets`."""
+    """Targets of the contents, in batches until there are `enough`. Raises InvalidResponse like `read_targets`."""
     rows: list[TargetRow] = []
     for start in range(0, len(contents), _AT_ONCE):
         if len(rows) >= enough:
@@ -245,7 +245,7 @@ def read_targets_until(api: Api, contents: Sequence[ContentRow], enough: float) 
 def _rows(content: ContentRow, answer: Json) -> Iterable[TargetRow]:
     data = require_object(answer, "the targets")
     if not isinstance(data.get("targets"), list):
-        raise BadAnswer(f"an answer on the assignments of content {content.id} came without its list of targets")
+        raise InvalidResponse(f"an answer on the assignments of content {content.id} came without its list of targets")
     return (parse_target_row(content.id, one) for one in object_list(data, "targets"))
 
 

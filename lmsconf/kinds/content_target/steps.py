@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
-from lmsconf.api.spec.values import cleared_time
+from lmsconf.api.spec.values import encode_cleared_time
 from lmsconf.kinds.content_target.types import (
     AssignmentSpec,
     TargetPlanningState,
@@ -91,7 +91,7 @@ def _times(planning: PlanContext, spec: AssignmentSpec, row: TargetRow | None) -
         if wanted is not None:
             out[name] = format_request_time(wanted, _form(planning))
         elif live is not None:
-            out.update(cleared_time(planning.call_templates.behaviour, name))
+            out.update(encode_cleared_time(planning.call_templates.behaviour, name))
     return out
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from lmsconf.errors import shown
+from lmsconf.errors import shorten
 from lmsconf.kinds.custom_field.types import ChoiceRow, CustomFieldSpec, DeclaredChoice, DeclaredChoices, FieldRow
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, choices_registry_kind
 from lmsconf.model.address import Address, Ref
@@ -129,7 +129,7 @@ def refuse_unrenamed_choices(planning: PlanContext, declared: DesiredResource[An
         if any(name == choice.part and before.names.get(id, name) != name for id, name in after.names.items()):
             planning.problem(
                 "reference/not-renamed",
-                f'{declared.address}: it names choice "{shown(str(choice.part))}" of {choice.address}, '
+                f'{declared.address}: it names choice "{shorten(str(choice.part))}" of {choice.address}, '
                 "and the plan leaves out the renaming that makes it so",
                 hint=f"Apply --only {shlex.quote(str(choice.address))} first.",
                 at=declared.source,

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
-from lmsconf.errors import BadAnswer, Severity
+from lmsconf.errors import InvalidResponse, Severity
 from lmsconf.kinds.custom_field.choices import choices_before_and_after
 from lmsconf.kinds.custom_field.types import CustomFieldSpec, FieldRow
 from lmsconf.kinds.shared.kind_names import ANSWERS, USER
@@ -67,7 +67,7 @@ def parse_answers_row(data: Mapping[str, Json]) -> AnswersRow:
     for name in sorted(held or {}):
         try:
             answer = parse_answer(name, (held or {})[name])
-        except BadAnswer:
+        except InvalidResponse:
             answers.append((normalize_name(name), None))
         else:
             if answer is not None and (answer.choices or answer.text):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import cast
 
-from lmsconf.errors import Problem, shown
+from lmsconf.errors import Problem, shorten
 from lmsconf.kinds.custom_field.types import FLAGS, CustomFieldSpec, DeclaredChoice, DeclaredChoices
 from lmsconf.kinds.shared.manifest_entries import parse_names, parse_pins
 from lmsconf.model.names import normalize_name
@@ -75,7 +75,7 @@ def _bad_choices(entry: ManifestEntry, choices: DeclaredChoices | None) -> Itera
         if name in by_name:
             yield Problem(
                 code="manifest/choice-both",
-                message=f'{entry.body["name"]}: the choice "{shown(name)}" is both included and excluded',
+                message=f'{entry.body["name"]}: the choice "{shorten(name)}" is both included and excluded',
                 hint="Leave it in one of the two lists.",
                 source=entry.places.find(name, "choices", "exclude"),
             )

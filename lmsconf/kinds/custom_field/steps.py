@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from lmsconf.api.spec.values import cleared_description
+from lmsconf.api.spec.values import encode_cleared_description
 from lmsconf.errors import Severity, SourceLocation
 from lmsconf.kinds.custom_field.choices import NEW
 from lmsconf.kinds.custom_field.types import FLAGS, MOST_FIELDS, CustomFieldSpec, FieldRow
@@ -161,7 +161,7 @@ def _body(
     if description is not None:
         body["description"] = description
     elif row.description is not None:
-        body["description"] = cleared_description(planning.call_templates.behaviour)
+        body["description"] = encode_cleared_description(planning.call_templates.behaviour)
     for key, wire_name in FLAGS.items():
         flag = after.get(key, getattr(row, key))
         if flag is not None:

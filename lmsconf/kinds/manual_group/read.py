@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TypeAlias, cast
 
 from lmsconf.api.spec.listings import MANUAL_GROUPS
-from lmsconf.errors import ApiError, BadAnswer
+from lmsconf.errors import ApiError, InvalidResponse
 from lmsconf.kinds.manual_group.types import GroupRow, ManualGroupSpec, has_members_to_compare
 from lmsconf.kinds.shared.kind_names import GROUP, USER
 from lmsconf.kinds.shared.response_json import id_set
@@ -95,9 +95,9 @@ def _from_groups(api: Api, wanted: Sequence[GroupRow], compared: Sequence[GroupR
 
 
 def parse_user_ids(answer: Json) -> frozenset[RemoteId]:
-    """The `userIds` of a response. Raises BadAnswer if the key is missing, which would read as an empty group."""
+    """The `userIds` of a response. Raises InvalidResponse if the key is missing, which would read as an empty group."""
     if not isinstance(answer, dict) or answer.get("userIds") is None:
-        raise BadAnswer("an answer came without its list of userIds")
+        raise InvalidResponse("an answer came without its list of userIds")
     return id_set(answer, "userIds")
 
 

@@ -8,7 +8,7 @@ from typing import Final
 from urllib.parse import quote, unquote
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.api.spec.operations import segment
+from lmsconf.api.spec.operations import encode_path_segment
 from lmsconf.model.address import Address, Ref
 
 _PLACE: Final = re.compile(r"\{(\w+)\}")
@@ -23,7 +23,7 @@ class SpecCallTemplates:
 
     def body(self, operation: str, **values: object) -> dict[str, object]:
         """Return a request body, canonical names replaced by those on the wire."""
-        return self.spec.body(operation, **values)
+        return self.spec.body_to_wire(operation, **values)
 
     def behaviour(self, key: str) -> str:
         """Return the dialect's value for a behaviour that the API specification leaves open."""
@@ -38,12 +38,12 @@ class SpecCallTemplates:
 def _segment(value: str | Ref) -> str:
     if isinstance(value, Ref):
         return "{" + quote(str(value), safe="/ \\#:@!$&'()*+,;=[]|^`\"<>?~") + "}"
-    return segment(value)
+    return encode_path_segment(value)
 
 
 def fill_refs_in_path(path: str, ids: Mapping[Ref, str]) -> str:
     """Return the path with each Ref replaced by its id. Raises KeyError for a Ref without an id."""
-    return _TO_COME.sub(lambda place: segment(ids[Ref(Address.parse(unquote(place[1])))]), path)
+    return _TO_COME.sub(lambda place: encode_path_segment(ids[Ref(Address.parse(unquote(place[1])))]), path)
 
 
 def fill_refs_in_body(body: object, ids: Mapping[Ref, str]) -> object:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Any, cast
 
-from lmsconf.errors import Problem, SourceLocation, shown
+from lmsconf.errors import Problem, SourceLocation, shorten
 from lmsconf.model.address import Address
 from lmsconf.model.names import normalize_name
 from lmsconf.model.values import DeleteEntry, DesiredResource, Json, Undo, UndoLevel
@@ -119,7 +119,7 @@ def _date(entry: ManifestEntry) -> date | None:
         entry.report(
             Problem(
                 code="manifest/date",
-                message=f"until: {shown(str(text))} is not a day of the calendar",
+                message=f"until: {shorten(str(text))} is not a day of the calendar",
                 hint="Write a date such as 2027-03-31.",
                 source=entry.places.at("until"),
             )

@@ -1,10 +1,10 @@
-"""Typed access to parts of a JSON response: a value of an unexpected type raises BadAnswer."""
+"""Typed access to parts of a JSON response: a value of an unexpected type raises InvalidResponse."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lmsconf.errors import BadAnswer
+from lmsconf.errors import InvalidResponse
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.values import Json
 
@@ -12,9 +12,9 @@ Object = Mapping[str, Json]
 
 
 def require_object(value: Json, part: str) -> Object:
-    """Return the value as a JSON object. Raises BadAnswer; `part` names the value in the message."""
+    """Return the value as a JSON object. Raises InvalidResponse; `part` names the value in the message."""
     if not isinstance(value, dict):
-        raise BadAnswer(f"an answer holds {value!r:.60} where {part} should be")
+        raise InvalidResponse(f"an answer holds {value!r:.60} where {part} should be")
     return value
 
 
@@ -47,11 +47,11 @@ def id_in_response(at: Address, answer: Json, key: str) -> dict[Ref, str]:
 def _listed(data: Object, key: str) -> list[Json]:
     items = data.get(key)
     if items is not None and not isinstance(items, list):
-        raise BadAnswer(f"an answer holds {items!r:.60} where the list {key} should be")
+        raise InvalidResponse(f"an answer holds {items!r:.60} where the list {key} should be")
     return items or []
 
 
 def _text(value: Json, part: str) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int):
-        raise BadAnswer(f"an answer holds {value!r:.60} where {part} should be")
+        raise InvalidResponse(f"an answer holds {value!r:.60} where {part} should be")
     return str(value)

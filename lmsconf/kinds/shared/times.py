@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, time, tzinfo
 from typing import Final
 
-from lmsconf.errors import shown
+from lmsconf.errors import shorten
 from lmsconf.model.time_formats import ISO, local_to_utc
 
 LAST_SECOND: Final = time(23, 59, 59)
@@ -29,15 +29,16 @@ def parse_manifest_time(text: str, zone: tzinfo | None, *, end_of_day: bool) -> 
     """
     parts = ISO.fullmatch(text.strip())
     if parts is None:
-        raise BadTime(f'"{shown(text)}" is not a date or an ISO 8601 time such as 2026-01-05 or 2026-01-05T08:00+01:00')
+        examples = "2026-01-05 or 2026-01-05T08:00+01:00"
+        raise BadTime(f'"{shorten(text)}" is not a date or an ISO 8601 time such as {examples}')
     try:
         day = date.fromisoformat(parts["date"])
         clock = time.fromisoformat(parts["time"]) if parts["time"] else LAST_SECOND if end_of_day else time()
     except ValueError as wrong:
-        raise BadTime(f'"{shown(text)}" is not on the calendar: {wrong}') from None
+        raise BadTime(f'"{shorten(text)}" is not on the calendar: {wrong}') from None
     if not parts["offset"] and zone is None:
         hint = "Write 2026-01-05T08:00:00+01:00, or set `timezone: Europe/Stockholm` in the project file."
-        raise BadTime(f'"{shown(text)}" names no offset, and the project file names no `timezone`', hint)
+        raise BadTime(f'"{shorten(text)}" names no offset, and the project file names no `timezone`', hint)
     try:
         if zone is None or parts["offset"]:
             return local_to_utc(day, clock, parts["offset"])
@@ -45,11 +46,11 @@ def parse_manifest_time(text: str, zone: tzinfo | None, *, end_of_day: bool) -> 
     except BadTime:
         raise
     except ValueError:
-        raise BadTime(f'"{shown(text)}" has an offset of a day or more, and there is none') from None
+        raise BadTime(f'"{shorten(text)}" has an offset of a day or more, and there is none') from None
     except OverflowError:
         # Near year 1 or 9999 the instant in UTC may fall outside the years that datetime supports.
         raise BadTime(
-            f'"{shown(text)}" lies outside the years 1 to 9999', "Leave it out, and there is no limit."
+            f'"{shorten(text)}" lies outside the years 1 to 9999', "Leave it out, and there is no limit."
         ) from None
 
 
@@ -59,8 +60,8 @@ def _in_zone(local: datetime, zone: tzinfo, text: str) -> datetime:
         return first
     either = " or ".join(format_time(moment, zone) for moment in sorted((first, second)))
     if first.astimezone(zone).replace(tzinfo=None) != local:
-        raise BadTime(f'"{shown(text)}" does not exist in {zone}: the clocks skip it', f"Write {either}.")
-    raise BadTime(f'"{shown(text)}" comes twice in {zone}: the clocks are set back', f"Write {either}.")
+        raise BadTime(f'"{shorten(text)}" does not exist in {zone}: the clocks skip it', f"Write {either}.")
+    raise BadTime(f'"{shorten(text)}" comes twice in {zone}: the clocks are set back', f"Write {either}.")
 
 
 def format_time(moment: datetime, zone: tzinfo | None) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, cast
 
-from lmsconf.errors import shown
+from lmsconf.errors import shorten
 from lmsconf.kinds.custom_field.choices import choice_has_error, renamed_choice_hint
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP, choices_registry_kind
 from lmsconf.kinds.smart_group.types import ConditionRow, DeclaredCondition, SmartGroupRow, SmartGroupSpec
@@ -193,7 +193,7 @@ def _unknown_choice(
     near = renamed_choice_hint(planning, at, name) or did_you_mean(name, known)
     planning.problem(
         "reference/unknown-choice",
-        f'{declared.address}: {at} has no choice "{shown(name)}"',
+        f'{declared.address}: {at} has no choice "{shorten(name)}"',
         hint=" ".join(filter(None, [f"It has {', '.join(sorted(known))}." if known else "It has no choices.", near])),
         at=declared.places.find(name, "conditions", position, "choices"),
         address=declared.address,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
-from lmsconf.errors import Problem, shown
+from lmsconf.errors import Problem, shorten
 from lmsconf.kinds.custom_field.types import CustomFieldSpec
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD
 from lmsconf.kinds.shared.manifest_entries import parse_names
@@ -69,7 +69,7 @@ def _unknown_choices(
         hints = [f"It has {', '.join(known)}.", did_you_mean(name, known)]
         yield Problem(
             code="reference/unknown-choice",
-            message=f'{declared.address}: {at} has no choice "{shown(name)}"',
+            message=f'{declared.address}: {at} has no choice "{shorten(name)}"',
             hint=" ".join(hint for hint in hints if hint),
             source=declared.places.find(name, "conditions", position, "choices"),
             address=str(declared.address),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from lmsconf.errors import BadAnswer
+from lmsconf.errors import InvalidResponse
 from lmsconf.kinds.shared.kind_names import SMART_GROUP
 from lmsconf.kinds.shared.people_lists import PeopleList
 from lmsconf.kinds.shared.response_json import id_set, object_list, optional_text, require_object, require_text
@@ -77,13 +77,13 @@ def parse_listed_row(data: Mapping[str, Json]) -> SmartGroupRow:
 def parse_detail_row(stub: SmartGroupRow, answer: Json) -> SmartGroupRow:
     """Parse a smart group of a detail response, with conditions and managers.
 
-    stub: its row in the listing. Raises BadAnswer for a response without conditions.
+    stub: its row in the listing. Raises InvalidResponse for a response without conditions.
     """
     data = require_object(answer, "a smart group")
     conditions = object_list(data, "conditions")
     if not conditions:
         # Every smart group has a condition; if none were accepted, its fields would look safe to change or delete.
-        raise BadAnswer(f"smart_group/{stub.name}: an answer came without its conditions")
+        raise InvalidResponse(f"smart_group/{stub.name}: an answer came without its conditions")
     return SmartGroupRow(
         stub.id, stub.name, tuple(parse_condition_row(one) for one in conditions), id_set(data, "managers")
     )

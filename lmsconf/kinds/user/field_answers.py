@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, cast
 
-from lmsconf.api.spec.values import ANSWERS, answer_value, answers_body
-from lmsconf.errors import shown
+from lmsconf.api.spec.values import ANSWERS, build_answers_body, encode_answer
+from lmsconf.errors import shorten
 from lmsconf.kinds.custom_field.choices import choice_has_error, field_types, renamed_choice_hint
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, choices_registry_kind
@@ -76,7 +76,7 @@ def _knows_choices(planning: PlanContext, declared: DesiredResource[PersonSpec],
             known = planning.registry.names(scope)
             near = renamed_choice_hint(planning, at, name) or did_you_mean(name, known)
             hint = " ".join(filter(None, [f"It has {', '.join(sorted(known))}." if known else None, near]))
-            message = f'{at} has no choice "{shown(name)}"'
+            message = f'{at} has no choice "{shorten(name)}"'
             _problem(planning, declared, "reference/unknown-choice", field, message, hint)
             whole = False
     return whole
@@ -164,7 +164,7 @@ def answers_step(
     return Step(
         operation=ANSWERS,
         path=path,
-        body=answers_body(planning.call_templates.behaviour, body),
+        body=build_answers_body(planning.call_templates.behaviour, body),
         uses=_to_come(planning, changed) | frozenset(one for one in path.values() if isinstance(one, Ref)),
         releases=old - new,
     )
@@ -193,7 +193,7 @@ def _value(planning: PlanContext, field: str, answer: Answer) -> object:
         if type != "TEXT"
         else answer
     )
-    return answer_value(planning.call_templates.behaviour, type, ids)
+    return encode_answer(planning.call_templates.behaviour, type, ids)
 
 
 def _kept(planning: PlanContext, row: PersonRow) -> dict[str, object]:
@@ -206,7 +206,7 @@ def _kept(planning: PlanContext, row: PersonRow) -> dict[str, object]:
             type = field_types(planning).get(name, _SEVERAL)
             ids = [_choice_id(planning, name, one) for one in sorted(answer.picked)]
             if value := answer.as_text if type == "TEXT" else ids:
-                out[id] = answer_value(planning.call_templates.behaviour, type, value)
+                out[id] = encode_answer(planning.call_templates.behaviour, type, value)
     return out
 
 

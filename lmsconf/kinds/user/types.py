@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, NamedTuple, TypeAlias
 
-from lmsconf.errors import BadAnswer
+from lmsconf.errors import InvalidResponse
 from lmsconf.kinds.shared.kind_names import ADMIN, ANSWERS, HOLDERS, USER
 from lmsconf.kinds.shared.people_lists import PeopleList
 from lmsconf.kinds.shared.response_json import optional_text, require_object, require_text
@@ -173,26 +173,26 @@ def try_parse_answers(data: Mapping[str, Json]) -> tuple[AnswerRow, ...] | None:
     """
     try:
         return parse_answers(data)
-    except BadAnswer:
+    except InvalidResponse:
         return None
 
 
 def parse_answers(data: Mapping[str, Json]) -> tuple[AnswerRow, ...]:
-    """Parse a person's answers, sorted by field name. Raises BadAnswer for an unrecognized shape."""
+    """Parse a person's answers, sorted by field name. Raises InvalidResponse for an unrecognized shape."""
     held = require_object(data.get("customFields") or {}, "the answers of a user")
     answers = (parse_answer(name, held[name]) for name in sorted(held))
     return tuple(answer for answer in answers if answer is not None)
 
 
 def parse_answer(name: str, value: Json) -> AnswerRow | None:
-    """Parse the answer to one field; None for null. Raises BadAnswer for an unrecognized shape."""
+    """Parse the answer to one field; None for null. Raises InvalidResponse for an unrecognized shape."""
     return None if value is None else _answer(name, value)
 
 
 def parse_detail_values(data: Mapping[str, Json], keys: frozenset[str]) -> dict[str, object]:
     """Parse language and applications, if among `keys`, from GET /users/{userId}.
 
-    Raises BadAnswer without a list of applicationIds.
+    Raises InvalidResponse without a list of applicationIds.
     """
     details: dict[str, object] = {}
     if "language" in keys:
@@ -201,7 +201,7 @@ def parse_detail_values(data: Mapping[str, Json], keys: frozenset[str]) -> dict[
         held = data.get("applicationIds")
         if not isinstance(held, list):
             # Read as empty, it would plan a grant of every application, or hide removals.
-            raise BadAnswer("an answer about a user came without its list of applicationIds")
+            raise InvalidResponse("an answer about a user came without its list of applicationIds")
         details["applications"] = frozenset(map(str, held))
     return details
 
@@ -228,7 +228,7 @@ def _answer(name: str, value: Json) -> AnswerRow:
             return AnswerRow(normalize_name(name), frozenset(), part)
     if not parts and (body.keys() & _VALUE_KEYS or not any(part is not None and part != "" for part in body.values())):
         return AnswerRow(normalize_name(name), frozenset(), None)
-    raise BadAnswer(f"the answer to {name} has a shape that cannot be read: {sorted(body)}")
+    raise InvalidResponse(f"the answer to {name} has a shape that cannot be read: {sorted(body)}")
 
 
 def _choices(name: str, picked: list[Json]) -> AnswerRow:
@@ -240,4 +240,4 @@ def _choice(name: str, value: Json) -> str:
         return require_text(value, "choiceId" if value.get("choiceId") is not None else "name")
     if isinstance(value, str | int) and not isinstance(value, bool):
         return str(value)
-    raise BadAnswer(f"an answer to {name} holds {value!r:.60} where a choice should be")
+    raise InvalidResponse(f"an answer to {name} holds {value!r:.60} where a choice should be")

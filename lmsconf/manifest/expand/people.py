@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final, TypeAlias, cast
 
-from lmsconf.errors import Problem, Severity, SourceLocation, shown
+from lmsconf.errors import Problem, Severity, SourceLocation, shorten
 from lmsconf.manifest.file_set import ManifestFileReader, UnreadableFile
 from lmsconf.manifest.yaml.csv_positions import CsvPositions
 from lmsconf.manifest.yaml.nodes import (
@@ -147,7 +147,7 @@ class CsvPeopleExpander:
             self.report(Problem(code="people/no-address", message=message, severity=warning, hint=hint, source=where))
         elif len(address) > _LONGEST_ADDRESS or not _ADDRESS.fullmatch(address):
             where = table.sheet.where(line, column)
-            message = f'"{shown(address)}" is no e-mail address'
+            message = f'"{shorten(address)}" is no e-mail address'
             hint = "Write one address in the cell, such as anna.berg@acme.example, or leave the row out with `where`."
             self.report(Problem(code="people/address", message=message, hint=hint, source=where))
         else:
@@ -160,13 +160,18 @@ class CsvPeopleExpander:
         target = (self.files.root / places.at().file).parent / name
         if Path(name).is_absolute() or "\0" in name or not self.files.is_inside_project(target):
             hint = "Name a file inside the project, relative to this manifest."
-            message = f"{shown(name)} lies outside the project"
+            message = f"{shorten(name)} lies outside the project"
             raise _Wrong(Problem(code="people/outside", message=message, hint=hint, source=where))
         if not os.path.isfile(target):  # noqa: PTH113  # Path.is_file raises for a name that is too long
             relative = self.files.relative_path(target)
             hint = "The path is relative to this manifest."
             raise _Wrong(
-                Problem(code="people/no-file", message=f"there is no file {shown(relative)}", hint=hint, source=where)
+                Problem(
+                    code="people/no-file",
+                    message=f"there is no file {shorten(relative)}",
+                    hint=hint,
+                    source=where,
+                )
             )
         real = Path(os.path.realpath(target))
         if real not in self._tables:
@@ -287,17 +292,20 @@ def _column(table: _Table, name: str, where: SourceLocation) -> int:
     if table.columns.count(name) == 1:
         return table.columns.index(name)
     hint = did_you_mean(name, table.columns) or f"It has {', '.join(table.columns)}."
-    message, source = f'there is no column "{shown(name)}"', SourceLocation(table.sheet.path, table.header, 1)
+    message, source = (
+        f'there is no column "{shorten(name)}"',
+        SourceLocation(table.sheet.path, table.header, 1),
+    )
     if name in table.columns:
         source = table.sheet.where(table.header, table.columns.index(name, table.columns.index(name) + 1))
-        message, hint = f'there are several columns "{shown(name)}"', "Give each column its own name."
+        message, hint = f'there are several columns "{shorten(name)}"', "Give each column its own name."
     hint = f"{hint} {where} asks for it."
     raise _Wrong(Problem(code="people/column", message=message, hint=hint, source=source))
 
 
 def _nobody(table: _Table, reference: Map, where: SourceLocation) -> Problem:
     filters = cast("Mapping[str, Json]", reference.get("where", {}))
-    columns = ", ".join(f"{name} = {shown(str(value))}" for name, value in filters.items())
+    columns = ", ".join(f"{name} = {shorten(str(value))}" for name, value in filters.items())
     given = f" with {columns}" if filters else ""
     return Problem(
         code="people/nobody",

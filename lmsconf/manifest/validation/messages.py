@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, cast
 
-from lmsconf.errors import Problem, SourceLocation, shown
+from lmsconf.errors import Problem, SourceLocation, shorten
 from lmsconf.manifest.validation import suggestions
 from lmsconf.manifest.validation.schema_query import (
     Schema,
@@ -90,7 +90,7 @@ def _unknown_key(
 ) -> ProblemDraft:
     inside = f" in {path_label(path)}" if path else ""
     hint = suggestions.suggest_known_key(key, known, value) or f"Known here: {', '.join(known)}."
-    return ProblemDraft("unknown-key", f'unknown key "{shown(key)}"{inside}', hint, places.key(*path, key))
+    return ProblemDraft("unknown-key", f'unknown key "{shorten(key)}"{inside}', hint, places.key(*path, key))
 
 
 def _strange(value: Json, schema: Mapping[str, Json]) -> list[str]:
@@ -119,7 +119,7 @@ def _mistyped(finding: SchemaFinding, branches: list[Schema], places: EntrySourc
     time = suggestions.suggest_time(finding.schema)
     if isinstance(value, dict | list | str):
         actual = (
-            f"{json.dumps(shown(value), ensure_ascii=False)} is text"
+            f"{json.dumps(shorten(value), ensure_ascii=False)} is text"
             if isinstance(value, str)
             else f"it is {_sort(value)}"
         )
@@ -129,7 +129,7 @@ def _mistyped(finding: SchemaFinding, branches: list[Schema], places: EntrySourc
             (time if isinstance(value, dict) else None) or suggestions.suggest_replacement(value, branches),
             where,
         )
-    word = shown(places.written(*finding.path))
+    word = shorten(places.written(*finding.path))
     hint = time or _in_quotes(word, branches) or suggestions.suggest_replacement(value, branches, word)
     return ProblemDraft("type", f"{wanted}, and {word} is {_sort(value)}", hint, where)
 
@@ -147,7 +147,7 @@ def _in_quotes(word: str, branches: list[Schema]) -> str | None:
 def _nothing(finding: SchemaFinding, branches: list[Schema], places: EntrySourceMap) -> ProblemDraft:
     """Null, or no value after the colon, where null is not accepted."""
     where, name = places.at(*finding.path), path_label(finding.path)
-    word = shown(places.written(*finding.path))
+    word = shorten(places.written(*finding.path))
     key = finding.path[-1] if finding.path else None
     quoted = word and any(is_free_text(branch) and "pattern" not in branch for branch in branches)
     if isinstance(key, int):
@@ -238,7 +238,7 @@ def _choice(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[ProblemD
         return
     known = [value if isinstance(value, str) else json.dumps(value) for value in values]
     value = finding.value
-    given = json.dumps(shown(value) if isinstance(value, str) else value, ensure_ascii=False)
+    given = json.dumps(shorten(value) if isinstance(value, str) else value, ensure_ascii=False)
     others = [branch for branch in finding.union_branches if branch is not finding.schema]
     near = suggestions.suggest_choice(finding.value, known) if isinstance(finding.value, str) else None
     wanted = join_with_or(known if near else [*known, *(word for word in _described(others) if word not in known)])
@@ -296,14 +296,14 @@ def _unfit(value: Json, name: str, where: SourceLocation) -> ProblemDraft:
     """A text that cannot be a name, since it has a tab or a line break."""
     words = str(value).split()
     held = "a tab" if "\t" in str(value) else "a line break"
-    one_line = json.dumps(shown(" ".join(words)), ensure_ascii=False)
+    one_line = json.dumps(shorten(" ".join(words)), ensure_ascii=False)
     hint = f"Write it in one line: {one_line}." if words else "Write the name, or take it out."
     return ProblemDraft("character", f"{name} holds {held}", hint, where)
 
 
 def _pattern(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[ProblemDraft]:
     value = finding.value
-    given = json.dumps(shown(value) if isinstance(value, str) else value, ensure_ascii=False)
+    given = json.dumps(shorten(value) if isinstance(value, str) else value, ensure_ascii=False)
     hint = (
         suggestions.suggest_date(finding.schema, str(finding.value))
         or _several(finding)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
 from typing import Final, cast
 
-from lmsconf.errors import SHOWN, shown
+from lmsconf.errors import SHOWN, shorten
 from lmsconf.manifest.validation.schema_query import (
     Schema,
     accepts_text,
@@ -300,7 +300,7 @@ def suggest_text_for_mapping(key: str, value: Mapping[str, Json], branches: list
         )
     whole = f"{key}: {inner}"
     if any(accepts_text(branch, whole) for branch in texts):
-        return f"If it is one text, put it in quotes: {json.dumps(shown(whole), ensure_ascii=False)}."
+        return f"If it is one text, put it in quotes: {json.dumps(shorten(whole), ensure_ascii=False)}."
     return f"Write {quote_if_needed(inner)} alone." if any(accepts_text(branch, inner) for branch in texts) else None
 
 

@@ -12,7 +12,7 @@ from typing import Final, Protocol, TypeAlias, cast
 
 import yaml
 
-from lmsconf.errors import Problem, SourceLocation, shown
+from lmsconf.errors import Problem, SourceLocation, shorten
 from lmsconf.manifest.yaml.nodes import Map, Mark, Seq, Source, pack_mark, store_marks
 from lmsconf.manifest.yaml.scalars import VARIABLE_START, is_infinite_or_nan, resolve_scalar
 from lmsconf.manifest.yaml.syntax_hints import ParserError, advise_on_syntax_error, quote_value_hint
@@ -205,8 +205,8 @@ class _Builder:
         self._source.opens |= VARIABLE_START in text
         value = resolve_scalar(text)
         if is_infinite_or_nan(value):
-            message = f"{shown(text)} is no number that can be compared"
-            self._report("yaml/number", message, at, f'Write it as text: "{shown(text)}".')
+            message = f"{shorten(text)} is no number that can be compared"
+            self._report("yaml/number", message, at, f'Write it as text: "{shorten(text)}".')
             return text
         return value
 
@@ -293,7 +293,7 @@ class _Builder:
             self._report("yaml/merge-key", '"<<" does not merge mappings here', at, hint)
         elif key in node:
             first = self._source.where(self._top.marks[2 * list(node).index(key)])
-            message = f'the key "{shown(key)}" stands here twice'
+            message = f'the key "{shorten(key)}" stands here twice'
             self._report("manifest/duplicate-key", message, at, f"It stood at {first} first; keep one of the two.")
         else:
             return key
@@ -304,7 +304,7 @@ class _Builder:
             hint = 'Put it in quotes if it is a text, such as "{name}" or "[name]".'
             self._report("yaml/key", "a list or a mapping cannot be a key", at, hint)
             return
-        word = shown(self._source.rest(at).split(":", 1)[0].strip())
+        word = shorten(self._source.rest(at).split(":", 1)[0].strip())
         self._report("yaml/key", f"a key must be text, and {word} is not", at, f'Write "{word}": with the quotes.')
 
     def _tag(self, tag: str, at: Mark) -> None:
@@ -312,7 +312,7 @@ class _Builder:
         # A plain word after a bare `!` may be a name that begins with it; quotes and brackets need no tag.
         hint = "Take the ! away." if tag == _BARE and self._source.rest(at)[1:].lstrip()[:1] in _OPENERS else None
         self._report(
-            "yaml/tag", f"the tag {shown(name)} means nothing here", at, hint or quote_value_hint(self._line(at))
+            "yaml/tag", f"the tag {shorten(name)} means nothing here", at, hint or quote_value_hint(self._line(at))
         )
 
     def _report_character(self, char: str, at: Mark) -> None:
