@@ -20,7 +20,9 @@ from lmsconf.errors import (
     WriteOutcomeUnknown,
 )
 from lmsconf.model.address import Address, Ref
-from lmsconf.model.values import Action, Call, Change, Json, Plan
+from lmsconf.model.calls import Call
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.plan import Action, Change, Plan
 
 EMPTY = Plan(
     workspace="here",

@@ -17,7 +17,7 @@ from lmsconf.api.retry import NOT_NOW, RetryPolicy
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.transport.http import URL_NAME, HttpResponse, HttpTransport, RequestNotSent, ResponseLost
 from lmsconf.api.transport.trace import Exchange
-from lmsconf.model.values import Json
+from lmsconf.model.canonical_json import Json
 
 if TYPE_CHECKING:
     import httpx

@@ -7,7 +7,7 @@ import math
 import threading
 from typing import Final, NoReturn, cast
 
-from lmsconf.model.values import Json
+from lmsconf.model.canonical_json import Json
 
 _ONE_AT_A_TIME: Final = threading.Lock()
 

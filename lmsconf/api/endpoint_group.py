@@ -14,7 +14,7 @@ from lmsconf.api.client import Client
 from lmsconf.api.spec.values import build_answers_body, encode_answer
 from lmsconf.api.values import body_to_wire, query_to_wire, response_from_wire
 from lmsconf.errors import InvalidResponse
-from lmsconf.model.values import Json
+from lmsconf.model.canonical_json import Json
 
 ListOf = list
 """`list`, for annotations in classes with a method `list`."""

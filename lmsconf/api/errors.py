@@ -11,7 +11,7 @@ from lmsconf.api.request import PreparedRequest
 from lmsconf.api.retry import TOO_MANY, UNAVAILABLE
 from lmsconf.api.transport.http import HttpResponse, HttpTransport, RequestNotSent, ResponseLost
 from lmsconf.errors import ApiError, InvalidResponse, Rejected, Unauthorized, Unreachable, WriteOutcomeUnknown
-from lmsconf.model.values import Json
+from lmsconf.model.canonical_json import Json
 
 _SHOWN = 300
 _LOOKED_AT = 64 * 1024

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from lmsconf.errors import InvalidResponse
-from lmsconf.model.values import Json
+from lmsconf.model.canonical_json import Json
 
 MIB: Final = 1024 * 1024
 ANSWER: Final = 16 * MIB

@@ -8,8 +8,8 @@ from typing import cast
 from lmsconf.api.spec import Operation
 from lmsconf.api.spec.names import Schema, dialect_key_of
 from lmsconf.errors import InvalidResponse
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import quote_name
-from lmsconf.model.values import Json
 
 
 def required_list(operation: Operation) -> tuple[str, str]:

@@ -21,7 +21,7 @@ from lmsconf.api.list_check import missing_list_hint, required_list
 from lmsconf.api.spec import ApiSpec
 from lmsconf.errors import ApiError, Unauthorized, Unreachable
 from lmsconf.model.api import ListedRows, ListOperation
-from lmsconf.model.values import Json
+from lmsconf.model.canonical_json import Json
 
 Ask = Callable[[Mapping[str, Json]], Future[Json]]
 """Request one page: query → future of the response."""

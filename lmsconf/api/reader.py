@@ -14,7 +14,7 @@ from lmsconf.api.priority_queue import Priority
 from lmsconf.api.spec import ApiSpec, Operation
 from lmsconf.api.worker_pool import WorkerPool
 from lmsconf.model.api import ListedRows, ListOperation, ReadArguments
-from lmsconf.model.values import Json
+from lmsconf.model.canonical_json import Json
 
 if TYPE_CHECKING:
     from lmsconf.api.client import Client

@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 
 from lmsconf.api.decode import encode
 from lmsconf.api.spec import Operation
-from lmsconf.model.values import Json
+from lmsconf.model.canonical_json import Json
 
 _HEADER_VALUE = re.compile(r"[\x21-\x7e]+")
 _PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|\Z))[^/?#\\\x00-\x20\x7f-\U0010ffff]+)+")

@@ -10,8 +10,8 @@ from typing import Final, cast
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.values import EVERYONE, encode_cleared_description, encode_cleared_time
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.time_formats import format_request_time, parse_response_time
-from lmsconf.model.values import Json
 
 _EVERYONE: Final = "content-targets.everyone"
 _DESCRIBED: Final = ("custom-fields.create", "custom-fields.replace")

@@ -27,7 +27,9 @@ from lmsconf.errors import (
 )
 from lmsconf.kinds.shared.call_placeholders import fill_refs_in_body, fill_refs_in_path
 from lmsconf.model.address import Address
-from lmsconf.model.values import Action, Call, Json, Plan
+from lmsconf.model.calls import Call
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.plan import Action, Plan
 
 Look = Callable[[Address], Plan]
 """Re-plan one resource towards the state that the run wants. Raises LmsconfError when it cannot be planned."""

@@ -17,11 +17,12 @@ from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound, Stale
 from lmsconf.journal.journal_writer import Journal
 from lmsconf.kinds import all_kinds
 from lmsconf.model.address import Address
+from lmsconf.model.calls import Call
 from lmsconf.model.names import exact_pattern
 from lmsconf.model.outcomes import ApplyReport, CallOutcome, CallStatus, is_already_accepted
+from lmsconf.model.plan import Action, Change, Plan
 from lmsconf.model.policy import Consent, GuardLimits, Policy, saved_guard_limits
 from lmsconf.model.scope import VerifiedScope, VerifyMode, count_skipped_people
-from lmsconf.model.values import Action, Call, Change, Plan
 from lmsconf.planner.guards import evaluate_guards, refuse_protected_changes
 from lmsconf.planner.plan import Manifests, attach_problems, make_plan
 from lmsconf.planner.plan_as_manifests import plan_to_manifests

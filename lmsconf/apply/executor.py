@@ -23,7 +23,9 @@ from lmsconf.errors import (
 )
 from lmsconf.kinds.shared.call_placeholders import fill_refs_in_body, fill_refs_in_path
 from lmsconf.model.api import ListOperation
-from lmsconf.model.values import Call, Json, Plan
+from lmsconf.model.calls import Call
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.plan import Plan
 from lmsconf.planner.grant_verification import GrantVerification
 from lmsconf.planner.kind import AnyKind
 

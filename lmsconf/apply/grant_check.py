@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from lmsconf.errors import NoEffect
-from lmsconf.model.values import Plan
+from lmsconf.model.plan import Plan
 from lmsconf.planner.grant_verification import GrantVerification, SentCall
 from lmsconf.planner.kind import AnyKind
 

@@ -26,9 +26,10 @@ from lmsconf.apply.ambiguous_writes import Clock
 from lmsconf.apply.scheduler import on_interrupt
 from lmsconf.errors import InvalidResponse, LmsconfError, Rejected, Unauthorized, WriteOutcomeUnknown
 from lmsconf.model.api import ListedRows
+from lmsconf.model.calls import Call
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import LOCK_PREFIX
 from lmsconf.model.time_formats import format_utc
-from lmsconf.model.values import Call, Json
 from lmsconf.project.settings import LockSettings
 from lmsconf.workspace.connection import Connection
 

@@ -28,9 +28,10 @@ from lmsconf.journal.journal_writer import Journal
 from lmsconf.journal.pending_writes import wait_for_pending_writes
 from lmsconf.journal.workspace_lock import hold_lock
 from lmsconf.model.blockers import refuse_blocked
+from lmsconf.model.calls import Call
 from lmsconf.model.outcomes import ApplyReport, CallOutcome, CallStatus
+from lmsconf.model.plan import Plan
 from lmsconf.model.scope import VerifyMode
-from lmsconf.model.values import Call, Plan
 from lmsconf.planner.plan import Manifests
 from lmsconf.project.settings import Settings
 from lmsconf.workspace.connection import Connection

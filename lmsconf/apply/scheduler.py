@@ -20,8 +20,9 @@ from typing import TypeAlias
 
 from lmsconf.errors import DuplicateResource, LmsconfError, NoEffect, Unauthorized, Unreachable, WriteOutcomeUnknown
 from lmsconf.model.address import Ref
+from lmsconf.model.calls import Call
 from lmsconf.model.outcomes import CallOutcome, CallStatus
-from lmsconf.model.values import Call, Plan
+from lmsconf.model.plan import Plan
 
 _FORBIDDEN = 403
 Learnt: TypeAlias = "Mapping[Ref, str]"

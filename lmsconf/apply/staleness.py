@@ -15,9 +15,10 @@ from typing import Final, cast
 from lmsconf.documents.document import change_json, string_list
 from lmsconf.documents.plan_file import PAIRS, request_body_json
 from lmsconf.errors import Problem
-from lmsconf.model.canonical_json import sha256
+from lmsconf.model.calls import Call
+from lmsconf.model.canonical_json import Json, sha256
 from lmsconf.model.names import quote_name
-from lmsconf.model.values import Action, Call, Change, Json, Plan
+from lmsconf.model.plan import Action, Change, Plan
 from lmsconf.planner.guards import total_taken
 
 CODE: Final = "plan/stale"

@@ -10,8 +10,8 @@ from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver
 from lmsconf.apply.scheduler import Run
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound
 from lmsconf.model.outcomes import is_already_accepted
+from lmsconf.model.plan import Change, Plan
 from lmsconf.model.scope import VerifiedScope, VerifyMode, count_skipped_people
-from lmsconf.model.values import Change, Plan
 
 TOUCHED_ONLY: Final = "Nothing else was looked at (--verify touched)."
 OTHER_MANIFESTS: Final = (

@@ -14,7 +14,7 @@ from lmsconf.cli.planning import settings_of
 from lmsconf.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from lmsconf.model.values import Json
+    from lmsconf.model.canonical_json import Json
 
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 

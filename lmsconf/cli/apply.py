@@ -27,7 +27,7 @@ from lmsconf.model.scope import VerifyMode
 if TYPE_CHECKING:
     from lmsconf.apply.applier import Applier
     from lmsconf.apply.safe_apply import Progress
-    from lmsconf.model.values import Plan
+    from lmsconf.model.plan import Plan
     from lmsconf.planner.plan import Manifests
 
 

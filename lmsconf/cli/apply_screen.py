@@ -11,7 +11,7 @@ from lmsconf.apply.safe_apply import Progress
 from lmsconf.cli.frame import Output, colored, cut_short, emit, masked, progress, say
 from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound, UsageError
 from lmsconf.model.outcomes import ApplyReport
-from lmsconf.model.values import Plan
+from lmsconf.model.plan import Plan
 from lmsconf.render import APPLY_VIEWS, phrases
 from lmsconf.render.escape import safe
 from lmsconf.render.text.plan import plan_text

@@ -16,9 +16,10 @@ from lmsconf.api.spec import ApiSpec
 from lmsconf.errors import Problem
 from lmsconf.kinds import all_kinds
 from lmsconf.model.address import Address
+from lmsconf.model.calls import Call
 from lmsconf.model.drift import LastEdit
 from lmsconf.model.names import normalize_email
-from lmsconf.model.values import Call, Change, Plan
+from lmsconf.model.plan import Change, Plan
 
 HIDDEN: Final = "(masked)"
 _ADDRESS: Final = re.compile(

@@ -27,9 +27,9 @@ from lmsconf.cli.planning import (
 from lmsconf.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
+    from lmsconf.model.plan import Plan
     from lmsconf.model.policy import Policy
     from lmsconf.model.snapshot import Snapshot
-    from lmsconf.model.values import Plan
     from lmsconf.workspace.reader import WorkspaceReader
 
 

@@ -15,7 +15,7 @@ from lmsconf.cli.planning import called
 from lmsconf.documents import plan_file, problems_file, report_file, snapshot_file
 from lmsconf.documents.document import parse_document
 from lmsconf.errors import ExitCode, LmsconfError, UsageError
-from lmsconf.model.values import Plan
+from lmsconf.model.plan import Plan
 from lmsconf.render import APPLY_VIEWS, PLAN_EXTRACTS, PLAN_VIEWS, PROBLEMS_VIEWS, SNAPSHOT_VIEWS
 from lmsconf.support.atomic_files import read_text
 

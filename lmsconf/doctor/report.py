@@ -7,7 +7,7 @@ from typing import Final
 
 from lmsconf.doctor.findings import Assumption, CheckResult, Lesson, Probed, Report, Verdict
 from lmsconf.documents.document import TOOL, render_json
-from lmsconf.model.values import Json
+from lmsconf.model.canonical_json import Json
 from lmsconf.render.escape import safe
 
 FORMAT: Final = "lmsconf.doctor/1"

@@ -14,9 +14,9 @@ from typing import Final, NoReturn, TypeVar, cast
 from lmsconf import __version__
 from lmsconf.errors import LmsconfError, Problem, Severity, SourceLocation, StalePlan
 from lmsconf.model.address import Address, RemoteId
-from lmsconf.model.canonical_json import canonical_json, sha256
+from lmsconf.model.canonical_json import Json, canonical_json, sha256
 from lmsconf.model.names import UNPRINTABLE
-from lmsconf.model.values import Action, Change, ChangeOrigin, FieldChange, Json, Undo, UndoLevel
+from lmsconf.model.plan import Action, Change, ChangeOrigin, FieldChange, Undo, UndoLevel
 
 Value = TypeVar("Value")
 

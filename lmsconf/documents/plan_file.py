@@ -30,19 +30,18 @@ from lmsconf.documents.document import (
 from lmsconf.errors import Problem, StalePlan
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.blockers import blockers
-from lmsconf.model.canonical_json import canonical_json, sha256
-from lmsconf.model.scope import PlanScope
-from lmsconf.model.values import (
-    Call,
+from lmsconf.model.calls import Call
+from lmsconf.model.canonical_json import Json, canonical_json, sha256
+from lmsconf.model.plan import (
     Change,
     GuardCount,
     GuardResult,
-    Json,
     NoLongerDeclared,
     Plan,
     SettingChange,
     UnmanagedResources,
 )
+from lmsconf.model.scope import PlanScope
 
 FORMAT = "lmsconf.plan/1"
 _ANY_PLAN = "lmsconf.plan/"

@@ -16,7 +16,7 @@ from lmsconf.documents.document import (
     verify_format,
 )
 from lmsconf.errors import Problem, Severity
-from lmsconf.model.values import Json
+from lmsconf.model.canonical_json import Json
 
 FORMAT: Final = "lmsconf.problems/1"
 

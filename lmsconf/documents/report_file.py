@@ -19,9 +19,9 @@ from lmsconf.documents.document import (
 )
 from lmsconf.errors import StalePlan
 from lmsconf.model.address import Address
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.outcomes import ApplyReport, CallOutcome, CallStatus
 from lmsconf.model.scope import VerifiedScope, VerifyMode
-from lmsconf.model.values import Json
 
 FORMAT = "lmsconf.apply/1"
 

@@ -8,9 +8,9 @@ from typing import Final
 from lmsconf.documents import document
 from lmsconf.errors import LmsconfError
 from lmsconf.kinds import all_kinds
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.rows import row_from_json, row_to_json
 from lmsconf.model.snapshot import ListedRow, Listing, Snapshot, SnapshotRedaction
-from lmsconf.model.values import Json
 from lmsconf.planner.kind import in_snapshot_order
 from lmsconf.planner.redaction import UnnamedRow
 

@@ -15,7 +15,7 @@ from lmsconf.export.manifest_editor import ManifestEditor
 from lmsconf.model.address import Address
 from lmsconf.model.drift import DriftFinding, DriftReport, DriftState
 from lmsconf.model.names import did_you_mean, matches_pattern
-from lmsconf.planner.drift import TAKE_OVER
+from lmsconf.planner.drift_findings import TAKE_OVER
 from lmsconf.planner.kind import AnyKind
 from lmsconf.planner.plan import Manifests
 

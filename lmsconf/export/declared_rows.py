@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lmsconf.model.address import Address
+from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.model.values import DeleteEntry, DesiredResource
 from lmsconf.planner.context import CallTemplates, PlanContext
 from lmsconf.planner.kind import AnyKind
 from lmsconf.planner.plan import Manifests

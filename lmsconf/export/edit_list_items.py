@@ -6,8 +6,8 @@ from lmsconf.manifest.edit.lists import remove_key, require_literal, set_key
 from lmsconf.manifest.edit.text_buffer import unescape_variables
 from lmsconf.manifest.edit.tree_builder import UNCHANGED, Mapping, Node, Scalar, Sequence
 from lmsconf.manifest.edit.yaml_editor import EditRefused, YamlEditor
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.drift import DriftFinding
-from lmsconf.model.values import Json
 from lmsconf.planner.kind import AnyKind
 from lmsconf.planner.manifest_entries import EntryItems
 

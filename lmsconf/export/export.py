@@ -10,10 +10,11 @@ from lmsconf.export.declared_rows import DeclaredRows, find_declared_rows
 from lmsconf.export.manifest_files import order_kinds, render_files, unexportable_line
 from lmsconf.export.verify_empty_plan import EmptyPlanCheck, deletes_undeclared
 from lmsconf.model.address import Address
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import matches_patterns
+from lmsconf.model.plan import Change, Plan
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.model.values import Change, Json, Plan
 from lmsconf.planner.context import CallTemplates, PlanContext
 from lmsconf.planner.kind import AnyKind
 from lmsconf.planner.live_names import LiveNames

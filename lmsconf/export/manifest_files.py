@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeVar, cast
 
 from lmsconf.manifest.edit.yaml_text import escape_for_comment, format_entry_lines
-from lmsconf.model.values import Json
+from lmsconf.model.canonical_json import Json
 from lmsconf.planner.kind import AnyKind
 from lmsconf.planner.manifest_entries import ExportedEntry, UnexportableRow
 

@@ -15,11 +15,14 @@ from typing import Any, Final, NamedTuple, cast
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation
 from lmsconf.manifest.validation import cross
 from lmsconf.manifest.validation.check import SchemaValidator
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.declarations import DesiredResource
+from lmsconf.model.plan import Action, Change, Plan
 from lmsconf.model.text_limits import is_representable
-from lmsconf.model.values import Action, Change, DesiredResource, Json, Plan
 from lmsconf.planner.kind import AnyKind, ManifestEntry
 from lmsconf.planner.manifest_entries import ExportedEntry, UnexportableRow
-from lmsconf.planner.plan import OWNED, Manifests
+from lmsconf.planner.plan import Manifests
+from lmsconf.planner.planned_resources import OWNED
 
 _OURS: Final = "\0export"
 _IDENTITY: Final = frozenset({"id", "only_in"})

@@ -12,9 +12,9 @@ from lmsconf.errors import LmsconfError
 from lmsconf.journal.journal_folder import FOLDER, RUNS
 from lmsconf.journal.journal_writer import FORMAT, SUFFIX
 from lmsconf.journal.line_codec import decode_lines
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.recorded_run import CallState, JournalHeader, RecordedCall, RecordedRun, RunEnding
 from lmsconf.model.scope import VerifyMode
-from lmsconf.model.values import Json
 from lmsconf.support.atomic_files import os_error_message
 
 

@@ -17,10 +17,12 @@ from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import LmsconfError, Problem, Severity
 from lmsconf.journal.journal_folder import RUNS, ensure_folder, open_private_file, unwritable_error
 from lmsconf.journal.line_codec import encode_line
+from lmsconf.model.calls import Call
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.outcomes import ApplyReport, CallOutcome
+from lmsconf.model.plan import Plan
 from lmsconf.model.recorded_run import CallState
 from lmsconf.model.time_formats import format_utc
-from lmsconf.model.values import Call, Json, Plan
 from lmsconf.support.atomic_files import fsync_folder, os_error_message
 from lmsconf.support.redaction import redact_secrets
 

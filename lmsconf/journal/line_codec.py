@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from lmsconf.documents.document import render_canonical_json
-from lmsconf.model.canonical_json import sha256
-from lmsconf.model.values import Json
+from lmsconf.model.canonical_json import Json, sha256
 
 _SUM: Final = "sum"
 _LENGTH: Final = 8

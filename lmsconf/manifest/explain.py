@@ -8,9 +8,9 @@ from typing import Final, TypeAlias, cast
 
 from lmsconf.errors import UsageError
 from lmsconf.manifest.schemas import ABSENT, manifest_schema
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.explanation import ExplainedKey, KeyExplanation
 from lmsconf.model.names import did_you_mean
-from lmsconf.model.values import Json
 from lmsconf.planner.kind import AnyKind
 
 _Schema: TypeAlias = "Mapping[str, Json]"

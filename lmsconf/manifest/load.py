@@ -33,8 +33,9 @@ from lmsconf.manifest.yaml.nodes import EntrySourceMap, KeyPath, Map, Seq, store
 from lmsconf.manifest.yaml.scalars import VARIABLE_START
 from lmsconf.manifest.yaml.strict_reader import AliasBudget, Document, read_yaml
 from lmsconf.model.address import Address
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.names import did_you_mean
-from lmsconf.model.values import DeleteEntry, DesiredResource, Json
 from lmsconf.planner import kind as core
 from lmsconf.planner.kind import AnyKind
 from lmsconf.planner.plan import Manifests

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias, cast
 from lmsconf.manifest.expand.conditions import CHOICES, CONDITIONS, EXCEPT, USE
 from lmsconf.manifest.expand.for_each import FOR_EACH, FOR_EACH_SCHEMA
 from lmsconf.manifest.expand.sets import ALLOW_EMPTY, CONDITION_SETS, PEOPLE_SETS, SET
-from lmsconf.model.values import Json
+from lmsconf.model.canonical_json import Json
 from lmsconf.planner.kind import AnyKind
 
 ABSENT: Final = "absent"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from lmsconf.model.values import Json
+from lmsconf.model.canonical_json import Json
 
 
 class ListOperation(NamedTuple):

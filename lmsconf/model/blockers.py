@@ -9,7 +9,7 @@ from shlex import quote
 from typing import Final
 
 from lmsconf.errors import ExitCode, Problem, ProblemsFound
-from lmsconf.model.values import GuardResult, Plan
+from lmsconf.model.plan import GuardResult, Plan
 
 LOCK_OUT: Final = "refusal/lock-out"
 

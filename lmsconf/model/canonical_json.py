@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+from typing import TypeAlias
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 
 def canonical_json(value: object) -> bytes:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Protocol, TypeAlias, runtime_checkable
 
-from lmsconf.model.values import Json
+from lmsconf.model.canonical_json import Json
 
 
 @runtime_checkable

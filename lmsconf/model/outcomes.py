@@ -8,8 +8,9 @@ from enum import StrEnum
 
 from lmsconf.errors import Problem
 from lmsconf.model.address import Address
+from lmsconf.model.calls import is_creation
+from lmsconf.model.plan import Action, Change
 from lmsconf.model.scope import VerifiedScope
-from lmsconf.model.values import Action, Change, is_creation
 
 
 class CallStatus(StrEnum):

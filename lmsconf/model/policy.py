@@ -8,7 +8,7 @@ from datetime import date, timedelta, tzinfo
 from typing import Final
 
 from lmsconf.errors import SourceLocation, UsageError
-from lmsconf.model.values import Json
+from lmsconf.model.canonical_json import Json
 
 GUARDS: Final = ("deletes", "removals", "recreates", "refusals", "answers", "updates")
 """The names of the guards, which are attributes of Guards, in the order in which they are shown."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from lmsconf.model.calls import is_creation
 from lmsconf.model.outcomes import CallStatus
 from lmsconf.model.scope import VerifyMode
-from lmsconf.model.values import is_creation
 
 
 class CallState(StrEnum):

@@ -8,7 +8,7 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-from lmsconf.model.values import Json
+from lmsconf.model.canonical_json import Json
 
 Row = TypeVar("Row")
 _Read = Callable[[Json], object]

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from math import inf
 from typing import Final, cast
 
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.plan import SettingChange
 from lmsconf.model.policy import GUARDS, GuardLimits, limit_to_json
-from lmsconf.model.values import Json, SettingChange
 
 IN_USE: Final = "dialect.custom-fields.in-use"
 _REFUSES_LESS: Final = ("condition", "removed-choice", "never")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from lmsconf.model.values import Json
+from lmsconf.model.canonical_json import Json
 
 FORBIDDEN: Final = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufffe\uffff]"

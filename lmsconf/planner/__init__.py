@@ -4,14 +4,19 @@ kind, context                the base class Kind, and PlanContext, the state of 
 manifest_entries, live_names entries as kinds describe them; names of live resources as manifests use them
 grant_verification           how it is verified that a granting call has had its effect
 selection                    which resources are planned: `--only`, `--except`, `--additive`
-claim_matching, matching     which live resource each declaration refers to
-plan, diff                   declared and live state → changes
+claims, claim_matching, matching
+                             which live resource each declaration refers to
+absent_matching, missing_references
+                             which resources `absent` deletes; references to what will not exist
+plan, planned_resources, diff
+                             declared and live state → changes
+declaration_checks           declarations that a plan refuses: expired, or left alone by the project file
 calls, ordering              changes → calls in dependency order
 rename_detection             creations that may be live resources under a new name
 guard_counts, guards         what a plan deletes and revokes, and which limits that exceeds
-drift                        a plan of all manifests → drift
+drift, drift_findings        a plan of all manifests → drift
 plan_as_manifests            a plan's changes → declarations again
-reading                      which listings a plan needs, read concurrently into a snapshot
+read_scope, reading          which listings a plan needs, read concurrently into a snapshot
 redaction, snapshot_redaction
                              snapshots without people whom the manifests do not name
 dependency_graph             declarations → the graph of what they depend on

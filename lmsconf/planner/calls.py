@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from lmsconf.errors import Severity
 from lmsconf.model.address import Address, Ref
-from lmsconf.model.values import Call, Step
+from lmsconf.model.calls import Call, Step
 from lmsconf.planner.context import PlanContext
 from lmsconf.planner.ordering import DependencyCycle, step_dependencies, topological_order
 

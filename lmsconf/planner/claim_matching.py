@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Generic
 
-from lmsconf.errors import Problem, Severity, SourceLocation
+from lmsconf.errors import Problem, Severity
 from lmsconf.model.address import RemoteId
 from lmsconf.model.names import (
     casefold_name,
@@ -17,37 +16,7 @@ from lmsconf.model.names import (
     normalize_name,
     quote_name,
 )
-from lmsconf.model.snapshot import HasName
-
-L = TypeVar("L", bound=HasName)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
-    """The declared identity of a resource or a choice.
-
-    pin: the declared id. previously: earlier names. label: how problems name it.
-    """
-
-    name: str
-    pin: RemoteId | None
-    previously: tuple[str, ...]
-    label: str
-    source: SourceLocation
-    address: str
-
-
-@dataclass(slots=True)
-class ClaimMatches(Generic[L]):
-    """The live row of each claim (None: to be created, or broken), unclaimed rows, and problems.
-
-    broken: positions of claims with an error.
-    """
-
-    live: list[L | None] = field(default_factory=list)
-    unclaimed: list[L] = field(default_factory=list)
-    broken: set[int] = field(default_factory=set)
-    problems: list[Problem] = field(default_factory=list)
+from lmsconf.planner.claims import Claim, ClaimMatches, L
 
 
 def match_claims(

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from lmsconf.model.address import Address
+from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.dependency_graph import DependencyGraph, Edge, EdgeType
-from lmsconf.model.values import DesiredResource
 from lmsconf.planner.kind import BOX, AnyKind
 
 

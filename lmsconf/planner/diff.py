@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.forms import Form, form_to_json, sort_items
-from lmsconf.model.values import FieldChange, Json
+from lmsconf.model.plan import FieldChange
 
 if TYPE_CHECKING:
     from deepdiff.diff import DeepDiff

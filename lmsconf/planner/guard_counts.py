@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from lmsconf.model.address import Address
-from lmsconf.model.values import Action, Call, Change, GuardCount
+from lmsconf.model.calls import Call
+from lmsconf.model.plan import Action, Change, GuardCount
 from lmsconf.planner.context import BeforeAfter, MatchResult
 from lmsconf.planner.kind import AnyKind
 

@@ -11,9 +11,10 @@ from typing import Final
 
 from lmsconf.errors import Problem
 from lmsconf.model.address import Address
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import matches_patterns
+from lmsconf.model.plan import Action, Change, GuardCount, GuardResult
 from lmsconf.model.policy import GUARDS, UNKNOWN, Consent, GuardLimit, GuardLimits
-from lmsconf.model.values import Action, Change, GuardCount, GuardResult, Json
 from lmsconf.planner.kind import AnyKind
 
 SMALL: Final = 20

@@ -11,24 +11,15 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias
 from lmsconf.errors import Problem
 from lmsconf.model.address import Address, Ref, RemoteId, escape_slashes
 from lmsconf.model.api import ListOperation
+from lmsconf.model.calls import Call, Step, is_creation
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.declarations import DeleteEntry, DesiredResource, SourceMap
 from lmsconf.model.dependency_graph import Edge
 from lmsconf.model.drift import LastEdit
 from lmsconf.model.forms import Form, form_to_json
 from lmsconf.model.names import casefold_name, normalize_name, quote_if_ambiguous
+from lmsconf.model.plan import FULL_UNDO, Action, Change, Undo
 from lmsconf.model.snapshot import HasName, ListedRow, Listing, Row, Snapshot
-from lmsconf.model.values import (
-    FULL_UNDO,
-    Action,
-    Call,
-    Change,
-    DeleteEntry,
-    DesiredResource,
-    Json,
-    SourceMap,
-    Step,
-    Undo,
-    is_creation,
-)
 from lmsconf.planner.context import (
     BeforeAfter,
     Deletion,

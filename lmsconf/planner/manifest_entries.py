@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
 from lmsconf.model.address import Address
-from lmsconf.model.values import Json
+from lmsconf.model.canonical_json import Json
 
 Trail: TypeAlias = tuple[str, ...]
 """A path from the root of a manifest."""

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from lmsconf.model.address import Ref
-from lmsconf.model.values import Step
+from lmsconf.model.calls import Step
 
 
 class DependencyCycle(Exception):  # a property of the graph, not an error of the program

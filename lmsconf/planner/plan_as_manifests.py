@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from lmsconf.errors import LmsconfError, Problem, SourceLocation, StalePlan
-from lmsconf.model.values import Action, Change, DeleteEntry, DesiredResource, Plan
+from lmsconf.model.declarations import DeleteEntry, DesiredResource
+from lmsconf.model.plan import Action, Change, Plan
 from lmsconf.planner.kind import AnyKind, ManifestEntry
 from lmsconf.planner.plan import Manifests
 

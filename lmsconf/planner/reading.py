@@ -8,59 +8,21 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from dataclasses import replace
+from typing import Any, TypeAlias, TypeVar
 
 from lmsconf.model.address import RemoteId
 from lmsconf.model.api import Api, ListedRows
-from lmsconf.model.policy import Policy
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.snapshot import Listing, Row, Snapshot
-from lmsconf.model.values import DeleteEntry, DesiredResource, Json
 from lmsconf.planner.context import BeforeAfter, CallTemplates, MatchResult, PlanContext, Spec
 from lmsconf.planner.kind import AnyKind, Kind
+from lmsconf.planner.read_scope import Declarations, ReadScope
 from lmsconf.planner.rename_detection import rename_candidates
 from lmsconf.planner.selection import Selection, kinds_of_unmatched_patterns
-
-
-class Declarations(NamedTuple):
-    """What manifests say: declared resources, and resources to delete."""
-
-    declared: Sequence[DesiredResource[Any]]
-    absent: Sequence[DeleteEntry[Any]]
-
-    def of_kind(self, kind: str) -> tuple[list[DesiredResource[Any]], list[DeleteEntry[Any]]]:
-        """Return the entries of one kind."""
-        declared = [one for one in self.declared if one.address.kind == kind]
-        return declared, [one for one in self.absent if one.address.kind == kind]
-
-    def merge(self, other: Declarations, kinds: Mapping[str, AnyKind]) -> Declarations:
-        """Return the entries of both; of a kind with `is_declared_once`, only this one's where both have an address."""
-        declared_once = {one.address for one in self.declared if kinds[one.address.kind].is_declared_once}
-        more = [one for one in other.declared if one.address not in declared_once]
-        return Declarations([*self.declared, *more], [*self.absent, *other.absent])
-
-    def in_workspace(self, workspace: str) -> Declarations:
-        """Return the entries that apply in a workspace (`only_in`)."""
-        declared = [one for one in self.declared if one.applies_in(workspace)]
-        return Declarations(declared, [one for one in self.absent if one.applies_in(workspace)])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadScope:
-    """What to read of a workspace.
-
-    everything: also what is neither declared nor owned. edits: also the last editor of each resource, where the service
-    returns it. beside: the declarations of a base, which are planned separately on the same snapshot.
-    """
-
-    declared: tuple[DesiredResource[Any], ...] = ()
-    absent: tuple[DeleteEntry[Any], ...] = ()
-    policy: Policy
-    everything: bool = False
-    edits: bool = False
-    beside: Declarations | None = None
 
 
 class ReadState:
@@ -71,6 +33,8 @@ class ReadState:
 
 
 State = TypeVar("State", bound=ReadState)
+
+
 Matched: TypeAlias = "tuple[PlanContext, MatchResult[Spec, Row]]"
 
 

@@ -14,9 +14,9 @@ from typing import Any, Final, TypeVar
 
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.model.address import Address, RemoteId
+from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.names import normalize_email
 from lmsconf.model.snapshot import Row, Snapshot
-from lmsconf.model.values import DeleteEntry, DesiredResource
 from lmsconf.planner.context import PlanContext
 
 Entry = TypeVar("Entry", DesiredResource[Any], DeleteEntry[Any])

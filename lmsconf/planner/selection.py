@@ -9,9 +9,9 @@ from typing import Any
 
 from lmsconf.errors import Problem
 from lmsconf.model.address import Address
+from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.names import matches_pattern
 from lmsconf.model.policy import Policy
-from lmsconf.model.values import DesiredResource
 from lmsconf.planner.context import BeforeAfter
 from lmsconf.planner.diff import KeyedNames
 from lmsconf.planner.kind import AnyKind

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final, cast
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation, UsageError, shorten
-from lmsconf.model.values import Json
+from lmsconf.model.canonical_json import Json
 from lmsconf.project.config_file import ENV_WORKSPACE, ProjectFile
 
 PARTS: Final = ("url", "token", "command", "dialect")

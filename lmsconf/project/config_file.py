@@ -17,10 +17,10 @@ from lmsconf.manifest.validation import messages
 from lmsconf.manifest.validation.check import SchemaValidator
 from lmsconf.manifest.yaml.nodes import EntrySourceMap, KeyPath, Map
 from lmsconf.manifest.yaml.strict_reader import read_yaml
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.drift import IgnoreRule
 from lmsconf.model.names import did_you_mean, quote_name
 from lmsconf.model.policy import GUARDS, UNKNOWN, Consent, GuardLimit, GuardLimits
-from lmsconf.model.values import Json
 from lmsconf.project.ownership_keys import (
     correct_address_pattern,
     kind_names_by_section,

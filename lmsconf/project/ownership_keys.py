@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from lmsconf.kinds import all_kinds
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import matches_pattern, nearest_name
-from lmsconf.model.values import Json
 
 if TYPE_CHECKING:
     from lmsconf.planner.kind import AnyKind

@@ -10,10 +10,10 @@ from socket import gethostname
 from typing import Final, cast
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation, UsageError, shorten
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.drift import IgnoreRule
 from lmsconf.model.names import did_you_mean
 from lmsconf.model.policy import Policy
-from lmsconf.model.values import Json
 from lmsconf.project.base_trust import RequestDestination, request_destination
 from lmsconf.project.command_allowlist import Ask
 from lmsconf.project.config_file import (

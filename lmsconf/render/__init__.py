@@ -11,8 +11,8 @@ from typing import TypeAlias
 from lmsconf.errors import Problem
 from lmsconf.model.drift import DriftReport
 from lmsconf.model.outcomes import ApplyReport
+from lmsconf.model.plan import Plan
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.model.values import Plan
 from lmsconf.render.annotations import problems_github, problems_markdown
 from lmsconf.render.drift_json import drift_json
 from lmsconf.render.html.drift import drift_html

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from lmsconf.errors import Problem
 from lmsconf.model.address import Address
-from lmsconf.model.values import Action, Change, FieldChange, Json
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.plan import Action, Change, FieldChange
 from lmsconf.render import phrases
 from lmsconf.render.color import paint
 from lmsconf.render.escape import safe

@@ -17,8 +17,9 @@ from typing import Protocol
 from lmsconf.errors import Problem, Severity
 from lmsconf.model.address import Address
 from lmsconf.model.blockers import allowances
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.drift import DriftFinding
-from lmsconf.model.values import Action, Change, FieldChange, Json, Plan, UnmanagedResources
+from lmsconf.model.plan import Action, Change, FieldChange, Plan, UnmanagedResources
 from lmsconf.render import drift_words, phrases
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from lmsconf.documents.document import TOOL, location_json, problem_json, render_json, string_list
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.drift import DriftFinding, DriftReport, DriftState, FieldDrift, IgnoredFinding, ManagedShare
+from lmsconf.model.plan import UnmanagedResources
 from lmsconf.model.possible_renames import RenameCandidate
-from lmsconf.model.values import Json, UnmanagedResources
 
 FORMAT: Final = "lmsconf.drift/1"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.drift import (
     DriftCause,
     DriftFinding,
@@ -15,7 +16,6 @@ from lmsconf.model.drift import (
     ManagedShare,
 )
 from lmsconf.model.scope import count_skipped_people
-from lmsconf.model.values import Json
 from lmsconf.render import phrases
 
 SIGNS: Final = {

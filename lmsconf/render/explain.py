@@ -8,8 +8,8 @@ from dataclasses import asdict
 from typing import Final, cast
 
 from lmsconf.documents.document import TOOL, render_json
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.explanation import ExplainedKey, KeyExplanation
-from lmsconf.model.values import Json
 
 _WIDTH: Final = 96
 EXPLAIN_FORMAT: Final = "lmsconf.explain/1"

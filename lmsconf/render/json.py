@@ -8,7 +8,7 @@ from lmsconf.documents.plan_file import dumps as plan_json
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.documents.problems_file import dumps as problems_json
 from lmsconf.documents.report_file import dumps as apply_json
-from lmsconf.model.values import Plan
+from lmsconf.model.plan import Plan
 
 __all__ = ["apply_json", "plan_gitlab", "plan_json", "plan_line", "problems_json"]
 

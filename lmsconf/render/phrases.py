@@ -11,12 +11,13 @@ from typing import Any
 from lmsconf.errors import ExitCode, Problem, Severity
 from lmsconf.kinds import all_kinds
 from lmsconf.model.address import Address
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import quote_if_ambiguous
 from lmsconf.model.outcomes import ApplyReport, CallOutcome, CallStatus
+from lmsconf.model.plan import Action, Change, ChangeOrigin, FieldChange, Plan, UndoLevel, UnmanagedResources
 from lmsconf.model.recorded_run import RecordedCall
 from lmsconf.model.scope import VerifyMode, count_skipped_people
 from lmsconf.model.snapshot import Listing
-from lmsconf.model.values import Action, Change, ChangeOrigin, FieldChange, Json, Plan, UndoLevel, UnmanagedResources
 
 SERVICE_DEFAULT = "(service default)"
 NOTHING = "(none)"

@@ -8,10 +8,10 @@ from typing import Final
 
 from lmsconf.documents.document import TOOL, render_json
 from lmsconf.model.address import Address
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.recorded_run import CallState, RecordedCall, RecordedRun, RunEnding
 from lmsconf.model.scope import VerifyMode
 from lmsconf.model.time_formats import format_utc
-from lmsconf.model.values import Json
 from lmsconf.render import phrases
 from lmsconf.render.escape import safe
 

@@ -13,9 +13,8 @@ from urllib.parse import quote
 
 from lmsconf import __version__
 from lmsconf.errors import Problem, Severity, SourceLocation
-from lmsconf.model.canonical_json import sha256
+from lmsconf.model.canonical_json import Json, sha256
 from lmsconf.model.drift import DriftFinding, DriftReport, DriftState, IgnoredFinding
-from lmsconf.model.values import Json
 from lmsconf.render import drift_words, phrases
 from lmsconf.render.escape import safe
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.plan import Plan, SettingChange
 from lmsconf.model.settings_changes import weaker_than_default
-from lmsconf.model.values import Json, Plan, SettingChange
 from lmsconf.render import phrases
 
 RELAXED = "Settings weaker than the default"

@@ -13,14 +13,16 @@ from typing import Any, NamedTuple
 from lmsconf.errors import Problem, Severity
 from lmsconf.manifest.edit.yaml_text import format_inline
 from lmsconf.model.blockers import is_blocking
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.declarations import DeleteEntry, DesiredResource
+from lmsconf.model.plan import Change, ChangeOrigin, NoLongerDeclared, Plan
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.model.values import Change, ChangeOrigin, DeleteEntry, DesiredResource, Json, NoLongerDeclared, Plan
 from lmsconf.planner.context import CallTemplates, PlanContext
 from lmsconf.planner.guards import evaluate_guards
 from lmsconf.planner.kind import AnyKind
 from lmsconf.planner.plan import Manifests
-from lmsconf.planner.reading import Declarations
+from lmsconf.planner.read_scope import Declarations
 
 
 class ManifestsVersion(NamedTuple):

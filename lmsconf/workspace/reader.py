@@ -13,17 +13,20 @@ from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.manifest.load import EntryCallback, load_folder
 from lmsconf.model.address import Address
 from lmsconf.model.drift import DriftReport
+from lmsconf.model.plan import Change, Plan
 from lmsconf.model.policy import Policy
 from lmsconf.model.possible_renames import RenameCandidate
 from lmsconf.model.settings_changes import diff_settings
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.time_formats import format_utc
-from lmsconf.model.values import Change, Plan
 from lmsconf.planner.context import PlanContext
-from lmsconf.planner.drift import AppliedBase, DriftInputs, make_drift
+from lmsconf.planner.declaration_checks import refuse_expired_absent, refuse_left_alone
+from lmsconf.planner.drift import make_drift
 from lmsconf.planner.drift import warn_of_expired_ignores as ignores_outlived
-from lmsconf.planner.plan import Manifests, make_plan, refuse_expired_absent, refuse_left_alone
-from lmsconf.planner.reading import Declarations, ReadScope, read_workspace
+from lmsconf.planner.drift_findings import AppliedBase, DriftInputs
+from lmsconf.planner.plan import Manifests, make_plan
+from lmsconf.planner.read_scope import Declarations, ReadScope
+from lmsconf.planner.reading import read_workspace
 from lmsconf.planner.snapshot_redaction import drop_unknown_people, redact_snapshot, restore_snapshot
 from lmsconf.project.config_file import ENV_WORKSPACE
 from lmsconf.project.settings import Settings

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from lmsconf.kinds import all_kinds
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.policy import GUARDS, UNKNOWN, Consent, Policy, limit_to_json
-from lmsconf.model.values import Json
 from lmsconf.project.settings import DEFAULT_MANIFESTS, Settings
 
 

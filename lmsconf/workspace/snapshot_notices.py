@@ -9,8 +9,8 @@ from typing import Final
 
 from lmsconf.errors import Problem, Severity
 from lmsconf.kinds import all_kinds
+from lmsconf.model.plan import Plan
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.model.values import Plan
 from lmsconf.planner.kind import in_snapshot_order
 
 _OLD: Final = timedelta(days=2)

@@ -11,7 +11,7 @@ import pytest
 from lmsconf.api import Service
 from lmsconf.api.client import Client
 from lmsconf.api.spec import ApiSpec
-from lmsconf.model.values import Json
+from lmsconf.model.canonical_json import Json
 from lmsconf.sandbox.seed import fill_workspace
 from lmsconf.sandbox.transport import Sandbox
 

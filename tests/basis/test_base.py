@@ -139,7 +139,7 @@ def test_the_origin_is_no_part_of_the_digest(project: Project) -> None:
     """A reviewed plan is the same plan, whatever it was compared with."""
     from dataclasses import replace
 
-    from lmsconf.model.values import ChangeOrigin
+    from lmsconf.model.plan import ChangeOrigin
 
     made = project.plan(CHANGE)
     labelled = tuple(replace(change, origin=ChangeOrigin.REPAIR) for change in made.changes)

@@ -26,9 +26,10 @@ from lmsconf.kinds.shared.kind_names import GROUP, USER
 from lmsconf.kinds.user.types import PersonRow
 from lmsconf.manifest.yaml.nodes import EntrySourceMap, Map, Source, pack_mark
 from lmsconf.model.address import RemoteId
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.plan import FieldChange
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import HasName, Listing, Snapshot
-from lmsconf.model.values import FieldChange, Json
 from lmsconf.planner.context import Match, PlanContext
 from lmsconf.planner.diff import diff_forms
 from lmsconf.planner.kind import ManifestEntry

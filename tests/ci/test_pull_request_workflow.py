@@ -15,7 +15,7 @@ from lmsconf.api.client import Client
 from lmsconf.cli import app
 from lmsconf.cli.frame import run
 from lmsconf.errors import ExitCode
-from lmsconf.model.values import Json
+from lmsconf.model.canonical_json import Json
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.transport import Sandbox
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from lmsconf.model.values import Json
+from lmsconf.model.canonical_json import Json
 
 SEED: Final[Mapping[str, object]] = {
     "people": [{"email": "anna@x.example", "id": "p1"}, {"email": "bo@x.example", "id": "p2", "metadata": {"a": "b"}}],

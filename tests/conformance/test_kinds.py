@@ -17,7 +17,8 @@ from conformance import samples
 from lmsconf.api.spec import ApiSpec
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.shared.call_placeholders import fill_refs_in_path
-from lmsconf.model.values import Action, Json, Plan
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.plan import Action, Plan
 from lmsconf.planner.kind import AnyKind
 from lmsconf.planner.plan_as_manifests import plan_to_manifests
 

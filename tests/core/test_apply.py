@@ -12,8 +12,9 @@ import pytest
 from lmsconf.apply.scheduler import Learnt, Run, run
 from lmsconf.errors import DuplicateResource, LmsconfError, Rejected, Unauthorized, Unreachable, WriteOutcomeUnknown
 from lmsconf.model.address import Address, Ref
+from lmsconf.model.calls import Call
 from lmsconf.model.outcomes import CallOutcome
-from lmsconf.model.values import Call, Plan
+from lmsconf.model.plan import Plan
 
 
 def call(id: str, *needs: str, may_be_refused: bool = False) -> Call:

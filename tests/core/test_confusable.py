@@ -9,7 +9,8 @@ import pytest
 
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.model.address import RemoteId
-from lmsconf.planner.claim_matching import Claim, match_claims
+from lmsconf.planner.claim_matching import match_claims
+from lmsconf.planner.claims import Claim
 
 
 class Live(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lmsconf.model.forms import Form
-from lmsconf.model.values import FieldChange
+from lmsconf.model.plan import FieldChange
 from lmsconf.planner.diff import KeyedNames, diff_forms
 
 

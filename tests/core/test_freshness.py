@@ -9,7 +9,7 @@ import pytest
 from flow.project import Project
 
 from lmsconf.apply.staleness import CODE, stale
-from lmsconf.model.values import GuardCount
+from lmsconf.model.plan import GuardCount
 
 SEED = """
 people: [{email: anna@acme.example}, {email: bo@acme.example}, {email: cy@acme.example}]

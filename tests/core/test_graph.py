@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lmsconf.model.address import Address, Ref
-from lmsconf.model.values import Step
+from lmsconf.model.calls import Step
 from lmsconf.planner.ordering import DependencyCycle, step_dependencies, topological_order
 
 A, B, C = (frozenset({Ref(Address.of("group", name))}) for name in "ABC")

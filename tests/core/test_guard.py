@@ -6,8 +6,8 @@ import pytest
 
 from lmsconf.kinds import all_kinds
 from lmsconf.model.address import Address
+from lmsconf.model.plan import Action, Change, FieldChange, GuardCount, GuardResult
 from lmsconf.model.policy import Consent, GuardLimit, GuardLimits
-from lmsconf.model.values import Action, Change, FieldChange, GuardCount, GuardResult
 from lmsconf.planner.guards import evaluate_guards, refuse_protected_changes
 
 

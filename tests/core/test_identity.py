@@ -8,7 +8,8 @@ import pytest
 
 from lmsconf.errors import Severity, SourceLocation
 from lmsconf.model.address import RemoteId
-from lmsconf.planner.claim_matching import Claim, ClaimMatches, match_claims
+from lmsconf.planner.claim_matching import match_claims
+from lmsconf.planner.claims import Claim, ClaimMatches
 
 
 class Live(NamedTuple):

@@ -15,22 +15,21 @@ from lmsconf.documents import plan_file
 from lmsconf.documents.document import render_canonical_json
 from lmsconf.errors import ExitCode, LmsconfError, Problem, Severity, SourceLocation, StalePlan
 from lmsconf.model.address import Address, Ref, RemoteId
-from lmsconf.model.canonical_json import canonical_json, sha256
-from lmsconf.model.scope import PlanScope
-from lmsconf.model.values import (
+from lmsconf.model.calls import Call
+from lmsconf.model.canonical_json import Json, canonical_json, sha256
+from lmsconf.model.plan import (
     Action,
-    Call,
     Change,
     FieldChange,
     GuardCount,
     GuardResult,
-    Json,
     Plan,
     SettingChange,
     Undo,
     UndoLevel,
     UnmanagedResources,
 )
+from lmsconf.model.scope import PlanScope
 
 WORDS = st.text(max_size=12)
 NUMBERS = st.integers(0, 10**9)

@@ -13,12 +13,13 @@ from lmsconf.api.reader import ConcurrentReader
 from lmsconf.errors import ApiError
 from lmsconf.model.address import RemoteId
 from lmsconf.model.api import Api, ListedRows, ListOperation
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Listing, Snapshot
-from lmsconf.model.values import Json
 from lmsconf.planner.context import CallTemplates
 from lmsconf.planner.kind import Kind
-from lmsconf.planner.reading import ReadContext, ReadScope, read_workspace
+from lmsconf.planner.read_scope import ReadScope
+from lmsconf.planner.reading import ReadContext, read_workspace
 
 DOORS, LOCKS = ListOperation("doors.list", "doors", "id"), ListOperation("locks.list", "locks", "id")
 

@@ -11,10 +11,10 @@ from lmsconf.model.address import Address
 from lmsconf.model.forms import sort_items
 from lmsconf.model.names import confusable_skeleton, normalize_name
 from lmsconf.model.outcomes import ApplyReport, CallOutcome, CallStatus
+from lmsconf.model.plan import Action, Change
 from lmsconf.model.scope import VerifiedScope, VerifyMode
 from lmsconf.model.settings_changes import IN_USE, diff_settings
 from lmsconf.model.time_formats import local_to_utc
-from lmsconf.model.values import Action, Change
 
 
 def test_unordered_objects_are_sorted_by_their_values() -> None:

@@ -9,9 +9,9 @@ import pytest
 from lmsconf.api.spec import ApiSpec
 from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.model.address import Address, Ref
+from lmsconf.model.calls import Call, Step
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.model.values import Call, Step
 from lmsconf.planner.calls import order_calls, refs_in
 from lmsconf.planner.context import PlanContext
 

@@ -9,7 +9,7 @@ from typing import Any
 from lmsconf.apply.applier import Applier
 from lmsconf.documents.snapshot_file import dumps, loads
 from lmsconf.model.outcomes import ApplyReport
-from lmsconf.model.values import Plan
+from lmsconf.model.plan import Plan
 from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.reader import load_manifests

@@ -14,8 +14,8 @@ from lmsconf.api.spec import ApiSpec
 from lmsconf.apply.applier import Applier
 from lmsconf.errors import ExitCode
 from lmsconf.model.outcomes import ApplyReport
+from lmsconf.model.plan import Plan
 from lmsconf.model.policy import Consent
-from lmsconf.model.values import Plan
 from lmsconf.project.settings import Settings, load_settings
 from lmsconf.sandbox.service import LoggedRequest
 from lmsconf.workspace.connection import Connection

@@ -23,7 +23,7 @@ from lmsconf.apply.scheduler import run as send
 from lmsconf.cli import app
 from lmsconf.cli.frame import run
 from lmsconf.kinds import all_kinds
-from lmsconf.model.values import Call
+from lmsconf.model.calls import Call
 from lmsconf.sandbox.serve import Server, serve
 from lmsconf.sandbox.transport import Sandbox
 from lmsconf.support.package_data import read_schema

@@ -11,7 +11,7 @@ import pytest
 from laws.sandbox_project import TransportConnection
 
 from lmsconf.errors import ExitCode
-from lmsconf.model.values import GuardResult, Plan
+from lmsconf.model.plan import GuardResult, Plan
 from lmsconf.sandbox.transport import Sandbox
 from lmsconf.workspace.reader import WorkspaceReader, load_manifests
 

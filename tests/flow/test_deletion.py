@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lmsconf.errors import ProblemsFound, Severity
-from lmsconf.model.values import Plan
+from lmsconf.model.plan import Plan
 
 from .edited_snapshot import plan_against
 from .project import Project

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lmsconf.errors import ProblemsFound
-from lmsconf.model.values import Plan
+from lmsconf.model.plan import Plan
 
 from .project import Project
 from .shell import lmsconf

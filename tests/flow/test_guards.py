@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from lmsconf.model.plan import Action, GuardResult, Plan
 from lmsconf.model.policy import Consent
-from lmsconf.model.values import Action, GuardResult, Plan
 
 from .project import Project
 from .shell import lmsconf

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lmsconf.errors import Problem, ProblemsFound, Severity
-from lmsconf.model.values import Change, Plan
+from lmsconf.model.plan import Change, Plan
 
 from .edited_snapshot import plan_against
 from .project import Project

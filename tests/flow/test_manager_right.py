@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lmsconf.errors import ExitCode
-from lmsconf.model.values import Plan
+from lmsconf.model.plan import Plan
 
 from .project import Project
 

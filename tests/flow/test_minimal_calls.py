@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lmsconf.errors import ProblemsFound, Rejected
-from lmsconf.model.values import Action
+from lmsconf.model.plan import Action
 
 from .project import Project
 

@@ -9,8 +9,8 @@ from typing import Final
 import pytest
 
 from lmsconf.errors import Severity
+from lmsconf.model.plan import Plan
 from lmsconf.model.policy import Consent
-from lmsconf.model.values import Plan
 
 from .project import Project
 from .shell import lmsconf

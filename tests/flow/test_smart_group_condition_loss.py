@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lmsconf.errors import ExitCode
-from lmsconf.model.values import Change, Plan
+from lmsconf.model.plan import Change, Plan
 
 from .project import Project
 from .shell import lmsconf

@@ -10,7 +10,7 @@ import pytest
 
 from lmsconf.documents.plan_file import dumps, loads
 from lmsconf.errors import ProblemsFound
-from lmsconf.model.values import Action, Plan
+from lmsconf.model.plan import Action, Plan
 
 from .edited_snapshot import plan_against
 from .project import Project

@@ -18,10 +18,11 @@ from lmsconf.cli.progress import lines
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.kinds import all_kinds
 from lmsconf.model.address import Address, RemoteId
+from lmsconf.model.calls import Call
 from lmsconf.model.outcomes import ApplyReport, CallOutcome, CallStatus
+from lmsconf.model.plan import Action, Change, FieldChange, GuardCount, GuardResult, Plan, UnmanagedResources
 from lmsconf.model.recorded_run import CallState, JournalHeader, RecordedCall, RecordedRun, RunEnding
 from lmsconf.model.scope import PlanScope, VerifiedScope, VerifyMode
-from lmsconf.model.values import Action, Call, Change, FieldChange, GuardCount, GuardResult, Plan, UnmanagedResources
 from lmsconf.render import APPLY_VIEWS, PLAN_VIEWS, PROBLEMS_VIEWS
 from lmsconf.render.runs import RUN_VIEWS, RUNS_VIEWS
 from lmsconf.sandbox.transport import Sandbox

@@ -16,7 +16,7 @@ from lmsconf.api.client import Client
 from lmsconf.api.spec import ApiSpec
 from lmsconf.cli import app
 from lmsconf.cli.frame import run
-from lmsconf.model.values import Json
+from lmsconf.model.canonical_json import Json
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.service import LoggedRequest
 from lmsconf.sandbox.transport import Sandbox

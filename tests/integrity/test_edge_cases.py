@@ -22,9 +22,10 @@ from lmsconf.errors import ExitCode, InvalidResponse
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.smart_group.types import parse_condition_row
 from lmsconf.model.address import Address, Ref
+from lmsconf.model.calls import Call
 from lmsconf.model.outcomes import ApplyReport, CallStatus
+from lmsconf.model.plan import Plan
 from lmsconf.model.policy import GuardLimits
-from lmsconf.model.values import Call, Plan
 from lmsconf.project.settings import Settings, load_settings
 from lmsconf.sandbox.transport import Sandbox
 from lmsconf.workspace.reader import load_manifests

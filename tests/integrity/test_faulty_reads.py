@@ -15,7 +15,7 @@ from laws.sandbox_project import TransportConnection
 from lmsconf.api.spec import ApiSpec
 from lmsconf.apply.applier import Applier
 from lmsconf.errors import LmsconfError
-from lmsconf.model.values import Action, Plan
+from lmsconf.model.plan import Action, Plan
 from lmsconf.project.settings import load_settings
 from lmsconf.sandbox.transport import Sandbox
 from lmsconf.workspace.reader import load_manifests

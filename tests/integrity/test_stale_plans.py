@@ -13,7 +13,7 @@ import pytest
 
 from lmsconf.cli import app
 from lmsconf.cli.frame import run
-from lmsconf.model.values import Json
+from lmsconf.model.canonical_json import Json
 
 from .served_project import ServedProject, staged
 

@@ -13,7 +13,7 @@ from laws.sandbox_project import TransportConnection
 from lmsconf.apply.applier import Applier
 from lmsconf.journal.journal_writer import Journal
 from lmsconf.model.outcomes import ApplyReport
-from lmsconf.model.values import Plan
+from lmsconf.model.plan import Plan
 from lmsconf.project.settings import load_settings
 from lmsconf.sandbox.transport import Sandbox
 from lmsconf.workspace.reader import load_manifests

@@ -17,7 +17,7 @@ from lmsconf.journal.journal_reader import parse_journal
 from lmsconf.journal.journal_writer import Journal
 from lmsconf.journal.line_codec import decode_line, encode_line
 from lmsconf.journal.workspace_lock import hold_lock
-from lmsconf.model.values import Json
+from lmsconf.model.canonical_json import Json
 
 
 def test_a_line_can_be_checked_by_anybody() -> None:

@@ -10,7 +10,7 @@ import pytest
 from journal.journal_project import BEGAN
 from lmsconf.journal.line_codec import encode_line
 from lmsconf.journal.pending_writes import find_pending_writes, wait_for_pending_writes
-from lmsconf.model.values import Json
+from lmsconf.model.canonical_json import Json
 
 URL = "https://lms.example/api"
 SETTLE = 30.0

@@ -13,7 +13,7 @@ from laws.random_workspaces import RandomWorkspace
 from laws.sandbox_project import Raw, SandboxProject
 from lmsconf.errors import ExitCode
 from lmsconf.model.outcomes import CallStatus
-from lmsconf.model.values import Plan
+from lmsconf.model.plan import Plan
 
 Both = tuple[RandomWorkspace, RandomManifests]
 

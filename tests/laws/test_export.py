@@ -27,9 +27,9 @@ from lmsconf.kinds.smart_group.types import ConditionRow, SmartGroupRow
 from lmsconf.kinds.user.types import PersonRow
 from lmsconf.model.address import RemoteId
 from lmsconf.model.names import casefold_name, normalize_name
+from lmsconf.model.plan import Plan
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import HasName, Snapshot
-from lmsconf.model.values import Plan
 
 STRANGE: Final = (
     *NAMES, "", " ", "\u202egroup", "bell\x07", "\ud800", "line\nbreak", "- a", "a #b", "? c", "<<", "=", "-1", "0x1F",

@@ -15,7 +15,7 @@ from laws.random_manifests import RandomManifests, wishes
 from laws.random_workspaces import RandomWorkspace
 from lmsconf.errors import ProblemsFound
 from lmsconf.kinds import all_kinds
-from lmsconf.model.values import Action
+from lmsconf.model.plan import Action
 
 Both = tuple[RandomWorkspace, RandomManifests]
 LISTS = ("members", "managers", "choices")

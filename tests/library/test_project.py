@@ -18,7 +18,7 @@ from lmsconf.documents.snapshot_file import dumps
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, StalePlan, UsageError
 from lmsconf.journal.workspace_lock import hold_lock
 from lmsconf.model.outcomes import CallStatus
-from lmsconf.model.values import Plan
+from lmsconf.model.plan import Plan
 
 SEED = """
 groups: [{name: Coaches}, {name: Mentors}, {name: Old}, {name: Older}]

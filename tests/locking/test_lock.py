@@ -20,9 +20,9 @@ from lmsconf.apply.applier import Applier
 from lmsconf.apply.remote_lock import LockHeld, LockLost, LockManager
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, Unauthorized
 from lmsconf.model.address import Address
+from lmsconf.model.calls import Call
 from lmsconf.model.names import LOCK_PREFIX
 from lmsconf.model.outcomes import CallStatus
-from lmsconf.model.values import Call
 from lmsconf.project.settings import LockSettings, load_settings
 from lmsconf.sandbox.faults import ALWAYS, Fault, FaultScript
 from lmsconf.sandbox.serve import serve

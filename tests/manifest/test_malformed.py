@@ -13,7 +13,7 @@ from lmsconf.manifest.load import load_folder
 from lmsconf.manifest.schemas import manifest_schema
 from lmsconf.manifest.validation.check import SchemaValidator
 from lmsconf.manifest.validation.messages import WORDED
-from lmsconf.model.values import Json
+from lmsconf.model.canonical_json import Json
 from lmsconf.support.package_data import read_schema
 from manifest.cases import Case, cases, shown
 

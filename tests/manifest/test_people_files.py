@@ -10,7 +10,7 @@ from lmsconf.errors import Severity, SourceLocation
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.manual_group.types import ManualGroupSpec
 from lmsconf.manifest.load import Manifests, load_folder
-from lmsconf.model.values import DesiredResource
+from lmsconf.model.declarations import DesiredResource
 from manifest.cases import shown
 
 LEADERS = "name;email ;Group\nAnna; anna@acme.example ;SE\nBo;bo@acme.example;NO\n\nCy;Cy@acme.example;SE\n"

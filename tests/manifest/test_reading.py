@@ -11,7 +11,7 @@ from call_count import Effort
 from lmsconf.errors import SourceLocation
 from lmsconf.manifest.yaml.nodes import EntrySourceMap
 from lmsconf.manifest.yaml.strict_reader import EXPANDED, AliasBudget, YamlReadResult, read_yaml
-from lmsconf.model.values import Json
+from lmsconf.model.canonical_json import Json
 
 
 def one(text: str) -> Json:

@@ -10,7 +10,7 @@ from lmsconf.errors import Problem
 from lmsconf.manifest.expand.variables import VALUES, ExpansionLimitExceeded, Variables, referenced_variables
 from lmsconf.manifest.yaml.nodes import EntrySourceMap
 from lmsconf.manifest.yaml.strict_reader import read_yaml
-from lmsconf.model.values import Json
+from lmsconf.model.canonical_json import Json
 from lmsconf.project.config_file import read_project_file
 
 KNOWN: dict[str, Json] = {

@@ -18,7 +18,7 @@ from lmsconf.cli.frame import crashed, report
 from lmsconf.documents.plan_file import dumps
 from lmsconf.errors import Problem
 from lmsconf.model.outcomes import ApplyReport
-from lmsconf.model.values import Plan
+from lmsconf.model.plan import Plan
 from lmsconf.render import APPLY_VIEWS, PLAN_VIEWS
 
 TOKEN: Final = "canary/token+0815=="

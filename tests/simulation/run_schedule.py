@@ -16,7 +16,7 @@ from typing import Final
 from lmsconf.errors import ExitCode, LmsconfError, Problem
 from lmsconf.journal.pending_writes import wait_for_pending_writes
 from lmsconf.model.outcomes import ApplyReport, CallOutcome
-from lmsconf.model.values import Plan
+from lmsconf.model.plan import Plan
 
 from .canaries import RunOutputs
 from .crashing_journal import MortalJournal

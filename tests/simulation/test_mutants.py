@@ -12,7 +12,7 @@ from lmsconf.api.transport.http import HttpResponse, HttpTransport
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest, WriteStatus
 from lmsconf.apply.scheduler import Learnt
 from lmsconf.errors import ApiError
-from lmsconf.model.values import Json
+from lmsconf.model.canonical_json import Json
 
 from .reference_apply import scene
 from .results import Schedule, ScheduleCounts

@@ -7,24 +7,24 @@ from datetime import date
 
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.model.address import Address, Ref, RemoteId
+from lmsconf.model.calls import Call
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.outcomes import ApplyReport, CallOutcome, CallStatus
-from lmsconf.model.policy import GuardLimit, GuardLimits, Policy
-from lmsconf.model.scope import PlanScope, VerifiedScope, VerifyMode
-from lmsconf.model.values import (
+from lmsconf.model.plan import (
     FULL_UNDO,
     Action,
-    Call,
     Change,
     FieldChange,
     GuardCount,
     GuardResult,
-    Json,
     Plan,
     SettingChange,
     Undo,
     UndoLevel,
     UnmanagedResources,
 )
+from lmsconf.model.policy import GuardLimit, GuardLimits, Policy
+from lmsconf.model.scope import PlanScope, VerifiedScope, VerifyMode
 
 EVERYONE = Address("everyone", "")
 HASH = "5f" * 32

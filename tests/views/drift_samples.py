@@ -21,9 +21,9 @@ from lmsconf.model.drift import (
     ManagedResource,
     ManagedShare,
 )
+from lmsconf.model.plan import UnmanagedResources
 from lmsconf.model.possible_renames import RenameCandidate
-from lmsconf.model.values import UnmanagedResources
-from lmsconf.planner.drift import TAKE_OVER
+from lmsconf.planner.drift_findings import TAKE_OVER
 
 FILE = "manifests/people.yaml"
 INTERNS = Address.of("group", "Summer interns 2024")

@@ -8,7 +8,8 @@ from document_samples import DELETE, EMPTY, UPDATE, call, change
 
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.model.address import Address
-from lmsconf.model.values import Action, Change, FieldChange, Json, Plan
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.plan import Action, Change, FieldChange, Plan
 
 _ACTIONS = (*(Action.DELETE,) * 2, *(Action.UPDATE,) * 3, Action.REPLACE, *(Action.CREATE,) * 4)
 _KINDS = ("group", "smart_group", "custom_field")

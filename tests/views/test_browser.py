@@ -14,7 +14,7 @@ from drift_samples import DRIFTS
 from large_plans import large
 
 from lmsconf.model.address import Address
-from lmsconf.model.values import Action, ChangeOrigin, FieldChange
+from lmsconf.model.plan import Action, ChangeOrigin, FieldChange
 from lmsconf.render import apply_html, drift_html, plan_html
 
 AXE = os.environ.get("LMSCONF_AXE", "")

@@ -15,7 +15,7 @@ from drift_samples import DRIFTS
 from large_plans import large
 
 from lmsconf.model.address import Address
-from lmsconf.model.values import ChangeOrigin, NoLongerDeclared, Plan
+from lmsconf.model.plan import ChangeOrigin, NoLongerDeclared, Plan
 from lmsconf.render import apply_html, drift_html, phrases, plan_html
 from lmsconf.render.html.calls import DRAWN
 

@@ -12,7 +12,7 @@ from lmsconf.cli import app
 from lmsconf.cli.frame import run
 from lmsconf.documents import plan_file
 from lmsconf.errors import ExitCode
-from lmsconf.model.values import Plan
+from lmsconf.model.plan import Plan
 
 
 def shown(plan: Plan, format: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> str:

@@ -16,7 +16,7 @@ from markdown_it.token import Token
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import Problem, Severity
 from lmsconf.model.address import Address
-from lmsconf.model.values import Action, ChangeOrigin, NoLongerDeclared
+from lmsconf.model.plan import Action, ChangeOrigin, NoLongerDeclared
 from lmsconf.render import apply_markdown, drift_markdown, phrases, plan_markdown
 from lmsconf.render.markdown.plan import marker
 from lmsconf.render.size_budget import BUDGETS, LEAST, SizeLimit, budget

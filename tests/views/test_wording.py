@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmsconf.model.address import Address
+from lmsconf.model.plan import Plan
 from lmsconf.model.scope import PlanScope
-from lmsconf.model.values import Plan
 from lmsconf.render import APPLY_VIEWS, PLAN_VIEWS, plan_text, problems_text
 from lmsconf.render.color import paint
 from lmsconf.render.escape import safe

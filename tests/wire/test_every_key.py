@@ -22,7 +22,8 @@ from lmsconf.api.spec.operations import load_api_description
 from lmsconf.doctor.diagnose.dialect_assumptions import assumptions
 from lmsconf.errors import ExitCode, Rejected
 from lmsconf.kinds import all_kinds
-from lmsconf.model.values import Json, Plan
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.plan import Plan
 from lmsconf.workspace.connection import Connection
 
 from .second_dialect import second_dialect

@@ -18,8 +18,8 @@ from lmsconf.doctor.findings import CheckResult, Health, Report
 from lmsconf.errors import ApiError, LmsconfError, ProblemsFound
 from lmsconf.kinds import all_kinds
 from lmsconf.model.api import Api, ListedRows, ListOperation
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
-from lmsconf.model.values import Json
 from lmsconf.planner.kind import AnyKind
 from lmsconf.project.settings import Settings
 from lmsconf.workspace.reader import load_manifests

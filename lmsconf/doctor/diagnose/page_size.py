@@ -10,7 +10,7 @@ from lmsconf.api.spec.listings import CATALOG, MANUAL_GROUPS, SMART_GROUPS, USER
 from lmsconf.doctor.findings import CheckResult, Health
 from lmsconf.errors import InvalidResponse, Rejected
 from lmsconf.model.api import Api, ListOperation
-from lmsconf.model.values import Json
+from lmsconf.model.canonical_json import Json
 
 MOST: Final = 100
 """The page size in the specification; the catalog never returns more (API specification, Limits)."""

@@ -10,7 +10,7 @@ from lmsconf.doctor.findings import Value
 from lmsconf.doctor.probe.candidate_values import candidates
 from lmsconf.doctor.probe.scratch_objects import ScratchObjects
 from lmsconf.doctor.probe.trial_client import TrialClient
-from lmsconf.model.values import Json
+from lmsconf.model.canonical_json import Json
 
 EMAIL: Final = "users.create.email"
 FIRST: Final = "users.create.firstName"

@@ -10,8 +10,8 @@ from lmsconf.doctor.findings import Value
 from lmsconf.doctor.probe.scratch_objects import ScratchObjects
 from lmsconf.doctor.probe.trial_client import Sent, TrialClient
 from lmsconf.kinds.content_target.types import TargetRow
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.time_formats import format_request_time, parse_response_time, time_format_of
-from lmsconf.model.values import Json
 
 MANDATORY: Final = "content-targets.create.mandatory"
 START: Final = "content-targets.create.startTime"

@@ -10,7 +10,7 @@ from lmsconf.doctor.findings import Value
 from lmsconf.doctor.probe.scratch_objects import NotMade, ScratchObjects
 from lmsconf.doctor.probe.trial_client import Sent, TrialClient
 from lmsconf.kinds.custom_field.types import MOST_FIELDS, FieldRow, parse_field_row
-from lmsconf.model.values import Json
+from lmsconf.model.canonical_json import Json
 
 DESCRIPTION: Final = "custom-fields.clear-description"
 IN_USE: Final = "custom-fields.in-use"

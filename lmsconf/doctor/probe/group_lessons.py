@@ -11,7 +11,7 @@ from lmsconf.api.spec.listings import MANUAL_GROUPS
 from lmsconf.doctor.findings import Value
 from lmsconf.doctor.probe.scratch_objects import ScratchObjects
 from lmsconf.doctor.probe.trial_client import TrialClient
-from lmsconf.model.values import Json
+from lmsconf.model.canonical_json import Json
 
 RENAME: Final = "manual-groups.rename.name"
 MEMBERS: Final = "manual-groups.add-members.userIds"

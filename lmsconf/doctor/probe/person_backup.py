@@ -14,8 +14,8 @@ from lmsconf.doctor.probe.candidate_values import candidates
 from lmsconf.doctor.probe.trial_client import Sent, TrialClient
 from lmsconf.kinds.custom_field.types import FieldRow, parse_field_row
 from lmsconf.kinds.user.types import RIGHTS, AnswerRow, try_parse_answers
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
-from lmsconf.model.values import Json
 
 DATE: Final = "users.set-custom-archived-date.date"
 SHAPE: Final = f"{ANSWERS}.shape"

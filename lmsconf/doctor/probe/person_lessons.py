@@ -20,7 +20,7 @@ from lmsconf.doctor.probe.person_backup import DATE, SHAPE, VALUE, PersonBackup
 from lmsconf.doctor.probe.scratch_objects import ScratchObjects
 from lmsconf.doctor.probe.trial_client import Sent, TrialClient
 from lmsconf.kinds.custom_field.types import MOST_FIELDS, FieldRow, parse_field_row
-from lmsconf.model.values import Json
+from lmsconf.model.canonical_json import Json
 
 MODE: Final = "users.update-metadata.mode"
 OMITTED: Final = f"{ANSWERS}.omitted"

@@ -14,7 +14,7 @@ from lmsconf.kinds import all_kinds
 from lmsconf.kinds.content_target.types import TargetRow, parse_target_row
 from lmsconf.model.address import RemoteId
 from lmsconf.model.api import ListOperation
-from lmsconf.model.values import Json
+from lmsconf.model.canonical_json import Json
 
 PREFIX: Final = "lmsconf-probe-"
 _DOMAIN: Final = "@lmsconf.invalid"

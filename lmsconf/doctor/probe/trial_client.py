@@ -12,7 +12,7 @@ from lmsconf.api.worker_pool import WorkerPool
 from lmsconf.doctor.findings import Lesson, Value, Verdict
 from lmsconf.doctor.probe.candidate_values import candidates
 from lmsconf.errors import InvalidResponse, ProblemsFound, Rejected, WriteOutcomeUnknown
-from lmsconf.model.values import Json
+from lmsconf.model.canonical_json import Json
 
 if TYPE_CHECKING:
     from lmsconf.api.client import Client

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from lmsconf.kinds.shared.kind_names import CONTENT
 from lmsconf.kinds.shared.response_json import optional_text, require_text
 from lmsconf.model.address import RemoteId
-from lmsconf.model.values import Json
+from lmsconf.model.canonical_json import Json
 
 
 @dataclass(frozen=True, slots=True)

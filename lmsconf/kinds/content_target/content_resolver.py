@@ -10,10 +10,11 @@ from lmsconf.kinds.content_target.catalog import ContentRow
 from lmsconf.kinds.content_target.types import AssignmentSpec, TargetPlanningState
 from lmsconf.kinds.shared.kind_names import CONTENT, EVERYONE
 from lmsconf.model.address import Address, RemoteId
+from lmsconf.model.declarations import DeleteEntry, DesiredResource, pin_in
 from lmsconf.model.names import did_you_mean, normalize_name, quote_name
-from lmsconf.model.values import DeleteEntry, DesiredResource, pin_in
+from lmsconf.planner.absent_matching import similar_live_name
 from lmsconf.planner.context import PlanContext
-from lmsconf.planner.matching import hint_on_missing, similar_live_name
+from lmsconf.planner.missing_references import hint_on_missing
 
 _CATALOG: Final = "Write the name as the catalog has it; content is made in the product."
 Identity: TypeAlias = tuple[RemoteId | None, Address]

@@ -47,11 +47,14 @@ from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, EDITS, USER
 from lmsconf.kinds.shared.manifest_entries import partial_undo
 from lmsconf.model.address import EVERYBODY, Address, RemoteId
 from lmsconf.model.api import ListOperation
+from lmsconf.model.calls import Call, Step
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.dependency_graph import Edge
 from lmsconf.model.drift import LastEdit
 from lmsconf.model.names import quote_if_ambiguous
+from lmsconf.model.plan import Action, Change, Undo
 from lmsconf.model.snapshot import HasName, ListedRow, Listing, Snapshot
-from lmsconf.model.values import Action, Call, Change, DeleteEntry, DesiredResource, Json, Step, Undo
 from lmsconf.planner.context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, SideEffect
 from lmsconf.planner.grant_verification import GrantVerification
 from lmsconf.planner.kind import Kind, ManifestEntry

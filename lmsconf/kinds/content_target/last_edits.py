@@ -14,10 +14,10 @@ from lmsconf.kinds.shared.kind_names import EDITS, USER
 from lmsconf.kinds.shared.response_json import object_list, require_object
 from lmsconf.kinds.shared.times import format_time
 from lmsconf.model.address import RemoteId
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.drift import LastEdit
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.time_formats import parse_response_time
-from lmsconf.model.values import Json
 
 
 @dataclass(frozen=True, slots=True)

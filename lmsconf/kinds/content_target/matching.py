@@ -19,10 +19,11 @@ from lmsconf.kinds.content_target.types import (
 from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, EVERYONE, GROUP, SMART_GROUP, UNNAMED_TARGETS, USER
 from lmsconf.kinds.user.people_directory import WHICH_PERSON, people_directory, shared_email_message
 from lmsconf.model.address import Address, RemoteId, escape
+from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.names import did_you_mean, matches_patterns, quote_name
-from lmsconf.model.values import DeleteEntry, DesiredResource
+from lmsconf.planner.absent_matching import report_absent_not_live
 from lmsconf.planner.context import Deletion, Match, MatchResult, PlanContext, UndeclaredResource
-from lmsconf.planner.matching import refuse_ambiguous_reference, report_absent_not_live, why_name_is_missing
+from lmsconf.planner.missing_references import refuse_ambiguous_reference, why_name_is_missing
 
 Target: TypeAlias = tuple[TargetRow, Address | None]
 """A live target and its audience, None if unresolved."""

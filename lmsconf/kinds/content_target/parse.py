@@ -13,8 +13,9 @@ from lmsconf.kinds.shared.kind_names import EVERYONE, USER
 from lmsconf.kinds.shared.manifest_entries import delete_entry, parse_names, parse_pins
 from lmsconf.kinds.shared.times import BadTime, parse_manifest_time
 from lmsconf.model.address import Address
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.declarations import DeleteEntry, DesiredResource, SourceMap
 from lmsconf.model.names import normalize_email, normalize_name
-from lmsconf.model.values import DeleteEntry, DesiredResource, Json, SourceMap
 from lmsconf.planner.kind import ManifestEntry
 
 

@@ -22,12 +22,13 @@ from lmsconf.kinds.shared.response_json import object_list, require_object
 from lmsconf.kinds.smart_group.kind import KIND as SMART_GROUPS
 from lmsconf.model.address import RemoteId
 from lmsconf.model.api import Api
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_email, normalize_name
 from lmsconf.model.snapshot import Listing, Snapshot
-from lmsconf.model.values import Json
 from lmsconf.planner.guards import SMALL, has_share, least_live_within_share, may_exceed_share
 from lmsconf.planner.kind import Kind
-from lmsconf.planner.reading import Declarations, ReadContext, has_difference, keep_keys, sorted_listing
+from lmsconf.planner.read_scope import Declarations
+from lmsconf.planner.reading import ReadContext, has_difference, keep_keys, sorted_listing
 
 AnswersById: TypeAlias = "dict[RemoteId, tuple[Json, tuple[TargetRow, ...]]]"
 """Content id → the response for it, and its targets."""

@@ -9,7 +9,7 @@ from typing import Any, Final
 from lmsconf.kinds.content_target.types import AssignmentSpec, TargetRow, audience_candidates, resolve_audience
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, GROUP, SMART_GROUP, USER
 from lmsconf.model.address import RemoteId
-from lmsconf.model.values import DeleteEntry, DesiredResource
+from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.planner.redaction import Entry, RedactionContext, Report, RestoreContext, not_compared_warning
 
 _UNCLEAR: Final = "an assignment is for an id that is both a person's and a group's"

@@ -8,7 +8,7 @@ from typing import Final
 from lmsconf.kinds.content_target.types import AUDIENCES
 from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.kinds.shared.manifest_entries import ABOUT, NAME, ONLY_IN, PIN, UNTIL, entry_schema
-from lmsconf.model.values import Json
+from lmsconf.model.canonical_json import Json
 
 _MANDATORY: dict[str, Json] = {"type": "boolean", "description": "Required of people; left out: false."}
 _FROM: dict[str, Json] = {

@@ -24,8 +24,10 @@ from lmsconf.kinds.user.people_directory import people_display_names
 from lmsconf.kinds.user.people_list_steps import joined_group_ref
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.api import GetRequest
+from lmsconf.model.calls import Call, Step
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.time_formats import format_request_time, parse_response_time, time_format_of
-from lmsconf.model.values import Call, DesiredResource, Json, Step
 from lmsconf.planner.context import GRANTED, Match, PlanContext
 from lmsconf.planner.grant_verification import GrantVerification, SentCall
 

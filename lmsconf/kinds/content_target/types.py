@@ -13,11 +13,12 @@ from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, EVERYONE, G
 from lmsconf.kinds.shared.response_json import require_text
 from lmsconf.kinds.shared.times import format_time
 from lmsconf.model.address import Address, RemoteId, escape, unescape
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.declarations import pin_in
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normalize_email
 from lmsconf.model.policy import Policy
 from lmsconf.model.time_formats import parse_response_time
-from lmsconf.model.values import Json, pin_in
 from lmsconf.planner.context import PlanContext
 
 AUDIENCES: Final = {"group": GROUP, "smart_group": SMART_GROUP, "user": USER}

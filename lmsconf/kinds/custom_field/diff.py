@@ -5,9 +5,9 @@ from __future__ import annotations
 from lmsconf.kinds.custom_field.choices import choices_before_and_after
 from lmsconf.kinds.custom_field.types import FLAGS, CustomFieldSpec, FieldRow
 from lmsconf.kinds.shared.manifest_entries import refuse_missing_key
+from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normalize_name
-from lmsconf.model.values import DesiredResource
 from lmsconf.planner.context import BeforeAfter, Match, PlanContext
 from lmsconf.planner.diff import KeyedNames
 

@@ -6,9 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from lmsconf.kinds.custom_field.types import FLAGS, TYPES, FieldRow
 from lmsconf.model.address import Address
+from lmsconf.model.calls import Call
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
+from lmsconf.model.plan import Change
 from lmsconf.model.text_limits import is_valid_name
-from lmsconf.model.values import Call, Change, Json
 from lmsconf.planner.manifest_entries import EntryBody
 
 

@@ -32,10 +32,13 @@ from lmsconf.kinds.shared.manifest_entries import ABSENT_NAMED, delete_entry_by_
 from lmsconf.kinds.shared.renames import find_rename_cycles
 from lmsconf.kinds.shared.response_json import id_in_response
 from lmsconf.model.address import Address, Ref
+from lmsconf.model.calls import Call, Step
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normalize_name
+from lmsconf.model.plan import Change, Undo
 from lmsconf.model.snapshot import Listing
-from lmsconf.model.values import Call, Change, DeleteEntry, DesiredResource, Json, Step, Undo
 from lmsconf.planner.context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, SideEffect, Similarity
 from lmsconf.planner.diff import KeyedNames
 from lmsconf.planner.kind import Kind, ManifestEntry

@@ -16,9 +16,10 @@ from lmsconf.kinds.shared.kind_names import ANSWERS, USER
 from lmsconf.kinds.shared.response_json import require_text
 from lmsconf.kinds.user.types import AnswerRow, AnswersRow, HolderRow, PersonRow, PersonSpec, parse_answer
 from lmsconf.model.address import Address, RemoteId
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
+from lmsconf.model.plan import GuardCount, Undo, UndoLevel
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.model.values import GuardCount, Json, Undo, UndoLevel
 from lmsconf.planner.context import MatchResult, PlanContext
 
 _UNREADABLE: Final = "answers have a shape that cannot be read"

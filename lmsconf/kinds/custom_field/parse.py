@@ -8,8 +8,8 @@ from typing import cast
 from lmsconf.errors import Problem, shorten
 from lmsconf.kinds.custom_field.types import FLAGS, CustomFieldSpec, DeclaredChoice, DeclaredChoices
 from lmsconf.kinds.shared.manifest_entries import parse_names, parse_pins
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
-from lmsconf.model.values import Json
 from lmsconf.planner.kind import ManifestEntry
 
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from lmsconf.kinds.custom_field.types import TYPES
 from lmsconf.kinds.shared.manifest_entries import NAME, NAMED, PIN, PREVIOUSLY, entry_schema
-from lmsconf.model.values import Json
+from lmsconf.model.canonical_json import Json
 
 _CHOICE: dict[str, Json] = {
     "oneOf": [NAME, entry_schema({"name": NAME, "id": PIN, "previously": PREVIOUSLY}, ["name"], "One choice.")]

@@ -9,7 +9,7 @@ from typing import Final, cast
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD
 from lmsconf.kinds.shared.response_json import object_list, require_text
 from lmsconf.model.address import RemoteId
-from lmsconf.model.values import Json
+from lmsconf.model.canonical_json import Json
 
 MOST_FIELDS: Final = 10
 TYPES: Final = ("CHOICE", "MULTI_SELECT", "TEXT")

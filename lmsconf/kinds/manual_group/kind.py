@@ -35,10 +35,13 @@ from lmsconf.kinds.shared.renames import find_rename_cycles
 from lmsconf.kinds.user.export import people_list_trails, people_lists_body
 from lmsconf.kinds.user.people_directory import people_addresses, people_directory, people_display_names
 from lmsconf.model.address import Address
+from lmsconf.model.calls import Call, Step
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.forms import Form
 from lmsconf.model.names import LOCK_PREFIX, normalize_name
+from lmsconf.model.plan import Undo
 from lmsconf.model.snapshot import HasName, ListedRow, Listing
-from lmsconf.model.values import Call, DeleteEntry, DesiredResource, Json, Step, Undo
 from lmsconf.planner.context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, SideEffect, Similarity
 from lmsconf.planner.grant_verification import GrantVerification
 from lmsconf.planner.kind import Kind, ManifestEntry

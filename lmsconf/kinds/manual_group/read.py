@@ -20,9 +20,9 @@ from lmsconf.kinds.shared.response_json import id_set
 from lmsconf.kinds.user.extended_info import MANAGER_OF, MEMBER_OF, ExtendedInfoListing, PeopleCount
 from lmsconf.model.address import RemoteId
 from lmsconf.model.api import Api, ReadArguments
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import LOCK_PREFIX
 from lmsconf.model.snapshot import Listing
-from lmsconf.model.values import Json
 from lmsconf.planner.kind import Kind
 from lmsconf.planner.reading import ReadContext, keep_keys, sorted_listing
 

@@ -11,7 +11,7 @@ from lmsconf.kinds.shared.renames import free_name_ref, freed_name_ref, rename_s
 from lmsconf.kinds.user.people_directory import people_display_names
 from lmsconf.kinds.user.people_list_steps import joined_group_ref, people_list_steps, verify_list_additions
 from lmsconf.model.address import Ref
-from lmsconf.model.values import Step
+from lmsconf.model.calls import Step
 from lmsconf.planner.context import BeforeAfter, Deletion, Match, PlanContext
 
 LIST_OPERATIONS: Final = (

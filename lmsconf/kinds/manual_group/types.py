@@ -10,7 +10,7 @@ from lmsconf.kinds.shared.kind_names import GROUP
 from lmsconf.kinds.shared.people_lists import PeopleList
 from lmsconf.kinds.shared.response_json import optional_text, require_text
 from lmsconf.model.address import RemoteId
-from lmsconf.model.values import Json
+from lmsconf.model.canonical_json import Json
 
 LISTS: Final = ("members", "managers")
 FEWEST_MEMBERS: Final = 2

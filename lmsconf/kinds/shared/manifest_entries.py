@@ -8,8 +8,10 @@ from typing import Any, cast
 
 from lmsconf.errors import Problem, SourceLocation, shorten
 from lmsconf.model.address import Address
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.names import normalize_name
-from lmsconf.model.values import DeleteEntry, DesiredResource, Json, Undo, UndoLevel
+from lmsconf.model.plan import Undo, UndoLevel
 from lmsconf.planner.context import PlanContext
 from lmsconf.planner.kind import ManifestEntry
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import cast
 
 from lmsconf.errors import Problem
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_email
-from lmsconf.model.values import Json
 from lmsconf.planner.kind import ManifestEntry
 from lmsconf.planner.redaction import Entry, Report, not_compared_warning
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lmsconf.model.address import Address, Ref
+from lmsconf.model.calls import Step
 from lmsconf.model.names import normalize_name
 from lmsconf.model.snapshot import HasName
-from lmsconf.model.values import Step
 from lmsconf.planner.context import VACANT, BeforeAfter, Match, MatchResult, PlanContext
 
 

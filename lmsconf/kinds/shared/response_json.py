@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from lmsconf.errors import InvalidResponse
 from lmsconf.model.address import Address, Ref, RemoteId
-from lmsconf.model.values import Json
+from lmsconf.model.canonical_json import Json
 
 Object = Mapping[str, Json]
 

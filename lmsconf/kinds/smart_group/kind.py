@@ -39,10 +39,13 @@ from lmsconf.kinds.smart_group.types import SmartGroupRow, SmartGroupSpec, parse
 from lmsconf.kinds.user.people_directory import people_addresses
 from lmsconf.kinds.user.people_list_steps import verify_list_additions
 from lmsconf.model.address import Address
+from lmsconf.model.calls import Call, Step
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normalize_name
+from lmsconf.model.plan import Undo
 from lmsconf.model.snapshot import HasName, ListedRow, Listing, Snapshot
-from lmsconf.model.values import Call, DeleteEntry, DesiredResource, Json, Step, Undo
 from lmsconf.planner.context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, SideEffect, Similarity
 from lmsconf.planner.grant_verification import GrantVerification
 from lmsconf.planner.kind import Kind, ManifestEntry

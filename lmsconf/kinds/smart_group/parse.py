@@ -12,8 +12,9 @@ from lmsconf.kinds.shared.manifest_entries import parse_names
 from lmsconf.kinds.shared.people_lists import parse_people_list
 from lmsconf.kinds.smart_group.types import DeclaredCondition, SmartGroupSpec
 from lmsconf.model.address import Address
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.names import did_you_mean, normalize_name
-from lmsconf.model.values import DesiredResource, Json
 from lmsconf.planner.kind import ManifestEntry
 
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from lmsconf.kinds.shared.manifest_entries import NAME, NAMED, entry_schema
 from lmsconf.kinds.shared.people_lists import people_list_schema
-from lmsconf.model.values import Json
+from lmsconf.model.canonical_json import Json
 
 _CONDITION: dict[str, Json] = {
     **entry_schema(

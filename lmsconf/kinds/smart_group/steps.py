@@ -17,8 +17,8 @@ from lmsconf.kinds.smart_group.types import SmartGroupRow, SmartGroupSpec
 from lmsconf.kinds.user.people_directory import people_directory
 from lmsconf.kinds.user.people_list_steps import people_dependencies, people_list_steps
 from lmsconf.model.address import Address, Ref
+from lmsconf.model.calls import Step
 from lmsconf.model.forms import Form
-from lmsconf.model.values import Step
 from lmsconf.planner.context import BeforeAfter, Deletion, Match, PlanContext
 
 

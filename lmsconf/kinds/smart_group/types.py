@@ -11,7 +11,7 @@ from lmsconf.kinds.shared.kind_names import SMART_GROUP
 from lmsconf.kinds.shared.people_lists import PeopleList
 from lmsconf.kinds.shared.response_json import id_set, object_list, optional_text, require_object, require_text
 from lmsconf.model.address import RemoteId
-from lmsconf.model.values import Json
+from lmsconf.model.canonical_json import Json
 
 
 class ConditionRow(NamedTuple):

@@ -19,11 +19,11 @@ from lmsconf.kinds.user.field_answers import (
 from lmsconf.kinds.user.people_directory import people_directory
 from lmsconf.kinds.user.rights import check_rights_changes
 from lmsconf.kinds.user.types import RIGHTS, TEXTS, Answer, PersonRow, PersonSpec
+from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.forms import Form
 from lmsconf.model.names import did_you_mean, normalize_name
-from lmsconf.model.values import DesiredResource
 from lmsconf.planner.context import BeforeAfter, Match, PlanContext
-from lmsconf.planner.matching import hint_on_missing
+from lmsconf.planner.missing_references import hint_on_missing
 
 _DATE: Final = "custom_archive_date"
 _BY_DEFAULT: Final = ("admin", "manager", "applications")

@@ -14,11 +14,11 @@ from lmsconf.kinds.shared.times import format_shortest_time
 from lmsconf.kinds.user.people_directory import people_directory
 from lmsconf.kinds.user.types import AnswerRow, PersonRow
 from lmsconf.model.address import Address
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.forms import form_to_json
 from lmsconf.model.names import normalize_email, normalize_name
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.text_limits import is_representable
-from lmsconf.model.values import Json
 from lmsconf.planner.live_names import LiveNames
 from lmsconf.planner.manifest_entries import ANY, KEYS, EntryBody, ExportedEntry, PartReferences, Trail, UnexportableRow
 

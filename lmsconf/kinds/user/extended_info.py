@@ -12,7 +12,7 @@ from lmsconf.api.spec.listings import EXTENDED_INFO
 from lmsconf.kinds.shared.kind_names import GROUP, USER
 from lmsconf.kinds.user.types import RIGHTS
 from lmsconf.model.api import ListedRows
-from lmsconf.model.values import Json
+from lmsconf.model.canonical_json import Json
 from lmsconf.planner.reading import ReadContext, ReadState
 
 MEMBER_OF: Final = "memberOfGroups"

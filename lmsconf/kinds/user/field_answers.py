@@ -12,10 +12,11 @@ from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, choices_registry_kind
 from lmsconf.kinds.user.types import Answer, AnswerRow, PersonRow, PersonSpec
 from lmsconf.model.address import Address, Ref, RemoteId
+from lmsconf.model.calls import Step
+from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.names import did_you_mean, normalize_name
-from lmsconf.model.values import DesiredResource, Step
 from lmsconf.planner.context import PlanContext
-from lmsconf.planner.matching import refuse_ambiguous_reference, why_name_is_missing
+from lmsconf.planner.missing_references import refuse_ambiguous_reference, why_name_is_missing
 
 _SEVERAL: Final = "MULTI_SELECT"
 

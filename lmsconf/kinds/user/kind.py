@@ -29,9 +29,12 @@ from lmsconf.kinds.user.schema import ABSENT_SCHEMA, SCHEMA
 from lmsconf.kinds.user.steps import person_steps
 from lmsconf.kinds.user.types import AdminRow, HolderRow, PersonRow, PersonSpec, parse_person_row
 from lmsconf.model.address import Address
+from lmsconf.model.calls import Call, Step
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.names import normalize_email
+from lmsconf.model.plan import Change, Undo
 from lmsconf.model.snapshot import HasName, ListedRow, Listing, Snapshot
-from lmsconf.model.values import Call, Change, DeleteEntry, DesiredResource, Json, Step, Undo
 from lmsconf.planner.context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, SideEffect
 from lmsconf.planner.grant_verification import GrantVerification
 from lmsconf.planner.kind import Kind, ManifestEntry

@@ -13,8 +13,8 @@ from lmsconf.kinds.shared.times import BadTime, parse_manifest_time
 from lmsconf.kinds.user.schema import PROPERTIES
 from lmsconf.kinds.user.types import RIGHTS, TEXTS, Answer, PersonSpec
 from lmsconf.model.address import Address
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
-from lmsconf.model.values import Json
 from lmsconf.planner.kind import ManifestEntry
 
 _FLAGS: Final = (*RIGHTS, "archived")

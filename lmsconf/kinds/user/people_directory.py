@@ -11,10 +11,10 @@ from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.kinds.shared.people_lists import PeopleList
 from lmsconf.kinds.user.types import RIGHTS, PersonRow, PersonSpec
 from lmsconf.model.address import Address, Ref, RemoteId
+from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.names import did_you_mean, normalize_email
-from lmsconf.model.values import DesiredResource
 from lmsconf.planner.context import Match, MatchResult, PlanContext
-from lmsconf.planner.matching import hint_on_missing
+from lmsconf.planner.missing_references import hint_on_missing
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from lmsconf.kinds.shared.response_json import id_set, require_object
 from lmsconf.kinds.user.people_directory import people_directory
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.api import GetRequest
-from lmsconf.model.values import Step
+from lmsconf.model.calls import Step
 from lmsconf.planner.context import GRANTED, PlanContext
 from lmsconf.planner.grant_verification import GrantVerification, SentCall
 

@@ -14,8 +14,8 @@ from lmsconf.errors import Rejected
 from lmsconf.kinds.shared.response_json import require_object
 from lmsconf.kinds.user.extended_info import PeopleCount
 from lmsconf.model.api import ListedRows
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_email
-from lmsconf.model.values import Json
 from lmsconf.planner.reading import ReadContext
 
 Row = dict[str, Json]

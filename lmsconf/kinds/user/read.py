@@ -34,9 +34,10 @@ from lmsconf.kinds.user.types import (
 )
 from lmsconf.model.address import RemoteId
 from lmsconf.model.api import Api, ListedRows
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.names import normalize_email
 from lmsconf.model.snapshot import Listing
-from lmsconf.model.values import DesiredResource, Json
 from lmsconf.planner.context import MatchResult, PlanContext
 from lmsconf.planner.kind import Kind
 from lmsconf.planner.reading import ReadContext, keep_keys, sorted_listing

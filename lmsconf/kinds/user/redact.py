@@ -11,9 +11,9 @@ from lmsconf.kinds.shared.kind_names import ADMIN, CUSTOM_FIELD, USER
 from lmsconf.kinds.user.people_directory import PeopleDirectory
 from lmsconf.kinds.user.types import RIGHTS, AdminRow, HolderRow, PersonRow, PersonSpec
 from lmsconf.model.address import RemoteId
+from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.names import normalize_name
 from lmsconf.model.snapshot import HasName, ListedRow, Snapshot
-from lmsconf.model.values import DesiredResource
 from lmsconf.planner.redaction import (
     Entry,
     LivePerson,

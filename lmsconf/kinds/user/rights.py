@@ -14,7 +14,8 @@ from lmsconf.kinds.shared.kind_names import ADMIN
 from lmsconf.kinds.shared.response_json import require_object
 from lmsconf.kinds.user.types import AdminRow, PersonRow, PersonSpec
 from lmsconf.model.api import GetRequest
-from lmsconf.model.values import Call, Change
+from lmsconf.model.calls import Call
+from lmsconf.model.plan import Change
 from lmsconf.planner.context import Match, MatchResult, PlanContext
 from lmsconf.planner.grant_verification import GrantVerification, SentCall
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from lmsconf.kinds.shared.manifest_entries import ABOUT, ONLY_IN, PIN, entry_schema
 from lmsconf.kinds.user.types import APPLICATIONS
-from lmsconf.model.values import Json
+from lmsconf.model.canonical_json import Json
 
 _DATE: Final = "custom_archive_date"
 _EMAIL: dict[str, Json] = {"type": "string", "pattern": "^[^@\\s]+@[^@\\s]+$", "description": "The person's e-mail."}

@@ -18,8 +18,8 @@ from lmsconf.kinds.user.field_answers import answers_step
 from lmsconf.kinds.user.people_list_steps import granted_rights_ref
 from lmsconf.kinds.user.types import APPLICATIONS, RIGHTS, TEXTS, Answer, PersonRow, PersonSpec
 from lmsconf.model.address import Address, Ref
+from lmsconf.model.calls import Step
 from lmsconf.model.forms import Form
-from lmsconf.model.values import Step
 from lmsconf.planner.context import BeforeAfter, Match, PlanContext
 
 _ADMINS: Final = Ref(Address(USER, ""), "(all admins)")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from lmsconf.manifest.edit.text_buffer import TextBuffer, TextEdit, UnsafeEdit, render_inline, unescape_variables
 from lmsconf.manifest.edit.tree_builder import Mapping, Node, Pair, Sequence
 from lmsconf.manifest.edit.yaml_text import WIDTH, format_entry_lines
-from lmsconf.model.values import Json
+from lmsconf.model.canonical_json import Json
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from typing import Final, cast
 from lmsconf.manifest.edit.text_buffer import escape_variables, unescape_variables
 from lmsconf.manifest.edit.tree_builder import Alias, Mapping, Node, Scalar, Sequence
 from lmsconf.manifest.edit.yaml_editor import EditRefused, YamlEditor
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_email, normalize_name
-from lmsconf.model.values import Json
 
 ComparisonKey = Callable[[Json], Hashable]
 """Comparison key of an item: items with equal keys are the same; None if it cannot be determined."""

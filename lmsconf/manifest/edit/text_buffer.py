@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from lmsconf.manifest.edit.tree_builder import Node, Scalar
 from lmsconf.manifest.edit.yaml_text import format_inline, format_scalar
-from lmsconf.model.values import Json
+from lmsconf.model.canonical_json import Json
 
 
 class UnsafeEdit(Exception):

@@ -11,7 +11,7 @@ import yaml
 
 from lmsconf.errors import LmsconfError
 from lmsconf.manifest.yaml.scalars import resolve_scalar
-from lmsconf.model.values import Json
+from lmsconf.model.canonical_json import Json
 
 _BEFORE: Final = re.compile(r"[&!]\S*\s*")
 """An anchor or a tag, with the space after it."""

@@ -20,7 +20,7 @@ from lmsconf.manifest.edit.tree_builder import (
     parse_documents,
 )
 from lmsconf.manifest.yaml.strict_reader import read_yaml
-from lmsconf.model.values import Json
+from lmsconf.model.canonical_json import Json
 
 BY_HAND = "Change this place by hand, and run it again."
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from lmsconf.manifest.yaml.scalars import resolve_scalar
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.text_limits import FORBIDDEN
-from lmsconf.model.values import Json
 
 WIDTH: Final = 110
 """Maximum line length before a list or mapping is written over several lines."""

@@ -10,8 +10,8 @@ from lmsconf.errors import Problem, SourceLocation
 from lmsconf.manifest.expand.for_each import drop_keys
 from lmsconf.manifest.expand.sets import NamedSets, Report, referenced_names
 from lmsconf.manifest.yaml.nodes import EntrySourceMap, KeyPath, Map, Seq, combine_items
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import did_you_mean, normalize_name, quote_name
-from lmsconf.model.values import Json
 
 USE: Final = "use"
 EXCEPT: Final = "except"

@@ -15,7 +15,7 @@ from lmsconf.manifest.expand.variables import Variables, child_nodes, referenced
 from lmsconf.manifest.validation import messages
 from lmsconf.manifest.validation.check import SchemaValidator
 from lmsconf.manifest.yaml.nodes import EntrySourceMap, Map, Mark, Seq, Source, store_marks
-from lmsconf.model.values import Json
+from lmsconf.model.canonical_json import Json
 
 FOR_EACH: Final = "for_each"
 COPIES: Final = 10_000

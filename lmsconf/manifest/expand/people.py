@@ -27,9 +27,9 @@ from lmsconf.manifest.yaml.nodes import (
     store_marks,
 )
 from lmsconf.manifest.yaml.strict_reader import ENOUGH
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import did_you_mean, normalize_name
 from lmsconf.model.text_limits import FORBIDDEN
-from lmsconf.model.values import Json
 
 ANY_ITEM: Final = "*"
 _ADDRESS = re.compile(r"[^@\s]+@[^@\s]+")

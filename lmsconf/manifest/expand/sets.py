@@ -14,8 +14,8 @@ from lmsconf.manifest.validation import messages
 from lmsconf.manifest.validation.check import SchemaValidator
 from lmsconf.manifest.yaml.nodes import EntrySourceMap, KeyPath, Map, Mark, Seq, Source, combine_items, store_marks
 from lmsconf.manifest.yaml.strict_reader import Document
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import did_you_mean, normalize_name, quote_name
-from lmsconf.model.values import Json
 
 PEOPLE_SETS: Final = "people_sets"
 CONDITION_SETS: Final = "condition_sets"

@@ -16,9 +16,9 @@ from lmsconf.errors import Problem, SourceLocation
 from lmsconf.manifest.yaml.nodes import Map, Mark, Seq, Source, store_marks
 from lmsconf.manifest.yaml.scalars import VARIABLE_START
 from lmsconf.manifest.yaml.strict_reader import too_long_problem
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import did_you_mean
 from lmsconf.model.text_limits import LONGEST
-from lmsconf.model.values import Json
 
 WRITTEN_OUT: Final = 50 * 1024 * 1024
 """Maximum total length of texts with variables after substitution, in characters, in all files together."""

@@ -21,7 +21,7 @@ from lmsconf.manifest.validation.schema_query import (
     types_of_schema,
     types_of_value,
 )
-from lmsconf.model.values import Json
+from lmsconf.model.canonical_json import Json
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 from lmsconf.errors import Problem
 from lmsconf.model.address import Address
+from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.names import casefold_name
-from lmsconf.model.values import DeleteEntry, DesiredResource
 from lmsconf.planner.kind import AnyKind
 
 _Key = TypeVar("_Key", bound=Hashable)

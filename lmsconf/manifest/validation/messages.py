@@ -22,7 +22,7 @@ from lmsconf.manifest.validation.schema_query import (
 )
 from lmsconf.manifest.validation.suggestions import TYPE_NAMES, join_with_or
 from lmsconf.manifest.yaml.nodes import EntrySourceMap, KeyPath
-from lmsconf.model.values import Json
+from lmsconf.model.canonical_json import Json
 
 _UNQUOTED: Final = frozenset(["boolean", "integer", "number"])
 

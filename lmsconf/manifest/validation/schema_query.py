@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias, cast
 
-from lmsconf.model.values import Json
+from lmsconf.model.canonical_json import Json
 
 Schema: TypeAlias = Mapping[str, Json]
 _TYPES: Final[dict[type, frozenset[str]]] = {

@@ -28,8 +28,8 @@ from lmsconf.manifest.validation.schema_query import (
     types_of_schema,
 )
 from lmsconf.manifest.yaml.scalars import resolve_scalar
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import casefold_name
-from lmsconf.model.values import Json
 
 TYPE_NAMES: Final = {
     "string": "text",

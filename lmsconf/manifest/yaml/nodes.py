@@ -13,8 +13,8 @@ from functools import cached_property
 from typing import TypeAlias
 
 from lmsconf.errors import SourceLocation
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import casefold_name
-from lmsconf.model.values import Json
 
 _COLUMN = 0xFFFFFFFF
 _LINE = 32

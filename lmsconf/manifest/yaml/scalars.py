@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 
-from lmsconf.model.values import Json
+from lmsconf.model.canonical_json import Json
 
 _WORDS: dict[str, Json] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL")),

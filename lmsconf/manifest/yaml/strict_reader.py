@@ -16,8 +16,8 @@ from lmsconf.errors import Problem, SourceLocation, shorten
 from lmsconf.manifest.yaml.nodes import Map, Mark, Seq, Source, pack_mark, store_marks
 from lmsconf.manifest.yaml.scalars import VARIABLE_START, is_infinite_or_nan, resolve_scalar
 from lmsconf.manifest.yaml.syntax_hints import ParserError, advise_on_syntax_error, quote_value_hint
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.text_limits import FORBIDDEN, LONGEST
-from lmsconf.model.values import Json
 
 try:
     from yaml.cyaml import CParser as _Parser  # type: ignore[attr-defined]  # the stubs leave it out

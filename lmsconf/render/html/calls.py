@@ -9,7 +9,8 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lmsconf.documents.plan_file import request_body_json
-from lmsconf.model.values import Action, Call, Plan
+from lmsconf.model.calls import Call
+from lmsconf.model.plan import Action, Plan
 from lmsconf.render import phrases
 from lmsconf.render.html.page import Child, Markup, tag
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.model.address import Address
 from lmsconf.model.blockers import blockers, consent_command
-from lmsconf.model.values import Action, Change, Plan
+from lmsconf.model.plan import Action, Change, Plan
 from lmsconf.render import phrases
 from lmsconf.render.change_summary import KeyChange, key_changes
 from lmsconf.render.html.page import NOTHING, Child, Markup, join, tag

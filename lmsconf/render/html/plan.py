@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.model.outcomes import ApplyReport, CallOutcome, CallStatus
+from lmsconf.model.plan import Change, Plan
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.model.values import Change, Plan
 from lmsconf.render import phrases, settings_words
 from lmsconf.render.change_summary import Risk, apply_command, by_risk, kinds, present, removals, taken, worst_first
 from lmsconf.render.html.calls import ACTIONS, call_list, calls_of, graph

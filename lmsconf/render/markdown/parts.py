@@ -13,7 +13,7 @@ from functools import partial
 
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.model.address import Address
-from lmsconf.model.values import Action, Change, NoLongerDeclared
+from lmsconf.model.plan import Action, Change, NoLongerDeclared
 from lmsconf.render import phrases
 from lmsconf.render.change_summary import KeyChange, key_changes
 from lmsconf.render.escape import code, fence, html, md

@@ -9,8 +9,8 @@ from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import Problem
 from lmsconf.model.blockers import Blocker, blockers, consent_command
 from lmsconf.model.outcomes import ApplyReport, CallOutcome, CallStatus
+from lmsconf.model.plan import Action, Change, Plan, UnmanagedResources
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.model.values import Action, Change, Plan, UnmanagedResources
 from lmsconf.render import phrases, settings_words
 from lmsconf.render.change_summary import Risk, apply_command, by_risk, kinds, present, taken, tally, worst_first
 from lmsconf.render.escape import code, fence, md

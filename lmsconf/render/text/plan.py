@@ -10,8 +10,8 @@ from lmsconf.errors import Problem
 from lmsconf.model.address import Address
 from lmsconf.model.blockers import blockers, consent_command
 from lmsconf.model.outcomes import ApplyReport, CallOutcome, CallStatus
+from lmsconf.model.plan import Plan
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.model.values import Plan
 from lmsconf.render import phrases, settings_words
 from lmsconf.render.blocks import change_lines, listed, page, paragraph, problem_lines
 from lmsconf.render.escape import safe

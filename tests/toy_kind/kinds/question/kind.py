@@ -16,9 +16,11 @@ from lmsconf.kinds.shared.manifest_entries import (
 from lmsconf.kinds.shared.response_json import require_text
 from lmsconf.model.address import RemoteId
 from lmsconf.model.api import ListOperation
+from lmsconf.model.calls import Step
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normalize_name
-from lmsconf.model.values import DeleteEntry, DesiredResource, Json, Step
 from lmsconf.planner.context import BeforeAfter, Deletion, Match, MatchResult, PlanContext
 from lmsconf.planner.kind import Kind, ManifestEntry
 from lmsconf.planner.matching import match_named

@@ -1,88 +1,22 @@
-"""The values from manifest to apply report. All are frozen; None means "not declared", empty means empty.
+"""The values of a plan: changes, the counts and results of guards, and the plan itself.
 
-DesiredResource        one resource as declared in a manifest
-DeleteEntry            one resource to delete, under `absent` in a manifest
-FieldChange, Change    the difference between a declared and a live resource, for reviewers
-Step                   one API call as data, with Refs in place of unknown ids
-Call                   a Step with its position and dependencies in the plan
-Plan                   changes, calls, and everything else that a reviewer needs
+FieldChange, Change     the difference between a declared and a live resource, for reviewers
+GuardCount, GuardResult what the guards count, and whether a limit is exceeded
+Plan                    changes, calls, and everything else that a reviewer needs
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import date
 from enum import StrEnum
-from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from lmsconf.errors import Problem, SourceLocation
-from lmsconf.model.address import Address, Ref, RemoteId
+from lmsconf.model.address import Address, RemoteId
+from lmsconf.model.calls import Call
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.possible_renames import PossibleRename
 from lmsconf.model.scope import EVERYTHING, PlanScope
-
-Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
-
-
-class SourceMap(Protocol):
-    """Source locations of the parts of a manifest entry."""
-
-    def at(self, *path: str | int) -> SourceLocation:
-        """Return the location of the value at `path` below the entry, or of its nearest ancestor that has one."""
-
-    def find(self, text: str, *path: str | int) -> SourceLocation:
-        """Return the location of the list item equal to `text` at or below `path`; that of `path` if there is none."""
-
-
-Spec_co = TypeVar("Spec_co", covariant=True)
-"""What a kind's manifest entry declares, parsed: a frozen value of the kind's own."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Entry(Generic[Spec_co]):
-    """One manifest entry. only_in: the workspaces that it applies in; None: all.
-
-    `pins` maps a workspace name to an id; the key "" applies to every workspace.
-    """
-
-    address: Address
-    spec: Spec_co
-    places: SourceMap
-    pins: Mapping[str, str] = field(default_factory=dict)
-    only_in: frozenset[str] | None = None
-
-    @property
-    def source(self) -> SourceLocation:
-        return self.places.at()
-
-    def applies_in(self, workspace: str) -> bool:
-        """Whether the entry applies in a workspace."""
-        return self.only_in is None or workspace in self.only_in
-
-    def pin(self, workspace: str) -> RemoteId | None:
-        """Return the id that the resource is pinned to in a workspace, or None."""
-        return pin_in(self.pins, workspace)
-
-
-def pin_in(pins: Mapping[str, str], workspace: str) -> RemoteId | None:
-    """Return the pin of a workspace: its own, else the one for every workspace, else None."""
-    pin = pins.get(workspace, pins.get(""))
-    return None if pin is None else RemoteId(pin)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DesiredResource(_Entry[Spec_co]):
-    """One resource as declared in a manifest."""
-
-    previously: tuple[str, ...] = ()
-    about: Mapping[str, Json] | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteEntry(_Entry[Spec_co]):
-    """One resource to delete, under `absent`. until: the last day of the entry; later it is reported as expired."""
-
-    until: date | None = None
 
 
 class Action(StrEnum):
@@ -165,66 +99,6 @@ class Change:
     def is_effect(self) -> bool:
         """Whether the service makes this update itself as a result of another change, so that it has no call."""
         return self.action is Action.UPDATE and self.goes_with is not None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """One API call as data. Values of `path` and leaves of `body` may be Refs, where the id is not known yet.
-
-    makes     what exists, or which name is free, after this call  → ordered before all that uses it
-    uses      what must exist, or which name must be free, before this call
-    releases  what no longer is a dependency after this call       → ordered before all that ends or avoids it
-    ends      what no longer exists after this call
-    avoids    what should be released before this call. If only that makes a dependency cycle, the call is sent anyway
-              and may be refused
-    may_be_refused
-              the service may refuse the call: it is ordered first if it needs no other call
-    revokes   the call takes access or rights away; such calls are ordered last where dependencies allow
-    people    the e-mails of the people that the call adds to or removes from a list
-    """
-
-    operation: str
-    path: Mapping[str, str | Ref] = field(default_factory=dict)
-    query: Mapping[str, Json] = field(default_factory=dict)
-    body: object = None
-    makes: frozenset[Ref] = frozenset()
-    uses: frozenset[Ref] = frozenset()
-    releases: frozenset[Ref] = frozenset()
-    ends: frozenset[Ref] = frozenset()
-    avoids: frozenset[Ref] = frozenset()
-    may_be_refused: bool = False
-    revokes: bool = False
-    people: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
-    """A Step with its position. `path` is filled in; `{group/New name}` in it, or a Ref in the body, is an unknown id.
-
-    The calls of a plan are in an order in which they can be sent. needs: ids of the calls that must be done before.
-    people: the e-mails of the people that it adds to or removes from a list.
-    """
-
-    id: str
-    address: Address
-    operation: str
-    method: str
-    path: str
-    query: Mapping[str, Json]
-    body: object
-    needs: tuple[str, ...] = ()
-    may_be_refused: bool = False
-    people: tuple[str, ...] = ()
-
-    @property
-    def creates(self) -> bool:
-        """Whether the call creates a resource, so that sending it twice makes a duplicate."""
-        return is_creation(self.operation)
-
-
-def is_creation(operation: str) -> bool:
-    """Whether an operation creates a resource: `manual-groups.create`."""
-    return operation.endswith(".create")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

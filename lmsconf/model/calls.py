@@ -1,0 +1,69 @@
+"""API calls as data: Step, before its place in a plan is known, and Call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from lmsconf.model.address import Address, Ref
+from lmsconf.model.canonical_json import Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One API call as data. Values of `path` and leaves of `body` may be Refs, where the id is not known yet.
+
+    makes     what exists, or which name is free, after this call  → ordered before all that uses it
+    uses      what must exist, or which name must be free, before this call
+    releases  what no longer is a dependency after this call       → ordered before all that ends or avoids it
+    ends      what no longer exists after this call
+    avoids    what should be released before this call. If only that makes a dependency cycle, the call is sent anyway
+              and may be refused
+    may_be_refused
+              the service may refuse the call: it is ordered first if it needs no other call
+    revokes   the call takes access or rights away; such calls are ordered last where dependencies allow
+    people    the e-mails of the people that the call adds to or removes from a list
+    """
+
+    operation: str
+    path: Mapping[str, str | Ref] = field(default_factory=dict)
+    query: Mapping[str, Json] = field(default_factory=dict)
+    body: object = None
+    makes: frozenset[Ref] = frozenset()
+    uses: frozenset[Ref] = frozenset()
+    releases: frozenset[Ref] = frozenset()
+    ends: frozenset[Ref] = frozenset()
+    avoids: frozenset[Ref] = frozenset()
+    may_be_refused: bool = False
+    revokes: bool = False
+    people: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A Step with its position. `path` is filled in; `{group/New name}` in it, or a Ref in the body, is an unknown id.
+
+    The calls of a plan are in an order in which they can be sent. needs: ids of the calls that must be done before.
+    people: the e-mails of the people that it adds to or removes from a list.
+    """
+
+    id: str
+    address: Address
+    operation: str
+    method: str
+    path: str
+    query: Mapping[str, Json]
+    body: object
+    needs: tuple[str, ...] = ()
+    may_be_refused: bool = False
+    people: tuple[str, ...] = ()
+
+    @property
+    def creates(self) -> bool:
+        """Whether the call creates a resource, so that sending it twice makes a duplicate."""
+        return is_creation(self.operation)
+
+
+def is_creation(operation: str) -> bool:
+    """Whether an operation creates a resource: `manual-groups.create`."""
+    return operation.endswith(".create")

@@ -1,0 +1,73 @@
+"""What manifests declare: resources, and resources to delete. None means "not declared", empty means empty."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Generic, Protocol, TypeVar
+
+from lmsconf.errors import SourceLocation
+from lmsconf.model.address import Address, RemoteId
+from lmsconf.model.canonical_json import Json
+
+
+class SourceMap(Protocol):
+    """Source locations of the parts of a manifest entry."""
+
+    def at(self, *path: str | int) -> SourceLocation:
+        """Return the location of the value at `path` below the entry, or of its nearest ancestor that has one."""
+
+    def find(self, text: str, *path: str | int) -> SourceLocation:
+        """Return the location of the list item equal to `text` at or below `path`; that of `path` if there is none."""
+
+
+Spec_co = TypeVar("Spec_co", covariant=True)
+"""What a kind's manifest entry declares, parsed: a frozen value of the kind's own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Entry(Generic[Spec_co]):
+    """One manifest entry. only_in: the workspaces that it applies in; None: all.
+
+    `pins` maps a workspace name to an id; the key "" applies to every workspace.
+    """
+
+    address: Address
+    spec: Spec_co
+    places: SourceMap
+    pins: Mapping[str, str] = field(default_factory=dict)
+    only_in: frozenset[str] | None = None
+
+    @property
+    def source(self) -> SourceLocation:
+        return self.places.at()
+
+    def applies_in(self, workspace: str) -> bool:
+        """Whether the entry applies in a workspace."""
+        return self.only_in is None or workspace in self.only_in
+
+    def pin(self, workspace: str) -> RemoteId | None:
+        """Return the id that the resource is pinned to in a workspace, or None."""
+        return pin_in(self.pins, workspace)
+
+
+def pin_in(pins: Mapping[str, str], workspace: str) -> RemoteId | None:
+    """Return the pin of a workspace: its own, else the one for every workspace, else None."""
+    pin = pins.get(workspace, pins.get(""))
+    return None if pin is None else RemoteId(pin)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DesiredResource(_Entry[Spec_co]):
+    """One resource as declared in a manifest."""
+
+    previously: tuple[str, ...] = ()
+    about: Mapping[str, Json] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteEntry(_Entry[Spec_co]):
+    """One resource to delete, under `absent`. until: the last day of the entry; later it is reported as expired."""
+
+    until: date | None = None

@@ -1,0 +1,141 @@
+"""Match entries under `absent` with live resources: which are deleted, and which match nothing."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from lmsconf.errors import Severity
+from lmsconf.model.declarations import DeleteEntry
+from lmsconf.model.names import confusable_skeleton, matches_pattern, normalize_name, quote_name
+from lmsconf.model.snapshot import HasName
+from lmsconf.planner.context import Deletion, MatchResult, PlanContext, Row, Spec
+
+
+def match_absent(
+    planning: PlanContext,
+    kind: str,
+    out: MatchResult[Spec, Row],
+    absent: Sequence[DeleteEntry[Any]],
+    rows: Sequence[Row],
+    free: Sequence[Row],
+    claimed: set[str],
+) -> list[Row]:
+    """Record a deletion for each row that `absent` lists; return the other free rows."""
+    by_name: defaultdict[str, list[Row]] = defaultdict(list)
+    by_id = {row.id: row for row in rows}
+    for row in by_id.values():
+        by_name[normalize_name(row.name)].append(row)
+    deleted_ids: set[str] = set()
+    for entry in absent:
+        pin = entry.pin(planning.policy.workspace)
+        pinned = None if pin is None else by_id.get(pin)
+        if pinned is not None and normalize_name(pinned.name) != entry.address.name:
+            _other_name(planning, entry, pinned, by_name[entry.address.name])
+            continue
+        whole = planning.snapshot.of(kind).incomplete is None
+        if whole and pin is not None and pinned is None and by_name[entry.address.name]:
+            _other_id(planning, entry, pin, by_name[entry.address.name])
+            continue
+        named = [row for row in by_name[entry.address.name] if pin is None or row.id == pin]
+        if len(named) > 1:
+            planning.problem(
+                "identity/live-twice",
+                f'{entry.address}: "{entry.address.name}" is live more than once, with the ids '
+                + ", ".join(sorted(row.id for row in named)),
+                hint="Say which one is meant with `id:`.",
+                at=entry.source,
+                address=entry.address,
+            )
+        elif named and named[0].id in claimed:
+            planning.problem(
+                "absent/claimed",
+                f"{entry.address}: it stands under `absent`, and another entry takes it over by `previously` or `id`",
+                hint="Say one of the two.",
+                at=entry.source,
+                address=entry.address,
+            )
+        elif named and named[0].id not in deleted_ids:
+            deleted_ids.add(named[0].id)
+            out.deletions.append(Deletion(address=entry.address, row=named[0], absent=entry))
+        elif not named:
+            free_names = (
+                name for name, same_name in by_name.items() if not claimed.issuperset(row.id for row in same_name)
+            )
+            report_absent_not_live(planning, entry, similar_live_name(entry.address.name, free_names))
+    return [row for row in free if row.id not in deleted_ids]
+
+
+def _other_name(planning: PlanContext, entry: DeleteEntry[Any], pinned: HasName, named: Sequence[HasName]) -> None:
+    """Report an entry under `absent` whose id and name refer to different rows; it deletes neither."""
+    name = entry.address.name
+    planning.problem(
+        "absent/other-name",
+        f'{entry.address}: the id "{pinned.id}" is that of "{pinned.name}", {_live_as(name, named)}',
+        hint=f"To delete that one, write {quote_name(pinned.name)} as its name."
+        + (f" To delete {quote_name(name)}, correct the id." if named else " Or take the entry out."),
+        at=entry.source,
+        address=entry.address,
+    )
+
+
+def _other_id(planning: PlanContext, entry: DeleteEntry[Any], pin: str, named: Sequence[HasName]) -> None:
+    """Warn of an id that is not live. Not an error: the entry of a duplicate that was deleted by id looks like this."""
+    planning.problem(
+        "absent/other-id",
+        f'{entry.address}: nothing with the id "{pin}" is live, {_live_as(entry.address.name, named)}',
+        hint="If the deletion is applied, remove the entry. If that one is meant, correct the id.",
+        at=entry.source,
+        address=entry.address,
+        severity=Severity.WARNING,
+    )
+
+
+def _live_as(name: str, named: Sequence[HasName]) -> str:
+    ids = ", ".join(sorted(row.id for row in named))
+    return f'and "{name}" is live with the id {ids}' if named else f'and nothing called "{name}" is live'
+
+
+def similar_live_name(name: str, names: Iterable[str]) -> str | None:
+    """Return another name that may have been meant: one that is drawn alike, or that `name` matches as a pattern."""
+    looks = confusable_skeleton(name)
+    return next(
+        (one for one in names if one != name and (confusable_skeleton(one) == looks or matches_pattern(one, name))),
+        None,
+    )
+
+
+def report_absent_not_live(planning: PlanContext, entry: DeleteEntry[Any], stays: str | None = None) -> None:
+    """Report an entry under `absent` that matches nothing: a note, or an error if the listing is incomplete.
+
+    stays: a live name that the entry may have meant; then it is a warning.
+    """
+    why = planning.snapshot.of(entry.address.kind).incomplete
+    if why is not None:
+        planning.problem(
+            "read/incomplete",
+            f"{entry.address}: whether it is gone is not known, because the listing was not read whole: {why}",
+            hint="Try again.",
+            at=entry.source,
+            address=entry.address,
+        )
+        return
+    if stays is not None:
+        planning.problem(
+            "absent/look-alike",
+            f"{entry.address}: nothing of exactly that name is live, but {quote_name(stays)} is, and it stays",
+            hint="Under `absent`, each name is written as it is; patterns own what they fit under `ownership:`.",
+            at=entry.source,
+            address=entry.address,
+            severity=Severity.WARNING,
+        )
+        return
+    planning.problem(
+        "absent/nothing-to-do",
+        f"{entry.address}: nothing of that name is live",
+        hint="Remove the entry under `absent`.",
+        at=entry.source,
+        address=entry.address,
+        severity=Severity.NOTE,
+    )

@@ -1,0 +1,40 @@
+"""Declared identities, and the live resources that they are matched with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from lmsconf.errors import Problem, SourceLocation
+from lmsconf.model.address import RemoteId
+from lmsconf.model.snapshot import HasName
+
+L = TypeVar("L", bound=HasName)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """The declared identity of a resource or a choice.
+
+    pin: the declared id. previously: earlier names. label: how problems name it.
+    """
+
+    name: str
+    pin: RemoteId | None
+    previously: tuple[str, ...]
+    label: str
+    source: SourceLocation
+    address: str
+
+
+@dataclass(slots=True)
+class ClaimMatches(Generic[L]):
+    """The live row of each claim (None: to be created, or broken), unclaimed rows, and problems.
+
+    broken: positions of claims with an error.
+    """
+
+    live: list[L | None] = field(default_factory=list)
+    unclaimed: list[L] = field(default_factory=list)
+    broken: set[int] = field(default_factory=set)
+    problems: list[Problem] = field(default_factory=list)

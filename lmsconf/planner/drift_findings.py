@@ -1,0 +1,164 @@
+"""A planned change → a finding of drift: its state, its cause, and the commands that restore or accept it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from typing import Final
+
+from lmsconf.errors import Problem
+from lmsconf.model.address import Address, RemoteId
+from lmsconf.model.drift import (
+    DriftCause,
+    DriftFinding,
+    DriftState,
+    FieldDrift,
+    LastEdit,
+)
+from lmsconf.model.names import exact_pattern
+from lmsconf.model.plan import Action, Change, FieldChange
+from lmsconf.model.possible_renames import PossibleRename, RenameCandidate
+from lmsconf.planner.rename_detection import CLOSE
+
+TAKE_OVER: Final = "export --into"
+"""The command that writes manifests for undeclared live resources."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppliedBase:
+    """Base manifests that count as applied, and their planned changes: where there are any, the workspace was edited.
+
+    changes: None if they cannot be planned. lost: addresses whose changes are unknown.
+    """
+
+    name: str
+    changes: tuple[Change, ...] | None
+    lost: frozenset[str | None] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriftInputs:
+    """Inputs of a drift report besides plan, snapshot and declarations.
+
+    applied  the base manifests, applied before; None without a base
+    edits    kind → id of a live resource → its last edit
+    broken   errors of resources that could not be planned
+    needs    declared resource → its dependencies
+    renamed  resource that the plan takes for renamed by hand → the live resource under the new name
+    command  the lmsconf command line for this project and workspace
+    """
+
+    applied: AppliedBase | None = None
+    edits: Mapping[str, Mapping[RemoteId, LastEdit]] = field(default_factory=dict)
+    broken: tuple[Problem, ...] = ()
+    needs: Mapping[Address, Sequence[Address]] = field(default_factory=dict)
+    renamed: Mapping[Address, RenameCandidate] = field(default_factory=dict)
+    command: str = "lmsconf"
+
+
+_STATES: Final = {
+    Action.CREATE: DriftState.MISSING,
+    Action.UPDATE: DriftState.CHANGED,
+    Action.REPLACE: DriftState.CHANGED,
+    Action.DELETE: DriftState.UNDECLARED,
+}
+
+
+def doubtful_addresses(
+    changes: Sequence[Change], renames: Mapping[Address, PossibleRename], evidence: DriftInputs
+) -> AbstractSet[Address]:
+    """Return the resources that an apply could duplicate, and, transitively, all that depend on them.
+
+    Each may be a live resource under another name; which one, if any, is unknown.
+    """
+    doubtful = {
+        change.address
+        for change in changes
+        if change.address in renames or any(problem.code == CLOSE for problem in change.problems)
+    }
+    dependents = doubtful
+    while dependents:
+        dependents = {address for address, needs in evidence.needs.items() if not doubtful.isdisjoint(needs)} - doubtful
+        doubtful = doubtful | dependents
+    return doubtful
+
+
+def to_finding(
+    change: Change, evidence: DriftInputs, rename: PossibleRename | None, doubtful: AbstractSet[Address]
+) -> DriftFinding:
+    state = _STATES[change.action]
+    renamed = evidence.renamed.get(change.address)
+    candidates = (renamed,) if renamed else (rename.alike or rename.close) if rename else ()
+    if renamed or (rename and rename.alike):
+        state = DriftState.RENAMED
+    before = _before(change, evidence.applied)
+    cause = None if before is None else DriftCause.BY_HAND if before else DriftCause.NOT_APPLIED
+    known = {one.path for each in before or () for one in each.fields}
+    # A change without fields (the resource exists on one side only) gives nothing to compare keys with.
+    keys = before and all(each.fields for each in before)
+    unapplied = tuple(one.path for one in change.fields if keys and one.path not in known)
+    owned = state is DriftState.UNDECLARED and change.source is None
+    # What is deleted along with its group is kept by keeping the group, so it needs no manifest entry of its own.
+    goes_along = change.goes_with is not None
+    pattern = shlex.quote(exact_pattern(str(change.address)))
+    return DriftFinding(
+        address=change.address,
+        state=state,
+        id=change.id,
+        about=change.about,
+        source=change.source,
+        declared=change.after,
+        live=change.before,
+        fields=tuple(map(_turned, change.fields)),
+        reason=change.reason,
+        goes_along=goes_along,
+        candidates=candidates,
+        edit=None if change.id is None else evidence.edits.get(change.address.kind, {}).get(change.id),
+        cause=cause,
+        unapplied=unapplied,
+        restore=None if change.address in doubtful else _restore(evidence, pattern, doubtful, owned=owned),
+        accept=None
+        if unapplied or cause is DriftCause.NOT_APPLIED or (state is DriftState.RENAMED and renamed is None)
+        else _accept(evidence.command, pattern, owned=owned, goes_along=goes_along),
+    )
+
+
+def _before(change: Change, applied: AppliedBase | None) -> Sequence[Change] | None:
+    """Return the changes that the base manifests would make to the same resource; None if unknown."""
+    if applied is None or applied.changes is None or str(change.address) in applied.lost:
+        return None
+    return [one for one in applied.changes if one.address == change.address or _is_same_row(one, change)]
+
+
+def _is_same_row(change: Change, other: Change) -> bool:
+    """Whether two changes concern the same live resource, whatever their names."""
+    return change.id is not None and (change.address.kind, change.id) == (other.address.kind, other.id)
+
+
+def _restore(evidence: DriftInputs, pattern: str, doubtful: AbstractSet[Address], *, owned: bool) -> str:
+    """Return the command that restores the declared state.
+
+    Deletions by ownership are not planned under `--only`, so they take an apply of everything but `doubtful`.
+    """
+    if not owned:
+        return f"{evidence.command} apply --only {pattern}"
+    known = sorted(address for address in doubtful if address in evidence.needs)
+    return " ".join(
+        [f"{evidence.command} apply", *(f"--except {shlex.quote(exact_pattern(str(one)))}" for one in known)]
+    )
+
+
+def _accept(command: str, pattern: str, *, owned: bool, goes_along: bool) -> str | None:
+    """Return the command that writes the live state into the manifests; None if there is none."""
+    if goes_along:
+        return None
+    return f"{command} {TAKE_OVER}" if owned else f"{command} drift --accept {pattern}"
+
+
+def _turned(change: FieldChange) -> FieldDrift:
+    """Return a planned field change as drift: what the plan would add is missing, what it would remove is extra."""
+    return FieldDrift(
+        path=change.path, declared=change.after, live=change.before, missing=change.added, extra=change.removed
+    )

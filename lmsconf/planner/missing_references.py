@@ -1,0 +1,72 @@
+"""References to resources that are ambiguous, renamed, deleted or not live."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass, field
+
+from lmsconf.errors import SourceLocation
+from lmsconf.model.address import Address
+from lmsconf.model.names import quote_name
+from lmsconf.planner.context import PlanContext
+
+
+@dataclass(slots=True)
+class LiveIdentities:
+    """doubtful: declared addresses whose live row is unknown because of an error. renamed: current → new address."""
+
+    doubtful: set[Address] = field(default_factory=set)
+    renamed: dict[Address, Address] = field(default_factory=dict)
+
+
+def refuse_ambiguous_reference(planning: PlanContext, named: Address, by: Address, at: SourceLocation) -> bool:
+    """Whether a referenced resource is ambiguous or has an error of its own.
+
+    Records a problem, unless the resource's own error is reported anyway.
+    """
+    doubtful = named in planning.state(LiveIdentities).doubtful
+    if (ids := planning.registry.duplicate_ids(named.kind, named.name)) and not doubtful:
+        planning.problem(
+            "identity/live-twice",
+            f'{by}: "{named.name}" is live more than once, with the ids {", ".join(sorted(ids))}',
+            hint="Declare the one that is meant, with its `id:`.",
+            at=at,
+            address=by,
+        )
+        return True
+    if not doubtful:
+        return False
+    if not planning.chosen(named):
+        planning.problem(
+            "reference/in-doubt",
+            f"{by}: it names {named}, of which nobody can tell yet what is live",
+            hint=f"Plan {shlex.quote(str(named))} too: its error says why.",
+            at=at,
+            address=by,
+        )
+    return True
+
+
+def why_name_is_missing(planning: PlanContext, named: Address, near: str | None) -> tuple[str, str | None]:
+    """Return why a referenced name will not exist (renamed, deleted, not live), and a hint. near: names a close one."""
+    new = planning.state(LiveIdentities).renamed.get(named)
+    if new is not None:
+        return f"{named} is being renamed to {new}", f"Write the new name: {quote_name(new.name)}."
+    if named in planning.deleted:
+        return (
+            f"{named} will be deleted by this plan",
+            "Take out what names it. To keep it, declare it, and take it out of `absent` if it stands there.",
+        )
+    otherwise = "Correct the name, or declare it."
+    return f"{named} is neither declared nor live", hint_on_missing(planning, named.kind, near, otherwise)
+
+
+def hint_on_missing(planning: PlanContext, kind: str, near: str | None, otherwise: str) -> str:
+    """Return the hint for a name that is not live: `near`, or that the listing is incomplete.
+
+    otherwise: the hint if `near` is None.
+    """
+    why = planning.snapshot.of(kind).incomplete
+    if why is None:
+        return near or otherwise
+    return f"It may be there all the same, because the listing was not read whole: {why}"

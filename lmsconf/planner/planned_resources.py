@@ -1,0 +1,179 @@
+"""Matched resources → those that change, with the changes that the service makes along with them."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from lmsconf.model.address import Address
+from lmsconf.model.calls import Step
+from lmsconf.model.forms import form_to_json
+from lmsconf.model.names import exact_pattern, normalize_name
+from lmsconf.model.plan import Action, Change
+from lmsconf.planner.context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, SideEffect
+from lmsconf.planner.diff import diff_forms
+from lmsconf.planner.kind import AnyKind
+from lmsconf.planner.selection import Selection, additions_only
+
+OWNED = "it is owned, and no manifest declares it"
+"""The reason of a deletion without an entry under `absent`."""
+
+
+@dataclass(slots=True, kw_only=True)
+class PlannedResource:
+    """One resource that changes, before it becomes a Change and calls."""
+
+    address: Address
+    subject: Match[Any, Any] | Deletion[Any] | SideEffect
+    sides: BeforeAfter
+    action: Action
+    steps: list[Step] = field(default_factory=list)
+    change: Change | None = None
+
+
+def planned_resources(
+    kind: AnyKind, planning: PlanContext, result: MatchResult[Any, Any], left_out: list[Address]
+) -> list[PlannedResource]:
+    """Return the resources of one kind that change, sorted by address; add what `--additive` skips to `left_out`."""
+    out: list[PlannedResource] = []
+    for match in result.matches:
+        if not planning.chosen(match.address):
+            continue
+        sides = kind.diff(planning, match)
+        if sides is None or sides.before == sides.after:
+            continue
+        if planning.policy.additive and sides.before is not None:
+            reduced = additions_only(sides)
+            if reduced.after != sides.after:
+                left_out.append(match.address)
+            sides = reduced
+            if sides.before == sides.after:
+                continue
+        action = Action.CREATE if match.row is None else kind.action(planning, match)
+        out.append(PlannedResource(address=match.address, subject=match, sides=sides, action=action))
+    for deletion in result.deletions:
+        if not planning.chosen(deletion.address) and not (deletion.with_ and planning.chosen(deletion.with_)):
+            continue
+        if planning.policy.additive:
+            left_out.append(deletion.address)
+            continue
+        sides = kind.state_before_delete(planning, deletion)
+        out.append(PlannedResource(address=deletion.address, subject=deletion, sides=sides, action=Action.DELETE))
+    return sorted(out, key=lambda item: (item.address, item.action))
+
+
+def add_side_effects(
+    planning: PlanContext, selection: Selection, items: Sequence[PlannedResource], kinds: Sequence[str]
+) -> list[PlannedResource]:
+    """Return the items with the changes that the service itself makes because of them, sorted.
+
+    Refuses a resource that both a call and the service would change: the result would be undefined.
+    """
+    changed = {item.address for item in items}
+    for effect in planning.effects:
+        if selection.excludes(effect.address):
+            _refuse_alone(planning, effect.with_, effect.address)
+        if effect.address in changed:
+            _refuse_both(planning, effect)
+    effects = [
+        PlannedResource(address=effect.address, subject=effect, sides=effect.sides, action=Action.UPDATE)
+        for effect in planning.effects
+        if effect.address not in changed
+    ]
+    return sorted([*items, *effects], key=lambda item: (kinds.index(item.address.kind), item.address, item.action))
+
+
+def refuse_excluded_cascades(planning: PlanContext, selection: Selection, result: MatchResult[Any, Any]) -> None:
+    """Refuse to delete a group if `--except` excludes a resource that is deleted with it."""
+    for deletion in result.deletions:
+        if deletion.with_ and planning.chosen(deletion.with_) and selection.excludes(deletion.address):
+            _refuse_alone(planning, deletion.with_, deletion.address)
+
+
+def _refuse_both(planning: PlanContext, effect: SideEffect) -> None:
+    before, after = effect.sides.before or {}, effect.sides.after or {}
+    keys = " and ".join(key for key in before if before[key] != after.get(key))
+    planning.problem(
+        "refusal/changed-along",
+        f"{effect.with_}: it cannot change together with {effect.address}, whose {keys} the service would change too",
+        hint=f"Declare the {keys} of {effect.address}, or apply one of the two first, with --only.",
+        address=effect.with_,
+    )
+
+
+def _refuse_alone(planning: PlanContext, cause: Address, along: Address) -> None:
+    planning.problem(
+        "select/goes-along",
+        f"{cause}: {along} goes with it, and --except leaves that out",
+        hint=f"Leave both out: --except {shlex.quote(exact_pattern(str(cause)))}.",
+        address=cause,
+    )
+
+
+def refuse_unrenamed_references(
+    kinds: Mapping[str, AnyKind],
+    planning: PlanContext,
+    items: Sequence[PlannedResource],
+    results: Mapping[str, MatchResult[Any, Any]],
+) -> None:
+    """Refuse a reference to a new name if the plan leaves out the rename."""
+    waiting = {
+        match.address
+        for result in results.values()
+        for match in result.matches
+        if match.row is not None
+        and normalize_name(match.row.name) != match.address.name
+        and (planning.policy.additive or not planning.chosen(match.address))
+    }
+    for item in items if waiting else ():
+        if isinstance(item.subject, Match):
+            for other in kinds[item.address.kind].dependencies(item.subject.declared):
+                if other in waiting:
+                    planning.problem(
+                        "reference/not-renamed",
+                        f"{item.address}: it names {other}, and the plan leaves out the renaming that makes it so",
+                        hint=f"Apply --only {shlex.quote(str(other))} first.",
+                        at=item.subject.declared.source,
+                        address=item.address,
+                    )
+
+
+def plan_steps(kind: AnyKind, planning: PlanContext, item: PlannedResource) -> list[Step]:
+    if isinstance(item.subject, SideEffect):
+        return []
+    if isinstance(item.subject, Deletion):
+        return kind.plan_delete(planning, item.subject)
+    return kind.plan_steps(planning, item.subject, item.sides)
+
+
+def to_change(kind: AnyKind, planning: PlanContext, item: PlannedResource) -> Change:
+    subject, sides = item.subject, item.sides
+    declared = subject.declared if isinstance(subject, Match) else None
+    absent = subject.absent if isinstance(subject, Deletion) else None
+    source = declared.source if declared else absent.source if absent else None
+    both = sides.before is not None and sides.after is not None
+    return Change(
+        address=item.address,
+        action=item.action,
+        id=None if subject.row is None else subject.row.id,
+        about=declared.about if declared else None,
+        source=source,
+        before=form_to_json(sides.before),
+        after=form_to_json(sides.after),
+        fields=diff_forms(sides.before or {}, sides.after or {}) if both else (),
+        defaults=sides.defaults,
+        reason=_reason(subject),
+        goes_with=None if isinstance(subject, Match) else subject.with_,
+        undo=kind.undo_extent(planning, subject, sides),
+    )
+
+
+def _reason(subject: Match[Any, Any] | Deletion[Any] | SideEffect) -> str | None:
+    """Return why a resource is deleted or changed that no manifest names; None for any other."""
+    if isinstance(subject, SideEffect):
+        return subject.reason
+    if isinstance(subject, Match) or subject.absent is not None:
+        return None
+    return f"it goes with {subject.with_}" if subject.with_ else OWNED

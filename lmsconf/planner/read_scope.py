@@ -1,0 +1,50 @@
+"""What to read of a workspace: the declarations of the manifests and of a base, and their policy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from lmsconf.model.declarations import DeleteEntry, DesiredResource
+from lmsconf.model.policy import Policy
+from lmsconf.planner.kind import AnyKind
+
+
+class Declarations(NamedTuple):
+    """What manifests say: declared resources, and resources to delete."""
+
+    declared: Sequence[DesiredResource[Any]]
+    absent: Sequence[DeleteEntry[Any]]
+
+    def of_kind(self, kind: str) -> tuple[list[DesiredResource[Any]], list[DeleteEntry[Any]]]:
+        """Return the entries of one kind."""
+        declared = [one for one in self.declared if one.address.kind == kind]
+        return declared, [one for one in self.absent if one.address.kind == kind]
+
+    def merge(self, other: Declarations, kinds: Mapping[str, AnyKind]) -> Declarations:
+        """Return the entries of both; of a kind with `is_declared_once`, only this one's where both have an address."""
+        declared_once = {one.address for one in self.declared if kinds[one.address.kind].is_declared_once}
+        more = [one for one in other.declared if one.address not in declared_once]
+        return Declarations([*self.declared, *more], [*self.absent, *other.absent])
+
+    def in_workspace(self, workspace: str) -> Declarations:
+        """Return the entries that apply in a workspace (`only_in`)."""
+        declared = [one for one in self.declared if one.applies_in(workspace)]
+        return Declarations(declared, [one for one in self.absent if one.applies_in(workspace)])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadScope:
+    """What to read of a workspace.
+
+    everything: also what is neither declared nor owned. edits: also the last editor of each resource, where the service
+    returns it. beside: the declarations of a base, which are planned separately on the same snapshot.
+    """
+
+    declared: tuple[DesiredResource[Any], ...] = ()
+    absent: tuple[DeleteEntry[Any], ...] = ()
+    policy: Policy
+    everything: bool = False
+    edits: bool = False
+    beside: Declarations | None = None
