@@ -1,13 +1,14 @@
 """API client, independent of manifests.
 
 service, sdk, endpoint_group Service: every operation of the API as a typed method; sdk is generated
-client, request, values, arguments, decode, errors
+client, request, argument_validation, value_conversion, strict_json, error_mapping
                              one call: validated, sent, retried where safe, decoded, failures mapped to ApiError
 transport                    HTTP with deadlines
 retry, rate_limiter, circuit_breaker, limits
                              retry policy, request rate, when to stop sending, size limits of responses
 worker_pool, priority_queue  concurrent requests, ordered by priority
-pagination, list_check, reader   listings, read page by page and checked for completeness
+pagination, list_check, concurrent_reader
+                             listings, read page by page and checked for completeness
 spec                         operations and dialect as data
 """
 

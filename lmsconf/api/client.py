@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from lmsconf.api.circuit_breaker import CircuitBreaker
-from lmsconf.api.errors import LATER_HINT, failure_to_api_error, parse_response
+from lmsconf.api.error_mapping import LATER_HINT, failure_to_api_error, parse_response
 from lmsconf.api.limits import ANSWER
 from lmsconf.api.rate_limiter import RateLimiter
 from lmsconf.api.request import PreparedRequest, prepare_request, prepare_unchecked_request

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from typing import Final, Literal, TypeAlias, cast
 
-from lmsconf.api.arguments import validate_arguments
+from lmsconf.api.argument_validation import validate_arguments
 from lmsconf.api.client import Client
-from lmsconf.api.spec.values import build_answers_body, encode_answer
-from lmsconf.api.values import body_to_wire, query_to_wire, response_from_wire
+from lmsconf.api.spec.value_encoding import build_answers_body, encode_answer
+from lmsconf.api.value_conversion import body_to_wire, query_to_wire, response_from_wire
 from lmsconf.errors import InvalidResponse
 from lmsconf.model.canonical_json import Json
 

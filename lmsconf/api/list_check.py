@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import cast
 
 from lmsconf.api.spec import Operation
-from lmsconf.api.spec.names import Schema, dialect_key_of
+from lmsconf.api.spec.property_names import Schema, dialect_key_of
 from lmsconf.errors import InvalidResponse
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import quote_name

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import quote, urlencode
 
-from lmsconf.api.decode import encode
 from lmsconf.api.spec import Operation
+from lmsconf.api.strict_json import encode
 from lmsconf.model.canonical_json import Json
 
 _HEADER_VALUE = re.compile(r"[\x21-\x7e]+")

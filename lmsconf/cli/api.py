@@ -65,7 +65,7 @@ def query_of(pairs: Sequence[str]) -> dict[str, Json]:
 
 def _body(text: bytes) -> Json:
     """Parse the request body. Raises UsageError for invalid JSON."""
-    from lmsconf.api.decode import decode
+    from lmsconf.api.strict_json import decode
 
     try:
         return decode(text)

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from lmsconf.api.circuit_breaker import CircuitBreaker
+from lmsconf.api.concurrent_reader import ConcurrentReader
 from lmsconf.api.rate_limiter import RateLimiter
-from lmsconf.api.reader import ConcurrentReader
 from lmsconf.api.retry import RetryPolicy
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.worker_pool import WorkerPool

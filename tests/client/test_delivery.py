@@ -9,7 +9,7 @@ import httpcore
 import httpx
 import pytest
 
-from lmsconf.api.transport.delivery import DELIVERY_BY_ERROR, FAILURES, DeliveryStatus, classify_delivery
+from lmsconf.api.transport.delivery_status import DELIVERY_BY_ERROR, FAILURES, DeliveryStatus, classify_delivery
 from lmsconf.api.transport.pool_transport import ERRORS
 from lmsconf.errors import ApiError, Unreachable, WriteOutcomeUnknown
 

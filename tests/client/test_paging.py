@@ -9,7 +9,7 @@ import httpx
 import pytest
 from waiting import HANGS
 
-from lmsconf.api.reader import ConcurrentReader
+from lmsconf.api.concurrent_reader import ConcurrentReader
 from lmsconf.api.spec.listings import MANUAL_GROUPS, USERS
 from lmsconf.api.worker_pool import WorkerPool
 from lmsconf.errors import InvalidResponse, Unauthorized, Unreachable

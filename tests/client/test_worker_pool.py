@@ -12,8 +12,8 @@ import pytest
 from waiting import HANGS, awaited
 
 from lmsconf.api.client import Client
+from lmsconf.api.concurrent_reader import ConcurrentReader
 from lmsconf.api.priority_queue import Priority
-from lmsconf.api.reader import ConcurrentReader
 from lmsconf.api.worker_pool import WorkerPool
 from lmsconf.errors import LmsconfError, Rejected, Unreachable
 from lmsconf.model.api import Api, ListOperation, ReadArguments

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from lmsconf.api.reader import ConcurrentReader
+from lmsconf.api.concurrent_reader import ConcurrentReader
 from lmsconf.errors import ApiError
 from lmsconf.model.address import RemoteId
 from lmsconf.model.api import Api, ListedRows, ListOperation

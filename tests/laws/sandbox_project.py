@@ -19,7 +19,7 @@ from hypothesis import reject
 from laws.random_manifests import ELSEWHERE, RandomManifests
 from laws.random_workspaces import RandomWorkspace
 from lmsconf.api.client import Client
-from lmsconf.api.reader import ConcurrentReader
+from lmsconf.api.concurrent_reader import ConcurrentReader
 from lmsconf.api.retry import RetryPolicy
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.worker_pool import Progress, WorkerPool

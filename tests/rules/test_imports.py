@@ -48,7 +48,7 @@ MAY_IMPORT = {
 HTTPX = "lmsconf.support.httpx_import"
 DOORS = {
     "httpx": {
-        *("api/transport/http.py", "api/transport/pool_transport.py", "api/transport/delivery.py"),
+        *("api/transport/http.py", "api/transport/pool_transport.py", "api/transport/delivery_status.py"),
         *("api/client.py", "sandbox/transport.py", "support/httpx_import.py"),
     },
     "httpcore": {"api/transport/deadline.py", "api/transport/pool_transport.py"},
@@ -59,7 +59,7 @@ DOORS = {
         "sandbox/seed.py",
     },
     "jsonschema": {"manifest/validation/check.py"},
-    "fastjsonschema": {"api/arguments.py", "manifest/validation/check.py", "sandbox/request_validation.py"},
+    "fastjsonschema": {"api/argument_validation.py", "manifest/validation/check.py", "sandbox/request_validation.py"},
     "deepdiff": {"planner/diff.py"},
     "sqlite3": {"sandbox/store.py"},
     "rich": {"cli/progress.py"},

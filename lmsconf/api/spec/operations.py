@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import cast
 from urllib.parse import quote
 
-from lmsconf.api.spec.names import NameMapping, Schema, dialect_key_of, nested_properties, rename_properties
+from lmsconf.api.spec.property_names import NameMapping, Schema, dialect_key_of, nested_properties, rename_properties
 from lmsconf.support.package_data import read_schema
 
 _PLACE = re.compile(r"\{(\w+)\}")

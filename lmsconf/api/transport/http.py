@@ -1,7 +1,7 @@
 """HTTP transport over httpx: one request, one response, within a deadline and a size limit.
 
 It uses a transport of httpx without its client: no redirects, no cookies, only the headers set here. The module
-`delivery` classifies their errors.
+`delivery_status` classifies their errors.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from urllib.request import getproxies, proxy_bypass
 
 from lmsconf import __version__
 from lmsconf.api.transport.deadline import Deadline, DeadlineNetwork
-from lmsconf.api.transport.delivery import FAILURES, DeliveryStatus, certificate_hint, classify_delivery
+from lmsconf.api.transport.delivery_status import FAILURES, DeliveryStatus, certificate_hint, classify_delivery
 from lmsconf.api.transport.pool_transport import PoolTransport, connection_pool
 from lmsconf.errors import LmsconfError
 from lmsconf.support.httpx_import import httpx

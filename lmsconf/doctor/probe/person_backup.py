@@ -8,7 +8,7 @@ from typing import Final, cast
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.listings import CUSTOM_FIELDS
-from lmsconf.api.spec.values import ANSWERS, build_answers_body, encode_answer
+from lmsconf.api.spec.value_encoding import ANSWERS, build_answers_body, encode_answer
 from lmsconf.doctor.findings import Value
 from lmsconf.doctor.probe.candidate_values import candidates
 from lmsconf.doctor.probe.trial_client import Sent, TrialClient

@@ -13,7 +13,7 @@ from typing import Final
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.listings import CUSTOM_FIELDS
-from lmsconf.api.spec.values import ANSWERS, clear_answer_key, encode_answer
+from lmsconf.api.spec.value_encoding import ANSWERS, clear_answer_key, encode_answer
 from lmsconf.doctor.findings import Value
 from lmsconf.doctor.probe.candidate_values import candidates
 from lmsconf.doctor.probe.person_backup import DATE, SHAPE, VALUE, PersonBackup

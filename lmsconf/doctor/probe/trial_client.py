@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from lmsconf.api.reader import ConcurrentReader
+from lmsconf.api.concurrent_reader import ConcurrentReader
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.worker_pool import WorkerPool
 from lmsconf.doctor.findings import Lesson, Value, Verdict

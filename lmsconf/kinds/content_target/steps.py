@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
-from lmsconf.api.spec.values import encode_cleared_time
+from lmsconf.api.spec.value_encoding import encode_cleared_time
 from lmsconf.kinds.content_target.types import (
     AssignmentSpec,
     TargetPlanningState,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, cast
 
-from lmsconf.api.spec.values import ANSWERS, build_answers_body, encode_answer
+from lmsconf.api.spec.value_encoding import ANSWERS, build_answers_body, encode_answer
 from lmsconf.errors import shorten
 from lmsconf.kinds.custom_field.choices import choice_has_error, field_types, renamed_choice_hint
 from lmsconf.kinds.custom_field.types import FieldRow

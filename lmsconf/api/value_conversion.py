@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Final, cast
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.api.spec.values import EVERYONE, encode_cleared_description, encode_cleared_time
+from lmsconf.api.spec.value_encoding import EVERYONE, encode_cleared_description, encode_cleared_time
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.time_formats import format_request_time, parse_response_time
 

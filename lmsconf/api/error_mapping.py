@@ -5,10 +5,10 @@ from __future__ import annotations
 import unicodedata
 from urllib.parse import urlsplit
 
-from lmsconf.api.decode import decode
 from lmsconf.api.limits import OversizedResponse, refuse_oversized_body
 from lmsconf.api.request import PreparedRequest
 from lmsconf.api.retry import TOO_MANY, UNAVAILABLE
+from lmsconf.api.strict_json import decode
 from lmsconf.api.transport.http import HttpResponse, HttpTransport, RequestNotSent, ResponseLost
 from lmsconf.errors import ApiError, InvalidResponse, Rejected, Unauthorized, Unreachable, WriteOutcomeUnknown
 from lmsconf.model.canonical_json import Json
