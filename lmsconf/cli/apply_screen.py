@@ -12,8 +12,10 @@ from lmsconf.cli.frame import Output, colored, cut_short, emit, masked, progress
 from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound, UsageError
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan
-from lmsconf.render import APPLY_VIEWS, phrases
-from lmsconf.render.escape import safe
+from lmsconf.render import APPLY_VIEWS
+from lmsconf.render.apply_wording import apply_summary, verification_result
+from lmsconf.render.escape import escape_terminal
+from lmsconf.render.plan_wording import workspace_line
 from lmsconf.render.text.plan import plan_text
 
 
@@ -53,8 +55,8 @@ class ApplyScreen(Progress):
 
 def ask(plan: Plan) -> bool:
     """Prompt for approval on the terminal; only `yes` approves."""
-    where = phrases.first_line(plan.workspace, plan.url, plan.people)
-    emit(safe(f"{where} Apply this plan? Only 'yes' will be accepted: "), sys.stderr)
+    where = workspace_line(plan.workspace, plan.url, plan.people)
+    emit(escape_terminal(f"{where} Apply this plan? Only 'yes' will be accepted: "), sys.stderr)
     return sys.stdin.readline().strip() == "yes"
 
 
@@ -75,7 +77,7 @@ def finish(output: Output, report: ApplyReport, *, journalled: bool) -> ExitCode
 
 
 def _unwritten(lost: LmsconfError, report: ApplyReport, *, journalled: bool) -> Problem:
-    ended = f"{phrases.ending(report)} {phrases.convergence(report)}"
+    ended = f"{apply_summary(report)} {verification_result(report)}"
     return Problem(
         code=lost.code,
         message=f"{lost.message}. The run itself ended with exit code {report.exit}: {ended}",

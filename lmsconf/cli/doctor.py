@@ -81,7 +81,7 @@ def _refuse(*, probe: bool, user: str | None, content: str | None, yes: bool) ->
 
 def _ask(diagnosis: Report, user: str | None, content: str | None, *, accounts: bool) -> None:
     """Prompt with what the probe will touch. Raises LmsconfError unless the answer is `yes`."""
-    from lmsconf.render.escape import safe
+    from lmsconf.render.escape import escape_terminal
 
     touched = " and ".join(filter(None, (user, f'"{content}"' if content else None)))
     also = f", and touch {touched}," if touched else ""
@@ -89,7 +89,7 @@ def _ask(diagnosis: Report, user: str | None, content: str | None, *, accounts: 
     creates = accounts and any(one.key.startswith("users.create.") for one in diagnosis.assumptions)
     scratch = "scratch objects and accounts" if creates else "scratch objects"
     question = f"{where} make {scratch}{also} and delete them again? Only 'yes' will be accepted: "
-    emit(safe(question), sys.stderr)
+    emit(escape_terminal(question), sys.stderr)
     if sys.stdin.readline().strip() != "yes":
         raise LmsconfError("declined: nothing was changed")
 

@@ -19,7 +19,7 @@ def explain(*, key: str, output: Output) -> ExitCode:
     """
     from lmsconf.kinds import all_kinds
     from lmsconf.manifest.explain import explain as explained
-    from lmsconf.render.explain import EXPLAIN_VIEWS
+    from lmsconf.render.key_explanation import EXPLAIN_VIEWS
 
     output.show(EXPLAIN_VIEWS, explained(all_kinds(), key))
     return ExitCode.OK

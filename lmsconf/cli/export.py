@@ -168,11 +168,11 @@ def _unused(target: Path, stem: str) -> Path:
 
 
 def _tell(generated: ExportResult, paths: Sequence[Path]) -> None:
-    from lmsconf.render.phrases import count_of
+    from lmsconf.render.resource_wording import count_kind
 
     for path in paths:
         say(f"Wrote {path}")
-    counts = ", ".join(count_of(number, kind) for kind, number in generated.counts.items() if number)
+    counts = ", ".join(count_kind(number, kind) for kind, number in generated.counts.items() if number)
     say(f"Exported {counts}." if counts else "There is nothing to export.")
     if generated.declared:
         say(f"{generated.declared:,} {'is' if generated.declared == 1 else 'are'} declared already.")

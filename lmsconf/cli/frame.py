@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from lmsconf.cli.masking import Mask
     from lmsconf.cli.progress import Tell
-    from lmsconf.render.size_budget import SizeLimit
+    from lmsconf.render.size_limit import SizeLimit
 
 P = ParamSpec("P")
 Value = TypeVar("Value")
@@ -209,10 +209,10 @@ def _budget(format: str, limit: object) -> SizeLimit | None:
         if limit is not None:
             raise click.UsageError("--limit is for --format markdown")
         return None
-    from lmsconf.render.size_budget import budget
+    from lmsconf.render.size_limit import parse_size_limit
 
     try:
-        return budget("github" if limit is None else str(limit))
+        return parse_size_limit("github" if limit is None else str(limit))
     except ValueError as error:
         raise click.UsageError(f"--limit: {error}") from error
 
@@ -366,10 +366,10 @@ def crashed(kind: type[BaseException], error: BaseException, trace: TracebackTyp
 
 
 def say(text: str) -> None:
-    """Write lines to stderr, each escaped by `safe`."""
-    from lmsconf.render.escape import safe
+    """Write lines to stderr, each escaped by `escape_terminal`."""
+    from lmsconf.render.escape import escape_terminal
 
-    emit("".join(f"{safe(line)}\n" for line in text.split("\n")), sys.stderr)
+    emit("".join(f"{escape_terminal(line)}\n" for line in text.split("\n")), sys.stderr)
 
 
 def emit(text: str, stream: TextIO, *, color: bool = False, exact: bool = False, whole: bool = False) -> None:
@@ -382,9 +382,9 @@ def emit(text: str, stream: TextIO, *, color: bool = False, exact: bool = False,
     if not whole:
         text = _leaving(text)
     if color:
-        from lmsconf.render.color import paint
+        from lmsconf.render.color import colorize
 
-        text = paint(text)
+        text = colorize(text)
     try:
         _put(text, stream, exact=exact or whole)
     except BrokenPipeError:

@@ -23,7 +23,7 @@ def graph(context: Context, *, only: tuple[str, ...], output: Output) -> ExitCod
     from lmsconf.kinds import all_kinds
     from lmsconf.planner.dependency_graph import build_graph
     from lmsconf.planner.selection import Selection
-    from lmsconf.render.graph import GRAPH_VIEWS
+    from lmsconf.render.dependency_graph import GRAPH_VIEWS
     from lmsconf.workspace.reader import load_manifests, refuse_errors
 
     settings = settings_of(context)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
-from lmsconf.render.escape import safe
+from lmsconf.render.escape import escape_terminal
 
 Tell = Callable[[int, "int | None", str], None]
 """Progress callback (done, total, label); total is None while unknown. Thread-safe."""
@@ -28,7 +28,7 @@ def bar(stream: TextIO) -> Iterator[Tell]:
         task = shown.add_task("", total=None)
 
         def tell(done: int, total: int | None, label: str) -> None:
-            shown.update(task, completed=done, total=total, description=safe(label))
+            shown.update(task, completed=done, total=total, description=escape_terminal(label))
 
         yield tell
 
@@ -51,7 +51,7 @@ def lines(stream: TextIO) -> Iterator[Tell]:
             if last is not None and last[0] == label and last[1] >= step:
                 return
             last = (label, step)
-            stream.write(f"{safe(label)}: {done:,}{f' of {total:,}' if total is not None else ''}\n")
+            stream.write(f"{escape_terminal(label)}: {done:,}{f' of {total:,}' if total is not None else ''}\n")
             stream.flush()
 
     yield tell

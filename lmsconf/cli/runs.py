@@ -8,7 +8,7 @@ from lmsconf.cli.frame import Context, Output, masked, output_options, pass_cont
 from lmsconf.errors import ExitCode
 from lmsconf.journal.journal_reader import find_run
 from lmsconf.journal.journal_reader import read_runs as recorded_runs
-from lmsconf.render.runs import RUN_VIEWS, RUNS_VIEWS
+from lmsconf.render.recorded_runs import RUN_VIEWS, RUNS_VIEWS
 
 
 @click.command()

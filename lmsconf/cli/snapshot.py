@@ -45,11 +45,11 @@ def snapshot(context: Context, *, file: Path, redact: bool, parallelism: int, ma
     write_atomically(file, dumps(state))
     without = ", without people who are not in the manifests" if redact else ""
     say(f"Saved workspace {state.workspace} to {file}{without}.")
-    from lmsconf.render import phrases
+    from lmsconf.render.resource_wording import kind_plural
 
     lacking = {kind: listing.incomplete for kind, listing in state.listings.items() if listing.incomplete is not None}
     for kind, why in lacking.items():
-        say(f"Not all of {phrases.plural(kind)} is in it: {why}.")
+        say(f"Not all of {kind_plural(kind)} is in it: {why}.")
     return ExitCode.OK
 
 

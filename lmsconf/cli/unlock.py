@@ -25,18 +25,18 @@ def unlock(context: Context, *, id: str | None) -> ExitCode:
     for its lock every five seconds, and sends nothing more once it is gone; what is under way then is still done.
     """
     from lmsconf.apply.remote_lock import LockManager
-    from lmsconf.render.escape import safe
+    from lmsconf.render.escape import escape_terminal
     from lmsconf.workspace.connection import Connection
 
     with Connection(settings_of(context)) as connection:
         manager = LockManager(connection)
         locks = manager.locks()
         if not locks and id is None:
-            emit(f"Workspace {safe(connection.name)} is not locked.\n", sys.stdout)
+            emit(f"Workspace {escape_terminal(connection.name)} is not locked.\n", sys.stdout)
             return ExitCode.OK
         chosen = _named(locks, id) if id is not None else _confirmed(locks)
         manager.remove(chosen)
-        emit(f"Unlocked: {safe(chosen.description)}.\n", sys.stdout)
+        emit(f"Unlocked: {escape_terminal(chosen.description)}.\n", sys.stdout)
     return ExitCode.OK
 
 
@@ -53,9 +53,9 @@ def _confirmed(locks: list[Lock]) -> Lock:
 
     Raises UsageError for several locks or without a terminal, LmsconfError if declined.
     """
-    from lmsconf.render.escape import safe
+    from lmsconf.render.escape import escape_terminal
 
-    listed = "".join(f"Locked by {safe(lock.description)}.\n" for lock in locks)
+    listed = "".join(f"Locked by {escape_terminal(lock.description)}.\n" for lock in locks)
     emit(listed, sys.stderr)
     if len(locks) > 1 or not sys.stdin.isatty():
         raise UsageError("which lock is to go is not said", hint=f"Pass --id {locks[0].id}.")

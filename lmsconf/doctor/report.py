@@ -8,7 +8,7 @@ from typing import Final
 from lmsconf.doctor.findings import Assumption, CheckResult, Lesson, Probed, Report, Verdict
 from lmsconf.documents.document import TOOL, render_json
 from lmsconf.model.canonical_json import Json
-from lmsconf.render.escape import safe
+from lmsconf.render.escape import escape_terminal
 
 FORMAT: Final = "lmsconf.doctor/1"
 _WIDTH: Final = 10
@@ -23,7 +23,7 @@ def doctor_text(report: Report) -> str:
         _assumptions(report.assumptions),
         _probe(report.probe) if report.probe else [],
     ]
-    return "\n\n".join(filter(None, ("\n".join(map(safe, block)) for block in blocks))) + "\n"
+    return "\n\n".join(filter(None, ("\n".join(map(escape_terminal, block)) for block in blocks))) + "\n"
 
 
 def doctor_json(report: Report) -> str:

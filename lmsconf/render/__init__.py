@@ -13,14 +13,14 @@ from lmsconf.model.drift import DriftReport
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.render.annotations import problems_github, problems_markdown
 from lmsconf.render.drift_json import drift_json
 from lmsconf.render.html.drift import drift_html
 from lmsconf.render.html.plan import apply_html, plan_html, snapshot_html
-from lmsconf.render.json import apply_json, plan_gitlab, plan_json, plan_line, problems_json
+from lmsconf.render.json import apply_json, plan_digest_line, plan_gitlab, plan_json, problems_json
 from lmsconf.render.junit import drift_junit
 from lmsconf.render.markdown.drift import drift_markdown
 from lmsconf.render.markdown.plan import apply_markdown, plan_markdown, snapshot_markdown
+from lmsconf.render.problem_annotations import problems_github, problems_markdown
 from lmsconf.render.sarif import drift_sarif
 from lmsconf.render.text.drift import drift_text
 from lmsconf.render.text.plan import apply_text, plan_text, problems_text, snapshot_text
@@ -37,7 +37,7 @@ PLAN_VIEWS: Mapping[str, PlanView] = {
     "markdown": plan_markdown,
     "html": plan_html,
 }
-PLAN_EXTRACTS: Mapping[str, PlanView] = {"digest": plan_line, "gitlab": plan_gitlab}
+PLAN_EXTRACTS: Mapping[str, PlanView] = {"digest": plan_digest_line, "gitlab": plan_gitlab}
 """Views of single values of a plan, for scripts."""
 APPLY_VIEWS: Mapping[str, ApplyView] = {
     "text": apply_text,

@@ -16,8 +16,8 @@ _SIGNS = {"+": _GREEN, "-": _RED, "~": _YELLOW, "-/+": _RED}
 _SEVERITIES = {"error": _RED, "warning": _YELLOW}
 
 
-def paint(text: str) -> str:
-    """Colour signs, severities and summary lines. Text escaped by `safe` has no escape sequences of its own."""
+def colorize(text: str) -> str:
+    """Colour signs, severities and summary lines. Text escaped by `escape_terminal` has no escape sequences of its own."""
     return _LINE.sub(_painted, text)
 
 

@@ -8,7 +8,7 @@
     xml     XML text or quoted attribute value; XML forbids some characters altogether
     csv     CSV cell that no spreadsheet evaluates as a formula
 
-All of them replace control characters, characters that reorder or hide text, and lone surrogates as `shown` does.
+All of them replace control characters, characters that reorder or hide text, and lone surrogates as `escape_invisible` does.
 """
 
 from __future__ import annotations
@@ -38,57 +38,57 @@ _FORMULA = re.compile(r"\s*[-=+@|%\uff0b\uff0d\uff1d\uff20]")
 _QUOTED_IN_CSV = re.compile(r'[",;]|^\s|\s$')
 
 
-def shown(text: str) -> str:
+def escape_invisible(text: str) -> str:
     r"""Return the text on one line with invisible characters as escapes: an ESC reads `\x1b`."""
     return _ACTIVE.sub(_visible, text)
 
 
-def safe(text: str) -> str:
+def escape_terminal(text: str) -> str:
     r"""Escape text for one line on a terminal or in a log: an ESC reads `\x1b`.
 
     A leading `::`, and `##[` anywhere, are escaped too: CI runners execute them as workflow commands.
     """
-    return _COMMAND.sub(lambda match: _uncommanded(match, "\\x"), shown(text))
+    return _COMMAND.sub(lambda match: _uncommanded(match, "\\x"), escape_invisible(text))
 
 
-def md(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """Escape text for Markdown, inline or in a table cell.
 
     A zero-width space is inserted after the mark of an e-mail, mention or reference, since nothing else keeps services
-    from linking it. Use `code` for text that is to be copied.
+    from linking it. Use `markdown_code` for text that is to be copied.
     """
-    return _MARKDOWN.sub(_harmless, shown(text))
+    return _MARKDOWN.sub(_harmless, escape_invisible(text))
 
 
-def code(text: str) -> str:
+def markdown_code(text: str) -> str:
     """Return a Markdown code span, inline or in a table cell. A pipe, which ends a cell even there, becomes `¦`."""
-    inside = safe(text).replace("|", "\u00a6") or " "
+    inside = escape_terminal(text).replace("|", "\u00a6") or " "
     marks = _longer_than_any(inside, 1)
     edge = " " if inside.strip(" ") and (inside[0] in "` " or inside[-1] in "` ") else ""
     return f"{marks}{edge}{inside}{edge}{marks}"
 
 
-def fence(text: str, language: str = "") -> str:
-    """Return a fenced Markdown code block with the lines of the text, each escaped by `safe`."""
-    lines = [safe(line) for line in text.split("\n")]
+def markdown_fence(text: str, language: str = "") -> str:
+    """Return a fenced Markdown code block with the lines of the text, each escaped by `escape_terminal`."""
+    lines = [escape_terminal(line) for line in text.split("\n")]
     marks = _longer_than_any("\n".join(lines), 3)
     return "\n".join([f"{marks}{language}", *lines, marks])
 
 
-def html(text: str) -> str:
+def escape_html(text: str) -> str:
     """Escape text for HTML: element content or a quoted attribute value."""
-    escaped = _ACTIVE_IN_HTML.sub(lambda match: _HTML[match[0]], shown(text))
+    escaped = _ACTIVE_IN_HTML.sub(lambda match: _HTML[match[0]], escape_invisible(text))
     return _COMMAND.sub(_reference_instead, escaped)
 
 
-def xml(text: str) -> str:
+def escape_xml(text: str) -> str:
     """Escape text for XML: element content or a quoted attribute value; characters forbidden in XML become escapes."""
-    return html(text)
+    return escape_html(text)
 
 
-def csv(text: str) -> str:
+def csv_cell(text: str) -> str:
     """Return one CSV cell, quoted if needed; a formula is prefixed with an apostrophe."""
-    cell = safe(text)
+    cell = escape_terminal(text)
     if _FORMULA.match(text) or text[:1] in ("\t", "\r", "\n", "\0"):
         cell = f"'{cell}"
     return f'"{cell.replace(chr(34), chr(34) * 2)}"' if _QUOTED_IN_CSV.search(cell) else cell

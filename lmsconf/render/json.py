@@ -10,10 +10,10 @@ from lmsconf.documents.problems_file import dumps as problems_json
 from lmsconf.documents.report_file import dumps as apply_json
 from lmsconf.model.plan import Plan
 
-__all__ = ["apply_json", "plan_gitlab", "plan_json", "plan_line", "problems_json"]
+__all__ = ["apply_json", "plan_digest_line", "plan_gitlab", "plan_json", "problems_json"]
 
 
-def plan_line(plan: Plan) -> str:
+def plan_digest_line(plan: Plan) -> str:
     """Return the plan's digest and a newline, for `apply --expect-digest`."""
     return f"{plan_digest(plan)}\n"
 

@@ -15,8 +15,10 @@ from typing import Final
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.model.address import Address
 from lmsconf.model.drift import DriftFinding, DriftReport
-from lmsconf.render import drift_words, phrases
-from lmsconf.render.escape import xml
+from lmsconf.render import drift_wording
+from lmsconf.render.escape import escape_xml
+from lmsconf.render.plan_wording import format_problem
+from lmsconf.render.resource_wording import kind_plural, resource_title
 
 REST: Final = "manifests and workspace"
 """The suite of errors that concern no declared resource."""
@@ -54,16 +56,18 @@ def _cases(drift: DriftReport) -> Iterator[_Case]:
     for finding in drift.findings:
         cases[finding.address].append(_failure(finding))
     for finding in drift.not_applied:
-        cases[finding.address].append(_skipped(finding, f"{drift_words.NOT_APPLIED}: {drift_words.headline(finding)}"))
+        cases[finding.address].append(
+            _skipped(finding, f"{drift_wording.NOT_APPLIED}: {drift_wording.finding_headline(finding)}")
+        )
     for ignored in drift.ignored:
-        cases[ignored.finding.address].append(_skipped(ignored.finding, drift_words.ignored(ignored)))
+        cases[ignored.finding.address].append(_skipped(ignored.finding, drift_wording.ignored_sentence(ignored)))
     declared = {str(managed.address): managed.address for managed in drift.managed}
     for problem in drift.problems:
         if problem.is_error:
             at = declared.get(problem.address or "")
             cases[at or Address(REST, "")].append(_error(problem, at))
     for managed in drift.managed:
-        cases.setdefault(managed.address, [_Case(kind=managed.address.kind, name=phrases.title(managed.address))])
+        cases.setdefault(managed.address, [_Case(kind=managed.address.kind, name=resource_title(managed.address))])
     for address in sorted(cases):
         yield from cases[address]
 
@@ -71,32 +75,37 @@ def _cases(drift: DriftReport) -> Iterator[_Case]:
 def _failure(finding: DriftFinding) -> _Case:
     return _Case(
         kind=finding.address.kind,
-        name=phrases.title(finding.address),
+        name=resource_title(finding.address),
         outcome="failure",
         type=finding.state.value,
-        message=drift_words.headline(finding),
+        message=drift_wording.finding_headline(finding),
         lines=tuple(_details(finding)),
     )
 
 
 def _details(finding: DriftFinding) -> Iterator[str]:
     yield from _place(finding.source)
-    yield from drift_words.why(finding)
-    yield from map(drift_words.field_items, finding.fields)
-    yield from drift_words.ways_out(finding)
+    yield from drift_wording.cause_sentences(finding)
+    yield from map(drift_wording.field_line, finding.fields)
+    yield from drift_wording.remedy_lines(finding)
 
 
 def _skipped(finding: DriftFinding, message: str) -> _Case:
-    return _Case(kind=finding.address.kind, name=phrases.title(finding.address), outcome="skipped", message=message)
+    return _Case(
+        kind=finding.address.kind,
+        name=resource_title(finding.address),
+        outcome="skipped",
+        message=message,
+    )
 
 
 def _error(problem: Problem, at: Address | None) -> _Case:
     return _Case(
         kind=at.kind if at else REST,
-        name=phrases.title(at) if at else problem.code,
+        name=resource_title(at) if at else problem.code,
         outcome="error",
         type=problem.code,
-        message=phrases.problem(problem),
+        message=format_problem(problem),
         lines=(*_place(problem.source), *([problem.hint] if problem.hint else [])),
     )
 
@@ -111,7 +120,7 @@ def _suite(drift: DriftReport, number: int, kind: str, cases: Sequence[_Case]) -
     about = {
         "id": str(number),
         "package": drift.workspace,
-        "name": REST if kind == REST else phrases.plural(kind),
+        "name": REST if kind == REST else kind_plural(kind),
         "timestamp": drift.created_at.removesuffix("Z"),
         "hostname": "localhost",
         "tests": str(len(cases)),
@@ -139,11 +148,11 @@ def _case(drift: DriftReport, case: _Case) -> Iterator[str]:
     type = {} if case.outcome == "skipped" else {"type": case.type}
     attributes = _attributes(type | {"message": case.message})
     # Keep the line breaks of a hint; those inside names are escaped already.
-    text = "\n".join(xml(line) for paragraph in case.lines for line in paragraph.split("\n"))
+    text = "\n".join(escape_xml(line) for paragraph in case.lines for line in paragraph.split("\n"))
     yield f"{opening}>"
     yield f"      <{case.outcome}{attributes}>{text}</{case.outcome}>"
     yield "    </testcase>"
 
 
 def _attributes(values: Mapping[str, str]) -> str:
-    return "".join(f' {key}="{xml(value)}"' for key, value in values.items())
+    return "".join(f' {key}="{escape_xml(value)}"' for key, value in values.items())

@@ -1,7 +1,7 @@
 """A drift report as SARIF 2.1.0, which code scanning shows at the lines of the manifests.
 
 The fingerprint of a finding is independent of its values and line numbers, so that consumers match it across reports.
-All names are escaped by `safe`, in URIs by percent-encoding.
+All names are escaped by `escape_terminal`, in URIs by percent-encoding.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from lmsconf import __version__
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.model.canonical_json import Json, sha256
 from lmsconf.model.drift import DriftFinding, DriftReport, DriftState, IgnoredFinding
-from lmsconf.render import drift_words, phrases
-from lmsconf.render.escape import safe
+from lmsconf.render import drift_wording
+from lmsconf.render.escape import escape_terminal
+from lmsconf.render.plan_wording import problem_message
 
 SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 ROOT: Final = "%SRCROOT%"
@@ -69,10 +70,10 @@ def _rule(state: DriftState) -> Json:
     return {
         "id": _rule_id(state),
         "name": "".join(word.capitalize() for word in ("drift", *state.value.split("_"))),
-        "shortDescription": {"text": f"A resource {drift_words.IS[state]}."},
-        "fullDescription": {"text": drift_words.MEANS[state]},
+        "shortDescription": {"text": f"A resource {drift_wording.IS[state]}."},
+        "fullDescription": {"text": drift_wording.MEANS[state]},
         "defaultConfiguration": {"level": _LEVELS[state]},
-        "help": {"text": f"{drift_words.MEANS[state]} Each finding says how to put it back, and how to keep it."},
+        "help": {"text": f"{drift_wording.MEANS[state]} Each finding says how to put it back, and how to keep it."},
         "properties": {"tags": ["drift"]},
     }
 
@@ -94,14 +95,14 @@ def _result(drift: DriftReport, finding: DriftFinding) -> dict[str, Json]:
 
 def _message_lines(finding: DriftFinding) -> Iterable[str]:
     """Yield the message lines, headline first: most SARIF viewers list only the first line."""
-    yield f"{drift_words.headline(finding)}."
-    yield from drift_words.why(finding)
-    yield from map(drift_words.field_items, finding.fields)
-    yield from drift_words.ways_out(finding)
+    yield f"{drift_wording.finding_headline(finding)}."
+    yield from drift_wording.cause_sentences(finding)
+    yield from map(drift_wording.field_line, finding.fields)
+    yield from drift_wording.remedy_lines(finding)
 
 
 def _not_applied(drift: DriftReport, finding: DriftFinding) -> Json:
-    suppression: Json = {"kind": "external", "status": "accepted", "justification": drift_words.NOT_APPLIED}
+    suppression: Json = {"kind": "external", "status": "accepted", "justification": drift_wording.NOT_APPLIED}
     return {**_result(drift, finding), "suppressions": [suppression]}
 
 
@@ -111,7 +112,7 @@ def _suppressed(drift: DriftReport, ignored: IgnoredFinding) -> Json:
     suppression: Json = {
         "kind": "external",
         "status": "accepted",
-        "justification": safe(f"{entry.reason}{until}"),
+        "justification": escape_terminal(f"{entry.reason}{until}"),
         "location": _location(entry.source),
     }
     return {**_result(drift, ignored.finding), "suppressions": [suppression]}
@@ -122,7 +123,7 @@ def _notification(problem: Problem) -> Json:
     notification: dict[str, Json] = {
         "descriptor": {"id": problem.code},
         "level": level,
-        "message": {"text": _text([phrases.message(problem), *(problem.hint or "").split("\n")])},
+        "message": {"text": _text([problem_message(problem), *(problem.hint or "").split("\n")])},
     }
     return notification if problem.source is None else {**notification, "locations": [_location(problem.source)]}
 
@@ -133,7 +134,10 @@ def _location(source: SourceLocation, address: str | None = None) -> Json:
         at["region"] = {"startLine": source.line, **({"startColumn": source.column} if source.column else {})}
     if address is None:
         return {"physicalLocation": at}
-    return {"physicalLocation": at, "logicalLocations": [{"fullyQualifiedName": safe(address), "kind": "resource"}]}
+    return {
+        "physicalLocation": at,
+        "logicalLocations": [{"fullyQualifiedName": escape_terminal(address), "kind": "resource"}],
+    }
 
 
 def _uri(path: str) -> str:
@@ -143,4 +147,4 @@ def _uri(path: str) -> str:
 
 def _text(lines: Iterable[str]) -> str:
     """Join lines to a message. `](` is split with a space, so that no name forms a Markdown link."""
-    return "\n".join(safe(line) for line in lines if line).replace("](", "] (")
+    return "\n".join(escape_terminal(line) for line in lines if line).replace("](", "] (")

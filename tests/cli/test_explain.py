@@ -15,7 +15,7 @@ from lmsconf.errors import UsageError
 from lmsconf.kinds import all_kinds
 from lmsconf.manifest.explain import explain
 from lmsconf.manifest.schemas import manifest_schema
-from lmsconf.render.explain import explain_json
+from lmsconf.render.key_explanation import explain_json
 from lmsconf.support.package_data import read_schema
 
 

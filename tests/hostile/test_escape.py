@@ -7,7 +7,15 @@ import sys
 
 import pytest
 
-from lmsconf.render.escape import code, csv, fence, html, md, safe, xml
+from lmsconf.render.escape import (
+    csv_cell,
+    escape_html,
+    escape_markdown,
+    escape_terminal,
+    escape_xml,
+    markdown_code,
+    markdown_fence,
+)
 
 from . import active_content
 from .payloads import HALF, NAMES, WANTED
@@ -28,9 +36,11 @@ def test_there_are_enough_of_them() -> None:
 def test_text(around: str) -> None:
     """A name in a line leaves it one line without controls, wherever it stands."""
     assert [
-        (name, active_content.text(line)) for name in ALL if active_content.text(line := around.format(safe(name)))
+        (name, active_content.text(line))
+        for name in ALL
+        if active_content.text(line := around.format(escape_terminal(name)))
     ] == []
-    assert all("\n" not in safe(name) for name in ALL)
+    assert all("\n" not in escape_terminal(name) for name in ALL)
 
 
 def test_text_shows_what_it_hides() -> None:
@@ -38,10 +48,10 @@ def test_text_shows_what_it_hides() -> None:
     for number in (*range(sys.maxunicode + 1),)[:0x3200]:
         char = chr(number)
         if active_content.RAW.match(char) or char == "\n":
-            assert safe(char).isprintable(), hex(number)
-            assert safe(f"a{char}b") != f"a{char}b", hex(number)
+            assert escape_terminal(char).isprintable(), hex(number)
+            assert escape_terminal(f"a{char}b") != f"a{char}b", hex(number)
     for kept in ("Åsa Öberg", "日本語", "می\u200cخواهم", "\U0001f468\u200d\U0001f469", "a: b", "a::b", "# [a]", "a\\b"):
-        assert safe(kept) == kept
+        assert escape_terminal(kept) == kept
 
 
 @pytest.mark.parametrize(
@@ -58,12 +68,12 @@ def test_text_shows_what_it_hides() -> None:
 def test_markdown_in_a_line(around: str, frame: list[str]) -> None:
     """A name among words, in an item or a heading makes no node, no link and no mention."""
     for name in ALL:
-        assert active_content.markdown(around.replace("{}", md(name))) == frame, name
+        assert active_content.markdown(around.replace("{}", escape_markdown(name))) == frame, name
 
 
 def test_markdown_in_a_cell() -> None:
     """A name in a table's cell ends neither the cell nor the row, as text and as code."""
-    for escape, extra in ((md, []), (code, ["code_inline"])):
+    for escape, extra in ((escape_markdown, []), (markdown_code, ["code_inline"])):
         for name in ALL:
             page = f"| a | b |\n|---|---|\n| {escape(name)} | c |\n"
             tokens = active_content.READS.parse(page)
@@ -78,52 +88,54 @@ _TABLE = {f"{tag}_{end}" for tag in ("table", "thead", "tbody", "tr", "th", "td"
 def test_markdown_reads_as_the_text_does() -> None:
     """Whoever looks at the page reads what the text format shows; only blanks are others, and one that is not seen."""
     for name in ALL:
-        rendered = active_content.html_words(active_content.READS.render(md(name)))
+        rendered = active_content.html_words(active_content.READS.render(escape_markdown(name)))
         plain = rendered.replace("\u200b", "").replace("\xa0", " ").strip("\n")
-        assert plain == safe(name).replace("\\x3a:", "::").replace("#\\x23", "##").replace("\xa0", " "), name
+        assert plain == escape_terminal(name).replace("\\x3a:", "::").replace("#\\x23", "##").replace("\xa0", " "), name
 
 
 def test_markdown_code_can_be_copied() -> None:
     """A span of code gives back what the text format shows, but for pipes."""
     for name in ALL:
-        (paragraph, inline, _) = active_content.READS.parse(code(name))
+        (paragraph, inline, _) = active_content.READS.parse(markdown_code(name))
         assert paragraph.type == "paragraph_open"
         assert inline.children
         assert [child.type for child in inline.children] == ["code_inline"], name
-        assert inline.children[0].content == (safe(name).replace("|", "\xa6") or " "), name
+        assert inline.children[0].content == (escape_terminal(name).replace("|", "\xa6") or " "), name
 
 
 def test_markdown_fence() -> None:
     """No line of a block of code ends it: all names in one block are one block."""
-    page = fence("\n".join(ALL), "diff") + "\n\nafter\n"
+    page = markdown_fence("\n".join(ALL), "diff") + "\n\nafter\n"
     block, *rest = active_content.READS.parse(page)
     assert (block.type, block.info) == ("fence", "diff")
     assert [token.type for token in rest] == ["paragraph_open", "inline", "paragraph_close"]
     assert active_content.text(page) == []
     for name in ALL:
-        assert [token.type for token in active_content.READS.parse(fence(name))] == ["fence"], name
+        assert [token.type for token in active_content.READS.parse(markdown_fence(name))] == ["fence"], name
 
 
 def test_html() -> None:
     """A name makes no tag, attribute or comment, in an element and in both kinds of attribute."""
     for name in ALL:
-        page = f"<p title=\"{html(name)}\" lang='{html(name)}'>{html(name)}</p>"
+        page = f"<p title=\"{escape_html(name)}\" lang='{escape_html(name)}'>{escape_html(name)}</p>"
         assert active_content.html(page) == ["p", "p.title", "p.lang", "/p"], name
-        said = safe(name).replace("\\x3a:", "::").replace("#\\x23", "##")
+        said = escape_terminal(name).replace("\\x3a:", "::").replace("#\\x23", "##")
         assert active_content.html_words(page) == said, name
 
 
 def test_xml() -> None:
     """A name with whatever characters stands in an XML document, which an XML reader takes."""
     for name in ALL:
-        assert active_content.xml_words(xml(name)) == safe(name).replace("\\x3a:", "::").replace("#\\x23", "##"), name
+        assert active_content.xml_words(escape_xml(name)) == escape_terminal(name).replace("\\x3a:", "::").replace(
+            "#\\x23", "##"
+        ), name
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
 def test_csv(delimiter: str) -> None:
     """A name is one cell for readers with any separator, and no cell begins a formula."""
     for name in ALL:
-        (cell,) = active_content.csv_cells(csv(name), delimiter)
-        assert cell.removeprefix("'") == safe(name).removeprefix("'"), name
+        (cell,) = active_content.csv_cells(csv_cell(name), delimiter)
+        assert cell.removeprefix("'") == escape_terminal(name).removeprefix("'"), name
         assert cell.lstrip()[:1] not in {*"=+-@|%", "\uff0b", "\uff0d", "\uff1d", "\uff20"}, name
-        assert active_content.text(csv(name)) == []
+        assert active_content.text(csv_cell(name)) == []

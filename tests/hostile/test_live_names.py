@@ -24,7 +24,7 @@ from lmsconf.model.plan import Action, Change, FieldChange, GuardCount, GuardRes
 from lmsconf.model.recorded_run import CallState, JournalHeader, RecordedCall, RecordedRun, RunEnding
 from lmsconf.model.scope import PlanScope, VerifiedScope, VerifyMode
 from lmsconf.render import APPLY_VIEWS, PLAN_VIEWS, PROBLEMS_VIEWS
-from lmsconf.render.runs import RUN_VIEWS, RUNS_VIEWS
+from lmsconf.render.recorded_runs import RUN_VIEWS, RUNS_VIEWS
 from lmsconf.sandbox.transport import Sandbox
 
 from .active_content import JUDGES, text

@@ -21,7 +21,7 @@ JUSTIFIED = {
     "kinds/content_target/types.py": ({"user", "group", "smart_group"}, "the same, and words in a `targetType`"),
     "kinds/manual_group/kind.py": ({"group"}, "its display name"),
     "manifest/validation/suggestions.py": ({"user", "group"}, "keys that people write instead of a plain text"),
-    "render/html/parts.py": ({"group"}, "a class of the style sheet"),
+    "render/html/components.py": ({"group"}, "a class of the style sheet"),
 }
 """Module → the words in it that are also the name or section of a kind, and what they are there."""
 

@@ -12,8 +12,8 @@ from lmsconf.cli.frame import run
 from lmsconf.documents import problems_file
 from lmsconf.errors import ExitCode, Problem, Severity, SourceLocation
 from lmsconf.render import problems_json
-from lmsconf.render.annotations import problems_github, problems_markdown
-from lmsconf.render.size_budget import budget
+from lmsconf.render.problem_annotations import problems_github, problems_markdown
+from lmsconf.render.size_limit import parse_size_limit
 
 HOSTILE = Problem(
     code="manifest/x",
@@ -45,7 +45,7 @@ def test_the_comment_is_that_of_the_plan() -> None:
         Problem(code="x", message=f"{number} <b>" + "x" * 500, source=SourceLocation("a.yaml", number))
         for number in range(500)
     ]
-    text = problems_markdown(many, limit=budget("github"))
+    text = problems_markdown(many, limit=parse_size_limit("github"))
     assert text.startswith("<!-- lmsconf:plan -->\n")
     assert len(text.encode()) <= 65_536
     assert "500 errors" in text

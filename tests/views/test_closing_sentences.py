@@ -20,8 +20,10 @@ from lmsconf.errors import Problem, Severity
 from lmsconf.model.address import Address
 from lmsconf.model.recorded_run import RunEnding
 from lmsconf.model.scope import PlanScope, VerifiedScope, VerifyMode
-from lmsconf.render import drift_words, phrases
-from lmsconf.render.runs import run_text
+from lmsconf.render import drift_wording
+from lmsconf.render.apply_wording import apply_summary, verification_result
+from lmsconf.render.plan_wording import plan_summary
+from lmsconf.render.recorded_runs import run_text
 
 ROOT: Final = Path(__file__).parent.parent.parent / "lmsconf"
 CLAIM: Final = re.compile(
@@ -37,124 +39,124 @@ SENTENCES: Final[dict[str, tuple[str, Callable[[], str]]]] = {
     # a plan
     "No changes. The workspace matches the manifests.": (
         "a whole plan on what was just read: it is empty",
-        lambda: phrases.closing(EMPTY),
+        lambda: plan_summary(EMPTY),
     ),
     "No changes. The workspace matches the manifests, but for 1 mention of people who are not live.": (
         "the same, where the project skips people who are not live",
-        lambda: phrases.closing(replace(EMPTY, problems=(SKIPPED,))),
+        lambda: plan_summary(replace(EMPTY, problems=(SKIPPED,))),
     ),
     "No changes. What this plan looks at matches the manifests.": (
         "an empty plan of a part, by --only or --except",
-        lambda: phrases.closing(replace(EMPTY, selection=PARTIAL)),
+        lambda: plan_summary(replace(EMPTY, selection=PARTIAL)),
     ),
     "No changes. The snapshot matches the manifests.": (
         "an empty plan on a saved snapshot: nobody has looked at the workspace",
-        lambda: phrases.closing(replace(EMPTY, offline=True)),
+        lambda: plan_summary(replace(EMPTY, offline=True)),
     ),
     "No changes. This plan only adds, and leaves out 1 change.": (
         "an empty plan with --additive, beside which more differs",
-        lambda: phrases.closing(replace(EMPTY, selection=PlanScope(additive=True), left_out=LEFT_OUT)),
+        lambda: plan_summary(replace(EMPTY, selection=PlanScope(additive=True), left_out=LEFT_OUT)),
     ),
     "No changes could be planned: the errors above stand in the way.": (
         "errors of what was to be planned",
-        lambda: phrases.closing(replace(EMPTY, problems=HOSTILE.problems)),
+        lambda: plan_summary(replace(EMPTY, problems=HOSTILE.problems)),
     ),
     # a run, read back
     "Read back: the workspace matches the manifests.": (
         "everything declared and owned was planned again: nothing is left",
-        lambda: phrases.convergence(COMPLETE),
+        lambda: verification_result(COMPLETE),
     ),
     "Read back: what this plan looks at matches the manifests.": (
         "the same part was planned again",
-        lambda: phrases.convergence(replace(COMPLETE, verified=replace(ALL_OF, partial=True))),
+        lambda: verification_result(replace(COMPLETE, verified=replace(ALL_OF, partial=True))),
     ),
     "Read back: the workspace matches the manifests, but for 2 mentions of people who are not live.": (
         "everything was planned again, and people who are not live were skipped",
-        lambda: phrases.convergence(replace(COMPLETE, verified=replace(ALL_OF, skipped=2))),
+        lambda: verification_result(replace(COMPLETE, verified=replace(ALL_OF, skipped=2))),
     ),
     "Read back: nothing of the workspace is left to create or to add; "
     "1 change left out, because this plan only adds.": (
         "everything was planned again with --additive, which leaves something out",
-        lambda: phrases.convergence(replace(COMPLETE, verified=replace(ALL_OF, left_out=1))),
+        lambda: verification_result(replace(COMPLETE, verified=replace(ALL_OF, left_out=1))),
     ),
     "Nothing was sent: the workspace matches the manifests.": (
         "everything was planned in this very run, and no call was made",
-        lambda: phrases.convergence(NOTHING_SENT),
+        lambda: verification_result(NOTHING_SENT),
     ),
     "Nothing was sent, and the workspace was not read back.": (
         "a saved plan without calls, whose manifests are not at hand",
-        lambda: phrases.convergence(replace(NOTHING_SENT, verified=VerifiedScope(), converged=None)),
+        lambda: verification_result(replace(NOTHING_SENT, verified=VerifiedScope(), converged=None)),
     ),
     "The 2 resources of this plan are as planned. Nothing else was looked at (--verify touched).": (
         "the plan's own resources were planned again",
-        lambda: phrases.convergence(TOUCHED),
+        lambda: verification_result(TOUCHED),
     ),
     "The 2 resources of this plan are as planned.": (
         "the same, without more to say",
-        lambda: phrases.convergence(replace(TOUCHED, verified=replace(TOUCHED.verified, reason=None))),
+        lambda: verification_result(replace(TOUCHED, verified=replace(TOUCHED.verified, reason=None))),
     ),
     "The 2 resources of this plan are not all as planned: 1 resource differs.": (
         "the same: one is still wanted",
-        lambda: phrases.convergence(replace(DIVERGED, verified=VerifiedScope(scope=VerifyMode.TOUCHED, resources=2))),
+        lambda: verification_result(replace(DIVERGED, verified=VerifiedScope(scope=VerifyMode.TOUCHED, resources=2))),
     ),
     "Read back: the workspace does not match the manifests; 1 resource differs.": (
         "everything was planned again: a resource of the plan is still wanted",
-        lambda: phrases.convergence(DIVERGED),
+        lambda: verification_result(DIVERGED),
     ),
     "Read back: the workspace does not match the manifests; 2 resources differ, 1 of them not part of this plan.": (
         "everything was planned again: one that the plan touched, and one that somebody else did",
-        lambda: phrases.convergence(EDITED),
+        lambda: verification_result(EDITED),
     ),
     "Read back: the workspace does not match the manifests; a fresh plan finds 1 error.": (
         "everything was planned again as far as that can be: one resource cannot be",
-        lambda: phrases.convergence(DOUBLED),
+        lambda: verification_result(DOUBLED),
     ),
     "The workspace was not read back, so it is not known whether it matches the manifests.": (
         "nothing: the run was stopped, or nobody could read",
-        lambda: phrases.convergence(UNREAD),
+        lambda: verification_result(UNREAD),
     ),
     # the last line of a run
     "Apply complete! 2 resources changed (3 API calls).": (
         "the outcome of every call, and nothing that was looked at is otherwise",
-        lambda: phrases.ending(COMPLETE),
+        lambda: apply_summary(COMPLETE),
     ),
     "Apply ended, and it is not known whether the workspace is as planned (3 API calls done).": (
         "the outcome of every call: nobody could look",
-        lambda: phrases.ending(UNREAD),
+        lambda: apply_summary(UNREAD),
     ),
     "Apply ended, and the workspace is not as planned: 1 resource differs (3 API calls done).": (
         "the outcome of every call, and a resource of the plan that is still wanted",
-        lambda: phrases.ending(DIVERGED),
+        lambda: apply_summary(DIVERGED),
     ),
     "Apply ended, and the workspace does not match the manifests: 1 resource differs, which is not part of this plan "
     "(3 API calls done).": (
         "the outcome of every call, and a resource that only somebody else touched",
-        lambda: phrases.ending(replace(EDITED, residue=EDITED.foreign_changes)),
+        lambda: apply_summary(replace(EDITED, residue=EDITED.foreign_changes)),
     ),
     "Apply stopped before anything was done. 0 of 2 API calls done.": (
         "the outcome of every call",
-        lambda: phrases.ending(STOPPED),
+        lambda: apply_summary(STOPPED),
     ),
     # drift
     "No drift. The workspace matches the manifests.": (
         "everything declared and owned was compared: nothing differs, and nothing is ignored",
-        lambda: drift_words.closing(NONE),
+        lambda: drift_wording.drift_summary(NONE),
     ),
     "No drift. The workspace matches the manifests, but for 1 mention of people who are not live.": (
         "the same, where the project skips people who are not live",
-        lambda: drift_words.closing(replace(NONE, problems=(SKIPPED,))),
+        lambda: drift_wording.drift_summary(replace(NONE, problems=(SKIPPED,))),
     ),
     "No drift. What differs does not count: 2 not applied yet, 1 ignored.": (
         "what differs is as the base says, or fits an entry under ignore",
-        lambda: drift_words.closing(replace(BASED, findings=())),
+        lambda: drift_wording.drift_summary(replace(BASED, findings=())),
     ),
     "Drift: none found, but not everything could be compared: see the errors above.": (
         "errors of what was to be compared",
-        lambda: drift_words.closing(BROKEN),
+        lambda: drift_wording.drift_summary(BROKEN),
     ),
     "Drift: 1 changed. Beside that: 1 ignored.": (
         "what differs and counts, by what is wrong with it, and what differs and does not count",
-        lambda: drift_words.closing(replace(ALL, findings=ALL.findings[:1])),
+        lambda: drift_wording.drift_summary(replace(ALL, findings=ALL.findings[:1])),
     ),
 }
 """The sentence → what it rests on, and how it comes about."""

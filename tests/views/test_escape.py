@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lmsconf.render.escape import csv, shown
+from lmsconf.render.escape import csv_cell, escape_invisible
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ from lmsconf.render.escape import csv, shown
 )
 def test_a_cell(text: str, cell: str) -> None:
     """What a spreadsheet would compute, or begins with a control, stands behind an apostrophe; quotes where needed."""
-    assert csv(text) == cell
+    assert csv_cell(text) == cell
 
 
 @pytest.mark.parametrize(
@@ -43,4 +43,4 @@ def test_a_cell(text: str, cell: str) -> None:
 )
 def test_what_cannot_be_seen_is_a_number(text: str, seen: str) -> None:
     """Two, four or eight digits, as in Python; letters stay."""
-    assert shown(text) == seen
+    assert escape_invisible(text) == seen

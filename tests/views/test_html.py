@@ -16,8 +16,10 @@ from large_plans import large
 
 from lmsconf.model.address import Address
 from lmsconf.model.plan import ChangeOrigin, NoLongerDeclared, Plan
-from lmsconf.render import apply_html, drift_html, phrases, plan_html
-from lmsconf.render.html.calls import DRAWN
+from lmsconf.render import apply_html, drift_html, plan_html
+from lmsconf.render.html.call_graph import MAX_NODES
+from lmsconf.render.plan_wording import ACTION_WORDS, plan_summary
+from lmsconf.render.resource_wording import resource_title
 
 PAGES = {
     **{f"plan-{name}": plan_html(plan) for name, plan in PLANS.items()},
@@ -93,10 +95,10 @@ def test_every_change_and_call_is_there() -> None:
     """Resources, people and calls all stand on the page, and what is long is not cut."""
     words = Page(PAGES["plan-update"]).words
     for change in UPDATE.changes:
-        assert f"{phrases.title(change.address)} {phrases.WILL_BE[change.action]}" in words
+        assert f"{resource_title(change.address)} {ACTION_WORDS[change.action]}" in words
     assert all(f"m{n:04}@acme.example" in words for n in range(1_200))
     assert "1,180 more" in words
-    assert phrases.closing(UPDATE) in words
+    assert plan_summary(UPDATE) in words
     for one in CREATE.calls:
         assert one.path in Page(PAGES["plan-create"]).words
         assert one.operation in Page(PAGES["plan-create"]).words
@@ -174,7 +176,7 @@ def test_the_picture_can_be_followed(plan: Plan, said: str) -> None:
     """Call order is drawn call by call, or coarser where that would be too many boxes, and says which."""
     text = plan_html(plan)
     svg = text[text.index("<svg") : text.index("</svg>")]
-    assert 0 < svg.count("<title>") <= DRAWN
+    assert 0 < svg.count("<title>") <= MAX_NODES
     assert said in Page(text).words
 
 

@@ -17,9 +17,11 @@ from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import Problem, Severity
 from lmsconf.model.address import Address
 from lmsconf.model.plan import Action, ChangeOrigin, NoLongerDeclared
-from lmsconf.render import apply_markdown, drift_markdown, phrases, plan_markdown
-from lmsconf.render.markdown.plan import marker
-from lmsconf.render.size_budget import BUDGETS, LEAST, SizeLimit, budget
+from lmsconf.render import apply_markdown, drift_markdown, plan_markdown
+from lmsconf.render.markdown.plan import comment_marker
+from lmsconf.render.plan_wording import plan_summary
+from lmsconf.render.resource_wording import kind_plural
+from lmsconf.render.size_limit import MIN_LIMIT, SERVICE_LIMITS, SizeLimit, parse_size_limit
 
 READER = MarkdownIt("commonmark").enable("table")
 TEN_THOUSAND = large(10_000)
@@ -57,17 +59,17 @@ def judged(text: str) -> list[Token]:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("place", [place for place, room in BUDGETS.items() if room.size])
+@pytest.mark.parametrize("place", [place for place, room in SERVICE_LIMITS.items() if room.size])
 def test_ten_thousand_changes_fit_every_place(place: str) -> None:
     """Whatever the place, the comment is no longer than it may be, whole blocks, and counts every deletion."""
-    text = plan_markdown(TEN_THOUSAND, limit=BUDGETS[place])
-    assert size(text) <= (BUDGETS[place].size or 0)
+    text = plan_markdown(TEN_THOUSAND, limit=SERVICE_LIMITS[place])
+    assert size(text) <= (SERVICE_LIMITS[place].size or 0)
     judged(text)
     deleted = Counter(change.address.kind for change in TEN_THOUSAND.changes if change.action is Action.DELETE)
     for kind, number in deleted.items():
-        assert f"{number:,} {phrases.plural(kind)}" in heading(text, "Deleted")
-        assert re.search(rf"^\| {phrases.plural(kind)} \| {number:,} \|", text, re.MULTILINE)
-    assert phrases.closing(TEN_THOUSAND) in text
+        assert f"{number:,} {kind_plural(kind)}" in heading(text, "Deleted")
+        assert re.search(rf"^\| {kind_plural(kind)} \| {number:,} \|", text, re.MULTILINE)
+    assert plan_summary(TEN_THOUSAND) in text
     assert plan_digest(TEN_THOUSAND) in text
     assert "lmsconf apply --allow deletes=2 --allow removals=27" in text
 
@@ -79,7 +81,7 @@ def heading(text: str, word: str) -> str:
 
 def test_what_is_not_listed_is_counted() -> None:
     """In a section that is cut short, rows and the rest that is only counted make up all of it."""
-    text = plan_markdown(TEN_THOUSAND, limit=BUDGETS["github"])
+    text = plan_markdown(TEN_THOUSAND, limit=SERVICE_LIMITS["github"])
     section = text.split("#### Deleted")[1].split("####")[0]
     rows = section.count("will be deleted")
     (rest,) = re.findall(r"… and (.*) not listed here", section)
@@ -87,7 +89,7 @@ def test_what_is_not_listed_is_counted() -> None:
     assert rows + sum(int(number.replace(",", "")) for number in re.findall(r"\d[\d,]*(?= )", rest)) == 2_000
 
 
-@pytest.mark.parametrize("bytes_", [LEAST, 12_345, 30_000, 50_001, 100_000, 400_000])
+@pytest.mark.parametrize("bytes_", [MIN_LIMIT, 12_345, 30_000, 50_001, 100_000, 400_000])
 def test_any_number_of_bytes_is_kept(bytes_: int) -> None:
     """A limit is a limit, also for a plan that nearly fits."""
     for plan in (large(40), large(300)):
@@ -123,7 +125,7 @@ def test_order_of_reading() -> None:
     assert places == sorted(places)
 
 
-@pytest.mark.parametrize("limit", [BUDGETS["none"], BUDGETS["bitbucket"], SizeLimit(LEAST)], ids=str)
+@pytest.mark.parametrize("limit", [SERVICE_LIMITS["none"], SERVICE_LIMITS["bitbucket"], SizeLimit(MIN_LIMIT)], ids=str)
 @pytest.mark.parametrize(
     "text",
     [
@@ -149,21 +151,21 @@ def test_long_names_cost_no_deletion() -> None:
         for n, change in enumerate(DELETE.changes * 20)
     )
     plan = replace(DELETE, workspace="w" * 9_000, url="@" * 9_000, changes=long, calls=())
-    text = plan_markdown(plan, limit=SizeLimit(LEAST))
-    assert size(text) <= LEAST
+    text = plan_markdown(plan, limit=SizeLimit(MIN_LIMIT))
+    assert size(text) <= MIN_LIMIT
     assert "40 groups" in heading(text, "Deleted")
     judged(text)
 
 
 def test_the_marker_finds_the_comment_again() -> None:
     """The first line is the same whenever the same workspace is planned, and never ends the comment that it is."""
-    first = f"{marker('plan', 'production')}\n"
+    first = f"{comment_marker('plan', 'production')}\n"
     assert plan_markdown(CREATE).startswith(first)
     assert plan_markdown(UPDATE).startswith(first)
     assert first == "<!-- lmsconf:plan:production -->\n"
     for name in ("--> <b>", "a--b", "-", EVIL):
-        assert marker("plan", name).count("--") == 2
-        assert ">" not in marker("plan", name)[:-1]
+        assert comment_marker("plan", name).count("--") == 2
+        assert ">" not in comment_marker("plan", name)[:-1]
 
 
 def test_a_plan_that_can_be_applied_says_how() -> None:
@@ -201,24 +203,24 @@ def test_nothing_to_do_is_short() -> None:
     assert "No changes. The workspace matches the manifests." in plan_markdown(EMPTY)
 
 
-@pytest.mark.parametrize("text", ["nowhere", "", "-1", "1e5", "٣", str(LEAST - 1)])
+@pytest.mark.parametrize("text", ["nowhere", "", "-1", "1e5", "٣", str(MIN_LIMIT - 1)])
 def test_a_budget_is_a_place_or_a_number(text: str) -> None:
     """Another word, or a number too small for a summary, is refused."""
     with pytest.raises(ValueError, match=r"bytes"):
-        budget(text)
-    assert budget(str(LEAST)) == SizeLimit(LEAST)
+        parse_size_limit(text)
+    assert parse_size_limit(str(MIN_LIMIT)) == SizeLimit(MIN_LIMIT)
 
 
 def test_every_removal_is_in_the_details() -> None:
     """Where there is room each of 1,200 removed managers is named, and where there is not they are counted."""
-    whole, short = plan_markdown(UPDATE), plan_markdown(UPDATE, limit=SizeLimit(LEAST))
+    whole, short = plan_markdown(UPDATE), plan_markdown(UPDATE, limit=SizeLimit(MIN_LIMIT))
     assert len(set(re.findall(r"^-   m\d{4}@", whole, re.MULTILINE))) == 1_200
     assert "managers: 1,200 removed" in short or "<b>−1,201</b>" in short  # noqa: RUF001  # as the view writes it
 
 
 def test_what_is_cut_says_where_the_rest_is() -> None:
     """A comment that had to leave something out names the formats that do not; a whole one has nothing to name."""
-    short = plan_markdown(large(1_000), limit=SizeLimit(LEAST))
+    short = plan_markdown(large(1_000), limit=SizeLimit(MIN_LIMIT))
     assert "Shortened to fit 8,000 bytes" in short
     assert "`--format html`) and the document (`--format json`) leave nothing out." in short
     assert "leave nothing out" not in plan_markdown(large(10))

@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 from lmsconf.model.address import Address
 from lmsconf.model.recorded_run import CallState, JournalHeader, RecordedCall, RecordedRun, RunEnding
 from lmsconf.model.scope import VerifyMode
-from lmsconf.render.runs import RUN_VIEWS, RUNS_VIEWS
+from lmsconf.render.recorded_runs import RUN_VIEWS, RUNS_VIEWS
 from lmsconf.support.package_data import read_schema
 
 Compare = Callable[[str, str], None]

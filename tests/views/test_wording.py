@@ -15,9 +15,9 @@ from lmsconf.model.address import Address
 from lmsconf.model.plan import Plan
 from lmsconf.model.scope import PlanScope
 from lmsconf.render import APPLY_VIEWS, PLAN_VIEWS, plan_text, problems_text
-from lmsconf.render.color import paint
-from lmsconf.render.escape import safe
-from lmsconf.render.phrases import condition, title, words
+from lmsconf.render.color import colorize
+from lmsconf.render.escape import escape_terminal
+from lmsconf.render.resource_wording import format_condition, format_item, resource_title
 
 BIDI = set("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
@@ -32,7 +32,7 @@ def active(text: str) -> list[str]:
 @given(st.text(st.characters(categories=["Cc", "Cf", "Cs", "Zl", "Zp", "Lu"]) | st.sampled_from(":#[ \u202e\x1b\x9b")))
 def test_safe_text_has_nothing_active(text: str) -> None:
     """Whatever goes in, what comes out is one line without controls or bidi marks, and no command of a CI runner."""
-    shown = safe(text)
+    shown = escape_terminal(text)
     assert active(shown) == []
     assert "\n" not in shown
     assert not shown.lstrip().startswith("::")
@@ -42,7 +42,7 @@ def test_safe_text_has_nothing_active(text: str) -> None:
 @pytest.mark.parametrize("text", ["Café", "日本語", "👩‍💻 team", "a::b", "C# [x]", "naïve — “quoted”"])
 def test_safe_leaves_ordinary_names_alone(text: str) -> None:
     """Letters of any script, emoji and punctuation are shown as they are."""
-    assert safe(text) == text
+    assert escape_terminal(text) == text
 
 
 @pytest.mark.parametrize("text", [plan_text(HOSTILE), *(APPLY_VIEWS["text"](one) for one in REPORTS.values())])
@@ -87,7 +87,9 @@ def test_everybody_who_comes_or_goes_is_named() -> None:
     text = plan_text(UPDATE)
     assert "~ managers: 1,200 removed" in text
     for sign, items in (("-", "removed"), ("+", "added")):
-        found = [words(one) for change in UPDATE.changes for field in change.fields for one in getattr(field, items)]
+        found = [
+            format_item(one) for change in UPDATE.changes for field in change.fields for one in getattr(field, items)
+        ]
         assert [one for one in found if f"\n          {sign} {one}\n" not in text] == []
     assert "… and" not in plan_text(CREATE)
     assert text.count("… and") == text.count("    … and 2 more\n") == 1
@@ -126,7 +128,7 @@ def test_the_line_to_paste_keeps_what_was_allowed(view: str, by: str, line: str)
 )
 def test_conditions_in_words(value: dict[str, object], said: str) -> None:
     """A condition reads as a sentence, in which no choice can pass for two."""
-    assert condition(value) == said
+    assert format_condition(value) == said
 
 
 @pytest.mark.parametrize(
@@ -140,7 +142,7 @@ def test_conditions_in_words(value: dict[str, object], said: str) -> None:
 )
 def test_assignments_are_called_so(text: str, said: str) -> None:
     """What the API calls a content target is an assignment, of one content to one audience."""
-    assert title(Address.parse(text)) == said
+    assert resource_title(Address.parse(text)) == said
 
 
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
@@ -153,7 +155,7 @@ def test_color_changes_no_word(plan: Plan) -> None:
 
 def test_color_marks_what_happens() -> None:
     """Creations are green, deletions red, changes yellow."""
-    assert paint("  + a\n  - b\n  ~ c\n") == "  \x1b[32m+\x1b[0m a\n  \x1b[31m-\x1b[0m b\n  \x1b[33m~\x1b[0m c\n"
+    assert colorize("  + a\n  - b\n  ~ c\n") == "  \x1b[32m+\x1b[0m a\n  \x1b[31m-\x1b[0m b\n  \x1b[33m~\x1b[0m c\n"
 
 
 def test_no_problem_is_no_text() -> None:

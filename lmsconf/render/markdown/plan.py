@@ -11,105 +11,131 @@ from lmsconf.model.blockers import Blocker, blockers, consent_command
 from lmsconf.model.outcomes import ApplyReport, CallOutcome, CallStatus
 from lmsconf.model.plan import Action, Change, Plan, UnmanagedResources
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.render import phrases, settings_words
-from lmsconf.render.change_summary import Risk, apply_command, by_risk, kinds, present, taken, tally, worst_first
-from lmsconf.render.escape import code, fence, md
-from lmsconf.render.markdown.parts import (
+from lmsconf.render import settings_wording
+from lmsconf.render.apply_wording import (
+    REMAINING_CHANGES_HEADING,
+    apply_summary,
+    describe_call,
+    other_changes_heading,
+    verification_result,
+)
+from lmsconf.render.change_summary import (
+    Risk,
+    apply_command,
+    count_actions_by_kind,
+    count_kinds,
+    count_removed_items,
+    drop_empty_groups,
+    group_by_risk,
+    sort_by_severity,
+)
+from lmsconf.render.escape import escape_markdown, markdown_code, markdown_fence
+from lmsconf.render.markdown.sections import (
     NAME_SIZE,
     Section,
-    SummaryRow,
+    SectionEntry,
+    abandoned_entry,
     address_entry,
     change_entry,
-    let_go_entry,
+    fit_sections,
     problem_entry,
-    render,
-    within,
+    truncate,
 )
-from lmsconf.render.size_budget import WHOLE, SizeLimit, size
+from lmsconf.render.plan_wording import (
+    BLOCKERS_HEADING,
+    abandoned_heading,
+    count_severities,
+    plan_summary,
+    scope_sentences,
+    workspace_line,
+)
+from lmsconf.render.resource_wording import count_listed_rows, count_noun, count_unmanaged, kind_plural, resource_title
+from lmsconf.render.size_limit import UNLIMITED, SizeLimit, byte_size
 
 
-def plan_markdown(plan: Plan, *, limit: SizeLimit = WHOLE) -> str:
+def plan_markdown(plan: Plan, *, limit: SizeLimit = UNLIMITED) -> str:
     """Render a plan. The counts, deletions included, are complete whatever the limit; details as far as they fit."""
     digest = plan_digest(plan)
     head = paragraphs(
-        marker("plan", plan.workspace, limit),
-        f"### lmsconf plan: {within(plan.workspace, code)}",
+        comment_marker("plan", plan.workspace, limit),
+        f"### lmsconf plan: {truncate(plan.workspace, markdown_code)}",
         _stops(plan),
-        f"**{phrases.closing(plan)}**",
-        first_line(plan.workspace, plan.url, plan.people),
-        *map(md, phrases.scope(plan)),
-        _listed(settings_words.CHANGED, settings_words.changed(plan)),
-        _listed(settings_words.RELAXED, settings_words.relaxed(plan)),
-        _listed(settings_words.CONSENTS, settings_words.consents(plan)),
+        f"**{plan_summary(plan)}**",
+        workspace_paragraph(plan.workspace, plan.url, plan.people),
+        *map(escape_markdown, scope_sentences(plan)),
+        _listed(settings_wording.CHANGED_HEADING, settings_wording.changed_settings(plan)),
+        _listed(settings_wording.RELAXED_HEADING, settings_wording.relaxed_settings(plan)),
+        _listed(settings_wording.CONSENTS_HEADING, settings_wording.consented_guards(plan)),
         _counts(plan.changes),
     )
     errors = [problem for problem in plan.problems if problem.is_error]
-    others = [problem for problem in worst_first(plan.problems) if not problem.is_error]
+    others = [problem for problem in sort_by_severity(plan.problems) if not problem.is_error]
     changes = list(_changes(plan.changes, limit))
     safe = [section for risk, section in changes if risk.safe]
     sections = [
         *problem_section(errors),
         *(section for risk, section in changes if not risk.safe),
-        *(section_of(phrases.let_go(plan), map(let_go_entry, plan.let_go)) if plan.let_go else ()),
+        *(section_if_any(abandoned_heading(plan), map(abandoned_entry, plan.let_go)) if plan.let_go else ()),
         *problem_section(others),
         *safe,
         *_left_out(plan, limit),
         *unmanaged_sections(plan.unmanaged, limit),
     ]
-    return fitted(head, sections, _how_to_apply(plan, digest), limit)
+    return fit_comment(head, sections, _how_to_apply(plan, digest), limit)
 
 
-def apply_markdown(report: ApplyReport, *, limit: SizeLimit = WHOLE) -> str:
+def apply_markdown(report: ApplyReport, *, limit: SizeLimit = UNLIMITED) -> str:
     """Render an apply report, failures first."""
     head = paragraphs(
-        marker("apply", report.workspace, limit),
-        f"### lmsconf apply: {within(report.workspace, code)}",
-        f"**{phrases.ending(report)}** {phrases.convergence(report)}",
-        first_line(report.workspace, report.url, report.people),
+        comment_marker("apply", report.workspace, limit),
+        f"### lmsconf apply: {truncate(report.workspace, markdown_code)}",
+        f"**{apply_summary(report)}** {verification_result(report)}",
+        workspace_paragraph(report.workspace, report.url, report.people),
         _statuses(report),
     )
     sections = [
-        *problem_section(worst_first(report.problems)),
+        *problem_section(sort_by_severity(report.problems)),
         *_outcomes(report, limit),
-        *(section for _, section in _changes(report.remaining_changes, limit, f"{phrases.LEFT} ")),
-        *(
-            section
-            for _, section in _changes(report.foreign_changes, limit, f"{phrases.other_changes_heading(report)} ")
-        ),
-        *section_of("About this run", map(_noted, sorted(report.meta.items()))),
+        *(section for _, section in _changes(report.remaining_changes, limit, f"{REMAINING_CHANGES_HEADING} ")),
+        *(section for _, section in _changes(report.foreign_changes, limit, f"{other_changes_heading(report)} ")),
+        *section_if_any("About this run", map(_noted, sorted(report.meta.items()))),
     ]
-    foot = f"Plan {code(report.plan_digest)} · {md(report.started_at)} to {md(report.finished_at)}"
-    return fitted(head, sections, foot, limit)
+    times = f"{escape_markdown(report.started_at)} to {escape_markdown(report.finished_at)}"
+    foot = f"Plan {markdown_code(report.plan_digest)} · {times}"
+    return fit_comment(head, sections, foot, limit)
 
 
-def snapshot_markdown(snapshot: Snapshot, *, limit: SizeLimit = WHOLE) -> str:
+def snapshot_markdown(snapshot: Snapshot, *, limit: SizeLimit = UNLIMITED) -> str:
     """Render a snapshot: counts per kind."""
-    rows = [f"- {within(phrases.listing(kind, listing), md, 500)}" for kind, listing in snapshot.listings.items()]
+    rows = [
+        f"- {truncate(count_listed_rows(kind, listing), escape_markdown, 500)}"
+        for kind, listing in snapshot.listings.items()
+    ]
     return paragraphs(
-        marker("snapshot", snapshot.workspace, limit),
-        f"### lmsconf snapshot: {within(snapshot.workspace, code)}",
-        first_line(snapshot.workspace, snapshot.url, snapshot.people),
-        f"Taken {md(snapshot.taken_at)}.",
+        comment_marker("snapshot", snapshot.workspace, limit),
+        f"### lmsconf snapshot: {truncate(snapshot.workspace, markdown_code)}",
+        workspace_paragraph(snapshot.workspace, snapshot.url, snapshot.people),
+        f"Taken {escape_markdown(snapshot.taken_at)}.",
         "\n".join(rows),
     )
 
 
-def marker(kind: str, workspace: str, limit: SizeLimit = WHOLE) -> str:
+def comment_marker(kind: str, workspace: str, limit: SizeLimit = UNLIMITED) -> str:
     """Return an invisible line by which a later CI run finds its comment, to replace it."""
-    name = within(workspace, lambda text: quote(text, safe="", errors="backslashreplace").replace("--", "-%2D"))
+    name = truncate(workspace, lambda text: quote(text, safe="", errors="backslashreplace").replace("--", "-%2D"))
     return f"<!-- lmsconf:{kind}:{name} -->" if limit.folds else f"[//]: # (lmsconf:{kind}:{name})"
 
 
-def fitted(head: str, sections: Sequence[Section], foot: str, limit: SizeLimit) -> str:
+def fit_comment(head: str, sections: Sequence[Section], foot: str, limit: SizeLimit) -> str:
     """Join head, sections and foot; head and foot are kept whole, the sections shortened to the limit."""
     foot = f"\n{foot}\n" if foot else ""
     if limit.size is None:
-        return head + render(sections, None)[0] + foot
+        return head + fit_sections(sections, None)[0] + foot
     shortened = (
         f"\nShortened to fit {limit.size:,} bytes: not all is listed and told in full. "
         "The page (`--format html`) and the document (`--format json`) leave nothing out.\n"
     )
-    body, whole = render(sections, limit.size - size(head) - size(foot) - size(shortened))
+    body, whole = fit_sections(sections, limit.size - byte_size(head) - byte_size(foot) - byte_size(shortened))
     return head + body + shortened * (not whole) + foot
 
 
@@ -117,8 +143,8 @@ def paragraphs(*blocks: str) -> str:
     return "\n\n".join(filter(None, blocks)) + "\n"
 
 
-def first_line(workspace: str, url: str, people: int | None) -> str:
-    return within(phrases.first_line(workspace, url, people), md, 2 * NAME_SIZE)
+def workspace_paragraph(workspace: str, url: str, people: int | None) -> str:
+    return truncate(workspace_line(workspace, url, people), escape_markdown, 2 * NAME_SIZE)
 
 
 _MOST_STOPS = 6
@@ -130,23 +156,23 @@ def _stops(plan: Plan) -> str:
     blocking = blockers(plan)
     if not blocking:
         return ""
-    lines = [f"**⛔ {phrases.STOPS}:**", "", *map(_stop, blocking[:_MOST_STOPS])]
+    lines = [f"**⛔ {BLOCKERS_HEADING}:**", "", *map(_stop, blocking[:_MOST_STOPS])]
     if len(blocking) > _MOST_STOPS:
-        lines.append(f"- … and {phrases.count(len(blocking) - _MOST_STOPS, 'more reason')}")
+        lines.append(f"- … and {count_noun(len(blocking) - _MOST_STOPS, 'more reason')}")
     line = consent_command(plan)
     if line is not None:
-        lines += ["", "To allow exactly this:", "", fence(line, "sh")]
+        lines += ["", "To allow exactly this:", "", markdown_fence(line, "sh")]
     return "\n".join(lines)
 
 
 def _stop(blocker: Blocker) -> str:
     lines = [str(blocker), " ".join((blocker.hint or "").split("\n"))]
-    return "- " + "\n  ".join(within(line, md, 2 * NAME_SIZE) for line in lines if line)
+    return "- " + "\n  ".join(truncate(line, escape_markdown, 2 * NAME_SIZE) for line in lines if line)
 
 
 def _listed(heading: str, lines: Iterable[str]) -> str:
     """Return lines under a heading; empty without lines."""
-    rows = [f"- {within(line, md, 2 * NAME_SIZE)}" for line in lines]
+    rows = [f"- {truncate(line, escape_markdown, 2 * NAME_SIZE)}" for line in lines]
     return "\n".join([f"**{heading}:**", "", *rows]) if rows else ""
 
 
@@ -161,12 +187,12 @@ _COLUMNS: tuple[tuple[Action | str, str], ...] = (
 
 def _counts(changes: Sequence[Change]) -> str:
     """Return the counts per kind and action as a table."""
-    table = tally(changes)
+    table = count_actions_by_kind(changes)
     columns = [(key, title) for key, title in _COLUMNS if any(counts[key] for counts in table.values())]
     if not columns:
         return ""
     rows = [
-        f"| {md(phrases.plural(kind))} | {' | '.join(_number(counts[key]) for key, _ in columns)} |"
+        f"| {escape_markdown(kind_plural(kind))} | {' | '.join(_number(counts[key]) for key, _ in columns)} |"
         for kind, counts in table.items()
     ]
     head = f"| | {' | '.join(title for _, title in columns)} |"
@@ -177,19 +203,19 @@ def _number(number: int) -> str:
     return f"{number:,}" if number else ""
 
 
-def section_of(heading: str, entries: Iterable[SummaryRow], *, folded: bool = False) -> Iterator[Section]:
+def section_if_any(heading: str, entries: Iterable[SectionEntry], *, folded: bool = False) -> Iterator[Section]:
     rows = tuple(entries)
     if rows:
         yield Section(heading, rows, folded)
 
 
 def problem_section(problems: Sequence[Problem]) -> Iterator[Section]:
-    yield from section_of(phrases.problem_counts(problems).capitalize(), map(problem_entry, problems))
+    yield from section_if_any(count_severities(problems).capitalize(), map(problem_entry, problems))
 
 
 def _changes(changes: Iterable[Change], limit: SizeLimit, before: str = "") -> Iterator[tuple[Risk, Section]]:
     """Yield the sections of changes: one open section per risk; safe changes are folded, one section per kind."""
-    for risk, group in by_risk(changes).items():
+    for risk, group in group_by_risk(changes).items():
         for alike in [group] if not (risk.safe and limit.folds) else _kinds(group):
             entries = [change_entry(change, folds=limit.folds) for change in alike]
             yield risk, Section(before + _heading(risk, alike), entries, folded=risk.safe and limit.folds)
@@ -201,21 +227,23 @@ def _kinds(changes: Sequence[Change]) -> Iterator[Sequence[Change]]:
 
 
 def _heading(risk: Risk, changes: Sequence[Change]) -> str:
-    if risk is Risk.TAKEN:
-        return f"{risk.value}: {phrases.count(sum(map(taken, changes)), 'item')} from {kinds(changes)}"
-    return f"{risk.value}: {kinds(changes)}"
+    if risk is Risk.ITEMS_REMOVED:
+        return f"{risk.value}: {count_noun(sum(map(count_removed_items, changes)), 'item')} from {count_kinds(changes)}"
+    return f"{risk.value}: {count_kinds(changes)}"
 
 
 def _left_out(plan: Plan, limit: SizeLimit) -> Iterator[Section]:
-    heading = f"Left out, because this plan only adds: {phrases.count(len(plan.left_out), 'change')}"
-    yield from section_of(heading, map(address_entry, plan.left_out), folded=limit.folds)
+    heading = f"Left out, because this plan only adds: {count_noun(len(plan.left_out), 'change')}"
+    yield from section_if_any(heading, map(address_entry, plan.left_out), folded=limit.folds)
 
 
 def unmanaged_sections(groups: Iterable[UnmanagedResources], limit: SizeLimit) -> Iterator[Section]:
     """Yield the unmanaged resources, folded."""
-    for group in present(groups):
+    for group in drop_empty_groups(groups):
         yield Section(
-            phrases.unmanaged(group), [address_entry(address) for address in group.addresses], folded=limit.folds
+            count_unmanaged(group),
+            [address_entry(address) for address in group.addresses],
+            folded=limit.folds,
         )
 
 
@@ -223,8 +251,8 @@ def _how_to_apply(plan: Plan, digest: str) -> str:
     if not plan.changes:
         return ""
     line = apply_command(plan, digest)
-    command = f"To apply exactly this plan:\n\n{fence(line, 'sh')}\n\n" if line else ""
-    return f"---\n\n{command}Digest {code(digest)}"
+    command = f"To apply exactly this plan:\n\n{markdown_fence(line, 'sh')}\n\n" if line else ""
+    return f"---\n\n{command}Digest {markdown_code(digest)}"
 
 
 def _statuses(report: ApplyReport) -> str:
@@ -246,18 +274,23 @@ def _outcomes(report: ApplyReport, limit: SizeLimit) -> Iterator[Section]:
     """Yield the calls by status; all but the failures are folded."""
     for status, title in _TITLES.items():
         outcomes = [outcome for outcome in report.outcomes if outcome.status is status]
-        heading = f"{title}: {phrases.count(len(outcomes), 'API call')}"
-        yield from section_of(heading, map(_outcome, outcomes), folded=limit.folds and status is not CallStatus.FAILED)
+        heading = f"{title}: {count_noun(len(outcomes), 'API call')}"
+        yield from section_if_any(
+            heading, map(_outcome, outcomes), folded=limit.folds and status is not CallStatus.FAILED
+        )
 
 
-def _outcome(outcome: CallOutcome) -> SummaryRow:
+def _outcome(outcome: CallOutcome) -> SectionEntry:
     def row(*more: str | None) -> str:
-        head = f"- {within(phrases.title(outcome.address), code)} ({within(phrases.call(outcome), md)})"
+        call = truncate(describe_call(outcome), escape_markdown)
+        head = f"- {truncate(resource_title(outcome.address), markdown_code)} ({call})"
         lines = [line for text in more for line in (text or "").split("\n") if line.strip()]
-        return "\n  ".join([head, *map(md, lines)]) + "\n"
+        return "\n  ".join([head, *map(escape_markdown, lines)]) + "\n"
 
-    return SummaryRow(("API call", "API calls"), (row, lambda: row(outcome.reason, outcome.hint)))
+    return SectionEntry(("API call", "API calls"), (row, lambda: row(outcome.reason, outcome.hint)))
 
 
-def _noted(pair: tuple[str, str]) -> SummaryRow:
-    return SummaryRow(("note", "notes"), (lambda: f"- {within(': '.join(pair), md, 2 * NAME_SIZE)}\n",))
+def _noted(pair: tuple[str, str]) -> SectionEntry:
+    return SectionEntry(
+        ("note", "notes"), (lambda: f"- {truncate(': '.join(pair), escape_markdown, 2 * NAME_SIZE)}\n",)
+    )

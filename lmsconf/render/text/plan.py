@@ -1,4 +1,7 @@
-"""Plans, reports and problems as text for a terminal, in terraform's style. All names are escaped by `safe`."""
+"""Plans, reports and problems as text for a terminal, in terraform's style.
+
+All names are escaped by `escape_terminal`.
+"""
 
 from __future__ import annotations
 
@@ -12,25 +15,45 @@ from lmsconf.model.blockers import blockers, consent_command
 from lmsconf.model.outcomes import ApplyReport, CallOutcome, CallStatus
 from lmsconf.model.plan import Plan
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.render import phrases, settings_words
-from lmsconf.render.blocks import change_lines, listed, page, paragraph, problem_lines
-from lmsconf.render.escape import safe
+from lmsconf.render import settings_wording
+from lmsconf.render.apply_wording import (
+    REMAINING_CHANGES_HEADING,
+    apply_summary,
+    count_statuses,
+    describe_call,
+    other_changes_heading,
+    verification_result,
+)
+from lmsconf.render.escape import escape_terminal
+from lmsconf.render.plan_wording import (
+    BLOCKERS_HEADING,
+    abandoned_heading,
+    count_severities,
+    plan_summary,
+    scope_sentences,
+    workspace_line,
+)
+from lmsconf.render.resource_wording import count_listed_rows, count_noun, count_unmanaged, resource_title
+from lmsconf.render.text.blocks import change_lines, indent_lines, join_blocks, problem_lines, unchanged_lines
 
 
 def plan_text(plan: Plan, *, color: bool = False) -> str:
     """Render a plan: settings and problems, changes, unmanaged resources, blockers."""
-    return page(
+    return join_blocks(
         [
-            [safe(phrases.first_line(plan.workspace, plan.url, plan.people)), *map(safe, phrases.scope(plan))],
-            _listed(settings_words.CHANGED, settings_words.changed(plan)),
-            _listed(settings_words.RELAXED, settings_words.relaxed(plan)),
-            _listed(settings_words.CONSENTS, settings_words.consents(plan)),
+            [
+                escape_terminal(workspace_line(plan.workspace, plan.url, plan.people)),
+                *map(escape_terminal, scope_sentences(plan)),
+            ],
+            _listed(settings_wording.CHANGED_HEADING, settings_wording.changed_settings(plan)),
+            _listed(settings_wording.RELAXED_HEADING, settings_wording.relaxed_settings(plan)),
+            _listed(settings_wording.CONSENTS_HEADING, settings_wording.consented_guards(plan)),
             _problems(plan.problems),
             *(change_lines(change) for change in plan.changes),
             _left_out(plan.left_out),
             _let_go(plan),
             _unmanaged(plan),
-            [phrases.closing(plan), *([f"Digest: {plan_digest(plan)}"] if plan.changes else [])],
+            [plan_summary(plan), *([f"Digest: {plan_digest(plan)}"] if plan.changes else [])],
             _stops(plan),
         ],
         color,
@@ -39,17 +62,21 @@ def plan_text(plan: Plan, *, color: bool = False) -> str:
 
 def apply_text(report: ApplyReport, *, color: bool = False) -> str:
     """Render an apply report: problems, failed calls, calls not done, remaining differences, outcome."""
-    return page(
+    return join_blocks(
         [
-            [safe(phrases.first_line(report.workspace, report.url, report.people)), *_meta(report)],
+            [escape_terminal(workspace_line(report.workspace, report.url, report.people)), *_meta(report)],
             _problems(report.problems),
             *(_failure(outcome) for outcome in report.outcomes if outcome.status is CallStatus.FAILED),
             *_in_part(report),
-            [phrases.LEFT] if report.remaining_changes else [],
+            [REMAINING_CHANGES_HEADING] if report.remaining_changes else [],
             *(change_lines(change) for change in report.remaining_changes),
-            [phrases.other_changes_heading(report)] if report.foreign_changes else [],
+            [other_changes_heading(report)] if report.foreign_changes else [],
             *(change_lines(change) for change in report.foreign_changes),
-            [phrases.outcome_counts(report) + ".", phrases.convergence(report), phrases.ending(report)],
+            [
+                count_statuses(report) + ".",
+                verification_result(report),
+                apply_summary(report),
+            ],
         ],
         color,
     )
@@ -57,17 +84,20 @@ def apply_text(report: ApplyReport, *, color: bool = False) -> str:
 
 def snapshot_text(snapshot: Snapshot, *, color: bool = False) -> str:
     """Render a snapshot: counts per kind, and which listings are incomplete."""
-    taken = [safe(phrases.first_line(snapshot.workspace, snapshot.url, snapshot.people)), f"Taken {snapshot.taken_at}."]
-    counts = [safe(f"  {phrases.listing(kind, listing)}") for kind, listing in snapshot.listings.items()]
-    return page([taken, counts], color)
+    taken = [
+        escape_terminal(workspace_line(snapshot.workspace, snapshot.url, snapshot.people)),
+        f"Taken {snapshot.taken_at}.",
+    ]
+    counts = [escape_terminal(f"  {count_listed_rows(kind, listing)}") for kind, listing in snapshot.listings.items()]
+    return join_blocks([taken, counts], color)
 
 
 def problems_text(problems: Sequence[Problem], *, color: bool = False) -> str:
     """Render problems with their hints and, for several, their counts. Empty without problems."""
     if not problems:
         return ""
-    counts = [f"{phrases.problem_counts(problems)}."] if len(problems) > 1 else []
-    return page([_problems(problems), counts], color)
+    counts = [f"{count_severities(problems)}."] if len(problems) > 1 else []
+    return join_blocks([_problems(problems), counts], color)
 
 
 def _problems(problems: Iterable[Problem]) -> Iterator[str]:
@@ -77,23 +107,23 @@ def _problems(problems: Iterable[Problem]) -> Iterator[str]:
 
 def _left_out(addresses: Sequence[Address]) -> Iterator[str]:
     if addresses:
-        yield f"Left out, because this plan only adds: {phrases.count(len(addresses), 'change')}."
-        yield from listed(addresses)
+        yield f"Left out, because this plan only adds: {count_noun(len(addresses), 'change')}."
+        yield from unchanged_lines(addresses)
 
 
 def _let_go(plan: Plan) -> Iterator[str]:
     if plan.let_go:
-        yield safe(phrases.let_go(plan))
+        yield escape_terminal(abandoned_heading(plan))
     for abandoned in plan.let_go:
-        yield f"    {safe(phrases.title(abandoned.address))}"
-        yield f"      {safe(abandoned.absent)}"
+        yield f"    {escape_terminal(resource_title(abandoned.address))}"
+        yield f"      {escape_terminal(abandoned.absent)}"
 
 
 def _unmanaged(plan: Plan) -> Iterator[str]:
     for group in plan.unmanaged:
         if group.addresses or group.left_alone:
-            yield safe(phrases.unmanaged(group))
-            yield from listed(group.addresses)
+            yield escape_terminal(count_unmanaged(group))
+            yield from unchanged_lines(group.addresses)
 
 
 def _listed(heading: str, lines: Iterable[str]) -> Iterator[str]:
@@ -101,31 +131,31 @@ def _listed(heading: str, lines: Iterable[str]) -> Iterator[str]:
     for number, line in enumerate(lines):
         if not number:
             yield f"{heading}:"
-        yield safe(f"  {line}")
+        yield escape_terminal(f"  {line}")
 
 
 def _stops(plan: Plan) -> Iterator[str]:
     """Yield the plan's blockers with reason and hint, and the command that consents to them."""
     blocking = blockers(plan)
     if blocking:
-        yield f"{phrases.STOPS}:"
+        yield f"{BLOCKERS_HEADING}:"
     for blocker in blocking:
-        yield safe(f"  {blocker}")
-        yield from paragraph(blocker.hint, indent="    ")
+        yield escape_terminal(f"  {blocker}")
+        yield from indent_lines(blocker.hint, indent="    ")
     line = consent_command(plan)
     if line is not None:
         yield "To allow exactly this:"
-        yield safe(f"  {line}")
+        yield escape_terminal(f"  {line}")
 
 
 def _meta(report: ApplyReport) -> Iterator[str]:
-    yield from (safe(f"  {key}: {value}") for key, value in sorted(report.meta.items()))
+    yield from (escape_terminal(f"  {key}: {value}") for key, value in sorted(report.meta.items()))
 
 
 def _failure(outcome: CallOutcome) -> Iterator[str]:
-    yield safe(f"Failed: {phrases.title(outcome.address)} ({phrases.call(outcome)})")
-    yield from paragraph(outcome.reason)
-    yield from paragraph(outcome.hint)
+    yield escape_terminal(f"Failed: {resource_title(outcome.address)} ({describe_call(outcome)})")
+    yield from indent_lines(outcome.reason)
+    yield from indent_lines(outcome.hint)
 
 
 _LABELS = {CallStatus.DONE: "Done", CallStatus.BLOCKED: "Skipped", CallStatus.NOT_ATTEMPTED: "Not attempted"}
@@ -146,5 +176,8 @@ def _reason(outcome: CallOutcome) -> str:
 
 
 def _calls(label: str, reason: str, outcomes: Sequence[CallOutcome]) -> Iterator[str]:
-    yield safe(f"{label}: {reason}" if reason else f"{label}:")
-    yield from (f"    {safe(phrases.title(outcome.address))} ({safe(phrases.call(outcome))})" for outcome in outcomes)
+    yield escape_terminal(f"{label}: {reason}" if reason else f"{label}:")
+    yield from (
+        f"    {escape_terminal(resource_title(outcome.address))} ({escape_terminal(describe_call(outcome))})"
+        for outcome in outcomes
+    )

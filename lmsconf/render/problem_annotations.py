@@ -7,26 +7,26 @@ from collections.abc import Sequence
 from typing import Final
 
 from lmsconf.errors import Problem, Severity
-from lmsconf.render.change_summary import worst_first
-from lmsconf.render.escape import safe
-from lmsconf.render.markdown.plan import fitted, paragraphs, problem_section
-from lmsconf.render.size_budget import WHOLE, SizeLimit
+from lmsconf.render.change_summary import sort_by_severity
+from lmsconf.render.escape import escape_terminal
+from lmsconf.render.markdown.plan import fit_comment, paragraphs, problem_section
+from lmsconf.render.size_limit import UNLIMITED, SizeLimit
 
 _LEVELS: Final = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 _DATA: Final = re.compile(r"[%\r\n]")
 _PROPERTY: Final = re.compile(r"[%\r\n:,]")
 
 
-def problems_markdown(problems: Sequence[Problem], *, limit: SizeLimit = WHOLE) -> str:
+def problems_markdown(problems: Sequence[Problem], *, limit: SizeLimit = UNLIMITED) -> str:
     """Render problems as a comment that replaces the plan's; CI finds both by the prefix of the first line's marker."""
     marker = "<!-- lmsconf:plan -->" if limit.folds else "[//]: # (lmsconf:plan)"
     head = paragraphs(marker, "### lmsconf: no plan")
-    return fitted(head, [*problem_section(worst_first(problems))], "", limit)
+    return fit_comment(head, [*problem_section(sort_by_severity(problems))], "", limit)
 
 
 def problems_github(problems: Sequence[Problem]) -> str:
     """Return a GitHub Actions workflow command per problem, which annotates its line of the file."""
-    return "".join(f"{_annotation(problem)}\n" for problem in worst_first(problems))
+    return "".join(f"{_annotation(problem)}\n" for problem in sort_by_severity(problems))
 
 
 def _annotation(problem: Problem) -> str:
@@ -41,4 +41,4 @@ def _annotation(problem: Problem) -> str:
 
 def _escaped(active: re.Pattern[str], text: str) -> str:
     """Escape text so that it cannot end the workflow command or start another."""
-    return active.sub(lambda match: f"%{ord(match[0]):02X}", safe(text))
+    return active.sub(lambda match: f"%{ord(match[0]):02X}", escape_terminal(text))

@@ -16,7 +16,8 @@ from lmsconf.model.drift import (
     ManagedShare,
 )
 from lmsconf.model.scope import count_skipped_people
-from lmsconf.render import phrases
+from lmsconf.render.plan_wording import escape_base_name, skipped_people_clause
+from lmsconf.render.resource_wording import MAX_SHOWN_ITEMS, count_kind, format_item, format_value, resource_title
 
 SIGNS: Final = {
     DriftState.CHANGED: "~",
@@ -65,11 +66,11 @@ MEANS: Final = {
 }
 
 
-def headline(finding: DriftFinding) -> str:
+def finding_headline(finding: DriftFinding) -> str:
     """`group/Coaches is not as the manifests say`."""
     if finding.cause is DriftCause.NOT_APPLIED:
-        return f"{phrases.title(finding.address)} {TO_COME[finding.state]}"
-    return f"{phrases.title(finding.address)} {IS[finding.state]}"
+        return f"{resource_title(finding.address)} {TO_COME[finding.state]}"
+    return f"{resource_title(finding.address)} {IS[finding.state]}"
 
 
 def _known_as(finding: DriftFinding) -> Iterator[str]:
@@ -78,12 +79,12 @@ def _known_as(finding: DriftFinding) -> Iterator[str]:
     for candidate in finding.candidates:
         way = "" if is_clear else f"; if they are one, write {candidate.line} beside the name"
         yield (
-            f"{phrases.title(candidate.address)} (id {candidate.id}) has {candidate.why}, "
+            f"{resource_title(candidate.address)} (id {candidate.id}) has {candidate.why}, "
             f"and no manifest speaks of it{way}"
         )
 
 
-def why(finding: DriftFinding) -> Iterator[str]:
+def cause_sentences(finding: DriftFinding) -> Iterator[str]:
     """Yield what is known about the cause of a finding."""
     if finding.reason is not None:
         yield finding.reason
@@ -100,12 +101,12 @@ def why(finding: DriftFinding) -> Iterator[str]:
         yield f"last changed{by}{at}"
 
 
-def field(difference: FieldDrift) -> str:
+def field_sentence(field: FieldDrift) -> str:
     """`mandatory: the manifests say true, the workspace has false`; for a list, counts of missing and extra items."""
-    if difference.missing or difference.extra:
-        return f"{difference.path}: {_counts(difference)}"
-    declared, live = phrases.quoted(difference.declared), phrases.quoted(difference.live)
-    return f"{difference.path}: the manifests say {declared}, the workspace has {live}"
+    if field.missing or field.extra:
+        return f"{field.path}: {_counts(field)}"
+    declared, live = format_value(field.declared), format_value(field.live)
+    return f"{field.path}: the manifests say {declared}, the workspace has {live}"
 
 
 def _counts(difference: FieldDrift) -> str:
@@ -116,56 +117,56 @@ def _counts(difference: FieldDrift) -> str:
     return ", ".join(parts)
 
 
-def field_items(difference: FieldDrift) -> str:
+def field_line(field: FieldDrift) -> str:
     """Return a field in one line, with the first items of a list."""
-    parts = [("missing", difference.missing), ("extra", difference.extra)]
+    parts = [("missing", field.missing), ("extra", field.extra)]
     lists = [f"{verb}: {_first(items)}" for verb, items in parts if items]
-    return f"{field(difference)} ({'; '.join(lists)})" if lists else field(difference)
+    return f"{field_sentence(field)} ({'; '.join(lists)})" if lists else field_sentence(field)
 
 
 def _first(items: Sequence[Json]) -> str:
-    first, hidden = items[: phrases.FIRST_ITEMS], len(items) - phrases.FIRST_ITEMS
-    return ", ".join([*map(phrases.words, first), *([f"… and {hidden:,} more"] if hidden > 0 else [])])
+    first, hidden = items[:MAX_SHOWN_ITEMS], len(items) - MAX_SHOWN_ITEMS
+    return ", ".join([*map(format_item, first), *([f"… and {hidden:,} more"] if hidden > 0 else [])])
 
 
-def ways_out(finding: DriftFinding) -> Iterator[str]:
+def remedy_lines(finding: DriftFinding) -> Iterator[str]:
     """Yield the remedies of a finding, one line each: restore, accept."""
-    first = "".join(f"write {line} beside its name, then " for line in earlier_name(finding))
+    first = "".join(f"write {line} beside its name, then " for line in lines_to_rename_back(finding))
     if finding.restore is not None:
         yield f"to put it back: {first}{finding.restore}"
     if finding.accept is not None:
         yield f"to keep it: {finding.accept}"
 
 
-def earlier_name(finding: DriftFinding) -> Sequence[str]:
+def lines_to_rename_back(finding: DriftFinding) -> Sequence[str]:
     """Return the manifest lines needed for apply to rename a resource back; empty if it was not renamed."""
     return [one.line for one in finding.candidates] if finding.state is DriftState.RENAMED else ()
 
 
-def ignored(difference: IgnoredFinding) -> str:
+def ignored_sentence(ignored: IgnoredFinding) -> str:
     """`group/UI tests is not as the manifests say. Ignored until 2027-01-01: …`."""
-    until = f" until {difference.entry.until}" if difference.entry.until else ""
-    return f"{headline(difference.finding)}. Ignored{until}: {difference.entry.reason}"
+    until = f" until {ignored.entry.until}" if ignored.entry.until else ""
+    return f"{finding_headline(ignored.finding)}. Ignored{until}: {ignored.entry.reason}"
 
 
-def coverage(counts: ManagedShare) -> str:
+def managed_share(counts: ManagedShare) -> str:
     """`12 of 25 groups (48.0 %), 3 left alone`."""
     share = "" if counts.percent is None else f" ({counts.percent:.1f} %)"
     alone = f", {counts.left_alone:,} left alone" if counts.left_alone else ""
     rest = f"; not all were read: {counts.incomplete}" if counts.incomplete is not None else ""
-    return f"{counts.managed:,} of {phrases.count_of(counts.live, counts.kind)}{share}{alone}{rest}"
+    return f"{counts.managed:,} of {count_kind(counts.live, counts.kind)}{share}{alone}{rest}"
 
 
-def compared(drift: DriftReport) -> Iterator[str]:
+def base_sentences(drift: DriftReport) -> Iterator[str]:
     """Yield a sentence about the base that the drift was also compared with, if any."""
     if drift.base is not None:
         yield (
-            f"{phrases.base_name(drift.base)} is taken to be applied: what differs from it, too, was changed by hand; "
+            f"{escape_base_name(drift.base)} is taken to be applied: what differs from it, too, was changed by hand; "
             "what differs from the manifests at hand only is not applied yet, and does not count."
         )
 
 
-def partial(drift: DriftReport) -> Iterator[str]:
+def unread_sentences(drift: DriftReport) -> Iterator[str]:
     """Yield a sentence on what was not read, if that is so."""
     if not drift.reads_all:
         yield (
@@ -173,7 +174,7 @@ def partial(drift: DriftReport) -> Iterator[str]:
         )
 
 
-def closing(drift: DriftReport) -> str:
+def drift_summary(drift: DriftReport) -> str:
     """Return the summary sentence of a drift report."""
     counts = [f"{number:,} {COUNTED[state]}" for state in DriftState if (number := drift.count(state))]
     others = [f"{len(drift.not_applied):,} not applied yet"] if drift.not_applied else []
@@ -185,4 +186,6 @@ def closing(drift: DriftReport) -> str:
         return f"Drift: none found, but not everything could be compared: see the errors above.{rest}"
     if others:
         return f"No drift. What differs does not count: {', '.join(others)}."
-    return f"No drift. The workspace matches the manifests{phrases.but_for(count_skipped_people(drift.problems))}."
+    return (
+        f"No drift. The workspace matches the manifests{skipped_people_clause(count_skipped_people(drift.problems))}."
+    )

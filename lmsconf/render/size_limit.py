@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
-Rung: TypeAlias = Callable[[], str]
+TextVariant: TypeAlias = Callable[[], str]
 
 
 class SizeLimit(NamedTuple):
@@ -19,7 +19,7 @@ class SizeLimit(NamedTuple):
     folds: bool = True
 
 
-BUDGETS = {
+SERVICE_LIMITS = {
     "github": SizeLimit(65_536),
     "gitlab": SizeLimit(1_000_000),
     "azure": SizeLimit(150_000),
@@ -29,46 +29,48 @@ BUDGETS = {
 }
 """Service → limit. Services count characters differently, but none counts more of them than the text has bytes."""
 
-WHOLE = BUDGETS["none"]
+UNLIMITED = SERVICE_LIMITS["none"]
 
-LEAST = 8_000
+MIN_LIMIT = 8_000
 """The smallest limit, in bytes: at most this much is needed for counts, guards and headings."""
 
 _PATIENCE = 50
 """After this many consecutive entries that do not fit, the rest of a round is skipped."""
 
 
-def budget(text: str) -> SizeLimit:
+def parse_size_limit(text: str) -> SizeLimit:
     """Parse `--limit`: a service name or a number of bytes. Raises ValueError for anything else, or under LEAST."""
-    if text in BUDGETS:
-        return BUDGETS[text]
+    if text in SERVICE_LIMITS:
+        return SERVICE_LIMITS[text]
     if not (text.isascii() and text.isdigit()):
-        raise ValueError(f"{text!r} is neither a number of bytes nor one of {', '.join(BUDGETS)}")
-    if int(text) < LEAST:
-        raise ValueError(f"{text} bytes are too few for a summary; give {LEAST:,} or more")
+        raise ValueError(f"{text!r} is neither a number of bytes nor one of {', '.join(SERVICE_LIMITS)}")
+    if int(text) < MIN_LIMIT:
+        raise ValueError(f"{text} bytes are too few for a summary; give {MIN_LIMIT:,} or more")
     return SizeLimit(int(text))
 
 
-def size(text: str) -> int:
+def byte_size(text: str) -> int:
     return len(text.encode("utf-8", "surrogatepass"))
 
 
-def climb(entries: Sequence[Sequence[Rung]], room: int | None) -> tuple[list[str | None], bool]:
+def choose_variants(entries: Sequence[Sequence[TextVariant]], max_bytes: int | None) -> tuple[list[str | None], bool]:
     """Choose a text for each entry, or None for no room; also return whether all are in full.
 
     room: bytes, None: unlimited.
     """
-    if room is None:
+    if max_bytes is None:
         return [rungs[-1]() for rungs in entries], True
     chosen: list[str | None] = [None] * len(entries)
     whole = True
     for height in range(max(map(len, entries), default=0)):
-        room, all_climbed = _round(entries, chosen, height, room)
+        max_bytes, all_climbed = _round(entries, chosen, height, max_bytes)
         whole &= all_climbed
     return chosen, whole
 
 
-def _round(entries: Sequence[Sequence[Rung]], chosen: list[str | None], height: int, room: int) -> tuple[int, bool]:
+def _round(
+    entries: Sequence[Sequence[TextVariant]], chosen: list[str | None], height: int, room: int
+) -> tuple[int, bool]:
     """Raise each named entry by one rung. Return the room left in bytes, and whether all could be raised."""
     missed, climbed = 0, True
     for position, rungs in enumerate(entries):
@@ -76,7 +78,7 @@ def _round(entries: Sequence[Sequence[Rung]], chosen: list[str | None], height: 
         if height >= len(rungs) or (height and before is None):
             continue
         text = rungs[height]()
-        more = size(text) - size(before or "")
+        more = byte_size(text) - byte_size(before or "")
         if more <= room:
             chosen[position], room, missed = text, room - more, 0
         else:

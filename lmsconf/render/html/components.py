@@ -9,13 +9,22 @@ from lmsconf.errors import Problem, SourceLocation
 from lmsconf.model.address import Address
 from lmsconf.model.blockers import blockers, consent_command
 from lmsconf.model.plan import Action, Change, Plan
-from lmsconf.render import phrases
 from lmsconf.render.change_summary import KeyChange, key_changes
-from lmsconf.render.html.page import NOTHING, Child, Markup, join, tag
+from lmsconf.render.html.document import NOTHING, Child, Markup, join_markup, tag
+from lmsconf.render.plan_wording import (
+    ACTION_SIGNS,
+    ACTION_WORDS,
+    BLOCKERS_HEADING,
+    annotation_lines,
+    count_severities,
+    describe_undo_limit,
+    problem_message,
+)
+from lmsconf.render.resource_wording import MAX_SHOWN_ITEMS, kind_noun, kind_plural, resource_title, short_title
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class ExpandableRow:
     """An expandable row: summary line, body, and the values that it is filtered by.
 
     state: the filter value, and the CSS class of the colour unless `colour` is given. sign: the symbol of the state.
@@ -32,14 +41,14 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class SectionGroup:
+class RowGroup:
     """Rows under a heading."""
 
     heading: str
-    rows: Sequence[Row]
+    rows: Sequence[ExpandableRow]
 
 
-def cards(counts: Iterable[tuple[str, int, str]]) -> Markup:
+def count_cards(counts: Iterable[tuple[str, int, str]]) -> Markup:
     """Render `(class, number, label)` triples side by side."""
     return tag("ul", [_card(*one) for one in counts], class_="cards")
 
@@ -52,25 +61,25 @@ def section(anchor: str, heading: str, *body: Child) -> Markup:
     return tag("section", tag("h2", heading), body, id=anchor)
 
 
-def contents(sections: Iterable[tuple[str, str]]) -> Markup:
+def table_of_contents(sections: Iterable[tuple[str, str]]) -> Markup:
     """Render links to the sections, given as (anchor, heading)."""
     items = [tag("li", tag("a", heading, href=f"#{anchor}")) for anchor, heading in sections]
     return tag("nav", tag("ul", items), aria_label="On this page")
 
 
-def rows(groups: Sequence[SectionGroup], states: Mapping[str, str], *, word: str) -> Markup:
+def filterable_rows(groups: Sequence[RowGroup], states: Mapping[str, str], *, state_noun: str) -> Markup:
     """Render rows in groups, with search and filters. states: state → label. word: the noun for a row's state."""
     every = [row for group in groups for row in group.rows]
-    return join(
-        _tools(every, states, word),
+    return join_markup(
+        _tools(every, states, state_noun),
         tag("div", [_group(group) for group in groups], id="rows"),
         tag("p", "Nothing fits this search.", class_="nothing", id="nothing", hidden=True),
     )
 
 
-def _tools(every: Sequence[Row], states: Mapping[str, str], word: str) -> Markup:
+def _tools(every: Sequence[ExpandableRow], states: Mapping[str, str], word: str) -> Markup:
     """Render search and filters, hidden until the script shows them, since they need it."""
-    kinds = {kind: phrases.plural(kind) for kind in dict.fromkeys(row.address.kind for row in every)}
+    kinds = {kind: kind_plural(kind) for kind in dict.fromkeys(row.address.kind for row in every)}
     files = {file: file for file in sorted({_file(row) for row in every} - {""})}
     present = {row.state for row in every}
     tools = tag(
@@ -90,7 +99,7 @@ def _tools(every: Sequence[Row], states: Mapping[str, str], word: str) -> Markup
         [tag("kbd", key), f" {does}  "]
         for key, does in (("/", "search"), ("j", "next"), ("k", "previous"), ("Enter", "open"))
     ]
-    return join(tools, tag("p", keys, class_="keys", data_script=True, hidden=True))
+    return join_markup(tools, tag("p", keys, class_="keys", data_script=True, hidden=True))
 
 
 def _choice(name: str, every: str, options: Mapping[str, str]) -> Markup:
@@ -98,11 +107,11 @@ def _choice(name: str, every: str, options: Mapping[str, str]) -> Markup:
     return tag("select", tag("option", every, value=""), items, name=name, aria_label=name.capitalize())
 
 
-def _file(row: Row) -> str:
+def _file(row: ExpandableRow) -> str:
     return row.source.file if row.source else ""
 
 
-def _group(group: SectionGroup) -> Markup:
+def _group(group: RowGroup) -> Markup:
     return tag(
         "div",
         tag("h3", group.heading),
@@ -111,12 +120,12 @@ def _group(group: SectionGroup) -> Markup:
     )
 
 
-def _row(row: Row) -> Markup:
+def _row(row: ExpandableRow) -> Markup:
     summary = tag(
         "summary",
         tag("span", row.sign, class_=f"sign {row.colour or row.state}"),
-        tag("span", phrases.noun(row.address.kind), class_="kind-of"),
-        tag("span", phrases.short(row.address), class_="name"),
+        tag("span", kind_noun(row.address.kind), class_="kind-of"),
+        tag("span", short_title(row.address), class_="name"),
         tag("span", row.facts, class_="facts"),
         None if row.source is None else tag("span", tag("bdi", str(row.source)), class_="place"),
     )
@@ -132,46 +141,46 @@ def _row(row: Row) -> Markup:
     )
 
 
-def change_row(anchor: str, change: Change, calls: Child = None) -> Row:
+def change_row(anchor: str, change: Change, calls: Child = None) -> ExpandableRow:
     """Return the row of a plan's resource: what changes, why, and its calls."""
-    return Row(
+    return ExpandableRow(
         anchor=anchor,
         address=change.address,
         state=change.action.value,
-        sign=phrases.SIGNS[change.action],
+        sign=ACTION_SIGNS[change.action],
         facts=_facts(change),
         source=change.source,
-        body=[change_body(change), calls],
+        body=[change_details(change), calls],
     )
 
 
-def change_body(change: Change) -> list[Child]:
+def change_details(change: Change) -> list[Child]:
     """Return the details of a plan's resource: action, reason, problems, and its diff key by key."""
-    undo = phrases.undo(change)
+    undo = describe_undo_limit(change)
     return [
         tag("p", _lead(change), class_="lead"),
         None if undo is None else tag("p", undo),
-        about(list(phrases.about(change))),
-        [note(problem, inside=change.address) for problem in change.problems],
-        diff(key_changes(change)),
+        annotation_list(list(annotation_lines(change))),
+        [problem_note(problem, block_address=change.address) for problem in change.problems],
+        diff_list(key_changes(change)),
     ]
 
 
 def _lead(change: Change) -> str:
     because = "" if change.reason is None else f"; {change.reason}"
-    return f"{phrases.title(change.address)} {phrases.WILL_BE[change.action]}{because}"
+    return f"{resource_title(change.address)} {ACTION_WORDS[change.action]}{because}"
 
 
 def _facts(change: Change) -> Iterator[Child]:
-    summary = list(news(key_changes(change) if change.action in (Action.UPDATE, Action.REPLACE) else ()))
+    summary = list(key_summary(key_changes(change) if change.action in (Action.UPDATE, Action.REPLACE) else ()))
     if change.origin is not None:
         yield f"{change.origin.value}{' · ' if summary else ' '}"
     yield from summary
     if change.problems:
-        yield tag("span", "!", class_="warn", title=phrases.problem_counts(change.problems))
+        yield tag("span", "!", class_="warn", title=count_severities(change.problems))
 
 
-def news(keys: Iterable[KeyChange]) -> Iterator[Child]:
+def key_summary(keys: Iterable[KeyChange]) -> Iterator[Child]:
     """Yield a short summary: the first changed key, counts of items added and removed."""
     news = list(keys)
     added = sum(len(key.added) for key in news if key.note)
@@ -185,11 +194,11 @@ def news(keys: Iterable[KeyChange]) -> Iterator[Child]:
         yield tag("span", f"−{removed:,} ", class_="less")  # noqa: RUF001  # a minus as wide as the plus
 
 
-def about(lines: Sequence[str]) -> Child:
+def annotation_list(lines: Sequence[str]) -> Child:
     return tag("ul", [tag("li", line) for line in lines], class_="about") if lines else None
 
 
-def diff(keys: Iterable[KeyChange]) -> Child:
+def diff_list(keys: Iterable[KeyChange]) -> Child:
     """Render removed and added values key by key; long lists are folded."""
     items = [
         tag("div", tag("dt", key.path, tag("small", key.note) if key.note else None), tag("dd", _values(key)))
@@ -201,13 +210,13 @@ def diff(keys: Iterable[KeyChange]) -> Child:
 def _values(key: KeyChange) -> Iterator[Child]:
     for name, sign, items in (("del", "−", key.removed), ("ins", "+", key.added)):  # noqa: RUF001  # as wide as the plus
         lines = [tag(name, tag("b", sign), item) for item in items]
-        first, rest = lines[: phrases.FIRST_ITEMS], lines[phrases.FIRST_ITEMS :]
+        first, rest = lines[:MAX_SHOWN_ITEMS], lines[MAX_SHOWN_ITEMS:]
         yield first
         if rest:
             yield tag("details", tag("summary", f"{len(rest):,} more"), rest)
 
 
-def note(problem: Problem, *, inside: Address | None = None) -> Markup:
+def problem_note(problem: Problem, *, block_address: Address | None = None) -> Markup:
     """Render a problem with its location and hint."""
     severity = problem.severity.value
     place = (" · ", tag("code", str(problem.source))) if problem.source else None
@@ -220,46 +229,46 @@ def note(problem: Problem, *, inside: Address | None = None) -> Markup:
             tag("code", problem.code),
             place,
         ),
-        tag("p", phrases.message(problem, inside=inside)),
-        hint(problem.hint),
+        tag("p", problem_message(problem, block_address=block_address)),
+        hint_paragraph(problem.hint),
         class_=f"note {severity}",
     )
 
 
-def hint(text: str | None) -> Child:
+def hint_paragraph(text: str | None) -> Child:
     """Render a hint, keeping its line breaks."""
     lines = [line for line in (text or "").split("\n") if line.strip()]
     return tag("p", [(line, Markup("\n")) for line in lines], class_="hint") if text else None
 
 
-def stops(plan: Plan) -> Iterator[Child]:
+def blocker_notes(plan: Plan) -> Iterator[Child]:
     """Render the plan's blockers with reason and hint, and the command that consents to them."""
     blocking = blockers(plan)
     if blocking:
-        yield tag("p", tag("b", f"{phrases.STOPS}:"))
+        yield tag("p", tag("b", f"{BLOCKERS_HEADING}:"))
     for blocker in blocking:
         word = tag("span", "Stop", class_="kind")
-        yield tag("div", tag("p", word, " · ", str(blocker)), hint(blocker.hint), class_="note stop")
+        yield tag("div", tag("p", word, " · ", str(blocker)), hint_paragraph(blocker.hint), class_="note stop")
     line = consent_command(plan)
     if line is not None:
         yield tag("p", "To allow exactly this:")
         yield tag("pre", line)
 
 
-def lines_below(heading: str, lines: Iterable[str]) -> Child:
+def headed_list(heading: str, lines: Iterable[str]) -> Child:
     """Render lines under a heading; None without lines."""
     items = [tag("li", line) for line in lines]
     return [tag("p", tag("b", f"{heading}:")), tag("ul", items)] if items else None
 
 
-def named(heading: str, addresses: Sequence[Address]) -> Markup:
+def folded_titles(heading: str, addresses: Sequence[Address]) -> Markup:
     """Render the titles of resources, folded under the heading."""
-    items = [tag("li", phrases.title(address)) for address in addresses]
+    items = [tag("li", resource_title(address)) for address in addresses]
     if not items:
         return tag("p", heading)
     return tag("details", tag("summary", heading), tag("ul", items, class_="names"), class_="fold")
 
 
-def facts(pairs: Iterable[tuple[str, Child]]) -> Markup:
+def definition_list(pairs: Iterable[tuple[str, Child]]) -> Markup:
     """Render (term, value) pairs as a definition list, for the footer."""
     return tag("dl", [(tag("dt", term), tag("dd", value)) for term, value in pairs if value is not NOTHING])

@@ -12,8 +12,9 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.recorded_run import CallState, RecordedCall, RecordedRun, RunEnding
 from lmsconf.model.scope import VerifyMode
 from lmsconf.model.time_formats import format_utc
-from lmsconf.render import phrases
-from lmsconf.render.escape import safe
+from lmsconf.render.apply_wording import describe_call
+from lmsconf.render.escape import escape_terminal
+from lmsconf.render.resource_wording import count_noun, resource_title
 
 FORMAT: Final = "lmsconf.runs/1"
 _COUNTED: Final = {
@@ -61,7 +62,7 @@ def _row(run: RecordedRun) -> tuple[str, ...]:
     opening = run.opening
     started, workspace = (_time(opening.started), opening.workspace) if opening else (_UNKNOWN, _UNKNOWN)
     counts = (f"{run.summary[state]:,}" for state in _COUNTED)
-    return (started, safe(workspace), safe(run.name), *counts, _end(run))
+    return (started, escape_terminal(workspace), escape_terminal(run.name), *counts, _end(run))
 
 
 def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
@@ -76,17 +77,21 @@ def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
 
 def _end(run: RecordedRun) -> str:
     end = "not ended" if run.ending is None else f"exit {run.ending.exit}"
-    return f"{end}, {phrases.count(run.damaged, 'line')} damaged" if run.damaged else end
+    return f"{end}, {count_noun(run.damaged, 'line')} damaged" if run.damaged else end
 
 
 def _about(run: RecordedRun) -> Iterator[str]:
     opening = run.opening
     if opening is None:
-        yield safe(f"Run {run.name}. The first line of its journal is damaged, so its workspace is not known.")
+        yield escape_terminal(
+            f"Run {run.name}. The first line of its journal is damaged, so its workspace is not known."
+        )
     else:
-        yield safe(f"Run {run.name} on the workspace {opening.workspace} ({opening.url}), by lmsconf {opening.tool}.")
-        yield safe(f"Plan {opening.digest}, {phrases.count(opening.calls, 'API call')}.")
-        yield from (safe(f"  {key}: {value}") for key, value in sorted(opening.meta.items()))
+        yield escape_terminal(
+            f"Run {run.name} on the workspace {opening.workspace} ({opening.url}), by lmsconf {opening.tool}."
+        )
+        yield escape_terminal(f"Plan {opening.digest}, {count_noun(opening.calls, 'API call')}.")
+        yield from (escape_terminal(f"  {key}: {value}") for key, value in sorted(opening.meta.items()))
         yield f"Started {_time(opening.started)}."
     if run.ending is not None:
         yield f"Ended {_time(run.ending.at)} with exit {run.ending.exit}. {_read_back(run.ending)}"
@@ -108,10 +113,12 @@ def _call(call: RecordedCall) -> Iterator[str]:
     """Yield the line of a call and, if recorded, its reason."""
     made = f" [id={call.id}]" if call.id else ""
     when = call.begun or call.ended
-    title = phrases.title(_address(call.address))
-    yield safe(f"  {_time(when) if when else _UNKNOWN}  {_spoken(call.state):13}  {title} ({phrases.call(call)}){made}")
+    title = resource_title(_address(call.address))
+    yield escape_terminal(
+        f"  {_time(when) if when else _UNKNOWN}  {_spoken(call.state):13}  {title} ({describe_call(call)}){made}"
+    )
     if call.reason:
-        yield f"      {safe(call.reason)}"
+        yield f"      {escape_terminal(call.reason)}"
 
 
 def _address(text: str) -> Address:
@@ -121,9 +128,9 @@ def _address(text: str) -> Address:
 
 def _counts(run: RecordedRun) -> Iterator[str]:
     other_counts = [f"{run.summary[state]:,} {_spoken(state)}" for state in CallState if state is not CallState.DONE]
-    yield f"{phrases.count(run.summary[CallState.DONE], 'call')} done, {', '.join(other_counts)}."
+    yield f"{count_noun(run.summary[CallState.DONE], 'call')} done, {', '.join(other_counts)}."
     if run.damaged:
-        lines = phrases.count(run.damaged, "line")
+        lines = count_noun(run.damaged, "line")
         yield f"{lines} of the journal cannot be read; more may have been done than stands here."
     if run.in_flight:
         yield "What was in flight may have been sent, and it is not known whether it was done."

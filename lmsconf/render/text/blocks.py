@@ -8,23 +8,38 @@ from lmsconf.errors import Problem
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.plan import Action, Change, FieldChange
-from lmsconf.render import phrases
-from lmsconf.render.color import paint
-from lmsconf.render.escape import safe
+from lmsconf.render.color import colorize
+from lmsconf.render.escape import escape_terminal
+from lmsconf.render.plan_wording import (
+    ACTION_SIGNS,
+    ACTION_WORDS,
+    annotation_lines,
+    count_list_changes,
+    describe_undo_limit,
+    format_problem,
+)
+from lmsconf.render.resource_wording import (
+    SERVICE_DEFAULT,
+    flatten_keys,
+    format_item,
+    format_value,
+    resource_title,
+    title_keys,
+)
 
 SHOWN_ADDRESSES = 10
 """Maximum number of listed resources that the plan does not change; changed resources are all listed."""
 
 
-def page(blocks: Iterable[Iterable[str]], color: bool) -> str:
+def join_blocks(blocks: Iterable[Iterable[str]], color: bool) -> str:
     """Join blocks of lines with empty lines between; empty blocks are dropped."""
     text = "\n\n".join(filter(None, ("\n".join(block) for block in blocks))) + "\n"
-    return paint(text) if color else text
+    return colorize(text) if color else text
 
 
-def listed(addresses: Sequence[Address]) -> Iterator[str]:
+def unchanged_lines(addresses: Sequence[Address]) -> Iterator[str]:
     """Yield the first SHOWN_ADDRESSES unchanged resources, and the count of the rest."""
-    yield from (f"    {safe(phrases.title(address))}" for address in addresses[:SHOWN_ADDRESSES])
+    yield from (f"    {escape_terminal(resource_title(address))}" for address in addresses[:SHOWN_ADDRESSES])
     hidden = len(addresses) - SHOWN_ADDRESSES
     if hidden > 0:
         yield f"    … and {hidden:,} more"
@@ -32,38 +47,38 @@ def listed(addresses: Sequence[Address]) -> Iterator[str]:
 
 def change_lines(change: Change) -> Iterator[str]:
     """Yield the block of one change."""
-    sign = phrases.SIGNS[change.action]
-    yield safe(f"  {sign} {phrases.title(change.address)} {phrases.WILL_BE[change.action]}")
+    sign = ACTION_SIGNS[change.action]
+    yield escape_terminal(f"  {sign} {resource_title(change.address)} {ACTION_WORDS[change.action]}")
     if change.source is not None:
-        yield safe(f"      {change.source}")
+        yield escape_terminal(f"      {change.source}")
     if change.reason is not None:
-        yield safe(f"      {change.reason}")
+        yield escape_terminal(f"      {change.reason}")
     if change.origin is not None:
         yield f"      {change.origin.value}"
-    yield from (safe(f"      about {line}") for line in phrases.about(change))
-    if (undo := phrases.undo(change)) is not None:
-        yield safe(f"      {undo}")
+    yield from (escape_terminal(f"      about {line}") for line in annotation_lines(change))
+    if (undo := describe_undo_limit(change)) is not None:
+        yield escape_terminal(f"      {undo}")
     yield from _details(change)
     for problem in change.problems:
-        yield from problem_lines(problem, indent="      ", inside=change.address)
+        yield from problem_lines(problem, indent="      ", block_address=change.address)
 
 
-def problem_lines(problem: Problem, *, indent: str = "", inside: Address | None = None) -> Iterator[str]:
+def problem_lines(problem: Problem, *, indent: str = "", block_address: Address | None = None) -> Iterator[str]:
     """Yield a problem and, on lines of its own, its hint."""
-    yield indent + safe(phrases.problem(problem, inside=inside))
-    yield from paragraph(problem.hint, indent=f"{indent}  ")
+    yield indent + escape_terminal(format_problem(problem, block_address=block_address))
+    yield from indent_lines(problem.hint, indent=f"{indent}  ")
 
 
-def paragraph(text: str | None, *, indent: str = "  ") -> Iterator[str]:
+def indent_lines(text: str | None, *, indent: str = "  ") -> Iterator[str]:
     """Yield the lines of a text that may have several, such as a hint with a corrected manifest line."""
     # Split at \n only: other line separators can only come from names.
-    yield from (indent + safe(line) for line in (text or "").split("\n") if line.strip())
+    yield from (indent + escape_terminal(line) for line in (text or "").split("\n") if line.strip())
 
 
 def _details(change: Change) -> Iterator[str]:
     if change.action is Action.CREATE:
         yield from _whole(change.address, change.after, "+")
-        yield from (safe(f"      + {key}: {phrases.SERVICE_DEFAULT}") for key in change.defaults)
+        yield from (escape_terminal(f"      + {key}: {SERVICE_DEFAULT}") for key in change.defaults)
     elif change.action is Action.DELETE:
         yield from _whole(change.address, change.before, "-")
     else:
@@ -73,26 +88,26 @@ def _details(change: Change) -> Iterator[str]:
 
 def _whole(address: Address, form: Json, sign: str) -> Iterator[str]:
     """Yield the set keys of a created or deleted resource that its title does not contain."""
-    titled = phrases.title_keys(address)
-    for path, value in phrases.leaves(form):
+    titled = title_keys(address)
+    for path, value in flatten_keys(form):
         if value is None or path.partition(".")[0] in titled:
             continue
         if isinstance(value, list) and value:
-            yield safe(f"      {sign} {path}:")
+            yield escape_terminal(f"      {sign} {path}:")
             yield from item_lines(value, sign)
         else:
-            yield safe(f"      {sign} {path}: {phrases.quoted(value)}")
+            yield escape_terminal(f"      {sign} {path}: {format_value(value)}")
 
 
 def _field(field: FieldChange) -> Iterator[str]:
     if field.added or field.removed:
-        yield safe(f"      ~ {field.path}: {phrases.set_counts(field)}")
+        yield escape_terminal(f"      ~ {field.path}: {count_list_changes(field)}")
         yield from item_lines(field.added, "+")
         yield from item_lines(field.removed, "-")
     else:
-        yield safe(f"      ~ {field.path}: {phrases.quoted(field.before)} → {phrases.quoted(field.after)}")
+        yield escape_terminal(f"      ~ {field.path}: {format_value(field.before)} → {format_value(field.after)}")
 
 
 def item_lines(items: Sequence[Json], sign: str) -> Iterator[str]:
     """Yield all items of a list, untruncated: who approves a plan must have seen every person it removes."""
-    return (f"          {sign} {safe(phrases.words(item))}" for item in items)
+    return (f"          {sign} {escape_terminal(format_item(item))}" for item in items)

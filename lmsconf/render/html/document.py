@@ -13,7 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TypeAlias
 
-from lmsconf.render.escape import html
+from lmsconf.render.escape import escape_html
 
 
 class Markup(str):
@@ -30,10 +30,10 @@ _EMPTY = frozenset({"meta", "input"})
 def tag(element: str, /, *children: Child, **attributes: str | int | bool | None) -> Markup:
     """Return one element. Strings that are not Markup are escaped; attributes that are None or False are omitted."""
     opening = f"<{element}{''.join(_attribute(key, value) for key, value in attributes.items())}>"
-    return Markup(opening if element in _EMPTY else f"{opening}{join(*children)}</{element}>")
+    return Markup(opening if element in _EMPTY else f"{opening}{join_markup(*children)}</{element}>")
 
 
-def join(*children: Child) -> Markup:
+def join_markup(*children: Child) -> Markup:
     """Concatenate children, escaping strings that are not Markup."""
     return Markup("".join(_child(child) for child in children))
 
@@ -41,17 +41,17 @@ def join(*children: Child) -> Markup:
 def _child(child: Child) -> str:
     if child is None or isinstance(child, Markup):
         return child or ""
-    return html(child) if isinstance(child, str) else join(*child)
+    return escape_html(child) if isinstance(child, str) else join_markup(*child)
 
 
 def _attribute(key: str, value: str | int | bool | None) -> str:
     if value is None or value is False:
         return ""
     name = key.rstrip("_").replace("_", "-")
-    return f" {name}" if value is True else f' {name}="{html(str(value))}"'
+    return f" {name}" if value is True else f' {name}="{escape_html(str(value))}"'
 
 
-def page(title: str, *, header: Child, main: Child, footer: Child) -> str:
+def render_document(title: str, *, header: Child, main: Child, footer: Child) -> str:
     """Return the whole document."""
     style, script = _asset("page.css"), _asset("page.js")
     head = tag(

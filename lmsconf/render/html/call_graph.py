@@ -11,24 +11,26 @@ from dataclasses import dataclass
 from lmsconf.documents.plan_file import request_body_json
 from lmsconf.model.calls import Call
 from lmsconf.model.plan import Action, Plan
-from lmsconf.render import phrases
-from lmsconf.render.html.page import Child, Markup, tag
+from lmsconf.render.html.document import Child, Markup, tag
+from lmsconf.render.resource_wording import count_kind, count_noun, resource_title, short_title
 
-DRAWN = 300
+MAX_NODES = 300
 """The maximum number of boxes in the graph; above it, boxes are resources, or kinds, instead of calls."""
 
 _WIDE, _HIGH, _GAP, _ALLEY, _EDGE = 250, 30, 10, 70, 16
 
 
-def anchors(calls: Sequence[Call]) -> Mapping[str, str]:
+def call_anchors(calls: Sequence[Call]) -> Mapping[str, str]:
     """Return call id → HTML anchor."""
     return {call.id: f"call-{number}" for number, call in enumerate(calls, 1)}
 
 
-def call_list(calls: Sequence[Call], resources: Mapping[str, str]) -> Markup:
+def call_list(calls: Sequence[Call], resource_anchors: Mapping[str, str]) -> Markup:
     """Render every call in the plan's order. resources: address → HTML anchor of its row."""
-    names, numbers = anchors(calls), _numbers(calls)
-    return tag("div", [_call(call, names, numbers, resources.get(str(call.address))) for call in calls], class_="list")
+    names, numbers = call_anchors(calls), _numbers(calls)
+    return tag(
+        "div", [_call(call, names, numbers, resource_anchors.get(str(call.address))) for call in calls], class_="list"
+    )
 
 
 def _numbers(calls: Sequence[Call]) -> Mapping[str, int]:
@@ -36,7 +38,7 @@ def _numbers(calls: Sequence[Call]) -> Mapping[str, int]:
 
 
 def _call(call: Call, names: Mapping[str, str], numbers: Mapping[str, int], resource: str | None) -> Markup:
-    title = phrases.title(call.address)
+    title = resource_title(call.address)
     summary = tag(
         "summary",
         tag("span", f"{numbers[call.id]:,}", class_="number"),
@@ -44,7 +46,7 @@ def _call(call: Call, names: Mapping[str, str], numbers: Mapping[str, int], reso
         tag("span", call.path, class_="path"),
         tag("span", title, class_="to"),
     )
-    waits = [[" ", link(need, names, numbers)] for need in call.needs if need in names]
+    waits = [[" ", call_link(need, names, numbers)] for need in call.needs if need in names]
     body = tag(
         "div",
         tag("p", tag("code", call.operation), " for ", tag("a", title, href=f"#{resource}") if resource else title),
@@ -57,8 +59,8 @@ def _call(call: Call, names: Mapping[str, str], numbers: Mapping[str, int], reso
     return tag("details", summary, body, class_="row call", id=names[call.id])
 
 
-def link(call: str, names: Mapping[str, str], numbers: Mapping[str, int]) -> Markup:
-    return tag("a", f"#{numbers[call]:,}", href=f"#{names[call]}")
+def call_link(call: str, anchors: Mapping[str, str], numbers: Mapping[str, int]) -> Markup:
+    return tag("a", f"#{numbers[call]:,}", href=f"#{anchors[call]}")
 
 
 def _json(value: object) -> list[Child]:
@@ -67,18 +69,18 @@ def _json(value: object) -> list[Child]:
     return [child for line in lines for child in (line, Markup("\n"))]
 
 
-def calls_of(plan: Plan) -> Mapping[str, Markup]:
+def call_links(plan: Plan) -> Mapping[str, Markup]:
     """Return address → links to its calls."""
-    names, numbers = anchors(plan.calls), _numbers(plan.calls)
+    names, numbers = call_anchors(plan.calls), _numbers(plan.calls)
     links: defaultdict[str, list[Child]] = defaultdict(list)
     for call in plan.calls:
-        item = tag("li", link(call.id, names, numbers), f" {call.method} ", tag("code", call.path))
+        item = tag("li", call_link(call.id, names, numbers), f" {call.method} ", tag("code", call.path))
         links[str(call.address)].append(item)
     return {address: tag("ul", items, class_="calls-of") for address, items in links.items()}
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
+class GraphNode:
     """A node of the graph: label, action (CSS class of its colour), and anchor that it links to."""
 
     label: str
@@ -87,32 +89,32 @@ class Box:
 
 
 @dataclass(slots=True)
-class Drawing:
+class Graph:
     """A graph: nodes, and node → the nodes that it waits for."""
 
-    boxes: dict[Hashable, Box]
+    boxes: dict[Hashable, GraphNode]
     waits: dict[Hashable, set[Hashable]]
 
-    def linked(self) -> Drawing:
+    def without_isolated(self) -> Graph:
         """Return the graph without isolated nodes."""
         kept = {box for waiting, needs in self.waits.items() if needs for box in (waiting, *needs)}
-        return Drawing(
+        return Graph(
             {key: box for key, box in self.boxes.items() if key in kept},
             {key: needs for key, needs in self.waits.items() if key in kept},
         )
 
 
-def graph(plan: Plan, resources: Mapping[str, str]) -> Child:
+def graph_svg(plan: Plan, resource_anchors: Mapping[str, str]) -> Child:
     """Render the dependency graph left to right, by call, resource or kind: the finest with at most DRAWN boxes."""
     actions = {str(change.address): change.action.value for change in plan.changes}
     drawings = (
         ("calls", _by_call(plan, actions)),
-        ("resources", _by_resource(plan, actions, resources)),
+        ("resources", _by_resource(plan, actions, resource_anchors)),
         ("kinds", _by_kind(plan, actions)),
     )
     for grain, drawing in drawings:
-        linked = drawing.linked()
-        if len(linked.boxes) <= DRAWN or grain == "kinds":
+        linked = drawing.without_isolated()
+        if len(linked.boxes) <= MAX_NODES or grain == "kinds":
             break
     if not linked.boxes:
         return tag("p", "No call waits for another.")
@@ -129,41 +131,47 @@ def _caption(grain: str, drawn: int, loose: int) -> str:
         "resources": f"There are more calls than a picture can hold, so each of the {drawn:,} boxes is a resource.",
         "kinds": "There are more resources than a picture can hold, so each box is all that is done to one kind.",
     }
-    rest = f" {phrases.count(loose, grain[:-1])} that nothing waits for {'is' if loose == 1 else 'are'} not drawn."
+    rest = f" {count_noun(loose, grain[:-1])} that nothing waits for {'is' if loose == 1 else 'are'} not drawn."
     return captions[grain] + (rest if loose else "")
 
 
-def _by_call(plan: Plan, actions: Mapping[str, str]) -> Drawing:
-    names = anchors(plan.calls)
-    return Drawing(
+def _by_call(plan: Plan, actions: Mapping[str, str]) -> Graph:
+    names = call_anchors(plan.calls)
+    return Graph(
         {
-            call.id: Box(f"{number} {phrases.short(call.address)}", actions.get(str(call.address), ""), names[call.id])
+            call.id: GraphNode(
+                f"{number} {short_title(call.address)}",
+                actions.get(str(call.address), ""),
+                names[call.id],
+            )
             for number, call in enumerate(plan.calls, 1)
         },
         {call.id: {need for need in call.needs if need in names} for call in plan.calls},
     )
 
 
-def _by_resource(plan: Plan, actions: Mapping[str, str], resources: Mapping[str, str]) -> Drawing:
+def _by_resource(plan: Plan, actions: Mapping[str, str], resources: Mapping[str, str]) -> Graph:
     owners = {call.id: str(call.address) for call in plan.calls}
-    boxes: dict[Hashable, Box] = {
-        str(call.address): Box(
-            phrases.title(call.address), actions.get(str(call.address), ""), resources.get(str(call.address))
+    boxes: dict[Hashable, GraphNode] = {
+        str(call.address): GraphNode(
+            resource_title(call.address),
+            actions.get(str(call.address), ""),
+            resources.get(str(call.address)),
         )
         for call in plan.calls
     }
-    return Drawing(boxes, _collapsed(plan.calls, owners))
+    return Graph(boxes, _collapsed(plan.calls, owners))
 
 
-def _by_kind(plan: Plan, actions: Mapping[str, str]) -> Drawing:
+def _by_kind(plan: Plan, actions: Mapping[str, str]) -> Graph:
     owners = {call.id: (actions.get(str(call.address), ""), call.address.kind) for call in plan.calls}
     sizes = Counter({(actions.get(str(call.address), ""), call.address.kind, call.address) for call in plan.calls})
     counts = Counter((action, kind) for action, kind, _ in sizes)
-    boxes: dict[Hashable, Box] = {
-        (action, kind): Box(f"{action} {phrases.count_of(counts[action, kind], kind)}", action, None)
+    boxes: dict[Hashable, GraphNode] = {
+        (action, kind): GraphNode(f"{action} {count_kind(counts[action, kind], kind)}", action, None)
         for action, kind in owners.values()
     }
-    return Drawing(boxes, _collapsed(plan.calls, owners))
+    return Graph(boxes, _collapsed(plan.calls, owners))
 
 
 def _collapsed(calls: Iterable[Call], owners: Mapping[str, Hashable]) -> dict[Hashable, set[Hashable]]:
@@ -176,7 +184,7 @@ def _collapsed(calls: Iterable[Call], owners: Mapping[str, Hashable]) -> dict[Ha
     return waits
 
 
-def _svg(drawing: Drawing) -> Markup:
+def _svg(drawing: Graph) -> Markup:
     places = _places(_layers(drawing))
     wide = max(x for x, _ in places.values()) + _WIDE + _EDGE
     high = max(y for _, y in places.values()) + _HIGH + _EDGE
@@ -189,7 +197,7 @@ def _svg(drawing: Drawing) -> Markup:
     return tag("svg", edges, boxes, width=wide, height=high, viewBox=f"0 0 {wide} {high}")
 
 
-def _layers(drawing: Drawing) -> list[list[Hashable]]:
+def _layers(drawing: Graph) -> list[list[Hashable]]:
     """Assign nodes to layers, each right of its dependencies, and sort each layer by their mean row.
 
     In a cycle, which collapsing can create, the order of first appearance decides.
@@ -226,7 +234,7 @@ def _curve(start: tuple[int, int], end: tuple[int, int]) -> str:
     return f"M{x1} {y1}C{x1 + bend} {y1} {x2 - bend} {y2} {x2} {y2}"
 
 
-def _box(box: Box, x: int, y: int) -> Markup:
+def _box(box: GraphNode, x: int, y: int) -> Markup:
     inside = [
         tag("title", box.label),
         tag("rect", x=x, y=y, width=_WIDE, height=_HIGH, rx=5),

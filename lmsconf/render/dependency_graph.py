@@ -7,8 +7,8 @@ from typing import Final
 
 from lmsconf.model.address import Address
 from lmsconf.model.dependency_graph import DependencyGraph
-from lmsconf.render import phrases
-from lmsconf.render.escape import shown
+from lmsconf.render.escape import escape_invisible
+from lmsconf.render.resource_wording import count_noun, kind_noun
 
 _BRACKETS: Final = {"parallelogram": ("[/", "/]"), "ellipse": ("([", "])"), "note": ("[[", "]]")}
 """Shape of a node in DOT → the brackets of a similar one in Mermaid."""
@@ -55,21 +55,21 @@ def _label(address: Address) -> str:
     """Return a node's label: name and kind."""
     if not address.text:
         return address.kind
-    return f"{address.name} ({phrases.noun(address.kind)})"
+    return f"{address.name} ({kind_noun(address.kind)})"
 
 
 def _notes(network: DependencyGraph) -> list[str]:
     return [
-        f"{phrases.count(number, relation.noun)} to single {relation.plural} left out"
+        f"{count_noun(number, relation.noun)} to single {relation.plural} left out"
         for relation, number in network.left_out.items()
     ]
 
 
 def _mermaid(text: str) -> str:
     """Escape a quoted Mermaid label: quotes, HTML and Markdown characters become numeric entities."""
-    return "".join(f"#{ord(char)};" if char in '#"`*_~[]<>&;\\' else char for char in shown(text))
+    return "".join(f"#{ord(char)};" if char in '#"`*_~[]<>&;\\' else char for char in escape_invisible(text))
 
 
 def _dot(text: str) -> str:
     """Return a quoted DOT string."""
-    return '"' + shown(text).replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return '"' + escape_invisible(text).replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -1,0 +1,110 @@
+"""Wording of apply reports and calls, shared by all formats. Results are not escaped."""
+
+from __future__ import annotations
+
+from lmsconf.errors import ExitCode
+from lmsconf.model.outcomes import ApplyReport, CallOutcome, CallStatus
+from lmsconf.model.recorded_run import RecordedCall
+from lmsconf.model.scope import VerifyMode
+from lmsconf.render.plan_wording import skipped_people_clause
+from lmsconf.render.resource_wording import count_noun, is_or_are
+
+_FEW = 3
+"""The number of people named beside a call: one who is removed, or the first of many who are added."""
+
+
+def describe_call(call: CallOutcome | RecordedCall) -> str:
+    """Return the operation of a call and the people concerned: `manual-groups.remove-member: bo@acme.example`."""
+    if not call.people:
+        return call.operation
+    more = len(call.people) - _FEW
+    return f"{call.operation}: {', '.join(call.people[:_FEW])}{f' and {more:,} more' if more > 0 else ''}"
+
+
+def count_statuses(report: ApplyReport) -> str:
+    """`5 calls done, 1 failed, 2 blocked, 0 not attempted`."""
+    rest = (CallStatus.FAILED, CallStatus.BLOCKED, CallStatus.NOT_ATTEMPTED)
+    not_done = [f"{report.count(status):,} {status.value.replace('_', ' ')}" for status in rest]
+    return ", ".join([f"{count_noun(report.count(CallStatus.DONE), 'call')} done", *not_done])
+
+
+def apply_summary(report: ApplyReport) -> str:
+    """Return the last line of an apply report: `Apply complete!` only if no difference is known to remain."""
+    done, total = report.count(CallStatus.DONE), len(report.outcomes)
+    calls = count_noun(total, "API call")
+    if not done and _may_have_acted(report):
+        return f"Apply stopped, and something may have been done. Of {calls} none is known to be done."
+    if done < total:
+        verb = "stopped before anything was done" if not done else "incomplete"
+        return f"Apply {verb}. {done:,} of {calls} done."
+    if report.converged or (report.converged is None and not total):
+        resources = len({outcome.address for outcome in report.outcomes})
+        return f"Apply complete! {count_noun(resources, 'resource')} changed ({calls})."
+    if report.converged is None:
+        return f"Apply ended, and it is not known whether the workspace is as planned ({calls} done)."
+    difference = f"{_unlike(report)} ({calls} done)"
+    if report.residue and not report.remaining_changes and report.verified.scope is VerifyMode.ALL:
+        return f"Apply ended, and the workspace does not match the manifests: {difference}."
+    return f"Apply ended, and the workspace is not as planned: {difference}."
+
+
+_MAY_HAVE_ACTED = (ExitCode.PARTIAL, ExitCode.INTERRUPTED, ExitCode.TERMINATED)
+"""Exit codes of runs that changed something, may have, or were interrupted before that was known."""
+
+
+def _may_have_acted(report: ApplyReport) -> bool:
+    """Whether a failed call may have been carried out, because its response was lost."""
+    return report.count(CallStatus.FAILED) > 0 and report.exit in _MAY_HAVE_ACTED
+
+
+def verification_result(report: ApplyReport) -> str:
+    """Return the result of the verification, limited to the scope that was read back."""
+    verified = report.verified
+    if report.converged is None:
+        if not report.outcomes:
+            return "Nothing was sent, and the workspace was not read back."
+        return "The workspace was not read back, so it is not known whether it matches the manifests."
+    if verified.scope is VerifyMode.TOUCHED:
+        return " ".join(filter(None, (_touched(report), verified.reason)))
+    looked_at = "what this plan looks at" if verified.partial else "the workspace"
+    if not report.converged:
+        return f"Read back: {looked_at} does not match the manifests; {_unlike(report)}."
+    if verified.left_out:
+        more = f"{count_noun(verified.left_out, 'change')} left out, because this plan only adds"
+        return f"Read back: nothing of {looked_at} is left to create or to add; {more}."
+    begin = "Read back" if report.outcomes else "Nothing was sent"
+    return f"{begin}: {looked_at} matches the manifests{skipped_people_clause(verified.skipped)}."
+
+
+def _touched(report: ApplyReport) -> str:
+    """Return the result for `--verify touched`, which reads back only the plan's resources."""
+    number = report.verified.resources
+    if report.converged:
+        return f"The {count_noun(number, 'resource')} of this plan {is_or_are(number)} as planned."
+    return (
+        f"The {count_noun(number, 'resource')} of this plan {is_or_are(number)} not all as planned: {_unlike(report)}."
+    )
+
+
+def other_changes_heading(report: ApplyReport) -> str:
+    """Return the heading of the remaining differences in resources that the plan did not change."""
+    if report.verified.scope is VerifyMode.TOUCHED:
+        return "Not part of this plan, and in its way by now:"
+    return "Not part of this plan, and not as the manifests say:"
+
+
+REMAINING_CHANGES_HEADING = "A fresh plan would still do this:"
+"""The heading of the remaining differences in resources that the plan changed."""
+
+
+def _unlike(report: ApplyReport) -> str:
+    """Return how the workspace is not as planned: resources that differ, and errors that prevent a fresh plan."""
+    number, others = len(report.residue), len(report.foreign_changes)
+    errors = sum(problem.is_error and problem.code != "apply/no-effect" for problem in report.problems)
+    parts = [f"{count_noun(number, 'resource')} {'differs' if number == 1 else 'differ'}"] if number else []
+    if others:
+        which = "which is" if number == 1 else "none of them" if others == number else f"{others:,} of them"
+        parts.append(f"{which} {'' if others == number > 1 else 'not '}part of this plan")
+    if errors or not parts:
+        parts.append(f"a fresh plan finds {count_noun(errors, 'error')}")
+    return ", ".join(parts)

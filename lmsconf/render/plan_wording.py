@@ -1,0 +1,142 @@
+"""Wording of plans and of their problems, shared by all formats. Results are not escaped."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from lmsconf.errors import Problem, Severity
+from lmsconf.model.address import Address
+from lmsconf.model.plan import Action, Change, ChangeOrigin, FieldChange, Plan, UndoLevel
+from lmsconf.model.scope import count_skipped_people
+from lmsconf.render.resource_wording import count_noun, format_value
+
+ACTION_SIGNS = {Action.CREATE: "+", Action.UPDATE: "~", Action.REPLACE: "-/+", Action.DELETE: "-"}
+
+
+ACTION_WORDS = {
+    Action.CREATE: "will be created",
+    Action.UPDATE: "will be changed",
+    Action.REPLACE: "will be replaced: deleted, then created, so access is interrupted in between",
+    Action.DELETE: "will be deleted",
+}
+
+
+def annotation_lines(change: Change) -> Iterator[str]:
+    """Yield the annotations (`about:`) of a resource, one `key: value` each."""
+    for key, value in (change.about or {}).items():
+        yield f"{key}: {value if isinstance(value, str) else format_value(value)}"
+
+
+def count_list_changes(field: FieldChange) -> str:
+    """`2 added, 1 removed`: counts of all items, however many a view lists."""
+    parts = [f"{len(items):,} {verb}" for items, verb in ((field.added, "added"), (field.removed, "removed")) if items]
+    return ", ".join(parts)
+
+
+def workspace_line(workspace: str, url: str, people: int | None) -> str:
+    """Return the line that identifies the workspace, the first of every plan, prompt and report."""
+    known = "an unknown number of people" if people is None else count_noun(people, "person", "people")
+    return f"Workspace {workspace} ({url}), {known}."
+
+
+def scope_sentences(plan: Plan) -> Iterator[str]:
+    """Yield the limits of a plan's scope: partial, offline, compared with a base."""
+    if plan.partial:
+        yield "This plan is partial: it looks only at the resources named on the command line and what they need."
+    if plan.offline:
+        yield "This plan was made from a snapshot file: it can be shown, not applied."
+    if plan.base is not None:
+        yield count_origins(plan)
+
+
+def count_origins(plan: Plan) -> str:
+    """`Compared with main: 2 changes are from this change, 1 is already pending.`"""
+    counts = Counter(change.origin for change in plan.changes)
+    verbs = {origin: _FROM[origin] if counts[origin] == 1 else _FROM_SEVERAL[origin] for origin in ChangeOrigin}
+    parts = [f"{counts[origin]:,} {verbs[origin]}" for origin in ChangeOrigin if counts[origin]]
+    return f"Compared with {escape_base_name(plan.base)}: {', '.join(parts) or 'nothing changes'}."
+
+
+_FROM = {
+    ChangeOrigin.THIS_CHANGE: "is from this change",
+    ChangeOrigin.PENDING: "is already pending",
+    ChangeOrigin.REPAIR: "repairs an edit by hand",
+}
+
+
+_FROM_SEVERAL = {
+    ChangeOrigin.THIS_CHANGE: "are from this change",
+    ChangeOrigin.PENDING: "are already pending",
+    ChangeOrigin.REPAIR: "repair edits by hand",
+}
+
+
+def escape_base_name(name: str | None) -> str:
+    """Return the base's name with each character that could be markup in some format replaced by `?`."""
+    return re.sub(r"[^\w./~^+ -]", "?", name or "")
+
+
+def abandoned_heading(plan: Plan) -> str:
+    """Return the heading of the resources that the base declares and the manifests no longer do."""
+    name = escape_base_name(plan.base)
+    return f"{name} declares these, and the manifests do not any more. They stay; the line below deletes each:"
+
+
+def plan_summary(plan: Plan) -> str:
+    """Return the summary sentence of a plan."""
+    counts = plan.summary
+    if not counts.changes and any(problem.is_error for problem in plan.all_problems):
+        return "No changes could be planned: the errors above stand in the way."
+    if not counts.changes and plan.left_out:
+        return f"No changes. This plan only adds, and leaves out {count_noun(len(plan.left_out), 'change')}."
+    if not counts.changes:
+        looked_at = "What this plan looks at" if plan.partial else "The snapshot" if plan.offline else "The workspace"
+        but_for = skipped_people_clause(count_skipped_people(plan.all_problems))
+        return f"No changes. {looked_at} matches the manifests{but_for}."
+    replaced = f", {counts.replace:,} to replace" if counts.replace else ""
+    return (
+        f"Plan: {counts.create:,} to create, {counts.update:,} to change{replaced}, {counts.delete:,} to delete "
+        f"({count_noun(counts.calls, 'API call')})."
+    )
+
+
+def skipped_people_clause(number: int) -> str:
+    """Return the clause about skipped people (declared, not live) for a workspace that matches otherwise."""
+    return f", but for {count_noun(number, 'mention')} of people who are not live" if number else ""
+
+
+BLOCKERS_HEADING = "Apply would stop here"
+"""The heading of a plan's blockers."""
+
+
+def describe_undo_limit(change: Change) -> str | None:
+    """Return what of a change cannot be undone; None if all of it can."""
+    if change.undo.level is UndoLevel.FULL:
+        return None
+    how = "Can be undone in part" if change.undo.level is UndoLevel.PARTIAL else "Cannot be undone"
+    return f"{how}: {change.undo.reason}."
+
+
+def format_problem(problem: Problem, *, block_address: Address | None = None) -> str:
+    """`groups.yaml:3:5: error: message [code]`. inside: the address of the enclosing block, which is not repeated."""
+    place = f"{problem.source}: " if problem.source else ""
+    return f"{place}{problem.severity.value}: {problem_message(problem, block_address=block_address)} [{problem.code}]"
+
+
+def problem_message(problem: Problem, *, block_address: Address | None = None) -> str:
+    """Return a problem's message with its address, or without it inside the block of that address."""
+    if block_address is not None:
+        return problem.message.removeprefix(f"{block_address}: ")
+    if problem.address and problem.address not in problem.message:
+        return f"{problem.address}: {problem.message}"
+    return problem.message
+
+
+def count_severities(problems: Sequence[Problem]) -> str:
+    """`2 errors, 1 warning`, the worst first."""
+    severities = [problem.severity for problem in problems]
+    return ", ".join(
+        count_noun(severities.count(severity), severity.value) for severity in Severity if severity in severities
+    )
