@@ -17,7 +17,7 @@ _SEVERITIES = {"error": _RED, "warning": _YELLOW}
 
 
 def colorize(text: str) -> str:
-    """Colour signs, severities and summary lines. Text escaped by `escape_terminal` has no escape sequences of its own."""
+    """Colour signs, severities and summary lines. Text from `escape_terminal` has no escape sequences of its own."""
     return _LINE.sub(_painted, text)
 
 

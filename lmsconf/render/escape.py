@@ -8,7 +8,8 @@
     xml     XML text or quoted attribute value; XML forbids some characters altogether
     csv     CSV cell that no spreadsheet evaluates as a formula
 
-All of them replace control characters, characters that reorder or hide text, and lone surrogates as `escape_invisible` does.
+All of them replace control characters, characters that reorder or hide text, and lone surrogates as
+`escape_invisible` does.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Fit entries into a size limit: each degrades from full text to shorter ones, down to being only counted.
 
-The rungs of an entry are its alternative texts, shortest first. Each round raises every entry by one rung, in order,
+The variants of an entry are its texts, shortest first. Each round raises every entry to its next one, in order,
 while there is room, so all entries are named before one is shown in full. No text is truncated.
 """
 
@@ -59,7 +59,7 @@ def choose_variants(entries: Sequence[Sequence[TextVariant]], max_bytes: int | N
     room: bytes, None: unlimited.
     """
     if max_bytes is None:
-        return [rungs[-1]() for rungs in entries], True
+        return [variants[-1]() for variants in entries], True
     chosen: list[str | None] = [None] * len(entries)
     whole = True
     for height in range(max(map(len, entries), default=0)):
@@ -71,13 +71,13 @@ def choose_variants(entries: Sequence[Sequence[TextVariant]], max_bytes: int | N
 def _round(
     entries: Sequence[Sequence[TextVariant]], chosen: list[str | None], height: int, room: int
 ) -> tuple[int, bool]:
-    """Raise each named entry by one rung. Return the room left in bytes, and whether all could be raised."""
+    """Raise each named entry to its next variant. Return the room left in bytes, and whether all could be raised."""
     missed, climbed = 0, True
-    for position, rungs in enumerate(entries):
+    for position, variants in enumerate(entries):
         before = chosen[position]
-        if height >= len(rungs) or (height and before is None):
+        if height >= len(variants) or (height and before is None):
             continue
-        text = rungs[height]()
+        text = variants[height]()
         more = byte_size(text) - byte_size(before or "")
         if more <= room:
             chosen[position], room, missed = text, room - more, 0
