@@ -51,7 +51,7 @@ def drift_markdown(drift: DriftReport, *, limit: SizeLimit = UNLIMITED) -> str:
         *_findings(drift, limit),
         *problem_section([problem for problem in problems if not problem.is_error]),
         *section_if_any(drift_wording.NOT_APPLIED, map(_to_come, drift.not_applied), folded=limit.folds),
-        *section_if_any("IgnoredFinding by the project file", map(_ignored, drift.ignored), folded=limit.folds),
+        *section_if_any("Ignored by the project file", map(_ignored, drift.ignored), folded=limit.folds),
         *(() if drift.counts_unmanaged else unmanaged_sections(drift.unmanaged, limit)),
     ]
     return fit_comment(head, sections, f"Looked at {escape_markdown(drift.created_at)}", limit)
