@@ -1,12 +1,12 @@
 """One escape function per output format: characters that are active there become visible text.
 
-    safe    terminals and logs: one line, no control characters, no CI workflow command
-    md      Markdown inline or in a table cell: no link, mention, emphasis or HTML
-    code    Markdown code span, from which a name can be copied
-    fence   Markdown code block that its content cannot end
-    html    HTML text or quoted attribute value
-    xml     XML text or quoted attribute value; XML forbids some characters altogether
-    csv     CSV cell that no spreadsheet evaluates as a formula
+    escape_terminal  terminals and logs: one line, no control characters, no CI workflow command
+    escape_markdown  Markdown inline or in a table cell: no link, mention, emphasis or HTML
+    markdown_code    Markdown code span, from which a name can be copied
+    markdown_fence   Markdown code block that its content cannot end
+    escape_html      HTML text or quoted attribute value
+    escape_xml       XML text or quoted attribute value; XML forbids some characters altogether
+    csv_cell         CSV cell that no spreadsheet evaluates as a formula
 
 All of them replace control characters, characters that reorder or hide text, and lone surrogates as
 `escape_invisible` does.
