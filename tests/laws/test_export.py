@@ -18,8 +18,7 @@ from laws.random_workspaces import NAMES, Dice, RandomWorkspace, worlds
 from laws.sandbox_project import Raw, SandboxProject
 from lmsconf.export.export import ExportResult, export_snapshot
 from lmsconf.kinds import all_kinds
-from lmsconf.kinds.content_target.catalog import ContentRow
-from lmsconf.kinds.content_target.types import TargetRow
+from lmsconf.kinds.content_target.types import ContentRow, TargetRow
 from lmsconf.kinds.custom_field.types import ChoiceRow, FieldRow
 from lmsconf.kinds.manual_group.types import GroupRow
 from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER

@@ -6,8 +6,7 @@ from collections import defaultdict
 from typing import Any, Final, TypeAlias
 
 from lmsconf.errors import SourceLocation
-from lmsconf.kinds.content_target.catalog import ContentRow
-from lmsconf.kinds.content_target.types import AssignmentSpec, TargetPlanningState
+from lmsconf.kinds.content_target.types import AssignmentSpec, ContentRow, TargetPlanningState
 from lmsconf.kinds.shared.kind_names import CONTENT, EVERYONE
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, pin_in

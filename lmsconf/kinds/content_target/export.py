@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from lmsconf.kinds.content_target.catalog import ContentRow
 from lmsconf.kinds.content_target.types import (
     AUDIENCES,
     AssignmentSpec,
+    ContentRow,
     TargetRow,
     assignment_address,
     audience_entry,

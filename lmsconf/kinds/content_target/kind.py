@@ -14,7 +14,6 @@ from typing import Any, Final
 
 from lmsconf.api.spec.listings import CATALOG
 from lmsconf.kinds.content_target import redact
-from lmsconf.kinds.content_target.catalog import ContentRow
 from lmsconf.kinds.content_target.export import (
     REFERENCES,
     absent_assignment_entry,
@@ -37,6 +36,7 @@ from lmsconf.kinds.content_target.steps import (
 from lmsconf.kinds.content_target.types import (
     AUDIENCES,
     AssignmentSpec,
+    ContentRow,
     TargetRow,
     assignment_address,
     declared_entry,

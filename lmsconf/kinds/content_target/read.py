@@ -13,9 +13,15 @@ from typing import Any, Final, TypeAlias
 
 from lmsconf.api.spec.listings import CATALOG
 from lmsconf.errors import InvalidResponse
-from lmsconf.kinds.content_target.catalog import ContentRow, parse_content_row
 from lmsconf.kinds.content_target.last_edits import parse_edit_rows
-from lmsconf.kinds.content_target.types import AssignmentSpec, TargetRow, kind_from_target_type, parse_target_row
+from lmsconf.kinds.content_target.types import (
+    AssignmentSpec,
+    ContentRow,
+    TargetRow,
+    kind_from_target_type,
+    parse_content_row,
+    parse_target_row,
+)
 from lmsconf.kinds.manual_group.kind import KIND as GROUPS
 from lmsconf.kinds.shared.kind_names import CONTENT, EDITS, EVERYONE, GROUP, SMART_GROUP, UNNAMED_TARGETS, USER
 from lmsconf.kinds.shared.response_json import object_list, require_object

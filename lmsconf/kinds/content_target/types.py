@@ -10,7 +10,7 @@ from datetime import datetime, tzinfo
 from typing import Final
 
 from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, EVERYONE, GROUP, SMART_GROUP, USER
-from lmsconf.kinds.shared.response_json import require_text
+from lmsconf.kinds.shared.response_json import optional_text, require_text
 from lmsconf.kinds.shared.times import format_time
 from lmsconf.model.address import Address, RemoteId, escape, unescape
 from lmsconf.model.canonical_json import Json
@@ -25,6 +25,24 @@ AUDIENCES: Final = {"group": GROUP, "smart_group": SMART_GROUP, "user": USER}
 """Manifest key of an audience → kind."""
 _PARTS: Final = re.compile(r"((?:\\(?: -> |.)|(?! -> )[^\\])*) -> (.*)", re.DOTALL)
 """Content and audience of an address; either name may contain an escaped ` -> `."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContentRow:
+    """A course, program, SCORM package or meetup of the catalog."""
+
+    listing = CONTENT
+
+    id: RemoteId
+    name: str
+    type: str
+
+
+def parse_content_row(data: Mapping[str, Json]) -> ContentRow:
+    """Parse a catalog item; its id is `courseId` whatever its type (API specification, Content catalog item)."""
+    return ContentRow(
+        RemoteId(require_text(data, "courseId")), optional_text(data, "name"), optional_text(data, "contentType")
+    )
 
 
 @dataclass(slots=True)
