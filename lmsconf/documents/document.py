@@ -1,4 +1,4 @@
-"""Shared code of all documents: rendering, strict parsing, a type-checking reader, and values in several of them.
+"""Shared code of all documents: rendering, strict parsing, seals, and a type-checking reader.
 
 Most documents have one list item per line, so that line-based diffs work. A plan file is canonical JSON instead: its
 seal is the SHA-256 of the file with an empty seal (and the escapes undone), which anyone can check.
@@ -12,11 +12,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NoReturn, TypeVar, cast
 
 from lmsconf import __version__
-from lmsconf.errors import LmsconfError, Problem, Severity, SourceLocation, StalePlan
-from lmsconf.model.address import Address, RemoteId
+from lmsconf.errors import LmsconfError, StalePlan
 from lmsconf.model.canonical_json import Json, canonical_json, sha256
 from lmsconf.model.names import UNPRINTABLE
-from lmsconf.model.plan import Action, Change, ChangeOrigin, FieldChange, Undo, UndoLevel
 
 Value = TypeVar("Value")
 
@@ -183,102 +181,3 @@ def _text(value: Json) -> str:
 def string_list(values: Iterable[object]) -> list[Json]:
     """Return the values as a list of strings."""
     return [str(value) for value in values]
-
-
-def location_json(location: SourceLocation | None) -> Json:
-    if location is None:
-        return None
-    each: dict[str, Json] = {"each": location.each} if location.each else {}
-    return {"file": location.file, "line": location.line, "column": location.column, **each}
-
-
-def location_from_json(reader: JsonObjectReader) -> SourceLocation:
-    return SourceLocation(
-        reader.text("file"), reader.number("line"), reader.number("column"), reader.text_or_nothing("each")
-    )
-
-
-def problem_json(problem: Problem) -> dict[str, Json]:
-    return {
-        "code": problem.code,
-        "severity": problem.severity.value,
-        "message": problem.message,
-        "hint": problem.hint,
-        "source": location_json(problem.source),
-        "address": problem.address,
-    }
-
-
-def problem_from_json(reader: JsonObjectReader) -> Problem:
-    return Problem(
-        code=reader.text("code"),
-        severity=Severity(reader.text("severity")),
-        message=reader.text("message"),
-        hint=reader.maybe("hint", reader.text),
-        source=reader.maybe("source", lambda key: location_from_json(reader.reader(key))),
-        address=reader.maybe("address", reader.text),
-    )
-
-
-def change_json(change: Change) -> dict[str, Json]:
-    return {
-        "address": str(change.address),
-        "kind": change.address.kind,
-        "name": change.address.name,
-        "action": change.action.value,
-        "id": change.id,
-        "about": None if change.about is None else dict(change.about),
-        "source": location_json(change.source),
-        "before": change.before,
-        "after": change.after,
-        "fields": [_field_json(field) for field in change.fields],
-        "defaults": list(change.defaults),
-        "reason": change.reason,
-        "goes_with": None if change.goes_with is None else str(change.goes_with),
-        **({} if change.origin is None else {"origin": change.origin.value}),
-        "undo": {"level": change.undo.level.value, "reason": change.undo.reason},
-        "problems": [problem_json(problem) for problem in change.problems],
-    }
-
-
-def change_from_json(reader: JsonObjectReader) -> Change:
-    return Change(
-        address=Address.parse(reader.text("address")),
-        action=Action(reader.text("action")),
-        id=reader.maybe("id", lambda key: RemoteId(reader.text(key))),
-        about=reader.maybe("about", reader.object),
-        source=reader.maybe("source", lambda key: location_from_json(reader.reader(key))),
-        before=reader.json("before"),
-        after=reader.json("after"),
-        fields=reader.each("fields", _field_value),
-        problems=reader.each("problems", problem_from_json),
-        defaults=reader.texts("defaults"),
-        reason=reader.maybe("reason", reader.text),
-        goes_with=reader.maybe("goes_with", lambda key: Address.parse(reader.text(key))),
-        origin=ChangeOrigin(reader.text("origin")) if reader.has("origin") else None,
-        undo=_undo_value(reader.reader("undo")),
-    )
-
-
-def _undo_value(at: JsonObjectReader) -> Undo:
-    return Undo(level=UndoLevel(at.text("level")), reason=at.maybe("reason", at.text))
-
-
-def _field_json(field: FieldChange) -> Json:
-    return {
-        "path": field.path,
-        "before": field.before,
-        "after": field.after,
-        "added": list(field.added),
-        "removed": list(field.removed),
-    }
-
-
-def _field_value(at: JsonObjectReader) -> FieldChange:
-    return FieldChange(
-        path=at.text("path"),
-        before=at.json("before"),
-        after=at.json("after"),
-        added=tuple(at.items("added")),
-        removed=tuple(at.items("removed")),
-    )

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from lmsconf.documents.change_values import change_from_json, change_json, problem_from_json, problem_json
 from lmsconf.documents.document import (
     TOOL,
     JsonObjectReader,
     add_seal,
-    change_from_json,
-    change_json,
     file_changed_error,
     parse_document,
-    problem_from_json,
-    problem_json,
     render_json,
     string_list,
     verify_format,

@@ -5,6 +5,7 @@ yaml         YAML and CSV text → nodes with positions, scalar resolution, hint
 expand       variables, `for_each`, sets, `use` and `except`, and CSV files → plain entries
 validation   entries against JSON Schemas, cross-resource checks, messages and suggestions
 load         a folder → Manifests: DesiredResource and DeleteEntry, with the problems of every file
+sections     the sections of a manifest, their compiled schemas and their entries; load_problems, those of a load
 schemas      the JSON Schema of a whole manifest, for checking and for editors
 explain      documentation of a manifest key, from its schema
 edit         edits of manifests in place

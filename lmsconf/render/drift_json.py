@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from lmsconf.documents.document import TOOL, location_json, problem_json, render_json, string_list
+from lmsconf.documents.change_values import location_json, problem_json
+from lmsconf.documents.document import TOOL, render_json, string_list
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.drift import DriftFinding, DriftReport, DriftState, FieldDrift, IgnoredFinding, ManagedShare
 from lmsconf.model.plan import UnmanagedResources

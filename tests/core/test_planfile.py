@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lmsconf.documents import plan_file
+from lmsconf.documents import plan_file, plan_values
 from lmsconf.documents.document import render_canonical_json
 from lmsconf.errors import ExitCode, LmsconfError, Problem, Severity, SourceLocation, StalePlan
 from lmsconf.model.address import Address, Ref, RemoteId
@@ -340,9 +340,9 @@ def test_a_plan_of_another_version_is_read() -> None:
 def test_bodies_hold_json_and_refs_alone() -> None:
     """What JSON lacks, and a key that would read back as a Ref, is refused when the plan is written."""
     with pytest.raises(TypeError):
-        plan_file.request_body_json({"ids": {"u-1"}})
+        plan_values.request_body_json({"ids": {"u-1"}})
     with pytest.raises(ValueError, match="key \\$ref"):
-        plan_file.request_body_json({"$ref": "group/A"})
+        plan_values.request_body_json({"$ref": "group/A"})
 
 
 @given(st.dictionaries(WORDS, VALUES))

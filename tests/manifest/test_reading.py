@@ -10,7 +10,8 @@ from call_count import Effort
 
 from lmsconf.errors import SourceLocation
 from lmsconf.manifest.yaml.nodes import EntrySourceMap
-from lmsconf.manifest.yaml.strict_reader import EXPANDED, AliasBudget, YamlReadResult, read_yaml
+from lmsconf.manifest.yaml.read_result import EXPANDED, YamlReadResult
+from lmsconf.manifest.yaml.strict_reader import AliasBudget, read_yaml
 from lmsconf.model.canonical_json import Json
 
 

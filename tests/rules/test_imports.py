@@ -54,6 +54,7 @@ DOORS = {
     "httpcore": {"api/transport/deadline.py", "api/transport/pool_transport.py"},
     "yaml": {
         "manifest/edit/tree_builder.py",
+        "manifest/yaml/parser_events.py",
         "manifest/yaml/strict_reader.py",
         "sandbox/text_only_yaml.py",
         "sandbox/seed.py",

@@ -12,7 +12,7 @@ from lmsconf.manifest.expand.variables import Variables
 from lmsconf.manifest.file_set import ManifestFileReader
 from lmsconf.manifest.validation.check import SchemaValidator
 from lmsconf.manifest.yaml.nodes import EntrySourceMap, KeyPath, Map
-from lmsconf.manifest.yaml.strict_reader import Document
+from lmsconf.manifest.yaml.read_result import Document
 
 
 class EntryExpander:

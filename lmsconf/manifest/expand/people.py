@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Final, TypeAlias, cast
+from typing import Final, cast
 
 from lmsconf.errors import Problem, Severity, SourceLocation, shorten
+from lmsconf.manifest.expand.csv_table import (
+    ColumnSource,
+    CsvRow,
+    CsvTable,
+    UnusableList,
+    column_index,
+    parse_csv_table,
+    shifted_row_problems,
+)
 from lmsconf.manifest.file_set import ManifestFileReader, UnreadableFile
-from lmsconf.manifest.yaml.csv_positions import CsvPositions
 from lmsconf.manifest.yaml.nodes import (
     EntrySourceMap,
     KeyPath,
     Map,
-    Mark,
     Seq,
-    Source,
-    mark_line,
     pack_mark,
     store_marks,
 )
-from lmsconf.manifest.yaml.strict_reader import ENOUGH
+from lmsconf.manifest.yaml.read_result import ENOUGH
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.names import did_you_mean, normalize_name
-from lmsconf.model.text_limits import FORBIDDEN
+from lmsconf.model.names import normalize_name
 
 ANY_ITEM: Final = "*"
 _ADDRESS = re.compile(r"[^@\s]+@[^@\s]+")
@@ -38,41 +40,6 @@ _LONGEST_ADDRESS = 320
 
 MOST_PEOPLE: Final = 2_000_000
 """Maximum number of CSV rows that all lists may take together."""
-_Row: TypeAlias = "tuple[int, tuple[str, ...]]"
-
-
-@dataclass(frozen=True, slots=True)
-class _Table:
-    """A CSV file: the line of its header, its columns, and its rows, each with the line on which it begins.
-
-    Cells are trimmed and in Unicode NFC.
-    """
-
-    sheet: CsvPositions
-    header: int
-    columns: tuple[str, ...]
-    rows: tuple[tuple[int, tuple[str, ...]], ...]
-
-
-class _Cells(Source):
-    """Source of one column of a CSV file: each mark is a line."""
-
-    def __init__(self, sheet: CsvPositions, column: int) -> None:
-        super().__init__(sheet.path)
-        self._sheet = sheet
-        self._column = column
-
-    def where(self, at: Mark) -> SourceLocation:
-        """Return the location of the cell on that line."""
-        return self._sheet.where(mark_line(at), self._column)
-
-
-class _Wrong(Exception):
-    """Raised for a list that cannot be built. problem: the reason; None if it was reported before."""
-
-    def __init__(self, problem: Problem | None) -> None:
-        super().__init__(problem.message if problem else "")
-        self.problem = problem
 
 
 @dataclass(slots=True)
@@ -81,8 +48,8 @@ class CsvPeopleExpander:
 
     files: ManifestFileReader
     report: Callable[[Problem], None]
-    _tables: dict[Path, _Table | None] = field(default_factory=dict)
-    _indexes: dict[tuple[str, tuple[int, ...]], dict[tuple[str, ...], list[_Row]]] = field(default_factory=dict)
+    _tables: dict[Path, CsvTable | None] = field(default_factory=dict)
+    _indexes: dict[tuple[str, tuple[int, ...]], dict[tuple[str, ...], list[CsvRow]]] = field(default_factory=dict)
     _left: int = MOST_PEOPLE
 
     def expand(self, body: Map, trails: Iterable[KeyPath], places: EntrySourceMap) -> bool:
@@ -94,7 +61,7 @@ class CsvPeopleExpander:
                 if isinstance(value, Map) and "file" in value:
                     try:
                         node[step] = cast(Json, self._people(value, path, places))
-                    except _Wrong as wrong:
+                    except UnusableList as wrong:
                         whole = False
                         if wrong.problem is not None:
                             self.report(wrong.problem)
@@ -103,41 +70,41 @@ class CsvPeopleExpander:
     def _people(self, reference: Map, path: KeyPath, places: EntrySourceMap) -> Seq:
         """Return the addresses in the selected rows, each located in its line of the CSV file."""
         table = self._table(reference, path, places)
-        column = _column(table, str(reference["column"]), places.at(*path, "column"))
+        column = column_index(table, str(reference["column"]), places.at(*path, "column"))
         filters = [
-            (_column(table, name, places.key(*path, "where", name)), normalize_name(str(value)))
+            (column_index(table, name, places.key(*path, "where", name)), normalize_name(str(value)))
             for name, value in cast("Mapping[str, Json]", reference.get("where", {})).items()
         ]
-        people, marks = Seq(_Cells(table.sheet, column)), list[int]()
+        people, marks = Seq(ColumnSource(table.sheet, column)), list[int]()
         rows = self._where(table, filters)
         self._left -= len(rows)
         if self._left < 0:
             message = f"the lists of people from CSV files come to more than {MOST_PEOPLE:,} rows"
             hint = "Ask for fewer rows with `where`, or split the project into several."
-            raise _Wrong(Problem(code="people/too-many", message=message, hint=hint, source=places.at(*path)))
+            raise UnusableList(Problem(code="people/too-many", message=message, hint=hint, source=places.at(*path)))
         for line, cells in rows:
             if self._usable(cells, table, line, column):
                 people.append(cells[column])
                 marks.append(pack_mark(line))
         store_marks(people, marks)
         if not people and reference.get("allow_empty") is not True:
-            raise _Wrong(_nobody(table, reference, places.at(*path)))
+            raise UnusableList(_nobody(table, reference, places.at(*path)))
         return people
 
-    def _where(self, table: _Table, filters: Sequence[tuple[int, str]]) -> Sequence[_Row]:
+    def _where(self, table: CsvTable, filters: Sequence[tuple[int, str]]) -> Sequence[CsvRow]:
         """Return the rows with these values. Indexed by columns, since many lists may select from one large file."""
         if not filters:
             return table.rows
         columns = tuple(number for number, _ in filters)
         key = table.sheet.path, columns
         if key not in self._indexes:
-            index: dict[tuple[str, ...], list[_Row]] = {}
+            index: dict[tuple[str, ...], list[CsvRow]] = {}
             for row in table.rows:
                 index.setdefault(tuple(row[1][number] for number in columns), []).append(row)
             self._indexes[key] = index
         return self._indexes[key].get(tuple(value for _, value in filters), [])
 
-    def _usable(self, cells: tuple[str, ...], table: _Table, line: int, column: int) -> bool:
+    def _usable(self, cells: tuple[str, ...], table: CsvTable, line: int, column: int) -> bool:
         """Whether a cell holds an e-mail address; if not, report the problem at its location."""
         address = cells[column]
         if not address:
@@ -154,44 +121,39 @@ class CsvPeopleExpander:
             return True
         return False
 
-    def _table(self, reference: Map, path: KeyPath, places: EntrySourceMap) -> _Table:
-        """Return the parsed CSV file. Raises _Wrong if it is missing, outside the project or unreadable."""
+    def _table(self, reference: Map, path: KeyPath, places: EntrySourceMap) -> CsvTable:
+        """Return the parsed CSV file. Raises UnusableList if it is missing, outside the project or unreadable."""
         name, where = str(reference["file"]), places.at(*path, "file")
         target = (self.files.root / places.at().file).parent / name
         if Path(name).is_absolute() or "\0" in name or not self.files.is_inside_project(target):
             hint = "Name a file inside the project, relative to this manifest."
             message = f"{shorten(name)} lies outside the project"
-            raise _Wrong(Problem(code="people/outside", message=message, hint=hint, source=where))
+            raise UnusableList(Problem(code="people/outside", message=message, hint=hint, source=where))
         if not os.path.isfile(target):  # noqa: PTH113  # Path.is_file raises for a name that is too long
             relative = self.files.relative_path(target)
             hint = "The path is relative to this manifest."
-            raise _Wrong(
-                Problem(
-                    code="people/no-file",
-                    message=f"there is no file {shorten(relative)}",
-                    hint=hint,
-                    source=where,
-                )
+            raise UnusableList(
+                Problem(code="people/no-file", message=f"there is no file {shorten(relative)}", hint=hint, source=where)
             )
         real = Path(os.path.realpath(target))
         if real not in self._tables:
             self._tables[real] = self._read(target)
         table = self._tables[real]
         if table is None:
-            raise _Wrong(None)
+            raise UnusableList(None)
         return table
 
-    def _read(self, path: Path) -> _Table | None:
+    def _read(self, path: Path) -> CsvTable | None:
         name = self.files.relative_path(path)
         try:
-            table = _parsed(name, self.files.read_csv(path))
+            table = parse_csv_table(name, self.files.read_csv(path))
         except UnreadableFile as unreadable:
             self.report(unreadable.problem)
-        except _Wrong as wrong:
+        except UnusableList as wrong:
             if wrong.problem is not None:
                 self.report(wrong.problem)
         else:
-            shifted = list(islice(_shifted(table), ENOUGH))
+            shifted = list(islice(shifted_row_problems(table), ENOUGH))
             for problem in shifted:
                 self.report(problem)
             return None if shifted else table
@@ -228,82 +190,7 @@ def matching_keys(node: Json, trail: KeyPath, path: KeyPath) -> Iterator[tuple[M
             yield node, step, (*path, step)
 
 
-def _parsed(path: str, text: str) -> _Table:
-    """Parse CSV text. Raises _Wrong with the line that cannot be parsed."""
-    sheet = CsvPositions(path, text)
-    if forbidden := FORBIDDEN.search(text):
-        message, where = (
-            f"the character U+{ord(forbidden[0]):04X} has no place here",
-            sheet.offset_location(forbidden.start()),
-        )
-        raise _Wrong(Problem(code="people/csv", message=message, hint="Take it out.", source=where))
-    rows = list(_rows(sheet))
-    if not rows:
-        message, hint = "this CSV file is empty", "Its first line must name the columns."
-        raise _Wrong(Problem(code="people/csv", message=message, hint=hint, source=SourceLocation(path, 1, 1)))
-    columns = _named(rows[0][1])
-    filled = tuple((line, cells + ("",) * (len(columns) - len(cells))) for line, cells in rows[1:])
-    return _Table(sheet, rows[0][0], columns, filled)
-
-
-def _named(header: tuple[str, ...]) -> tuple[str, ...]:
-    """Drop trailing columns without a name."""
-    return header[: max(number for number, name in enumerate(header, start=1) if name)]
-
-
-def _shifted(table: _Table) -> Iterator[Problem]:
-    """Report rows with a cell beyond the last column: an unquoted separator may have shifted their cells."""
-    for line, cells in table.rows:
-        if any(cells[len(table.columns) :]):
-            yield Problem(
-                code="people/csv",
-                message=f"this row has {len(_named(cells))} cells, and the header names {len(table.columns)} columns",
-                hint="Put a cell that holds the separator in quotes, or give the last columns a name.",
-                source=table.sheet.where(line, _beyond(table, cells)),
-            )
-
-
-def _beyond(table: _Table, cells: tuple[str, ...]) -> int:
-    """Return the index of the first non-empty cell beyond the named columns."""
-    return next(number for number, cell in enumerate(cells) if cell and number >= len(table.columns))
-
-
-def _rows(sheet: CsvPositions) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """Yield the rows that are not empty, each with the line on which it begins. Raises _Wrong."""
-    line = 1
-    try:
-        reader = csv.reader(io.StringIO(sheet.text, newline=""), delimiter=sheet.separator, strict=True)
-        for cells in reader:
-            trimmed = tuple(normalize_name(cell.strip()) for cell in cells)
-            if any(trimmed):
-                yield line, trimmed
-            line = reader.line_num + 1
-    except csv.Error as error:
-        message = f"this row cannot be read: {error}"
-        hint = 'Close each quote that opens a cell, and write a quote inside one twice: "".'
-        raise _Wrong(
-            Problem(code="people/csv", message=message, hint=hint, source=sheet.bad_quote_location(line))
-        ) from error
-
-
-def _column(table: _Table, name: str, where: SourceLocation) -> int:
-    """Return the index of the column with that name. Raises _Wrong if none or several have it."""
-    name = normalize_name(name)
-    if table.columns.count(name) == 1:
-        return table.columns.index(name)
-    hint = did_you_mean(name, table.columns) or f"It has {', '.join(table.columns)}."
-    message, source = (
-        f'there is no column "{shorten(name)}"',
-        SourceLocation(table.sheet.path, table.header, 1),
-    )
-    if name in table.columns:
-        source = table.sheet.where(table.header, table.columns.index(name, table.columns.index(name) + 1))
-        message, hint = f'there are several columns "{shorten(name)}"', "Give each column its own name."
-    hint = f"{hint} {where} asks for it."
-    raise _Wrong(Problem(code="people/column", message=message, hint=hint, source=source))
-
-
-def _nobody(table: _Table, reference: Map, where: SourceLocation) -> Problem:
+def _nobody(table: CsvTable, reference: Map, where: SourceLocation) -> Problem:
     filters = cast("Mapping[str, Json]", reference.get("where", {}))
     columns = ", ".join(f"{name} = {shorten(str(value))}" for name, value in filters.items())
     given = f" with {columns}" if filters else ""

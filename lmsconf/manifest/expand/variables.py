@@ -14,8 +14,8 @@ from typing import Final, cast
 
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.manifest.yaml.nodes import Map, Mark, Seq, Source, store_marks
+from lmsconf.manifest.yaml.read_result import too_long_problem
 from lmsconf.manifest.yaml.scalars import VARIABLE_START
-from lmsconf.manifest.yaml.strict_reader import too_long_problem
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import did_you_mean
 from lmsconf.model.text_limits import LONGEST

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
-from lmsconf.manifest.validation.messages import SchemaFinding
+from lmsconf.manifest.validation.schema_finding import SchemaFinding
 from lmsconf.manifest.validation.schema_query import (
     Schema,
     identifying_keys,

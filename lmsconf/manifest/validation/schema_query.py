@@ -63,6 +63,11 @@ def property_names(schema: Schema) -> list[str]:
     return list(properties(schema))
 
 
+def all_property_names(branches: Iterable[Schema]) -> list[str]:
+    """Return the keys that a mapping of any of the branches may have."""
+    return list(dict.fromkeys(key for branch in branches for key in properties(branch)))
+
+
 def identifying_keys(schema: Schema) -> list[str]:
     """Return the keys that identify a branch of a union: its first required key, or else all its keys."""
     return required_keys(schema)[:1] or property_names(schema)

@@ -1,22 +1,28 @@
 """Suggestions of what to write instead: text that can be pasted, and that has no more effect than was meant.
 
-Where two meanings are likely, both are suggested. A key with destructive effect is suggested only for a near match.
+Where two meanings are likely, both are suggested.
 """
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from datetime import date
-from typing import Final, cast
+from typing import Final
 
-from lmsconf.errors import SHOWN, shorten
+from lmsconf.errors import shorten
+from lmsconf.manifest.validation.key_suggestions import (
+    CLOSE_MATCH,
+    closest_word,
+    key_words,
+    suggest_known_key,
+    suggest_space_after_colon,
+)
 from lmsconf.manifest.validation.schema_query import (
     Schema,
     accepts_text,
-    alternative_schemas,
+    all_property_names,
     branches_of,
     identifying_keys,
     is_free_text,
@@ -27,46 +33,11 @@ from lmsconf.manifest.validation.schema_query import (
     types_of_branches,
     types_of_schema,
 )
-from lmsconf.manifest.yaml.scalars import resolve_scalar
+from lmsconf.manifest.validation.schema_samples import first_item_sample, join_with_or, mapping_sample, quote_if_needed
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.names import casefold_name
 
-TYPE_NAMES: Final = {
-    "string": "text",
-    "boolean": "true or false",
-    "integer": "a whole number",
-    "number": "a number",
-    "array": "a list",
-    "object": "a mapping",
-    "null": "null",
-}
-"""Names of the JSON types in messages."""
 _DATE: Final = "Write a date such as 2027-03-31."
 _DATE_PATTERN: Final = r"^\d{4}-\d{2}-\d{2}"
-_WEIGHTY: Final = frozenset(["absent", "archived", "everyone"])
-"""Keys that delete, archive, or reach the whole company."""
-_FEW: Final = 0.65
-_MANY: Final = 0.85
-_ENOUGH: Final = 0.75
-_LONG: Final = 200
-_GONE: Final = ["remove", "removed", "delete", "deleted", "drop", "dropped"]
-_AGAINST: Final = frozenset(
-    ["not", "no", "non", "un", "unset", "without", "except", "exclude", "excluded", "minus", "absent", *_GONE]
-)
-_MORE: Final = frozenset(["add", "added", "new", "extra", "more", "plus", "include", "included", "also"])
-_NOT: Final = re.compile(r"(?:un|non|not)_?(\w+)")
-_OTHERWISE: Final = {
-    "visible_to": "visible_until",
-    "hidden_from": "visible_until",
-    "hidden_after": "visible_until",
-    "hidden_until": "visible_from",
-    "hidden_before": "visible_from",
-    "except": "exclude",
-    "exclude": "except",
-    "options": "choices",
-    "values": "choices",
-}
-"""Keys spelled most like one of opposite meaning, or like none, → the key that is meant."""
 _LABELS: Final = frozenset(
     ["name", "title", "label", "text", "value", "id", "email", "mail", "user", "person", "member", "group", "set"]
 )
@@ -75,83 +46,8 @@ _OTHER_FILES: Final = frozenset(["file", "set"])
 """Keys of a file or set that holds people; only the name of a file suggests one."""
 _E_MAIL: Final = re.compile(r"[^@\s]+@[^@\s]+")
 _ADDRESS: Final = re.compile(r"([A-Za-z][\w -]*?)\s*[/:=]\s*(\S.*)", re.DOTALL)
-_GLUED: Final = re.compile(r"([A-Za-z_]+):(?!//)(\S.*)", re.DOTALL)
-_OPENED: Final = re.compile(r":[\[{]")
-_PLAIN: Final = re.compile(r"[^\W\d_][\w.@+/&()'-]*(?: [\w.@+/&()'-]+)*|\d{4}-\d{2}-\d{2}")
 _DAY_FIRST: Final = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})")
 _YEAR_FIRST: Final = re.compile(r"(\d{4})[./-]?(\d{1,2})[./-]?(\d{1,2})")
-
-
-def quote_if_needed(text: str) -> str:
-    """Format a text for use within brackets, quoted only where needed."""
-    if len(text) > SHOWN:
-        return "…"
-    bare = _PLAIN.fullmatch(text) and isinstance(resolve_scalar(text), str)
-    return text if bare else json.dumps(text, ensure_ascii=False)
-
-
-def join_with_or(words: list[str]) -> str:
-    """Join words: `a`, `a or b`, `a, b or c`."""
-    return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
-
-
-def suggest_from_schema(schema: Schema) -> str:
-    """Return the suggestion that follows from the schema alone."""
-    branches = alternative_schemas(schema)
-    samples = [sample for branch in _harmless(branches) for sample in _samples(branch)]
-    return f"Write {join_with_or(list(dict.fromkeys(samples)))}."
-
-
-def _harmless(branches: list[Schema]) -> list[Schema]:
-    """Drop branches whose key or value is a constant such as `everyone`, so that none is suggested by mistake."""
-    words = {
-        key for branch in branches for key in identifying_keys(branch)[:1] if "const" in property_schema(branch, key)
-    }
-    kept = [
-        branch
-        for branch in branches
-        if not words.intersection(identifying_keys(branch)[:1])
-        and not words.intersection(cast("list[str]", branch.get("enum", [])))
-    ]
-    return kept or branches
-
-
-def _samples(schema: Schema) -> Iterator[str]:
-    """Yield samples of what a schema accepts, in the form in which people write them."""
-    if "enum" in schema or "const" in schema:
-        values = cast("list[Json]", schema.get("enum", [schema.get("const")]))
-        yield from (value if isinstance(value, str) else json.dumps(value) for value in values)
-        return
-    types = types_of_schema(schema) - {"null"}
-    if "object" in types:
-        yield mapping_sample(schema)
-    if "array" in types:
-        yield f"a list: [{_first_sample(item_schemas(schema))}]"
-    yield from (TYPE_NAMES[name] for name in ("string", "boolean") if name in types)
-    if types & {"integer", "number"}:
-        low, high = schema.get("minimum"), schema.get("maximum")
-        number = TYPE_NAMES["number" if "number" in types else "integer"]
-        yield f"{number} from {low} {'on' if high is None else f'to {high}'}" if low is not None else number
-
-
-def _first_sample(items: list[Schema]) -> str:
-    mappings = [item for item in items if "object" in types_of_schema(item)]
-    return mapping_sample(mappings[0]) if items and len(mappings) == len(items) else "…"
-
-
-def mapping_sample(schema: Schema, first_value: str | None = None) -> str:
-    """Return a sample mapping with its required keys, the first of them with the value `first_value`."""
-    below = schema.get("additionalProperties")
-    if isinstance(below, dict) and types_of_schema(below) == {"array"}:
-        return "{name: […]}"
-    keys = required_keys(schema) or identifying_keys(schema)[:1] or ["key"]
-    more = next((required_keys(branch) for branch in branches_of(schema)), []) if required_keys(schema) else []
-    parts = [
-        f"{key}: {'[…]' if types_of_schema(property_schema(schema, key)) == {'array'} else '…'}" for key in keys + more
-    ]
-    if first_value is not None:
-        parts[0] = f"{keys[0]}: {first_value}"
-    return f"{{{', '.join(parts)}}}"
 
 
 def suggest_replacement(value: Json, branches: list[Schema], spelling: str = "") -> str | None:
@@ -167,7 +63,7 @@ def suggest_replacement(value: Json, branches: list[Schema], spelling: str = "")
     text = value if isinstance(value, str) else spelling
     if not text:
         return None
-    if isinstance(value, str) and (hint := suggest_space_after_colon(value, _all_keys(branches))):
+    if isinstance(value, str) and (hint := suggest_space_after_colon(value, all_property_names(branches))):
         return hint
     hint = _of_sections(branches) or _of_text(text, branches, wanted)
     if hint is None and wanted == {"boolean"} and isinstance(value, str):
@@ -200,7 +96,8 @@ def _in_a_list(text: str, schema: Schema) -> str:
     forms = [accepted_spellings(part, items) for part in parts]
     if items and not all(forms):
         about = str(items[0].get("description", "")) if len(items) <= 2 else ""
-        return f"Write a list: [{_first_sample(items)}].{f' Each item: {about[0].lower()}{about[1:]}' if about else ''}"
+        each = f" Each item: {about[0].lower()}{about[1:]}" if about else ""
+        return f"Write a list: [{first_item_sample(items)}].{each}"
     if len(forms) == 1 and forms[0]:
         return f"Write a list: {join_with_or([f'[{one}]' for one in forms[0]])}."
     written = [one[0] if one else quote_if_needed(part) for one, part in zip(forms, parts, strict=True)]
@@ -217,7 +114,7 @@ def accepted_spellings(text: str, branches: list[Schema]) -> list[str]:
     }
     labelled = _ADDRESS.fullmatch(text)
     if labelled:
-        key = closest_word(re.sub(r"\W", "_", labelled[1].strip()), texts, cutoff=_MANY)
+        key = closest_word(re.sub(r"\W", "_", labelled[1].strip()), texts, cutoff=CLOSE_MATCH)
         if key is not None:
             return [mapping_sample(texts[key], quote_if_needed(labelled[2]))]
         if labelled[0].count("=") == 1 and any(branches_of(branch) for branch in texts.values()):
@@ -236,7 +133,7 @@ def _of_mapping(value: dict[str, Json], branches: list[Schema], wanted: frozense
         return None
     items = item_schemas(next(branch for branch in branches if "array" in types_of_schema(branch)))
     mappings = [item for item in items if properties(item)]
-    if value.keys() & set(_all_keys(mappings)):
+    if value.keys() & set(all_property_names(mappings)):
         return "Put [ ] around the mapping, or a dash before its first key: it is one item of a list."
     first, inner = next(iter(value.items()))
     keyed = [
@@ -256,7 +153,7 @@ def _of_list(value: list[Json], branches: list[Schema], wanted: frozenset[str]) 
     item = value[0] if len(value) == 1 else None
     if isinstance(item, str) and any(is_free_text(branch) and accepts_text(branch, item) for branch in branches):
         return f"Write {quote_if_needed(item)} alone, not as a list."
-    keys = _all_keys(branches)
+    keys = all_property_names(branches)
     if isinstance(item, dict) and "object" in wanted and (item.keys() & set(keys) or not keys):
         return "Take the brackets, or the dash, around the mapping away."
     return _of_sections(branches)
@@ -264,20 +161,10 @@ def _of_list(value: list[Json], branches: list[Schema], wanted: frozenset[str]) 
 
 def _of_sections(branches: list[Schema]) -> str | None:
     """Return the suggestion for content outside all sections: the sections, as which one is meant is unclear."""
-    keys = _all_keys(branches)
+    keys = all_property_names(branches)
     if not any("x-items" in property_schema(branch, key) for branch in branches for key in keys):
         return None
     return f"Write what it is before it, as one of these keys: {', '.join(keys)}."
-
-
-def suggest_space_after_colon(text: str, known_keys: Iterable[str]) -> str | None:
-    """Return the suggestion for `name:A`, which lacks the space after the colon."""
-    glued = _GLUED.match(text)
-    key = closest_word(glued[1], known_keys, cutoff=_ENOUGH) if glued else None
-    if glued is None or key is None or len(text) > SHOWN:
-        return None
-    value = glued[2] if all(glued[2].count(a) == glued[2].count(b) for a, b in ("[]", "{}")) else "…"
-    return f"Write {key}: {value}, with a blank after the colon."
 
 
 def suggest_text_for_mapping(key: str, value: Mapping[str, Json], branches: list[Schema]) -> str | None:
@@ -289,7 +176,7 @@ def suggest_text_for_mapping(key: str, value: Mapping[str, Json], branches: list
     texts = [branch for branch in branches if is_free_text(branch)]
     if len(value) > 1 or not isinstance(inner, str | None) or not texts:
         return None
-    if hint := suggest_known_key(key, {name: {} for name in _all_keys(branches)}):
+    if hint := suggest_known_key(key, {name: {} for name in all_property_names(branches)}):
         return hint
     if inner is None:
         fits = any(accepts_text(branch, key) for branch in texts)
@@ -302,91 +189,6 @@ def suggest_text_for_mapping(key: str, value: Mapping[str, Json], branches: list
     if any(accepts_text(branch, whole) for branch in texts):
         return f"If it is one text, put it in quotes: {json.dumps(shorten(whole), ensure_ascii=False)}."
     return f"Write {quote_if_needed(inner)} alone." if any(accepts_text(branch, inner) for branch in texts) else None
-
-
-def suggest_known_key(key: str, known_keys: Mapping[str, Json], value: Json = None) -> str | None:
-    """Return the suggestion for an unknown key; None if no known key is close enough."""
-    if (value is None or _OPENED.search(key)) and (hint := suggest_space_after_colon(key, known_keys)):
-        return hint
-    key = key.removeprefix("is_")
-    turned = _turned(key, known_keys, value)
-    if turned is not None:
-        return turned or None
-    if _OTHERWISE.get(key) in known_keys:
-        return f'Did you mean "{_OTHERWISE[key]}"?'
-    near = [] if _is_contrary(key, known_keys) else _near(key, known_keys, _FEW)
-    return f"Did you mean {join_with_or([json.dumps(name, ensure_ascii=False) for name in near])}?" if near else None
-
-
-def _is_contrary(key: str, known: Iterable[str]) -> bool:
-    """Whether a key expresses a negation or removal that no similar known key expresses."""
-    prefixed = _NOT.fullmatch(key.casefold())
-    against = set(key_words(key)) & _AGAINST or (prefixed and closest_word(prefixed[1], known, cutoff=_FEW) is not None)
-    return bool(against) and not any(set(key_words(name)) & _AGAINST for name in _near(key, known, _FEW))
-
-
-def key_words(key: str) -> list[str]:
-    return re.split(r"[\W_]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", key).casefold())
-
-
-def _turned(key: str, known: Mapping[str, Json], value: Json) -> str | None:
-    """Return the suggestion for a known key with a word that negates or extends it, such as `remove_members`.
-
-    None for other keys; empty if there is nothing to suggest.
-    """
-    words = key_words(key)
-    prefixed = _NOT.fullmatch(key.casefold())
-    if prefixed and prefixed[1] in known:
-        words = ["un", *prefixed[1].split("_")]
-    held = max((name for name in known if set(name.split("_")) < set(words)), key=len, default=None)
-    if held is None:
-        return None
-    more = set(words) - set(held.split("_"))
-    against = bool(more & _AGAINST)
-    if not against and not more & _MORE:
-        return None
-    schema = cast(Schema, known[held])
-    parts = [part for branch in branches_of(schema) for part in properties(branch)]
-    if "include" in parts:
-        side = "exclude" if against else "include"
-        return f"Write {held}: {{{side}: […]}}. A plain list would be all {held} there are."
-    if not against:
-        return None
-    if types_of_schema(schema) == {"boolean"} and value is True:
-        return f"Write {held}: false."
-    for word, form in (("except", "except: […]"), ("absent", f"absent: {{{held}: […]}}, which deletes what it lists")):
-        if word in known:
-            return f"Write {form}."
-    return ""
-
-
-def suggest_choice(text: str, choices: Iterable[str]) -> str | None:
-    """Return the hint which of a few words was meant; None if that is uncertain."""
-    words = list(choices)
-    near = _near(text, words, _ENOUGH) or [word for word in words if len(text) > 3 and word.startswith(text)]
-    return f'Did you mean "{near[0]}"?' if near else None
-
-
-def closest_word(word: str, known_words: Iterable[str], *, cutoff: float) -> str | None:
-    """Return the closest known word, if any reaches the cutoff."""
-    return next(iter(_near(word, known_words, cutoff)), None)
-
-
-def _near(word: str, known: Iterable[str], cutoff: float) -> list[str]:
-    """Return the closest known words, several if they are about equally close."""
-    if len(word) > _LONG:
-        return []
-    word_look = casefold_name(word)
-    by_look = {casefold_name(other): other for other in known}
-    closest = difflib.get_close_matches(word_look, by_look, n=2, cutoff=cutoff)
-    ratios = {other: difflib.SequenceMatcher(None, other, word_look).ratio() for other in closest}
-    best = max(ratios.values(), default=0)
-    return [
-        by_look[other]
-        for other, ratio in ratios.items()
-        if best - ratio < 0.05
-        and (by_look[other] not in _WEIGHTY or (ratio >= _MANY and not word_look.startswith(f"{other} ")))
-    ]
 
 
 def suggest_date(schema: Schema, text: str) -> str | None:
@@ -413,7 +215,3 @@ def _day(text: str) -> date | None:
     except ValueError:
         return None
     return None
-
-
-def _all_keys(branches: Iterable[Schema]) -> list[str]:
-    return list(dict.fromkeys(key for branch in branches for key in properties(branch)))

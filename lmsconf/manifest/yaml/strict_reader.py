@@ -7,38 +7,29 @@ YAML is lax: duplicate keys, tags, merge keys and alias bombs are reported as pr
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Final, Protocol, TypeAlias, cast
+from dataclasses import dataclass
+from typing import Final, TypeAlias, cast
 
 import yaml
 
-from lmsconf.errors import Problem, SourceLocation, shorten
+from lmsconf.errors import Problem, shorten
 from lmsconf.manifest.yaml.nodes import Map, Mark, Seq, Source, pack_mark, store_marks
+from lmsconf.manifest.yaml.parser_events import ParserEvent, YamlParser, syntax_problem
+from lmsconf.manifest.yaml.read_result import (
+    DEPTH,
+    EXPANDED,
+    Document,
+    ReadingStopped,
+    YamlReadResult,
+    add_problem,
+    character_problem,
+    report_forbidden_characters,
+    too_long_problem,
+)
 from lmsconf.manifest.yaml.scalars import VARIABLE_START, is_infinite_or_nan, resolve_scalar
-from lmsconf.manifest.yaml.syntax_hints import ParserError, advise_on_syntax_error, quote_value_hint
+from lmsconf.manifest.yaml.syntax_hints import quote_value_hint
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.text_limits import FORBIDDEN, LONGEST
-
-try:
-    from yaml.cyaml import CParser as _Parser  # type: ignore[attr-defined]  # the stubs leave it out
-except ImportError:  # without libyaml: the same events, twenty times slower
-    from yaml.parser import Parser
-    from yaml.reader import Reader
-    from yaml.scanner import Scanner
-
-    class _Parser(Reader, Scanner, Parser):  # type: ignore[no-redef]  # one of two parsers
-        def __init__(self, stream: str) -> None:
-            Reader.__init__(self, stream)
-            Scanner.__init__(self)
-            Parser.__init__(self)
-
-
-DEPTH: Final = 50
-"""Maximum nesting depth of lists and mappings."""
-EXPANDED: Final = 100_000
-"""Maximum number of values that aliases may expand to, in all files together."""
-ENOUGH: Final = 100
-"""Reading of a file stops after this many problems."""
 
 _TAG = "tag:yaml.org,2002:"
 _BARE: Final = "!"
@@ -85,53 +76,17 @@ class _Anchored:
     height: int = 0
 
 
-class _Refused(Exception):
-    """Raised to stop reading the file; `problem` gives the reason."""
-
-    def __init__(self, problem: Problem) -> None:
-        super().__init__(problem.message)
-        self.problem = problem
-
-
-class _Event(Protocol):
-    """The attributes of parser events that are used here; not every event has all of them."""
-
-    start_mark: yaml.Mark
-    anchor: str | None
-    tag: str | None
-    value: str
-    style: str | None
-    implicit: tuple[bool, bool]
-
-
-@dataclass(frozen=True, slots=True)
-class Document:
-    """One document of a YAML stream."""
-
-    source: Source
-    value: Json
-    at: Mark
-
-
-@dataclass(slots=True)
-class YamlReadResult:
-    """The documents of one file, and the problems of its YAML."""
-
-    documents: list[Document] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
-
-
 def read_yaml(path: str, text: str, *, budget: AliasBudget | None = None) -> YamlReadResult:
     """Parse a YAML text. Empty documents are left out; errors are returned in `problems`, not raised."""
     source, reading = Source(path, text), YamlReadResult()
     try:
         # Checked first, so that the parser finds no unacceptable character: its error for one has no position.
-        if not _forbidden(source, reading):
+        if not report_forbidden_characters(source, reading):
             _Builder(source, reading, budget or AliasBudget()).run()
-    except _Refused as refused:
+    except ReadingStopped as refused:
         reading.problems.append(refused.problem)
     except yaml.MarkedYAMLError as error:
-        reading.problems.append(_syntax(source, error))
+        reading.problems.append(syntax_problem(source, error))
     return reading
 
 
@@ -150,9 +105,9 @@ class _Builder:
         self._top = _Open(Seq(source), [], _FIRST, None)
 
     def run(self) -> None:
-        """Read the whole stream into `reading.documents`. Raises _Refused, or MarkedYAMLError for a syntax error."""
-        event = _Parser(self._source.text).get_event
-        steps: dict[type, Callable[[_Event], None]] = {
+        """Read the stream into `reading.documents`. Raises ReadingStopped, or MarkedYAMLError for a syntax error."""
+        event = YamlParser(self._source.text).get_event
+        steps: dict[type, Callable[[ParserEvent], None]] = {
             yaml.ScalarEvent: self._scalar,
             yaml.SequenceStartEvent: lambda event: self._open(event, Seq(self._source)),
             yaml.MappingStartEvent: lambda event: self._open(event, Map(self._source)),
@@ -164,9 +119,9 @@ class _Builder:
         step = steps.get
         while (now := event()) is not None:
             if handle := step(now.__class__):
-                handle(cast(_Event, now))
+                handle(cast(ParserEvent, now))
 
-    def _document(self, _: _Event) -> None:
+    def _document(self, _: ParserEvent) -> None:
         """Complete a document and add it, unless it is empty. Report anchors of plain scalars that no alias uses."""
         value, at = self._top.node[0], self._top.marks[0]  # type: ignore[index]  # a list is open here
         if value is not None:
@@ -178,7 +133,7 @@ class _Builder:
         self._idle.clear()
         self._top = _Open(Seq(self._source), [], _FIRST, None)
 
-    def _scalar(self, event: _Event) -> None:
+    def _scalar(self, event: ParserEvent) -> None:
         start = event.start_mark
         at = (start.line << 32 | start.column) + _FIRST
         text = event.value
@@ -194,7 +149,7 @@ class _Builder:
         else:
             value = self._marked(event, at)
         if len(text) > LONGEST:
-            raise _Refused(too_long_problem(self._source.where(at)))
+            raise ReadingStopped(too_long_problem(self._source.where(at)))
         if event.anchor is not None:
             self._anchors[event.anchor] = _Anchored(cast(Json, value))
             if event.implicit[0]:
@@ -210,7 +165,7 @@ class _Builder:
             return text
         return value
 
-    def _marked(self, event: _Event, at: Mark) -> Json:
+    def _marked(self, event: ParserEvent, at: Mark) -> Json:
         """Return the value of a scalar that is quoted, a block scalar, or tagged."""
         text = event.value
         self._source.opens |= VARIABLE_START in text
@@ -223,17 +178,17 @@ class _Builder:
             self._tag(event.tag, at)
         return value
 
-    def _open(self, event: _Event, node: Map | Seq) -> None:
+    def _open(self, event: ParserEvent, node: Map | Seq) -> None:
         start = event.start_mark
         at = (start.line << 32 | start.column) + _FIRST
         if event.tag is not None and event.tag != _TAG + ("map" if isinstance(node, Map) else "seq"):
             self._tag(event.tag, at)
         self._stack.append(self._top)
         if len(self._stack) > DEPTH:
-            raise _Refused(self._deep(at))
+            raise ReadingStopped(self._deep(at))
         self._top = _Open(node, [], at, event.anchor)
 
-    def _close(self, _: _Event) -> None:
+    def _close(self, _: ParserEvent) -> None:
         done = self._top
         store_marks(done.node, done.marks)
         self._top = self._stack.pop()
@@ -243,7 +198,7 @@ class _Builder:
         self._top.height = max(self._top.height, done.height + 1)
         self._add(done.node, done.at)
 
-    def _alias(self, event: _Event) -> None:
+    def _alias(self, event: ParserEvent) -> None:
         """Add the value of an anchor, within the limits on size and depth.
 
         An alias inside the value of its own anchor is unknown, so there are no cycles.
@@ -260,9 +215,9 @@ class _Builder:
             anchored = _Anchored(f"*{name}")
         self._budget.left -= anchored.size
         if self._budget.left < 0:
-            raise _Refused(self._bomb(at))
+            raise ReadingStopped(self._bomb(at))
         if len(self._stack) + anchored.height > DEPTH:
-            raise _Refused(self._deep(at))
+            raise ReadingStopped(self._deep(at))
         self._top.size += anchored.size - 1  # _add counts the value itself
         self._top.height = max(self._top.height, anchored.height + 1)
         self._add(anchored.value, at)
@@ -316,10 +271,10 @@ class _Builder:
         )
 
     def _report_character(self, char: str, at: Mark) -> None:
-        _tell(self._reading, _character(char, self._source, at))
+        add_problem(self._reading, character_problem(char, self._source, at))
 
     def _report(self, code: str, message: str, at: Mark, hint: str | None) -> None:
-        _tell(self._reading, Problem(code=code, message=message, hint=hint, source=self._source.where(at)))
+        add_problem(self._reading, Problem(code=code, message=message, hint=hint, source=self._source.where(at)))
 
     def _line(self, at: Mark) -> str:
         return self._source.rest(at >> 32 << 32)
@@ -335,46 +290,3 @@ class _Builder:
 
 
 _TAG_OF: dict[type, str] = {bool: "bool", int: "int", float: "float", type(None): "null"}
-
-
-def too_long_problem(location: SourceLocation) -> Problem:
-    """Return the problem for a text longer than LONGEST."""
-    message = f"this text is longer than {LONGEST:,} characters"
-    return Problem(code="yaml/too-long", message=message, hint="Write a shorter one.", source=location)
-
-
-def _forbidden(source: Source, reading: YamlReadResult) -> bool:
-    """Report the first forbidden character of each line, and return whether there is any."""
-    if not FORBIDDEN.search(source.text):
-        return False
-    for number, line in enumerate(source.text.split("\n"), start=1):
-        if forbidden := FORBIDDEN.search(line):
-            _tell(reading, _character(forbidden[0], source, pack_mark(number, forbidden.start() + 1)))
-    return True
-
-
-def _tell(reading: YamlReadResult, problem: Problem) -> None:
-    """Add a problem. Raises _Refused at ENOUGH problems: such a file is probably not a manifest."""
-    reading.problems.append(problem)
-    if len(reading.problems) == ENOUGH:
-        message = f"this file has {ENOUGH} problems and more; it was read no further"
-        raise _Refused(Problem(code="yaml/too-many-problems", message=message, source=problem.source))
-
-
-def _character(char: str, source: Source, at: Mark) -> Problem:
-    kind = "control character" if ord(char) < 0xA0 else "invisible character that changes how text is read"
-    message = f"the {kind} U+{ord(char):04X} has no place here"
-    return Problem(code="yaml/character", message=message, hint="Take it out.", source=source.where(at))
-
-
-def _syntax(source: Source, error: yaml.MarkedYAMLError) -> Problem:
-    at, opened = error.problem_mark, error.context_mark
-    complaint = ParserError(
-        context=error.context or "",
-        opened=None if opened is None else (opened.line, opened.column),
-        problem=error.problem or "unreadable",
-        at=(0, 0) if at is None else (at.line, at.column),
-    )
-    advice = advise_on_syntax_error(complaint, source.text)
-    where = source.where(pack_mark(advice.at[0] + 1, advice.at[1] + 1))
-    return Problem(code="yaml/syntax", message=advice.message, hint=advice.hint, source=where)

@@ -1,0 +1,92 @@
+"""The sections of a manifest: their kinds, compiled schemas, and lists of entries."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import cast
+
+from lmsconf.manifest.expand.people import people_list_paths
+from lmsconf.manifest.expand.sets import CONDITION_SETS, PEOPLE_SETS, SET_SECTIONS
+from lmsconf.manifest.schemas import (
+    ABSENT,
+    absent_entry_schema,
+    entry_schema,
+    sections_schema,
+    set_schemas,
+)
+from lmsconf.manifest.validation.check import SchemaValidator
+from lmsconf.manifest.yaml.nodes import KeyPath, Map, Seq, store_marks
+from lmsconf.manifest.yaml.read_result import Document
+from lmsconf.model.canonical_json import Json
+from lmsconf.planner.kind import AnyKind
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """How the entries of one section are checked: their kind, the schema of an entry, the paths of lists of people."""
+
+    kind: AnyKind
+    path: KeyPath
+    shape: SchemaValidator
+    people: tuple[KeyPath, ...]
+    is_absent: bool
+
+    @property
+    def name(self) -> str:
+        return ".".join(str(step) for step in self.path)
+
+
+@cache
+def sections_of_kind(of: Hashable) -> tuple[Section, Section]:
+    """Return the sections of a kind, declared and absent. Cached, since compiling a schema is slow."""
+    kind = cast(AnyKind, of)
+    declared = Section(
+        kind, (kind.section,), SchemaValidator(entry_schema(kind)), people_list_paths(kind.schema), is_absent=False
+    )
+    absent = Section(kind, (ABSENT, kind.section), SchemaValidator(absent_entry_schema(kind)), (), is_absent=True)
+    return declared, absent
+
+
+@cache
+def sections_validator(kinds: tuple[Hashable, ...]) -> SchemaValidator:
+    """Return the compiled schema of a manifest without its entries. Cached, since compiling a schema is slow."""
+    return SchemaValidator(sections_schema(_by_name(kinds)))
+
+
+@cache
+def set_validators(kinds: tuple[Hashable, ...]) -> Mapping[str, SchemaValidator]:
+    """Map each section of sets to the compiled schema of one set. Cached for the same reason."""
+    schemas = set_schemas(_by_name(kinds))
+    return {section: SchemaValidator(schemas.get(section, {})) for section in (PEOPLE_SETS, CONDITION_SETS)}
+
+
+def _by_name(kinds: tuple[Hashable, ...]) -> dict[str, AnyKind]:
+    return {kind.name: kind for kind in cast("tuple[AnyKind, ...]", kinds)}
+
+
+def has_sections(document: Document) -> bool:
+    """Whether a document has a section of entries.
+
+    If no document had any, every owned resource would be planned for deletion.
+    """
+    value = document.value
+    return not isinstance(value, Map) or any(not key.startswith("x-") and key not in SET_SECTIONS for key in value)
+
+
+def entry_lists(value: Map) -> Iterator[tuple[KeyPath, Seq]]:
+    """Yield the lists of entries in one document, with the keys that lead to each."""
+    for key, items in value.items():
+        if isinstance(items, Seq):
+            yield (key,), items
+        elif key == ABSENT and isinstance(items, Map):
+            yield from (((key, below), part) for below, part in items.items() if isinstance(part, Seq))
+
+
+def entry_from_short_form(key: str, name: Json, items: Seq, at: int) -> Map:
+    """Return the mapping that a plain string abbreviates."""
+    body = Map(items.source)
+    body[key] = name
+    store_marks(body, [at, at])
+    return body
