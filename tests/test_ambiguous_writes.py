@@ -8,7 +8,7 @@ from threading import Event
 
 import pytest
 
-from lmsconf.apply.ambiguous_writes import LIVE_TWICE, AmbiguousWriteResolver, Clock, IssuedRequest
+from lmsconf.apply.ambiguous_writes import LIVE_TWICE, AmbiguousWriteResolver, IssuedRequest, WaitClock
 from lmsconf.errors import (
     ApiError,
     DuplicateResource,
@@ -84,11 +84,11 @@ class LookupScript:
             look=self._look,
             seconds=30.0,
             patience=0.0,
-            timing=Clock(now=lambda: self.time, sleep=self._sleep),
+            timing=WaitClock(now=lambda: self.time, sleep=self._sleep),
             again=lambda call: self.told.append(call.id),
         )
 
-    def _sleep(self, seconds: float, hurry: Event) -> None:
+    def _sleep(self, seconds: float, stop_waiting: Event) -> None:
         assert 0 < seconds <= 5
         self.time += seconds
         self.on_sleep()
@@ -110,7 +110,7 @@ class LookupScript:
 
     def settle(self, call: Call = CREATE, ids: dict[Ref, str] | None = None) -> Json:
         sent = IssuedRequest(call=call, path=call.path, body=call.body)
-        return self.settling.settle(sent, ids or {}, LOST, self._send)
+        return self.settling.resolve(sent, ids or {}, LOST, self._send)
 
 
 def test_what_is_found_done_is_done() -> None:
@@ -200,12 +200,12 @@ def test_a_repeat_that_is_refused_may_have_been_done() -> None:
 def test_who_is_in_a_hurry_does_not_wait() -> None:
     """Set at once, there is one look and no repeat; set on the way, the waiting ends."""
     scene = LookupScript([wanting(CREATE)])
-    scene.settling.hurry.set()
+    scene.settling.stop_waiting.set()
     with pytest.raises(WriteOutcomeUnknown):
         scene.settle()
     assert (scene.looks, scene.sent) == ([0.0], [])
     scene = LookupScript([wanting(CREATE)])
-    scene.on_sleep = scene.settling.hurry.set
+    scene.on_sleep = scene.settling.stop_waiting.set
     with pytest.raises(WriteOutcomeUnknown):
         scene.settle()
     assert (scene.looks, scene.sent) == ([0.0, 0.25], [])
@@ -244,8 +244,8 @@ def test_ids_are_waited_for_until_the_time_is_over() -> None:
     """What is found is given at once; what never comes is nothing, after the whole time."""
     scene = LookupScript([EMPTY])
     found: list[dict[Ref, str]] = [{}, {}, {NEW: "7"}]
-    assert scene.settling.awaited(lambda: found.pop(0)) == {NEW: "7"}
+    assert scene.settling.poll_for_ids(lambda: found.pop(0)) == {NEW: "7"}
     assert scene.time == 0.75
     scene = LookupScript([EMPTY])
-    assert scene.settling.awaited(dict) == {}
+    assert scene.settling.poll_for_ids(dict) == {}
     assert scene.time == 30.0

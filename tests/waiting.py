@@ -13,7 +13,7 @@ from typing import Final
 import pytest
 
 from lmsconf.api.retry import RetryPolicy
-from lmsconf.apply.ambiguous_writes import Clock
+from lmsconf.apply.ambiguous_writes import WaitClock
 from lmsconf.journal.pending_writes import wait_for_pending_writes
 from lmsconf.sandbox.service import LoggedRequest
 
@@ -90,7 +90,7 @@ class VirtualClock:
         """Seconds since it was made."""
         return self._now
 
-    def sleep(self, seconds: float, hurry: threading.Event | None = None) -> None:
+    def sleep(self, seconds: float, stop_waiting: threading.Event | None = None) -> None:
         """Lets so many seconds have passed."""
         with self._lock:
             self._now += seconds
@@ -104,4 +104,4 @@ def nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "lmsconf.apply.safe_apply.wait_for_pending_writes", partial(wait_for_pending_writes, sleep=clock.sleep)
     )
-    monkeypatch.setattr("lmsconf.apply.safe_apply.Clock", partial(Clock, now=clock.now, sleep=clock.sleep))
+    monkeypatch.setattr("lmsconf.apply.safe_apply.WaitClock", partial(WaitClock, now=clock.now, sleep=clock.sleep))

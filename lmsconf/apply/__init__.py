@@ -1,12 +1,12 @@
 """Apply a plan safely, and the Python API.
 
-sequence                     the safe sequence: locks, digest, staleness, guards, approval, journal, verification
-project                      `lmsconf.open`: a project with plan, apply, drift, export and snapshot
+safe_apply                   the safe sequence: locks, digest, staleness, guards, approval, journal, verification
+python_api                   `lmsconf.open`: a project with plan, apply, drift, export and snapshot
 applier                      executes a plan and reports
 staleness                    whether a plan still fits the workspace
 scheduler, executor          calls in dependency order, concurrently, and Ctrl-C meanwhile; one call over the connection
 ambiguous_writes             whether a write without a response was carried out
-grant_check                  verifies that grants took effect before any revocation is sent
+grant_verification           verifies that grants took effect before any revocation is sent
 remote_lock                  a lease in the workspace, against runs on other machines
 verification                 plans again after a run, and reports differences
 """

@@ -56,20 +56,20 @@ class IssuedRequest:
     body: object
 
     @property
-    def makes(self) -> bool:
+    def creates_resource(self) -> bool:
         """Whether the call creates a resource, so that a repeat would create a duplicate."""
         return self.call.creates
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Clock:
+class WaitClock:
     """Monotonic seconds, a way to sleep, and a callback that receives the longest remaining time before each sleep.
 
     sleep: blocks for that many seconds, or until the event is set.
     """
 
     now: Callable[[], float] = time.monotonic
-    sleep: Callable[[float, Event], object] = lambda seconds, hurry: hurry.wait(seconds)
+    sleep: Callable[[float, Event], object] = lambda seconds, stop_waiting: stop_waiting.wait(seconds)
     tell: Callable[[float], None] = lambda left: None
 
 
@@ -81,17 +81,17 @@ class AmbiguousWriteResolver:
     seconds   how long a write may take to become visible after its response was lost
     patience  how long it may take after a response was received
     again     called before a call is retried; raises LmsconfError when it must not be
-    hurry     once set, all waiting ends and unresolved calls stay unresolved
+    stop_waiting     once set, all waiting ends and unresolved calls stay unresolved
     """
 
     look: Look
     seconds: float
     patience: float
-    timing: Clock
+    timing: WaitClock
     again: Begin
-    hurry: Event = field(default_factory=Event)
+    stop_waiting: Event = field(default_factory=Event)
 
-    def settle(self, sent: IssuedRequest, ids: Learnt, lost: ApiError, send: Callable[[], Json]) -> Json:
+    def resolve(self, sent: IssuedRequest, ids: Learnt, lost: ApiError, send: Callable[[], Json]) -> Json:
         """Return the response of the call; None if it is found to be carried out. `send` retries it.
 
         Raises DuplicateResource if it was carried out twice, WriteOutcomeUnknown if that cannot be determined, and the
@@ -101,7 +101,7 @@ class AmbiguousWriteResolver:
             fate = self._awaited(sent, ids)
             if fate is WriteStatus.DONE:
                 return None
-            if fate is WriteStatus.UNKNOWN or tried == _SENT_AT_MOST or self.hurry.is_set():
+            if fate is WriteStatus.UNKNOWN or tried == _SENT_AT_MOST or self.stop_waiting.is_set():
                 break
             self.again(sent.call)
             try:
@@ -115,11 +115,11 @@ class AmbiguousWriteResolver:
                 raise
         raise WriteOutcomeUnknown(lost.message, hint=_UNSETTLED, operation=sent.call.operation) from lost
 
-    def shows(self) -> Iterator[None]:
+    def poll_visibility(self) -> Iterator[None]:
         """Yield for each check of an acknowledged write, until the time is over in which it may not be visible yet."""
         return self._looks(self.patience)
 
-    def awaited(self, find: Callable[[], Learnt]) -> Learnt:
+    def poll_for_ids(self, find: Callable[[], Learnt]) -> Learnt:
         """Call `find` until it returns ids, and return them; empty when the time is over."""
         for _ in self._looks(self.seconds):
             if learnt := find():
@@ -131,7 +131,7 @@ class AmbiguousWriteResolver:
         fate = WriteStatus.UNKNOWN
         for _ in self._looks(self.seconds):
             fate = self._fate(sent, ids)
-            if fate is WriteStatus.DONE or (fate is WriteStatus.MISSING and not sent.makes):
+            if fate is WriteStatus.DONE or (fate is WriteStatus.MISSING and not sent.creates_resource):
                 break
         return fate
 
@@ -139,9 +139,9 @@ class AmbiguousWriteResolver:
         """Yield at once, then at exponentially growing intervals until the time is over."""
         until, pause = self.timing.now() + seconds, _FIRST_PAUSE
         yield
-        while (left := until - self.timing.now()) > 0 and not self.hurry.is_set():
+        while (left := until - self.timing.now()) > 0 and not self.stop_waiting.is_set():
             self.timing.tell(left)
-            self.timing.sleep(min(pause, left), self.hurry)
+            self.timing.sleep(min(pause, left), self.stop_waiting)
             pause = min(2 * pause, _LONGEST_PAUSE)
             yield
 
@@ -152,13 +152,13 @@ class AmbiguousWriteResolver:
             fresh = self.look(address)
         except ProblemsFound as error:
             twice = [one for one in error.problems if one.code == LIVE_TWICE and one.address == str(address)]
-            if twice and sent.makes:
+            if twice and sent.creates_resource:
                 raise _twins(sent, twice[0]) from error
             return WriteStatus.UNKNOWN
         except LmsconfError:
             return WriteStatus.UNKNOWN
         still = any(one.address == address and _is_part_of(one, sent, ids) for one in fresh.calls)
-        if sent.makes:
+        if sent.creates_resource:
             # However the service represents its other values: a resource that is still to be created was not created.
             still = still or any(one.address == address and one.action is Action.CREATE for one in fresh.changes)
         return WriteStatus.MISSING if still else WriteStatus.DONE

@@ -6,12 +6,19 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, Clock
-from lmsconf.apply.executor import CallExecutor, send_all
-from lmsconf.apply.grant_check import grants_to_verify
-from lmsconf.apply.scheduler import Begin, Run, Tell
-from lmsconf.apply.staleness import stale
-from lmsconf.apply.verification import NO_MANIFESTS, OTHER_MANIFESTS, TOUCHED_ONLY, ReadBack, not_looked, read_back
+from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, WaitClock
+from lmsconf.apply.executor import CallExecutor, send_calls
+from lmsconf.apply.grant_verification import grants_to_verify
+from lmsconf.apply.scheduler import Begin, RunResult, Tell
+from lmsconf.apply.staleness import find_stale_resources
+from lmsconf.apply.verification import (
+    NO_MANIFESTS,
+    OTHER_MANIFESTS,
+    TOUCHED_ONLY,
+    VerificationResult,
+    skipped_verification,
+    verify_by_replanning,
+)
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound, StalePlan, Terminated, Unauthorized
 from lmsconf.journal.journal_writer import Journal
@@ -28,7 +35,7 @@ from lmsconf.planner.plan import Manifests, attach_problems, make_plan
 from lmsconf.planner.plan_as_manifests import plan_to_manifests
 from lmsconf.workspace.reader import Reading, WorkspaceReader, load_manifests, reads_needed, refuse_errors
 
-Look = Callable[[Run, AmbiguousWriteResolver], ReadBack]
+Look = Callable[[RunResult, AmbiguousWriteResolver], VerificationResult]
 """Verify the workspace after a run."""
 
 
@@ -40,10 +47,10 @@ class Applier(WorkspaceReader):
     be visible yet; default: the `settle` setting, and 0 in the embedded workspace, where writes are visible at once.
     """
 
-    timing: Clock = field(default_factory=Clock)
+    timing: WaitClock = field(default_factory=WaitClock)
     patience: float | None = None
 
-    def judged(self, plan: Plan, consents: Iterable[Consent]) -> Plan:
+    def reevaluate_guards(self, plan: Plan, consents: Iterable[Consent]) -> Plan:
         """Return the plan under the current guards and those that it was saved with: the stricter limit holds."""
         policy, saved = self.settings.policy, _saved_guards(plan)
         beside = ("under the limits that the plan was saved with", saved)
@@ -57,7 +64,7 @@ class Applier(WorkspaceReader):
         )
         return replace(plan, guards=guards, changes=changes, problems=tuple(problems))
 
-    def check_fresh(self, plan: Plan, progress: Reading | None = None) -> None:
+    def refuse_stale_plan(self, plan: Plan, progress: Reading | None = None) -> None:
         """Raise StalePlan if the plan expired, is offline or for another workspace, or if a resource in it changed."""
         if plan.offline:
             raise StalePlan(
@@ -77,8 +84,8 @@ class Applier(WorkspaceReader):
             )
         manifests, policy = self._again(plan)
         snapshot = self.read(reads_needed(manifests, policy), progress)
-        now, broken = self.as_far_as_it_goes(manifests, policy, snapshot)
-        if differences := stale(plan, now, broken):
+        now, broken = self.plan_with_errors(manifests, policy, snapshot)
+        if differences := find_stale_resources(plan, now, broken):
             changed = ", ".join(dict.fromkeys(one.address for one in differences if one.address))
             raise StalePlan(
                 f"the workspace has changed since the plan was made{': ' if changed else ''}{changed}",
@@ -178,10 +185,10 @@ class Applier(WorkspaceReader):
             sender = CallExecutor(
                 pool, kinds, settling, grants=grants_to_verify(plan, kinds), hints=_hints_on_updates(plan)
             )
-            run = send_all(plan, sender, width=self.parallelism, tell=tell, begin=begin)
-        verification = not_looked("The run was stopped before that.")
+            run = send_calls(plan, sender, width=self.parallelism, tell=tell, begin=begin)
+        verification = skipped_verification("The run was stopped before that.")
         try:
-            if run.stopped_by is None and run.interrupted_by is None and (run.wrote or not plan.calls):
+            if run.stopped_by is None and run.interrupted_by is None and (run.may_have_written or not plan.calls):
                 verification = look(run, settling)
         except KeyboardInterrupt as cut:
             # Report what was done, although verification was interrupted.
@@ -216,14 +223,14 @@ class Applier(WorkspaceReader):
                 skipped=count_skipped_people(plan.all_problems),
                 left_out=len(plan.left_out),
             )
-            return lambda run, settling: ReadBack(verified=verified, converged=True)
+            return lambda run, settling: VerificationResult(verified=verified, converged=True)
         manifests, reason = (
             (None, TOUCHED_ONLY) if verify is not VerifyMode.ALL else self._manifests_of(plan, made_from)
         )
         if manifests is None and not plan.changes:
-            return lambda run, settling: not_looked(reason or "")
+            return lambda run, settling: skipped_verification(reason or "")
         return partial(
-            read_back,
+            verify_by_replanning,
             plan,
             touched=lambda: self._replayed(plan),
             whole=None if manifests is None else partial(self._everything, plan, manifests),
@@ -254,7 +261,7 @@ class Applier(WorkspaceReader):
         )
         return self.partial_plan(manifests, policy, self.read(reads_needed(manifests, policy)))
 
-    def untouched(self, plan: Plan, error: LmsconfError, *, meta: Mapping[str, str]) -> ApplyReport:
+    def report_unstarted(self, plan: Plan, error: LmsconfError, *, meta: Mapping[str, str]) -> ApplyReport:
         """Return the report of a run that stopped before its first call."""
         outcomes = tuple(
             CallOutcome(
@@ -284,7 +291,7 @@ class Applier(WorkspaceReader):
             exit=error.exit,
         )
 
-    def _without_effect(self, plan: Plan, run: Run, change: Change) -> Problem:
+    def _without_effect(self, plan: Plan, run: RunResult, change: Change) -> Problem:
         """A problem for a change whose calls were accepted without effect: the dialect is probably wrong."""
         whole = all(one.status is CallStatus.DONE for one in run.outcomes if one.address == change.address)
         accepted = "the calls, and it is still not as planned" if whole else "its creation, and it still does not show"
@@ -323,12 +330,12 @@ def _hints_on_updates(plan: Plan) -> dict[str, str]:
     return {call.id: hints[call.address] for call in plan.calls if call.address in hints}
 
 
-def _exit(run: Run, converged: bool | None) -> ExitCode:
+def _exit(run: RunResult, converged: bool | None) -> ExitCode:
     """Map a run to its exit code."""
     if run.interrupted_by is not None:
         return run.interrupted_by.exit if isinstance(run.interrupted_by, Terminated) else ExitCode.INTERRUPTED
     failed = any(outcome.status is not CallStatus.DONE for outcome in run.outcomes)
-    if failed and not run.wrote:
+    if failed and not run.may_have_written:
         if run.stopped_by is not None:
             return run.stopped_by.exit
         if any(isinstance(error, Unauthorized) for error in run.errors):

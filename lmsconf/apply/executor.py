@@ -10,8 +10,8 @@ from lmsconf.api import pagination
 from lmsconf.api.pagination import ListingSchema
 from lmsconf.api.worker_pool import WorkerPool
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
-from lmsconf.apply.grant_check import verify_grant
-from lmsconf.apply.scheduler import Begin, Learnt, Run, Tell, run
+from lmsconf.apply.grant_verification import verify_grant
+from lmsconf.apply.scheduler import Begin, Learnt, RunResult, Tell, run_calls
 from lmsconf.errors import (
     ApiError,
     DuplicateResource,
@@ -73,15 +73,15 @@ class CallExecutor:
             return future
         return self._pool.submit(lambda client: self._send(client, sent, ids))
 
-    def hurry(self) -> None:
+    def stop_waiting(self) -> None:
         """End all waiting; unresolved writes stay unresolved."""
-        self._settling.hurry.set()
+        self._settling.stop_waiting.set()
 
     def _send(self, client: Client, sent: IssuedRequest, ids: Learnt) -> Learnt:
         try:
             answer = self._answered(client, sent)
         except (WriteOutcomeUnknown, InvalidResponse) as lost:
-            answer = self._settling.settle(sent, ids, lost, lambda: self._answered(client, sent))
+            answer = self._settling.resolve(sent, ids, lost, lambda: self._answered(client, sent))
         try:
             return self._created_ids(client, sent, answer)
         except DuplicateResource:
@@ -100,7 +100,7 @@ class CallExecutor:
         listing = kind.list_operation
         if listing is None or kind.created_refs(call) <= learnt.keys():
             return learnt
-        return {**learnt, **self._settling.awaited(lambda: _looked_up(client, call, kind, listing))}
+        return {**learnt, **self._settling.poll_for_ids(lambda: _looked_up(client, call, kind, listing))}
 
     def _answered(self, client: Client, sent: IssuedRequest) -> Json:
         call = sent.call
@@ -161,8 +161,8 @@ def _live(client: Client, operation: ListOperation) -> list[dict[str, Json]]:
     return list(rows.rows)
 
 
-def send_all(
+def send_calls(
     plan: Plan, sender: CallExecutor, *, width: int, tell: Tell | None = None, begin: Begin | None = None
-) -> Run:
+) -> RunResult:
     """Execute the plan through the CallExecutor."""
-    return run(plan, sender.submit, width=width, tell=tell, begin=begin, hurry=sender.hurry)
+    return run_calls(plan, sender.submit, width=width, tell=tell, begin=begin, stop_waiting=sender.stop_waiting)

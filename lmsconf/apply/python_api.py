@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lmsconf.apply.applier import Applier
-from lmsconf.apply.safe_apply import ApplyOptions, PlanSource, Progress, apply
+from lmsconf.apply.safe_apply import ApplyOptions, ApplyProgress, PlanSource, apply_safely
 from lmsconf.documents.plan_file import dumps, loads
 from lmsconf.errors import Problem, UsageError
 from lmsconf.export.export import ExportResult, export_snapshot
@@ -88,7 +88,7 @@ class Project:
             if base is None:
                 return reader.plan(manifests, policy)
             before = load_base(base, self.settings, policy, self.environ, trusted=trust_project)
-            return reader.plan_beside(manifests, policy, before)
+            return reader.plan_with_base(manifests, policy, before)
 
     def apply(
         self,
@@ -99,21 +99,21 @@ class Project:
         allow: Sequence[str] = (),
         verify: VerifyMode = VerifyMode.ALL,
         meta: Mapping[str, str] | None = None,
-        progress: Progress | None = None,
+        progress: ApplyProgress | None = None,
     ) -> ApplyReport:
         """Apply a plan as `lmsconf apply PLANFILE` does: locked, not stale, journalled, verified.
 
         approve: called with the plan after all checks have passed; returns the decision. The report's `exit` is the
         exit code. Raises, with nothing sent: StalePlan, ProblemsFound with exit 4 for a tripped guard or a certain
-        refusal, Locked or LockHeld while another run has the workspace, LmsconfError where the plan is not approved or
-        the journal cannot be written.
+        refusal, Locked or LockHeldElsewhere while another run has the workspace, LmsconfError where the plan is not
+        approved or the journal cannot be written.
         """
         if not callable(approve):
             raise UsageError("approve is not callable", hint="Pass a function that takes the plan and returns a bool.")
         given = parse_consents(allow)
 
-        def judged(workspace: Applier, progress: Progress) -> tuple[Plan, Manifests | None]:
-            return workspace.judged(plan, given), None
+        def judged(workspace: Applier, progress: ApplyProgress) -> tuple[Plan, Manifests | None]:
+            return workspace.reevaluate_guards(plan, given), None
 
         options = ApplyOptions(
             approve=approve,
@@ -123,7 +123,7 @@ class Project:
             parallelism=self.parallelism,
             max_rate=self.max_rate,
         )
-        return apply(self.settings, PlanSource(get=judged, saved=True), options, progress or Progress())[0]
+        return apply_safely(self.settings, PlanSource(get=judged, saved=True), options, progress or ApplyProgress())[0]
 
     def drift(
         self,

@@ -22,8 +22,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 from lmsconf.api.spec.listings import MANUAL_GROUPS
-from lmsconf.apply.ambiguous_writes import Clock
-from lmsconf.apply.scheduler import on_interrupt
+from lmsconf.apply.ambiguous_writes import WaitClock
+from lmsconf.apply.scheduler import defer_interrupts
 from lmsconf.errors import InvalidResponse, LmsconfError, Rejected, Unauthorized, WriteOutcomeUnknown
 from lmsconf.model.api import ListedRows
 from lmsconf.model.calls import Call
@@ -54,7 +54,7 @@ _LAST: Final = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 _GONE: Final = (404, 410)
 
 
-class LockHeld(LmsconfError):
+class LockHeldElsewhere(LmsconfError):
     """Another run holds the lock; nothing was changed."""
 
     code = "lock/held-elsewhere"
@@ -67,7 +67,7 @@ class LockLost(LmsconfError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lock:
+class WorkspaceLock:
     """A live lock. until: seconds since the epoch; None if its name does not declare it."""
 
     id: str
@@ -76,7 +76,7 @@ class Lock:
     owner: str
 
     @classmethod
-    def read(cls, id: str, name: str) -> Lock | None:
+    def parse(cls, id: str, name: str) -> WorkspaceLock | None:
         """Parse a group as a lock; None if it is not one."""
         if not name.startswith(LOCK_PREFIX):
             return None
@@ -98,7 +98,7 @@ class Lock:
         until = "for ever" if self.until is None else f"until {_text(self.until)}"
         return f"{self.owner}, {until} (id {self.id})"
 
-    def holds(self, now: float) -> bool:
+    def is_active(self, now: float) -> bool:
         """Whether it excludes other runs."""
         return self.until is None or now < self.until + _CLOCKS_DIFFER
 
@@ -115,16 +115,16 @@ class LockManager:
         *,
         settle: float = 0.0,
         clock: Callable[[], float] = time.time,
-        timing: Clock | None = None,
+        timing: WaitClock | None = None,
         idle: Callable[[float, threading.Event], bool] = lambda seconds, over: over.wait(seconds),
         key: Callable[[], str] = lambda: secrets.token_hex(4),
     ) -> None:
-        self._connection, self._clock, self._timing, self._key = connection, clock, timing or Clock(), key
+        self._connection, self._clock, self._timing, self._key = connection, clock, timing or WaitClock(), key
         self._idle = idle
         self._shows_within = max(settle, _VISIBLE_WITHIN)
         self.left: str | None = None
 
-    def locks(self) -> list[Lock]:
+    def list_locks(self) -> list[WorkspaceLock]:
         """Return every live lock. Raises LmsconfError if the groups cannot be listed completely."""
         for _ in range(_LOOKS):
             with self._connection.worker_pool(1) as pool:
@@ -135,23 +135,23 @@ class LockManager:
             f"whether another run has locked the workspace is not known: {rows.incomplete}", hint="Try again."
         )
 
-    def make(self, lock: Lock) -> str:
+    def create(self, lock: WorkspaceLock) -> str:
         """Create the lock's group. Returns its id, or "" if the response lacks it."""
         body = self._connection.spec.body_to_wire("manual-groups.create", name=lock.name)
         answer = self._call("manual-groups.create", body=body)
         return str(answer.get("groupId") or "") if isinstance(answer, dict) else ""
 
-    def remove(self, lock: Lock) -> None:
+    def delete(self, lock: WorkspaceLock) -> None:
         """Delete a lock; a missing one is no error."""
         with suppress(LockLost):
             self._call("manual-groups.delete", lock)
 
-    def rename(self, lock: Lock) -> None:
+    def rename(self, lock: WorkspaceLock) -> None:
         """Rename the lock's group to the lock's name. Raises LockLost if the group does not exist."""
         body = self._connection.spec.body_to_wire("manual-groups.rename", name=lock.name)
         self._call("manual-groups.rename", lock, body=body)
 
-    def look(self, lock: Lock) -> None:
+    def check_exists(self, lock: WorkspaceLock) -> None:
         """Raise LockLost if the lock's group does not exist.
 
         Reads it by its id: concurrent calls create and delete groups, which can move the lock between pages of the
@@ -160,34 +160,34 @@ class LockManager:
         self._call("manual-groups.members", lock)
 
     @contextmanager
-    def held(self, terms: LockSettings) -> Iterator[LockLease]:
-        """Hold the workspace's lock while the context is active. Raises LockHeld if another run holds it.
+    def hold(self, terms: LockSettings) -> Iterator[LockLease]:
+        """Hold the workspace's lock while the context is active. Raises LockHeldElsewhere if another run holds it.
 
         The lock is deleted on every exit, even if it was never visible.
         """
         now = self._clock()
-        before = self.locks()
-        self._refuse(lock for lock in before if lock.holds(now))
+        before = self.list_locks()
+        self._refuse(lock for lock in before if lock.is_active(now))
         lease = LockLease(self, terms, self._key(), self._clock, self._idle)
         try:
             with _uncut():
-                lease.make()
+                lease.create()
             self._await(lease)
-            self._refuse(lock for lock in self.locks() if lock.key != lease.key and lock.holds(now))
+            self._refuse(lock for lock in self.list_locks() if lock.key != lease.key and lock.is_active(now))
             for left in before:
-                self.remove(left)
+                self.delete(left)
             yield lease
         finally:
             # The run is over by now, and its report must not be lost to an interruption.
             with suppress(KeyboardInterrupt), _uncut():
-                lease.let_go()
+                lease.release()
             self.left = lease.left
 
     def _await(self, lease: LockLease) -> None:
         """Wait until our own lock is listed, identified by its key."""
         until = self._timing.now() + self._shows_within
         while True:
-            for lock in self.locks():
+            for lock in self.list_locks():
                 if lock.key == lease.key:
                     lease.set_id(lock.id)
                     return
@@ -198,14 +198,16 @@ class LockManager:
                 )
             self._timing.sleep(0.5, threading.Event())
 
-    def _refuse(self, others: Iterator[Lock]) -> None:
+    def _refuse(self, others: Iterator[WorkspaceLock]) -> None:
         for other in others:
-            raise LockHeld(
+            raise LockHeldElsewhere(
                 f"another run has locked the workspace: {other.description}",
                 hint=f"Wait for it. If it is dead: lmsconf unlock --id {other.id}",
             )
 
-    def _call(self, operation: str, lock: Lock | None = None, *, body: dict[str, object] | None = None) -> Json:
+    def _call(
+        self, operation: str, lock: WorkspaceLock | None = None, *, body: dict[str, object] | None = None
+    ) -> Json:
         """Call an operation on an existing lock, or on a new one; map 403, 404 and 410 to our errors."""
         path = {"groupId": lock.id} if lock else {}
         try:
@@ -224,7 +226,7 @@ class LockLease:
     """Our own lock: created, renewed while calls are sent, and deleted.
 
     A background thread renews the lease too: what a run reads before its first call may take longer than a lease. Only
-    `keep` decides that the lock is lost. left: after `let_go`, a message if the lock may still exist.
+    `renew_before` decides that the lock is lost. left: after `release`, a message if the lock may still exist.
     """
 
     def __init__(
@@ -236,7 +238,7 @@ class LockLease:
         idle: Callable[[float, threading.Event], bool],
     ) -> None:
         self._manager, self._terms, self._clock, self._idle = manager, terms, clock, idle
-        self._lock = Lock(id="", key=key, until=0.0, owner=terms.owner)
+        self._lock = WorkspaceLock(id="", key=key, until=0.0, owner=terms.owner)
         self._looked = 0.0
         self._may_be_there = False
         self.left: str | None = None
@@ -249,13 +251,13 @@ class LockLease:
         """Random key that identifies this lock, also while its id is unknown."""
         return self._lock.key
 
-    def make(self) -> None:
+    def create(self) -> None:
         """Create it, with a lease that begins now. Raises LmsconfError if that was rejected."""
         now = self._clock()
         self._lock = replace(self._lock, until=now + self._terms.lease)
         self._looked, self._may_be_there = now, True
         try:
-            id = self._manager.make(self._lock)
+            id = self._manager.create(self._lock)
         except (WriteOutcomeUnknown, InvalidResponse):
             return  # it is found by its key
         except LmsconfError:
@@ -271,7 +273,7 @@ class LockLease:
         if not self._renewer.ident:
             self._renewer.start()
 
-    def keep(self, call: Call) -> None:
+    def renew_before(self, call: Call) -> None:
         """Before each call: check that the lock exists, and renew the lease when a third of it is over.
 
         A check is valid for a few seconds. Raises LockLost once the lock does not exist or may have expired for others.
@@ -286,7 +288,7 @@ class LockLease:
             # The response may have arrived late.
             self._check(call)
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Delete it. If that fails, `left` holds a message for people; the lock then expires by itself."""
         if not self._may_be_there:
             return
@@ -295,9 +297,11 @@ class LockLease:
         if self._renewer.ident:
             self._renewer.join()
         try:
-            locks = [self._lock] if self._lock.id else [lock for lock in self._manager.locks() if lock.key == self.key]
+            locks = (
+                [self._lock] if self._lock.id else [lock for lock in self._manager.list_locks() if lock.key == self.key]
+            )
             for lock in locks:
-                self._manager.remove(lock)
+                self._manager.delete(lock)
                 self.left = None
         except LmsconfError as error:
             self.left = f"the lock of {self._lock.description} could not be taken back: {error.message}"
@@ -321,7 +325,7 @@ class LockLease:
         return (self._lock.until or 0.0) - self._terms.lease
 
     def _renew_on(self) -> None:
-        """Renew when due until the run is over. Errors are left to `keep`: a new group may become visible late."""
+        """Renew when due until the run is over. Errors are left to `renew_before`: a new group may show late."""
         while not self._idle(self._terms.lease * _RENEWED_AFTER / 2, self._over):
             with suppress(LmsconfError), self._turn:
                 now = self._clock()
@@ -342,7 +346,7 @@ class LockLease:
 
     def _look(self, now: float) -> None:
         with suppress(InvalidResponse):  # inconclusive; the next call checks again
-            self._manager.look(self._lock)
+            self._manager.check_exists(self._lock)
             self._looked = now
 
 
@@ -359,7 +363,7 @@ def _uncut() -> Iterator[None]:
         if len(cuts) > 1:
             raise cut
 
-    with on_interrupt(collect):
+    with defer_interrupts(collect):
         yield
     if cuts:
         raise cuts[0]
@@ -376,9 +380,9 @@ def _forbidden(refused: Rejected) -> Unauthorized:
     )
 
 
-def _locks(rows: ListedRows) -> Iterator[Lock]:
+def _locks(rows: ListedRows) -> Iterator[WorkspaceLock]:
     for row in rows.rows:
-        if lock := Lock.read(str(row["groupId"]), str(row.get("name"))):
+        if lock := WorkspaceLock.parse(str(row["groupId"]), str(row.get("name"))):
             yield lock
 
 

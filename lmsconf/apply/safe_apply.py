@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from lmsconf.apply.ambiguous_writes import Clock
+from lmsconf.apply.ambiguous_writes import WaitClock
 from lmsconf.apply.applier import Applier
 from lmsconf.apply.remote_lock import LockManager
 from lmsconf.apply.scheduler import Begin
@@ -48,11 +48,11 @@ class PlanSource:
     made earlier, so it is compared with the workspace before anything else.
     """
 
-    get: Callable[[Applier, Progress], tuple[Plan, Manifests | None]]
+    get: Callable[[Applier, ApplyProgress], tuple[Plan, Manifests | None]]
     saved: bool
 
 
-class Progress:
+class ApplyProgress:
     """What an apply reports while it runs. Every method does nothing here; override those that you need."""
 
     def phase(self, label: str) -> AbstractContextManager[Report]:
@@ -92,7 +92,7 @@ class ApplyOptions:
     max_rate: float | None = None
 
 
-class Interrupted(LmsconfError):
+class InterruptedBeforeStart(LmsconfError):
     """Ctrl-C or SIGTERM before the first call."""
 
     code = "interrupted"
@@ -102,14 +102,14 @@ class Interrupted(LmsconfError):
         self.exit = ExitCode.TERMINATED if isinstance(by, Terminated) else ExitCode.INTERRUPTED
 
 
-def apply(
-    settings: Settings, source: PlanSource, options: ApplyOptions, progress: Progress
+def apply_safely(
+    settings: Settings, source: PlanSource, options: ApplyOptions, progress: ApplyProgress
 ) -> tuple[ApplyReport, bool]:
     """Apply the plan of `source` safely. Returns the report, and whether a journal of the run was written.
 
-    Raises, with nothing sent: Locked and LockHeld where another run has the workspace, StalePlan where the digest or
-    the workspace differs, ProblemsFound with exit 4 where a guard or a refusal stops it, LmsconfError where the plan is
-    not approved or the journal cannot be written.
+    Raises, with nothing sent: Locked and LockHeldElsewhere where another run has the workspace, StalePlan where the
+    digest or the workspace differs, ProblemsFound with exit 4 where a guard or a refusal stops it, LmsconfError where
+    the plan is not approved or the journal cannot be written.
     """
     with _local_lock(settings, progress), _workspace(settings, options, progress) as workspace, ExitStack() as leases:
         plan, manifests = source.get(workspace, progress)
@@ -119,17 +119,22 @@ def apply(
             keep = _cleared(workspace, plan, source, options, progress, leases)
             journal = Journal.begin(settings.root, plan, meta=options.meta) if plan.calls else None
         except LmsconfError as error:
-            progress.stopped(workspace.untouched(plan, error, meta=options.meta))
+            progress.stopped(workspace.report_unstarted(plan, error, meta=options.meta))
             raise
         except KeyboardInterrupt as cut:
             progress.interrupted(cut)
-            return workspace.untouched(plan, Interrupted(cut), meta=options.meta), False
+            return workspace.report_unstarted(plan, InterruptedBeforeStart(cut), meta=options.meta), False
         with journal or nullcontext():
             return _executed(workspace, plan, manifests, options, progress, journal, keep), journal is not None
 
 
 def _cleared(
-    workspace: Applier, plan: Plan, source: PlanSource, options: ApplyOptions, progress: Progress, leases: ExitStack
+    workspace: Applier,
+    plan: Plan,
+    source: PlanSource,
+    options: ApplyOptions,
+    progress: ApplyProgress,
+    leases: ExitStack,
 ) -> Begin | None:
     """Run steps 2 to 6 for a plan that is made. Returns the function that renews the remote lock before each call."""
     digest = plan_digest(plan)
@@ -149,13 +154,13 @@ def _cleared(
     return keep
 
 
-def _check_fresh(workspace: Applier, plan: Plan, progress: Progress) -> None:
+def _check_fresh(workspace: Applier, plan: Plan, progress: ApplyProgress) -> None:
     with progress.phase("Checking") as tell:
-        workspace.check_fresh(plan, tell)
+        workspace.refuse_stale_plan(plan, tell)
 
 
 @contextmanager
-def _local_lock(settings: Settings, progress: Progress) -> Iterator[None]:
+def _local_lock(settings: Settings, progress: ApplyProgress) -> Iterator[None]:
     """Exclude other runs on this machine; wait until no request of an earlier run can arrive any more."""
     chosen = settings.workspace
     with hold_lock(settings.root, chosen.name):
@@ -166,14 +171,14 @@ def _local_lock(settings: Settings, progress: Progress) -> Iterator[None]:
 
 
 @contextmanager
-def _workspace(settings: Settings, options: ApplyOptions, progress: Progress) -> Iterator[Applier]:
-    timing = Clock(tell=progress.waiting)
+def _workspace(settings: Settings, options: ApplyOptions, progress: ApplyProgress) -> Iterator[Applier]:
+    timing = WaitClock(tell=progress.waiting)
     with Connection(settings, max_rate=options.max_rate) as connection:
         yield Applier(settings=settings, connection=connection, parallelism=options.parallelism, timing=timing)
 
 
 @contextmanager
-def _remote_lock(workspace: Applier, plan: Plan, progress: Progress) -> Iterator[Begin | None]:
+def _remote_lock(workspace: Applier, plan: Plan, progress: ApplyProgress) -> Iterator[Begin | None]:
     """Exclude runs on other machines, if the project configures a lock."""
     terms = workspace.settings.lock
     if terms is None or not plan.calls:
@@ -181,8 +186,8 @@ def _remote_lock(workspace: Applier, plan: Plan, progress: Progress) -> Iterator
         return
     locks = LockManager(workspace.connection, settle=workspace.settings.settle)
     try:
-        with locks.held(terms) as lease:
-            yield lease.keep
+        with locks.hold(terms) as lease:
+            yield lease.renew_before
     finally:
         if locks.left:
             progress.note(locks.left)
@@ -193,7 +198,7 @@ def _executed(
     plan: Plan,
     manifests: Manifests | None,
     options: ApplyOptions,
-    progress: Progress,
+    progress: ApplyProgress,
     journal: Journal | None,
     keep: Begin | None,
 ) -> ApplyReport:
@@ -227,6 +232,6 @@ def _executed(
         if begun:
             raise
         # Once calls have begun, the scheduler handles an interruption itself; this one was earlier.
-        report = workspace.untouched(plan, Interrupted(cut), meta=options.meta)
+        report = workspace.report_unstarted(plan, InterruptedBeforeStart(cut), meta=options.meta)
         problems = () if journal is None else journal.record_end(report)
         return replace(report, problems=(*report.problems, *problems))

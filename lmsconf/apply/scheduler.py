@@ -35,7 +35,7 @@ Tell: TypeAlias = "Callable[[CallOutcome], None]"
 
 
 @dataclass(slots=True, kw_only=True)
-class Run:
+class RunResult:
     """The result of a run: one outcome per call, in plan order, and why it stopped early, if it did."""
 
     outcomes: tuple[CallOutcome, ...] = ()
@@ -44,7 +44,7 @@ class Run:
     errors: list[LmsconfError] = field(default_factory=list)
 
     @property
-    def wrote(self) -> bool:
+    def may_have_written(self) -> bool:
         """Whether anything was, or may have been, changed."""
         done = any(outcome.status is CallStatus.DONE for outcome in self.outcomes)
         return done or any(
@@ -52,17 +52,17 @@ class Run:
         )
 
 
-def run(
+def run_calls(
     plan: Plan,
     submit: Submit,
     *,
     width: int,
     tell: Tell | None = None,
     begin: Begin | None = None,
-    hurry: Callable[[], None] | None = None,
-) -> Run:
-    """Execute a plan. On Ctrl-C, calls under way finish and no other starts; `hurry` is called then."""
-    return _Runner(plan, submit, width, tell or _nothing, begin or _nothing, hurry or _nothing).run()
+    stop_waiting: Callable[[], None] | None = None,
+) -> RunResult:
+    """Execute a plan. On Ctrl-C, calls under way finish and no other starts; `stop_waiting` is called then."""
+    return _Runner(plan, submit, width, tell or _nothing, begin or _nothing, stop_waiting or _nothing).run()
 
 
 def _nothing(*_: object) -> None:
@@ -77,10 +77,10 @@ def _ends_all(error: LmsconfError) -> bool:
 
 class _Runner:
     def __init__(
-        self, plan: Plan, submit: Submit, width: int, tell: Tell, begin: Begin, hurry: Callable[[], None]
+        self, plan: Plan, submit: Submit, width: int, tell: Tell, begin: Begin, stop_waiting: Callable[[], None]
     ) -> None:
         self.calls = {call.id: call for call in plan.calls}
-        self.submit, self.width, self.tell, self.begin, self.hurry = submit, width, tell, begin, hurry
+        self.submit, self.width, self.tell, self.begin, self.stop_waiting = submit, width, tell, begin, stop_waiting
         self.waiting = {call.id: len(call.needs) for call in plan.calls}
         self.after: defaultdict[str, list[str]] = defaultdict(list)
         for call in plan.calls:
@@ -93,11 +93,11 @@ class _Runner:
         self.outcomes: dict[str, CallOutcome] = {}
         self.ended: SimpleQueue[tuple[str, Future[Learnt]]] = SimpleQueue()
         self.flying = 0
-        self.result = Run()
+        self.result = RunResult()
 
-    def run(self) -> Run:
+    def run(self) -> RunResult:
         # An interruption raised between a response and its recording would leave a call that is never waited for.
-        with on_interrupt(self._interrupt):
+        with defer_interrupts(self._interrupt):
             self._fly()
         for call in self.calls.values():
             if call.id not in self.outcomes:
@@ -110,7 +110,7 @@ class _Runner:
         if self.result.interrupted_by is not None:
             raise cut
         self.result.interrupted_by = cut
-        self.hurry()
+        self.stop_waiting()
 
     def _fly(self) -> None:
         while True:
@@ -209,7 +209,7 @@ class _Runner:
 
 
 @contextmanager
-def on_interrupt(handler: Callable[[KeyboardInterrupt], None]) -> Iterator[None]:
+def defer_interrupts(handler: Callable[[KeyboardInterrupt], None]) -> Iterator[None]:
     """While the context is active, pass an interruption to `hear` instead of raising it at an arbitrary point.
 
     Signals arrive in the main thread only; in other threads, and for a signal without a Python handler, nothing

@@ -35,7 +35,7 @@ _ABSENT: Final = object()
 """Marks a key that one side lacks."""
 
 
-def stale(plan: Plan, now: Plan, unplannable: Sequence[Problem] = ()) -> tuple[Problem, ...]:
+def find_stale_resources(plan: Plan, now: Plan, unplannable: Sequence[Problem] = ()) -> tuple[Problem, ...]:
     """Return why the plan no longer fits; empty if it fits.
 
     now: the same changes re-planned against the current snapshot. unplannable: the problems of those that can no longer

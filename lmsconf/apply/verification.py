@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver
-from lmsconf.apply.scheduler import Run
+from lmsconf.apply.scheduler import RunResult
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound
 from lmsconf.model.outcomes import is_already_accepted
 from lmsconf.model.plan import Change, Plan
@@ -26,7 +26,7 @@ Whole = Callable[[], tuple[Plan, tuple[Problem, ...]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReadBack:
+class VerificationResult:
     """The result of a verification. converged: None if it was not possible.
 
     residue: the changes that a fresh plan still contains. problems: errors of what could not be planned or read.
@@ -38,20 +38,20 @@ class ReadBack:
     problems: tuple[Problem, ...] = ()
 
 
-def not_looked(reason: str) -> ReadBack:
+def skipped_verification(reason: str) -> VerificationResult:
     """The result when nothing was read, with the reason."""
-    return ReadBack(verified=VerifiedScope(reason=reason), converged=None)
+    return VerificationResult(verified=VerifiedScope(reason=reason), converged=None)
 
 
-def read_back(
+def verify_by_replanning(
     plan: Plan,
-    run: Run,
+    run: RunResult,
     settling: AmbiguousWriteResolver,
     *,
     touched: Callable[[], Plan],
     whole: Whole | None,
     reason: str | None,
-) -> ReadBack:
+) -> VerificationResult:
     """Plan again. Everything is read once; acknowledged writes may become visible late, and only those are read again.
 
     whole: None if only what the plan touched is verified, for that `reason`.
@@ -67,7 +67,7 @@ def read_back(
     others: tuple[Change, ...] = ()
     errors: tuple[Problem, ...] = ()
     looked = False
-    for _ in settling.shows():
+    for _ in settling.poll_visibility():
         try:
             if whole is None or looked:
                 changes = touched().changes
@@ -79,10 +79,10 @@ def read_back(
             looked = True
         except ProblemsFound as error:
             wrong = tuple(problem for problem in error.problems if problem.is_error)
-            return ReadBack(verified=verified, converged=False, residue=others, problems=(*errors, *wrong))
+            return VerificationResult(verified=verified, converged=False, residue=others, problems=(*errors, *wrong))
         except LmsconfError as error:
-            return replace(not_looked(error.message), problems=error.problems)
+            return replace(skipped_verification(error.message), problems=error.problems)
         if not any(change.address in addresses and is_already_accepted(change, run.outcomes) for change in changes):
             break
     residue = (*changes, *others)
-    return ReadBack(verified=verified, converged=not (residue or errors), residue=residue, problems=errors)
+    return VerificationResult(verified=verified, converged=not (residue or errors), residue=residue, problems=errors)

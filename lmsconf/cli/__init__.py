@@ -102,21 +102,21 @@ def app(ctx: click.Context, directory: str | None, workspace: str | None, masks:
     Manifests say which custom fields, groups, smart groups and assignments a workspace shall have. `lmsconf plan` shows
     what differs, `lmsconf apply` changes it.
     """
-    from lmsconf.cli.frame import Context, mask_people
+    from lmsconf.cli.frame import CommandContext, mask_people
 
     mask_people(masks)
-    ctx.obj = Context.of(directory, workspace)
+    ctx.obj = CommandContext.of(directory, workspace)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run one command and exit with its exit code."""
-    from lmsconf.cli.frame import crashed, run, standard_streams
+    from lmsconf.cli.frame import report_crash, run_command_line, secure_standard_streams
 
-    standard_streams()
-    sys.excepthook = crashed
+    secure_standard_streams()
+    sys.excepthook = report_crash
     # Manifests and responses are many small objects that live until the exit: collecting cycles at the default
     # threshold takes a tenth of the time of a large plan, and finds none.
     gc.set_threshold(_COLLECT_EVERY)
-    code = run(app, list(sys.argv[1:] if arguments is None else arguments))
+    code = run_command_line(app, list(sys.argv[1:] if arguments is None else arguments))
     gc.freeze()  # no collection at exit: the process's memory is freed anyway
     sys.exit(code)

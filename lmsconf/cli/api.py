@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lmsconf.cli.frame import Context, emit, pass_context
-from lmsconf.cli.planning import settings_of
+from lmsconf.cli.frame import CommandContext, pass_context, write_redacted
+from lmsconf.cli.planning import load_context_settings
 from lmsconf.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 @click.option("--query", metavar="K=V", multiple=True, help="A query parameter; again for more, also of one name.")
 @click.option("--body", metavar="JSON", help="The request's body; - reads it from stdin.")
 @pass_context
-def api(context: Context, *, method: str, path: str, query: tuple[str, ...], body: str | None) -> ExitCode:
+def api(context: CommandContext, *, method: str, path: str, query: tuple[str, ...], body: str | None) -> ExitCode:
     """Send one call to the service and print what it answers.
 
     PATH follows the workspace's url, percent-encoded where it has to be: lmsconf api GET /users --query limit=5. Names
@@ -35,9 +35,9 @@ def api(context: Context, *, method: str, path: str, query: tuple[str, ...], bod
     from lmsconf.documents.document import escape_invisible
     from lmsconf.workspace.connection import Connection
 
-    parameters = query_of(query)
+    parameters = parse_query(query)
     content = None if body is None else _body(sys.stdin.buffer.read() if body == "-" else body.encode())
-    with Connection(settings_of(context)) as connection, connection.worker_pool(1) as pool:
+    with Connection(load_context_settings(context)) as connection, connection.worker_pool(1) as pool:
         try:
             answer = pool.submit(
                 lambda client: client.send(method.upper(), path, query=parameters, body=content)
@@ -47,11 +47,13 @@ def api(context: Context, *, method: str, path: str, query: tuple[str, ...], bod
                 str(error), hint="PATH begins with / and is percent-encoded; queries go by --query."
             ) from error
     if answer is not None:
-        emit(f"{escape_invisible(json.dumps(answer, ensure_ascii=False, indent=2))}\n", sys.stdout, whole=True)
+        write_redacted(
+            f"{escape_invisible(json.dumps(answer, ensure_ascii=False, indent=2))}\n", sys.stdout, whole=True
+        )
     return ExitCode.OK
 
 
-def query_of(pairs: Sequence[str]) -> dict[str, Json]:
+def parse_query(pairs: Sequence[str]) -> dict[str, Json]:
     """Parse `k=v` pairs as query parameters; a repeated name becomes a list. Raises UsageError."""
     parameters: dict[str, Json] = {}
     for text in pairs:

@@ -9,31 +9,31 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lmsconf.cli.frame import Context, Output, output_options, pass_context
+from lmsconf.cli.frame import CommandContext, Output, output_options, pass_context
 from lmsconf.cli.planning import (
     allow,
-    applying,
-    declared,
+    apply_command_line,
+    build_policy,
+    load_context_settings,
+    load_valid_manifests,
     max_rate,
     parallelism,
-    plan_key,
-    policy_of,
-    selection,
-    settings_of,
+    plan_signing_key,
+    selection_options,
 )
 from lmsconf.errors import ExitCode, UsageError
 from lmsconf.model.scope import VerifyMode
 
 if TYPE_CHECKING:
     from lmsconf.apply.applier import Applier
-    from lmsconf.apply.safe_apply import Progress
+    from lmsconf.apply.safe_apply import ApplyProgress
     from lmsconf.model.plan import Plan
     from lmsconf.planner.plan import Manifests
 
 
 @click.command()
 @click.argument("planfile", type=click.Path(path_type=Path), required=False)
-@selection
+@selection_options
 @click.option("--auto-approve", is_flag=True, help="Do not ask.")
 @click.option("--expect-digest", "digest", metavar="D", help="Apply only a plan with this digest.")
 @allow
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 @output_options(["text", "json", "markdown", "html"])
 @pass_context
 def apply(
-    context: Context,
+    context: CommandContext,
     *,
     planfile: Path | None,
     only: tuple[str, ...],
@@ -74,31 +74,32 @@ def apply(
     manifests of a PLANFILE must be at hand for that: where they are not, only what it changes is looked at.
     """
     from lmsconf.apply.safe_apply import ApplyOptions, PlanSource
-    from lmsconf.apply.safe_apply import apply as apply_safely
-    from lmsconf.cli.apply_screen import ApplyScreen, ask, finish, key_values
+    from lmsconf.apply.safe_apply import apply_safely as apply_safely
+    from lmsconf.cli.apply_screen import ApplyScreen, parse_key_values, prompt_approval, write_report
     from lmsconf.documents.plan_file import loads
     from lmsconf.model.policy import parse_consents
     from lmsconf.support.atomic_files import read_text
 
-    consented, noted = parse_consents(allow), key_values(meta)
+    consented, noted = parse_consents(allow), parse_key_values(meta)
     if planfile is not None and (only or excluded or additive):
         raise UsageError("a plan file is applied whole", hint="Use --only, --except and --additive with lmsconf plan.")
     asks = planfile is None and not auto_approve and digest is None
     if asks and not sys.stdin.isatty():
         raise UsageError("there is no terminal to ask on", hint="Pass --auto-approve, or apply a plan file.")
-    settings = settings_of(context)
+    settings = load_context_settings(context)
 
-    def plan(workspace: Applier, progress: Progress) -> tuple[Plan, Manifests | None]:
+    def plan(workspace: Applier, progress: ApplyProgress) -> tuple[Plan, Manifests | None]:
         if planfile is not None:
-            made, manifests = workspace.judged(loads(read_text(planfile), plan_key(context)), consented), None
+            saved = loads(read_text(planfile), plan_signing_key(context))
+            made, manifests = workspace.reevaluate_guards(saved, consented), None
         else:
-            manifests = declared(workspace)
+            manifests = load_valid_manifests(workspace)
             with progress.phase("Reading") as tell:
-                made = workspace.plan(manifests, policy_of(settings, only, excluded, additive, consented), tell)
-        return replace(made, command=applying(settings, only, excluded, additive, planfile)), manifests
+                made = workspace.plan(manifests, build_policy(settings, only, excluded, additive, consented), tell)
+        return replace(made, command=apply_command_line(settings, only, excluded, additive, planfile)), manifests
 
     options = ApplyOptions(
-        approve=ask if asks else None,
+        approve=prompt_approval if asks else None,
         digest=digest,
         verify=VerifyMode(verify),
         meta=noted,
@@ -107,4 +108,4 @@ def apply(
     )
     screen = ApplyScreen(output, shows_plan=planfile is None)
     report, journalled = apply_safely(settings, PlanSource(get=plan, saved=planfile is not None), options, screen)
-    return finish(output, report, journalled=journalled)
+    return write_report(output, report, journalled=journalled)

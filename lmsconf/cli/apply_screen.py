@@ -7,8 +7,16 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from lmsconf.apply.safe_apply import Progress
-from lmsconf.cli.frame import Output, colored, cut_short, emit, masked, progress, say
+from lmsconf.apply.safe_apply import ApplyProgress
+from lmsconf.cli.frame import (
+    Output,
+    mask_if_enabled,
+    report_interrupt,
+    show_progress,
+    supports_color,
+    write_redacted,
+    write_stderr,
+)
 from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound, UsageError
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan
@@ -19,7 +27,7 @@ from lmsconf.render.plan_wording import workspace_line
 from lmsconf.render.text.plan import plan_text
 
 
-class ApplyScreen(Progress):
+class ApplyScreen(ApplyProgress):
     """Progress bars, the plan and notes on stderr. A plan from a file was reviewed already and is not shown."""
 
     def __init__(self, output: Output, *, shows_plan: bool) -> None:
@@ -29,38 +37,40 @@ class ApplyScreen(Progress):
 
     @contextmanager
     def phase(self, label: str) -> Iterator[Callable[[int, int | None], None]]:
-        with progress() as tell:
+        with show_progress() as tell:
             yield lambda done, total: tell(done, total, label)
 
     def planned(self, plan: Plan) -> None:
         if self._shows_plan:
-            emit(plan_text(masked(plan)), sys.stderr, color=colored(sys.stderr))
+            write_redacted(plan_text(mask_if_enabled(plan)), sys.stderr, color=supports_color(sys.stderr))
 
     def waiting(self, seconds: float) -> None:
         if not self._has_waited:
             self._has_waited = True
-            say(f"What was sent does not show yet; waiting for it, each time for at most {math.ceil(seconds)} s.")
+            write_stderr(
+                f"What was sent does not show yet; waiting for it, each time for at most {math.ceil(seconds)} s."
+            )
 
     def note(self, text: str) -> None:
-        say(text)
+        write_stderr(text)
 
     def stopped(self, report: ApplyReport) -> None:
         # A program expects one document: the report, with all calls not attempted. For a person the error is enough.
         if self._output.format != "text":
-            finish(self._output, report, journalled=False)
+            write_report(self._output, report, journalled=False)
 
     def interrupted(self, error: KeyboardInterrupt) -> None:
-        cut_short(error)
+        report_interrupt(error)
 
 
-def ask(plan: Plan) -> bool:
+def prompt_approval(plan: Plan) -> bool:
     """Prompt for approval on the terminal; only `yes` approves."""
     where = workspace_line(plan.workspace, plan.url, plan.people)
-    emit(escape_terminal(f"{where} Apply this plan? Only 'yes' will be accepted: "), sys.stderr)
+    write_redacted(escape_terminal(f"{where} Apply this plan? Only 'yes' will be accepted: "), sys.stderr)
     return sys.stdin.readline().strip() == "yes"
 
 
-def finish(output: Output, report: ApplyReport, *, journalled: bool) -> ExitCode:
+def write_report(output: Output, report: ApplyReport, *, journalled: bool) -> ExitCode:
     """Write the report and return its exit code.
 
     If it cannot be written, raises ProblemsFound with the report's problems, the outcome of the run, and the worse of
@@ -85,7 +95,7 @@ def _unwritten(lost: LmsconfError, report: ApplyReport, *, journalled: bool) -> 
     )
 
 
-def key_values(pairs: Sequence[str]) -> dict[str, str]:
+def parse_key_values(pairs: Sequence[str]) -> dict[str, str]:
     """Parse `k=v` pairs. Raises UsageError."""
     meta = {}
     for pair in pairs:

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from lmsconf.cli.frame import emit
+from lmsconf.cli.frame import write_redacted
 from lmsconf.errors import ExitCode, LmsconfError
 
 
@@ -24,5 +24,7 @@ def completion(context: click.Context, *, shell: str) -> ExitCode:
     shell_class = get_completion_class(shell)
     if shell_class is None:
         raise LmsconfError(f"click knows no completion for {shell}")
-    emit(shell_class(context.find_root().command, {}, "lmsconf", "_LMSCONF_COMPLETE").source() + "\n", sys.stdout)
+    write_redacted(
+        shell_class(context.find_root().command, {}, "lmsconf", "_LMSCONF_COMPLETE").source() + "\n", sys.stdout
+    )
     return ExitCode.OK

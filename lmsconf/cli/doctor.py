@@ -9,12 +9,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lmsconf.cli.frame import Context, Output, emit, output_options, pass_context, report, say
-from lmsconf.cli.planning import max_rate, parallelism, settings_of
+from lmsconf.cli.frame import (
+    CommandContext,
+    Output,
+    output_options,
+    pass_context,
+    report_problems,
+    write_redacted,
+    write_stderr,
+)
+from lmsconf.cli.planning import load_context_settings, max_rate, parallelism
 from lmsconf.errors import ExitCode, LmsconfError, UsageError
 
 if TYPE_CHECKING:
-    from lmsconf.doctor.findings import Probed, Report
+    from lmsconf.doctor.findings import DoctorReport, ProbeResult
     from lmsconf.project.settings import Settings
     from lmsconf.workspace.connection import Connection
 
@@ -29,7 +37,7 @@ if TYPE_CHECKING:
 @output_options(["text", "json"])
 @pass_context
 def doctor(
-    context: Context,
+    context: CommandContext,
     *,
     probe: bool,
     user: str | None,
@@ -47,16 +55,16 @@ def doctor(
     scratch accounts are made if the project file allows to create people; if not, the person who is named is changed
     and put back.
     """
-    from lmsconf.doctor.diagnose.checks import Watch, examine
+    from lmsconf.doctor.diagnose.checks import ClockSkewCheck, run_read_only_checks
     from lmsconf.doctor.report import DOCTOR_VIEWS
     from lmsconf.workspace.connection import Connection
 
     _refuse(probe=probe, user=user, content=content, yes=yes)
-    settings = settings_of(context)
-    watch = Watch(_now)
-    with Connection(settings, on_call=watch.record, max_rate=max_rate, only_reads=not probe) as connection:
+    settings = load_context_settings(context)
+    watch = ClockSkewCheck(_now)
+    with Connection(settings, on_call=watch.record_date, max_rate=max_rate, only_reads=not probe) as connection:
         with connection.worker_pool(parallelism) as pool:
-            diagnosis = examine(settings, connection.spec, connection.reader(pool), watch, _now())
+            diagnosis = run_read_only_checks(settings, connection.spec, connection.reader(pool), watch, _now())
         if probe and diagnosis.failure is None:
             if not yes:
                 _ask(diagnosis, user, content, accounts=settings.policy.create_people)
@@ -64,7 +72,7 @@ def doctor(
                 settings, replace(diagnosis, probe=_probed(settings, connection, diagnosis, user, content))
             )
     output.write(DOCTOR_VIEWS[output.format](diagnosis))
-    return diagnosis.exit
+    return diagnosis.exit_code
 
 
 def _now() -> datetime:
@@ -79,7 +87,7 @@ def _refuse(*, probe: bool, user: str | None, content: str | None, yes: bool) ->
         raise UsageError("there is no terminal to ask on", hint="Pass --yes to let the probe change the workspace.")
 
 
-def _ask(diagnosis: Report, user: str | None, content: str | None, *, accounts: bool) -> None:
+def _ask(diagnosis: DoctorReport, user: str | None, content: str | None, *, accounts: bool) -> None:
     """Prompt with what the probe will touch. Raises LmsconfError unless the answer is `yes`."""
     from lmsconf.render.escape import escape_terminal
 
@@ -89,31 +97,33 @@ def _ask(diagnosis: Report, user: str | None, content: str | None, *, accounts: 
     creates = accounts and any(one.key.startswith("users.create.") for one in diagnosis.assumptions)
     scratch = "scratch objects and accounts" if creates else "scratch objects"
     question = f"{where} make {scratch}{also} and delete them again? Only 'yes' will be accepted: "
-    emit(escape_terminal(question), sys.stderr)
+    write_redacted(escape_terminal(question), sys.stderr)
     if sys.stdin.readline().strip() != "yes":
         raise LmsconfError("declined: nothing was changed")
 
 
 def _probed(
-    settings: Settings, connection: Connection, diagnosis: Report, user: str | None, content: str | None
-) -> Probed:
+    settings: Settings, connection: Connection, diagnosis: DoctorReport, user: str | None, content: str | None
+) -> ProbeResult:
     """Run the probe with one worker, so its requests are sequential."""
-    from lmsconf.doctor.probe.probe_run import Probe, Subjects
+    from lmsconf.doctor.probe.probe_run import ProbeRun, ProbeSubjects
     from lmsconf.doctor.probe.trial_client import TrialClient
 
     with connection.worker_pool(1) as pool:
         keys = [one.key for one in diagnosis.assumptions]
-        client, subjects = TrialClient(pool, settings.dialect), Subjects(user, content)
+        client, subjects = TrialClient(pool, settings.dialect), ProbeSubjects(user, content)
         accounts = settings.policy.create_people
-        return Probe(client, subjects, keys=keys, accounts=accounts, now=_now(), settle=settings.settle, tell=say).run()
+        return ProbeRun(
+            client, subjects, keys=keys, accounts=accounts, now=_now(), settle=settings.settle, tell=write_stderr
+        ).run()
 
 
-def _written(settings: Settings, diagnosis: Report) -> Report:
+def _written(settings: Settings, diagnosis: DoctorReport) -> DoctorReport:
     """Write the discovered dialect into the project file, keeping its mode.
 
     If that fails, report the problems and return the report with that exit code as its `failure`.
     """
-    from lmsconf.doctor.probe.project_file_edit import with_dialect
+    from lmsconf.doctor.probe.project_file_edit import set_dialect_keys
     from lmsconf.project.config_file import FILE
     from lmsconf.support.atomic_files import read_text, write_atomically
 
@@ -121,9 +131,9 @@ def _written(settings: Settings, diagnosis: Report) -> Report:
         return diagnosis
     path, words = (settings.root / FILE).resolve(), diagnosis.probe.differences
     try:
-        text = with_dialect(read_text(path), words, settings.workspace.name)
+        text = set_dialect_keys(read_text(path), words, settings.workspace.name)
         write_atomically(path, text, mode=path.stat().st_mode & 0o777)
     except LmsconfError as error:
-        report(error.problems)
+        report_problems(error.problems)
         return replace(diagnosis, failure=error.exit)
     return replace(diagnosis, probe=replace(diagnosis.probe, written=words))

@@ -7,8 +7,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lmsconf.cli.frame import Context, Output, output_options, pass_context, say
-from lmsconf.cli.planning import max_rate, opened, parallelism, reading, settings_of, trust_project
+from lmsconf.cli.frame import CommandContext, Output, output_options, pass_context, write_stderr
+from lmsconf.cli.planning import (
+    load_context_settings,
+    max_rate,
+    open_workspace,
+    parallelism,
+    show_reading_progress,
+    trust_project,
+)
 from lmsconf.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -42,7 +49,7 @@ if TYPE_CHECKING:
 @output_options(["text", "json", "markdown", "html", "junit", "sarif"])
 @pass_context
 def drift(
-    context: Context,
+    context: CommandContext,
     *,
     accepted: tuple[str, ...],
     base: str | None,
@@ -79,11 +86,11 @@ def drift(
     from lmsconf.render import DRIFT_VIEWS
     from lmsconf.workspace.reader import load_manifests, refuse_errors
 
-    settings = settings_of(context)
+    settings = load_context_settings(context)
     manifests = load_manifests(settings)
     refuse_errors(manifests)
     applied = None if base is None else _base_of(base, settings, context, trusted)
-    with opened(settings, parallelism, max_rate) as workspace, reading("Reading") as tell:
+    with open_workspace(settings, parallelism, max_rate) as workspace, show_reading_progress("Reading") as tell:
         differences = _compared(
             workspace, manifests, tell, applied, count_unmanaged=count_unmanaged, reads_all=coverage or count_unmanaged
         ).without_refused_edits()
@@ -91,7 +98,7 @@ def drift(
     return differences.exit
 
 
-def _base_of(base_name: str, settings: Settings, context: Context, trusted: Collection[str]) -> BaseManifests:
+def _base_of(base_name: str, settings: Settings, context: CommandContext, trusted: Collection[str]) -> BaseManifests:
     from lmsconf.workspace.base_loader import load_base
 
     return load_base(base_name, settings, settings.policy, context.environ, trusted=trusted, with_older=False)
@@ -113,20 +120,22 @@ def _compared(
 
     refuse_errors(manifests)
     settings = workspace.settings
-    snapshot = workspace.compared(manifests, base, tell, reads_all=reads_all)
+    snapshot = workspace.read_for_drift(manifests, base, tell, reads_all=reads_all)
     return DriftedProject(
-        drift=workspace.drift_from(snapshot, manifests, base, count_unmanaged=count_unmanaged, reads_all=reads_all),
+        drift=workspace.drift_from_snapshot(
+            snapshot, manifests, base, count_unmanaged=count_unmanaged, reads_all=reads_all
+        ),
         manifests=manifests,
         root=settings.root,
         timezone=settings.policy.timezone,
         kinds=all_kinds(),
         parse_manifests=lambda drafts: load_manifests(settings, drafts=drafts),
-        compute_drift=lambda drafted: workspace.drift_from(snapshot, drafted, reads_all=reads_all),
+        compute_drift=lambda drafted: workspace.drift_from_snapshot(snapshot, drafted, reads_all=reads_all),
     )
 
 
 def _accept(
-    context: Context, patterns: tuple[str, ...], parallelism: int, max_rate: float | None, output: Output
+    context: CommandContext, patterns: tuple[str, ...], parallelism: int, max_rate: float | None, output: Output
 ) -> ExitCode:
     """Edit the manifests; saved only once it is verified that no accepted resource differs any more."""
     from lmsconf.manifest.edit.saving import write_all_or_none
@@ -134,12 +143,12 @@ def _accept(
 
     if output.format != "text":
         raise UsageError("--accept shows a diff, which has no other format", hint="Leave --format out.")
-    settings = settings_of(context)
+    settings = load_context_settings(context)
     manifests = load_manifests(settings)
-    with opened(settings, parallelism, max_rate) as workspace, reading("Reading") as tell:
+    with open_workspace(settings, parallelism, max_rate) as workspace, show_reading_progress("Reading") as tell:
         draft = _compared(workspace, manifests, tell, reads_all=True).accept(patterns)
     write_all_or_none(settings.root, draft.before, draft.after)
     for address in draft.accepted_beyond(patterns):
-        say(f"Also accepted (dependency): {address}")
+        write_stderr(f"Also accepted (dependency): {address}")
     output.write(draft.diff)
     return ExitCode.OK

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lmsconf.cli.frame import Context, pass_context, report, say
-from lmsconf.cli.planning import max_rate, opened, parallelism, reading, settings_of
+from lmsconf.cli.frame import CommandContext, pass_context, report_problems, write_stderr
+from lmsconf.cli.planning import load_context_settings, max_rate, open_workspace, parallelism, show_reading_progress
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, UsageError
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class _KindOption(click.Option):
 @max_rate
 @pass_context
 def export(
-    context: Context,
+    context: CommandContext,
     *,
     folder: Path | None,
     sections: tuple[str, ...],
@@ -71,15 +71,15 @@ def export(
     from lmsconf.export.export import export_snapshot as exported
     from lmsconf.kinds import all_kinds
 
-    settings = settings_of(context)
+    settings = load_context_settings(context)
     target = settings.manifests if folder is None else folder
     kinds = _chosen(sections) or None
     existing = _existing(settings, target, into)
-    with opened(settings, parallelism, max_rate) as workspace:
+    with open_workspace(settings, parallelism, max_rate) as workspace:
         snapshot = _held(workspace, existing) if snapshot_file is None else _loaded(snapshot_file)
         terms = workspace.call_templates
     generated = exported(snapshot, all_kinds(), settings.policy, terms, only_kinds=kinds, existing_manifests=existing)
-    report(generated.problems)
+    report_problems(generated.problems)
     paths = _write(target, generated.files, "exported-" if existing is not None else "")
     _tell(generated, paths)
     return ExitCode.OK
@@ -87,7 +87,7 @@ def export(
 
 def _held(workspace: WorkspaceReader, existing: Manifests | None) -> Snapshot:
     """Read a full snapshot of the workspace, with the details that the existing manifests compare."""
-    with reading("Reading") as tell:
+    with show_reading_progress("Reading") as tell:
         return workspace.snapshot(tell, existing)
 
 
@@ -171,12 +171,12 @@ def _tell(generated: ExportResult, paths: Sequence[Path]) -> None:
     from lmsconf.render.resource_wording import count_kind
 
     for path in paths:
-        say(f"Wrote {path}")
+        write_stderr(f"Wrote {path}")
     counts = ", ".join(count_kind(number, kind) for kind, number in generated.counts.items() if number)
-    say(f"Exported {counts}." if counts else "There is nothing to export.")
+    write_stderr(f"Exported {counts}." if counts else "There is nothing to export.")
     if generated.declared:
-        say(f"{generated.declared:,} {'is' if generated.declared == 1 else 'are'} declared already.")
+        write_stderr(f"{generated.declared:,} {'is' if generated.declared == 1 else 'are'} declared already.")
     if generated.left_alone:
-        say(f"{generated.left_alone:,} left out, as `leave_alone:` in the project file says.")
+        write_stderr(f"{generated.left_alone:,} left out, as `leave_alone:` in the project file says.")
     if paths and not any(problem.code == "export/owned" for problem in generated.problems):
-        say("They match the workspace: expect an empty plan from `lmsconf plan`.")
+        write_stderr("They match the workspace: expect an empty plan from `lmsconf plan`.")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from _typeshed import ReadableBuffer
 
-    from lmsconf.cli.masking import Mask
+    from lmsconf.cli.masking import PeopleMask
     from lmsconf.cli.progress import Tell
     from lmsconf.render.size_limit import SizeLimit
 
@@ -36,7 +36,7 @@ Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class CommandContext:
     """The project folder, workspace and environment variables of a command.
 
     directory: the argument of -C, or the working directory. named: -C was given, so parent folders are not searched.
@@ -57,7 +57,7 @@ class Context:
         return self.directory if self.named else find_project_folder(Path(), self.environ)
 
     @classmethod
-    def of(cls, directory: str | None, workspace: str | None) -> Context:
+    def of(cls, directory: str | None, workspace: str | None) -> CommandContext:
         """Return the context of this process. Raises UsageError if `directory` is not a folder."""
         from pathlib import Path
 
@@ -68,7 +68,7 @@ class Context:
         return cls(folder, workspace, dict(os.environ), named=directory is not None)
 
 
-_mask: list[Mask] = []
+_mask: list[PeopleMask] = []
 """The mask of this run (`--mask-people`), or empty."""
 
 
@@ -76,9 +76,9 @@ def mask_people(on: bool) -> None:
     """Turn the masking of people in all further output on or off."""
     _mask.clear()
     if on:
-        from lmsconf.cli.masking import Mask
+        from lmsconf.cli.masking import PeopleMask
 
-        _mask.append(Mask())
+        _mask.append(PeopleMask())
 
 
 def masks_people() -> bool:
@@ -86,9 +86,9 @@ def masks_people() -> bool:
     return bool(_mask)
 
 
-def masked(value: Value) -> Value:
+def mask_if_enabled(value: Value) -> Value:
     """Return the value with people masked, if masking is on. Call it before any value is rendered."""
-    return _mask[0].value(value) if _mask else value
+    return _mask[0].mask_value(value) if _mask else value
 
 
 def _leaving(text: str) -> str:
@@ -96,19 +96,19 @@ def _leaving(text: str) -> str:
     from lmsconf.support.redaction import redact_registered_tokens
 
     text = redact_registered_tokens(text)
-    return _mask[0].lines(text) if _mask else text
+    return _mask[0].mask_lines(text) if _mask else text
 
 
-pass_context = click.make_pass_decorator(Context)
+pass_context = click.make_pass_decorator(CommandContext)
 
 
-def interrupted(error: BaseException) -> ExitCode:
+def interrupt_exit_code(error: BaseException) -> ExitCode:
     """Return the exit code for an interrupt: SIGTERM or Ctrl-C."""
     return ExitCode.TERMINATED if isinstance(error, Terminated) else ExitCode.INTERRUPTED
 
 
 class Output:
-    """The destination and format of a command's result. One document at most: `fail` writes nothing after a result."""
+    """The destination and format of a command's result. One document at most, problems included."""
 
     def __init__(self, format: str, path: str, limit: SizeLimit | None = None) -> None:
         self.format = format
@@ -116,7 +116,7 @@ class Output:
         self._limit = limit
         self._tried = False
 
-    def check(self) -> None:
+    def check_writable(self) -> None:
         """Raise LmsconfError if the file is not writable, before any work whose result would be lost."""
         from pathlib import Path
 
@@ -128,11 +128,11 @@ class Output:
 
     def show(self, views: Mapping[str, Callable[..., str]], value: object) -> None:
         """Render the value in the chosen format, within `--limit`, and write it."""
-        self.write(self.worded(views, value))
+        self.write(self.render(views, value))
 
-    def worded(self, views: Mapping[str, Callable[..., str]], value: object) -> str:
+    def render(self, views: Mapping[str, Callable[..., str]], value: object) -> str:
         """Return the text that `show` writes."""
-        view, value = views[self.format], masked(value)
+        view, value = views[self.format], mask_if_enabled(value)
         return view(value) if self._limit is None else view(value, limit=self._limit)
 
     def write(self, text: str) -> None:
@@ -140,7 +140,7 @@ class Output:
         self._tried = True
         if self.path == "-":
             person = self.format == "text"
-            emit(text, sys.stdout, color=person and colored(sys.stdout), exact=not person)
+            write_redacted(text, sys.stdout, color=person and supports_color(sys.stdout), exact=not person)
         else:
             from pathlib import Path
 
@@ -148,13 +148,13 @@ class Output:
 
             write_atomically(Path(self.path), _leaving(text))
 
-    def fail(self, problems: Sequence[Problem]) -> None:
+    def write_problems(self, problems: Sequence[Problem]) -> None:
         """With `--format json`, write the problems as the result's document, unless a result was already attempted."""
         if self.format == "json" and not self._tried:
             try:
                 self.write(_document(problems))
             except LmsconfError as error:
-                report(error.problems)
+                report_problems(error.problems)
 
 
 def output_options(formats: Sequence[str]) -> Callable[[Callable[P, ExitCode | None]], Callable[P, ExitCode | None]]:
@@ -173,16 +173,16 @@ def output_options(formats: Sequence[str]) -> Callable[[Callable[P, ExitCode | N
         def framed(*args: P.args, **kwargs: P.kwargs) -> ExitCode | None:
             format, path, limit = (kwargs.pop(key, None) for key in ("format_", "output_", "limit_"))
             output = Output(str(format), str(path), _budget(str(format), limit))
-            output.check()
+            output.check_writable()
             kwargs["output"] = output
             try:
                 return command(*args, **kwargs)
             except LmsconfError as error:
-                report(error.problems)
-                output.fail(error.problems)
+                report_problems(error.problems)
+                output.write_problems(error.problems)
                 return error.exit
             except KeyboardInterrupt:
-                output.fail([Problem(code="interrupted", message="the command was interrupted")])
+                output.write_problems([Problem(code="interrupted", message="the command was interrupted")])
                 raise
 
         return framed
@@ -217,7 +217,7 @@ def _budget(format: str, limit: object) -> SizeLimit | None:
         raise click.UsageError(f"--limit: {error}") from error
 
 
-def run(app: click.Command, arguments: list[str]) -> int:
+def run_command_line(app: click.Command, arguments: list[str]) -> int:
     """Run the command line and return the exit code.
 
     LmsconfError, click errors, interrupts and an unwritable stdout are reported; any other exception propagates.
@@ -245,7 +245,7 @@ def run(app: click.Command, arguments: list[str]) -> int:
     return int(code or 0)
 
 
-def standard_streams() -> None:
+def secure_standard_streams() -> None:
     """Make stdin, stdout and stderr safe to use. Call it before anything opens a file.
 
     A closed descriptor is opened on /dev/null: otherwise the next opened file would get its number, and output would
@@ -301,22 +301,22 @@ def _aborted(error: BaseException) -> int:
     """Report Ctrl-C, SIGTERM, or end of input at a prompt (which means no); return the exit code."""
     cause = error if isinstance(error, KeyboardInterrupt) else error.__context__
     if isinstance(cause, EOFError):
-        say("Declined: no answer.")
+        write_stderr("Declined: no answer.")
         return ExitCode.ERROR
-    return cut_short(cause or error)
+    return report_interrupt(cause or error)
 
 
-def cut_short(error: BaseException) -> ExitCode:
+def report_interrupt(error: BaseException) -> ExitCode:
     """Report an interrupt on stderr and return its exit code."""
-    code = interrupted(error)
-    say("\nTerminated." if code is ExitCode.TERMINATED else "\nInterrupted.")
+    code = interrupt_exit_code(error)
+    write_stderr("\nTerminated." if code is ExitCode.TERMINATED else "\nInterrupted.")
     return code
 
 
 def _misused(arguments: Sequence[str], error: click.UsageError) -> int:
     """Report a wrong command line; without any command print the help."""
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
-        say(error.format_message())
+        write_stderr(error.format_message())
         return ExitCode.USAGE
     context = error.ctx.command_path if error.ctx else "lmsconf"
     problem = Problem(code="usage", message=error.format_message(), hint=f"See: {context} --help")
@@ -325,13 +325,13 @@ def _misused(arguments: Sequence[str], error: click.UsageError) -> int:
 
 def _failed(arguments: Sequence[str], problems: Sequence[Problem], code: ExitCode) -> int:
     """Report an error raised outside a command's own handling of output options."""
-    report(problems)
+    report_problems(problems)
     # The command line may not have been parsed, so look for --format json in the raw arguments.
     if "--format=json" in arguments or ("--format", "json") in pairwise(arguments):
         try:
-            emit(_document(problems), sys.stdout, exact=True)
+            write_redacted(_document(problems), sys.stdout, exact=True)
         except LmsconfError as error:
-            report(error.problems)
+            report_problems(error.problems)
     return code
 
 
@@ -341,11 +341,12 @@ def _document(problems: Sequence[Problem]) -> str:
     return problems_json([_clean(problem) for problem in problems])
 
 
-def report(problems: Sequence[Problem]) -> None:
+def report_problems(problems: Sequence[Problem]) -> None:
     """Write problems as text to stderr."""
     from lmsconf.render.text.plan import problems_text
 
-    emit(problems_text([_clean(problem) for problem in problems]), sys.stderr, color=colored(sys.stderr))
+    text = problems_text([_clean(problem) for problem in problems])
+    write_redacted(text, sys.stderr, color=supports_color(sys.stderr))
 
 
 def _clean(problem: Problem) -> Problem:
@@ -353,10 +354,10 @@ def _clean(problem: Problem) -> Problem:
     from lmsconf.support.redaction import redact_secrets
 
     hint = None if problem.hint is None else redact_secrets(problem.hint)
-    return masked(replace(problem, message=redact_secrets(problem.message), hint=hint))
+    return mask_if_enabled(replace(problem, message=redact_secrets(problem.message), hint=hint))
 
 
-def crashed(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+def report_crash(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     """`sys.excepthook`: write the traceback of an unexpected exception, with secrets redacted."""
     from traceback import format_exception
 
@@ -365,14 +366,14 @@ def crashed(kind: type[BaseException], error: BaseException, trace: TracebackTyp
     sys.stderr.write(_leaving(redact_secrets("".join(format_exception(kind, error, trace)))))
 
 
-def say(text: str) -> None:
+def write_stderr(text: str) -> None:
     """Write lines to stderr, each escaped by `escape_terminal`."""
     from lmsconf.render.escape import escape_terminal
 
-    emit("".join(f"{escape_terminal(line)}\n" for line in text.split("\n")), sys.stderr)
+    write_redacted("".join(f"{escape_terminal(line)}\n" for line in text.split("\n")), sys.stderr)
 
 
-def emit(text: str, stream: TextIO, *, color: bool = False, exact: bool = False, whole: bool = False) -> None:
+def write_redacted(text: str, stream: TextIO, *, color: bool = False, exact: bool = False, whole: bool = False) -> None:
     """Write text to a stream, without known tokens and, if masking is on, without people.
 
     exact: for programs, so written as UTF-8 whatever the stream's encoding. whole: exact, and nothing is removed. A
@@ -431,19 +432,19 @@ def _forget(stream: TextIO) -> None:
     os.close(nowhere)
 
 
-def colored(stream: TextIO) -> bool:
+def supports_color(stream: TextIO) -> bool:
     """Whether to colour a stream: a terminal that is not dumb, and NO_COLOR unset."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 @contextmanager
-def progress(stream: TextIO | None = None, *, quiet: bool = False) -> Iterator[Tell]:
+def show_progress(stream: TextIO | None = None, *, quiet: bool = False) -> Iterator[Tell]:
     """Yield a progress callback: a bar on a terminal, a few plain lines elsewhere, nothing if quiet."""
     if quiet:
         yield lambda done, total, label: None
         return
-    from lmsconf.cli.progress import bar, lines
+    from lmsconf.cli.progress import progress_bar, progress_lines
 
     where = sys.stderr if stream is None else stream
-    with bar(where) if where.isatty() and os.environ.get("TERM") != "dumb" else lines(where) as tell:
-        yield lambda done, total, label: tell(done, total, masked(label))
+    with progress_bar(where) if where.isatty() and os.environ.get("TERM") != "dumb" else progress_lines(where) as tell:
+        yield lambda done, total, label: tell(done, total, mask_if_enabled(label))

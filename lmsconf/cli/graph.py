@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from lmsconf.cli.frame import Context, Output, output_options, pass_context
-from lmsconf.cli.planning import policy_of, settings_of
+from lmsconf.cli.frame import CommandContext, Output, output_options, pass_context
+from lmsconf.cli.planning import build_policy, load_context_settings
 from lmsconf.errors import ExitCode
 
 
@@ -13,7 +13,7 @@ from lmsconf.errors import ExitCode
 @click.option("--only", metavar="ADDRESS", multiple=True, help="Only this and what it needs; * is a wildcard.")
 @output_options(["mermaid", "dot"])
 @pass_context
-def graph(context: Context, *, only: tuple[str, ...], output: Output) -> ExitCode:
+def graph(context: CommandContext, *, only: tuple[str, ...], output: Output) -> ExitCode:
     """Show the dependency graph.
 
     Content points to its audience, with a thick line where it is mandatory; smart groups point to the fields that they
@@ -26,10 +26,10 @@ def graph(context: Context, *, only: tuple[str, ...], output: Output) -> ExitCod
     from lmsconf.render.dependency_graph import GRAPH_VIEWS
     from lmsconf.workspace.reader import load_manifests, refuse_errors
 
-    settings = settings_of(context)
+    settings = load_context_settings(context)
     manifests = load_manifests(settings)
     refuse_errors(manifests)
-    chosen = Selection(all_kinds(), manifests.declared, policy_of(settings, only))
+    chosen = Selection(all_kinds(), manifests.declared, build_policy(settings, only))
     if wrong := list(chosen.problems(one.address for one in manifests.declared)):
         raise ProblemsFound(wrong)
     output.show(GRAPH_VIEWS, build_graph(all_kinds(), (one for one in manifests.declared if chosen(one.address))))

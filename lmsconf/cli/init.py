@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 
 import click
 
-from lmsconf.cli.frame import Context, pass_context, report, say
+from lmsconf.cli.frame import CommandContext, pass_context, report_problems, write_stderr
 from lmsconf.errors import ExitCode, LmsconfError, UsageError
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _LONGEST_NAME = 60
 @click.option("--schemas", is_flag=True, help="Write the JSON Schemas too, for editors to complete and explain by.")
 @pass_context
 def init(
-    context: Context,
+    context: CommandContext,
     *,
     folder: Path | None,
     url: str | None,
@@ -118,15 +118,17 @@ def _export(target: Path, answers: InitAnswers, environ: Mapping[str, str]) -> E
     chosen = {name: value for name, value in environ.items() if name not in ("LMSCONF_URL", "LMSCONF_WORKSPACE")}
     code, done = ExitCode.OK, False
     try:
-        with export.make_context("export", ["--into"], obj=Context(target, None, chosen)) as command:
+        with export.make_context("export", ["--into"], obj=CommandContext(target, None, chosen)) as command:
             code = export.invoke(command)
         done = True
     except LmsconfError as error:
-        report(error.problems)
+        report_problems(error.problems)
         code = error.exit
     finally:  # after an interrupted export the project exists too
         if not done:
-            say("The project is written, but what is live is not in its manifests yet: that is `export --into`, below.")
+            write_stderr(
+                "The project is written, but what is live is not in its manifests yet: that is `export --into`, below."
+            )
         _tell(target, answers, environ, export=not done)
     return code
 
@@ -247,7 +249,7 @@ def _write(target: Path, texts: Mapping[str, str]) -> None:
     except OSError as error:
         hint = "Name another folder. Nothing was written."
         raise LmsconfError(f"{path} cannot be written: {os_error_message(error)}", hint=hint) from error
-    say("\n".join(notes))
+    write_stderr("\n".join(notes))
 
 
 def _new(path: Path, text: str, undo: ExitStack) -> bool:
@@ -277,17 +279,19 @@ def _tell(target: Path, answers: InitAnswers, environ: Mapping[str, str], *, exp
     from lmsconf.project.templates import CiSystem, next_commands
 
     if answers.ci is not CiSystem.NONE:
-        say("requirements.txt pins lmsconf: have CI take it from an index of your own or a wheel, with hashes.")
+        write_stderr(
+            "requirements.txt pins lmsconf: have CI take it from an index of your own or a wheel, with hashes."
+        )
     if answers.ci is CiSystem.GITHUB:
-        say("On GitHub, make the environments lms-plan and lms-apply, with the secret LMSCONF_TOKEN.")
+        write_stderr("On GitHub, make the environments lms-plan and lms-apply, with the secret LMSCONF_TOKEN.")
         if not (target / ".git").exists():
-            say("GitHub takes workflows from .github in the root of the repository.")
+            write_stderr("GitHub takes workflows from .github in the root of the repository.")
     if answers.ci is CiSystem.GITLAB:
-        say("On GitLab, make the masked variables LMSCONF_TOKEN and LMSCONF_PLAN_KEY.")
+        write_stderr("On GitLab, make the masked variables LMSCONF_TOKEN and LMSCONF_PLAN_KEY.")
     if answers.embedded and answers.ci is not CiSystem.NONE:
-        say("Until lmsconf.yaml names another workspace, each CI run has an embedded one of its own.")
+        write_stderr("Until lmsconf.yaml names another workspace, each CI run has an embedded one of its own.")
     if not answers.embedded and not environ.get(answers.token_env):
-        say(f"Put the token of the workspace into the environment variable {answers.token_env}.")
+        write_stderr(f"Put the token of the workspace into the environment variable {answers.token_env}.")
     at = "" if target == Path() else f" -C {shlex.quote(str(target))}"
     commands = next_commands(answers, export=export and not answers.embedded)
-    say("\nNext:\n" + "\n".join(f"  lmsconf{at} {command}" for command in commands))
+    write_stderr("\nNext:\n" + "\n".join(f"  lmsconf{at} {command}" for command in commands))

@@ -36,7 +36,7 @@ _PERSONAL: Final = frozenset({"before", "after", "added", "removed", "declared",
 Value = TypeVar("Value")
 
 
-class Mask:
+class PeopleMask:
     """The masking of one run: normalised e-mail → label."""
 
     def __init__(self) -> None:
@@ -49,11 +49,11 @@ class Mask:
         """Return the label of a person, assigning the next one to a new e-mail."""
         return self._labels.setdefault(normalize_email(address), f"person {len(self._labels) + 1}")
 
-    def lines(self, text: str) -> str:
+    def mask_lines(self, text: str) -> str:
         """Mask a text of several lines, line by line."""
-        return "".join(self.text(line) for line in text.splitlines(keepends=True))
+        return "".join(self.mask_text(line) for line in text.splitlines(keepends=True))
 
-    def text(self, text: str) -> str:
+    def mask_text(self, text: str) -> str:
         """Replace e-mails with labels; hide user ids and quoted bodies of responses."""
         if _WHOLE.fullmatch(text):
             return self.label(text)
@@ -63,7 +63,7 @@ class Mask:
         text = _IN_PATH.sub(lambda match: match[0] if match[2] in self._words else match[1] + HIDDEN, text)
         return _QUOTED_ANSWER.sub(rf"\1: {HIDDEN}", text)
 
-    def value(self, value: Value) -> Value:
+    def mask_value(self, value: Value) -> Value:
         """Return a copy with every string masked and all field values of people hidden."""
         return cast("Value", self._value(value))
 
@@ -71,7 +71,7 @@ class Mask:
         if isinstance(value, Enum):
             return value
         if isinstance(value, str):
-            return self.text(value)
+            return self.mask_text(value)
         if isinstance(value, LastEdit):
             return LastEdit(None if value.by is None else HIDDEN, value.at)
         if isinstance(value, Address):
@@ -131,7 +131,7 @@ class Mask:
     def _hidden(self, value: object) -> object:
         """Hide a value but keep its structure; an e-mail becomes a label, booleans and None stay."""
         if isinstance(value, str):
-            return self.text(value) if _WHOLE.fullmatch(value) else HIDDEN
+            return self.mask_text(value) if _WHOLE.fullmatch(value) else HIDDEN
         if isinstance(value, Mapping):
             return {key: self._hidden(item) for key, item in value.items()}
         if isinstance(value, tuple | list):
@@ -141,7 +141,7 @@ class Mask:
     def _address(self, address: Address) -> Address:
         if _is_of_people(address.kind):
             return Address.of(address.kind, self.label(address.name))
-        return Address(self.text(address.kind), self.text(address.text))
+        return Address(self.mask_text(address.kind), self.mask_text(address.text))
 
     def _call(self, call: Call) -> Call:
         """Return a call without user ids in its path and, if it concerns people, with the values of its body hidden."""

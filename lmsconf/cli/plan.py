@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lmsconf.cli.frame import Context, Output, masks_people, output_options, pass_context
+from lmsconf.cli.frame import CommandContext, Output, masks_people, output_options, pass_context
 from lmsconf.cli.planning import (
-    applying,
-    declared,
-    make,
+    apply_command_line,
+    build_policy,
+    load_context_settings,
+    load_valid_manifests,
+    make_live_plan,
     max_rate,
-    opened,
+    open_workspace,
     parallelism,
-    plan_key,
-    policy_of,
-    reading,
-    selection,
-    settings_of,
+    plan_signing_key,
+    selection_options,
+    show_reading_progress,
     trust_project,
 )
 from lmsconf.errors import ExitCode, UsageError
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@selection
+@selection_options
 @click.option("--out", "out", type=click.Path(path_type=Path), metavar="FILE", help="Save the plan, for apply.")
 @click.option(
     "--snapshot",
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 @output_options(["text", "json", "markdown", "html"])
 @pass_context
 def plan(
-    context: Context,
+    context: CommandContext,
     *,
     only: tuple[str, ...],
     excluded: tuple[str, ...],
@@ -89,24 +89,24 @@ def plan(
     trusted = parse_trusted_parts(trust_project)
     if out is not None and masks_people():
         raise UsageError("a plan file holds people", hint="Leave --out or --mask-people out.")
-    settings = settings_of(context)
-    policy = policy_of(settings, only, excluded, additive)
+    settings = load_context_settings(context)
+    policy = build_policy(settings, only, excluded, additive)
     snapshot = None if snapshot_file is None else _loaded(snapshot_file)
-    with opened(settings, parallelism, max_rate) as workspace:
+    with open_workspace(settings, parallelism, max_rate) as workspace:
         if base is not None:
             # Planning on a snapshot sends no request, so every part counts as trusted.
             made = _beside(workspace, policy, base, snapshot, context, trusted if snapshot is None else PARTS)
         elif snapshot is None:
-            made = make(workspace, declared(workspace), policy)
+            made = make_live_plan(workspace, load_valid_manifests(workspace), policy)
         else:
             made = workspace.plan_offline(load_manifests(settings), policy, snapshot)
         if snapshot is not None:
             from lmsconf.workspace.snapshot_notices import add_snapshot_notices
 
             made = add_snapshot_notices(made, snapshot, policy.workspace, workspace.clock())
-    made = replace(made, command=applying(settings, only, excluded, additive))
+    made = replace(made, command=apply_command_line(settings, only, excluded, additive))
     if out is not None:
-        write_atomically(out, dumps(made, plan_key(context)))
+        write_atomically(out, dumps(made, plan_signing_key(context)))
     output.show(PLAN_VIEWS, made)
     return ExitCode.CHANGES if detailed and made.changes else ExitCode.OK
 
@@ -123,15 +123,15 @@ def _beside(
     policy: Policy,
     base_name: str,
     snapshot: Snapshot | None,
-    context: Context,
+    context: CommandContext,
     trusted: Collection[str],
 ) -> Plan:
     """Return the plan compared with the base's, on a snapshot or on the live workspace."""
     from lmsconf.workspace.base_loader import load_base
 
-    manifests = declared(workspace)
+    manifests = load_valid_manifests(workspace)
     base = load_base(base_name, workspace.settings, policy, context.environ, trusted=trusted)
     if snapshot is not None:
-        return workspace.plan_beside(manifests, policy, base, snapshot=snapshot)
-    with reading("Reading") as tell:
-        return workspace.plan_beside(manifests, policy, base, progress=tell)
+        return workspace.plan_with_base(manifests, policy, base, snapshot=snapshot)
+    with show_reading_progress("Reading") as tell:
+        return workspace.plan_with_base(manifests, policy, base, progress=tell)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, ParamSpec
 
 import click
 
-from lmsconf.cli.frame import Context, progress, say
+from lmsconf.cli.frame import CommandContext, show_progress, write_stderr
 from lmsconf.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -57,32 +57,32 @@ trust_project = click.option(
 )
 
 
-def selection(command: Callable[P, ExitCode | None]) -> Callable[P, ExitCode | None]:
+def selection_options(command: Callable[P, ExitCode | None]) -> Callable[P, ExitCode | None]:
     """Add the options that select what is planned: --only, --except, --additive."""
     return functools.reduce(lambda wrapped, option: option(wrapped), reversed(_OPTIONS), command)
 
 
-def settings_of(context: Context) -> Settings:
+def load_context_settings(context: CommandContext) -> Settings:
     """Load the settings of the context's project and workspace. Raises ProblemsFound and UsageError."""
     from lmsconf.project.settings import load_settings
 
-    settings = load_settings(context.project, context.workspace, context.environ, ask=asking())
-    return replace(settings, policy=replace(settings.policy, command=called(context)))
+    settings = load_settings(context.project, context.workspace, context.environ, ask=token_command_prompt())
+    return replace(settings, policy=replace(settings.policy, command=lmsconf_command_prefix(context)))
 
 
-def asking() -> Callable[[str], bool] | None:
+def token_command_prompt() -> Callable[[str], bool] | None:
     """Return the terminal prompt that approves a token command; None without a terminal."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return None
 
     def agreed(command: str) -> bool:
-        say(f"The project file takes the token from a command that has not run here before:\n  {command}")
+        write_stderr(f"The project file takes the token from a command that has not run here before:\n  {command}")
         return bool(click.prompt("Run it, now and from now on? Only 'yes' will be accepted", err=True) == "yes")
 
     return agreed
 
 
-def called(context: Context) -> str:
+def lmsconf_command_prefix(context: CommandContext) -> str:
     """Return `lmsconf` with this run's -C and --workspace, shell-quoted, for commands to paste."""
     from shlex import quote
 
@@ -94,7 +94,7 @@ def called(context: Context) -> str:
     return " ".join(words)
 
 
-def policy_of(
+def build_policy(
     settings: Settings,
     only: Sequence[str] = (),
     excluded: Sequence[str] = (),
@@ -112,7 +112,7 @@ def policy_of(
     )
 
 
-def applying(
+def apply_command_line(
     settings: Settings, only: Sequence[str], excluded: Sequence[str], additive: bool, file: Path | None = None
 ) -> str:
     """Return the command line that applies the same: the plan file if given, else the same selection."""
@@ -124,7 +124,7 @@ def applying(
     return " ".join([settings.policy.command, "apply", *chosen, *(["--additive"] if additive else [])])
 
 
-def plan_key(context: Context) -> bytes | None:
+def plan_signing_key(context: CommandContext) -> bytes | None:
     """Return the key that signs plan files; None if LMSCONF_PLAN_KEY is unset.
 
     Raises UsageError for an empty key or one under 32 bytes. A pipeline passes a missing secret as an empty string;
@@ -148,7 +148,7 @@ def plan_key(context: Context) -> bytes | None:
 
 
 @contextmanager
-def opened(settings: Settings, parallelism: int, max_rate: float | None = None) -> Iterator[WorkspaceReader]:
+def open_workspace(settings: Settings, parallelism: int, max_rate: float | None = None) -> Iterator[WorkspaceReader]:
     """Connect to the workspace of the settings, read-only, and close the connection at the end of the block."""
     from lmsconf.workspace.connection import Connection
     from lmsconf.workspace.reader import WorkspaceReader
@@ -158,13 +158,13 @@ def opened(settings: Settings, parallelism: int, max_rate: float | None = None) 
 
 
 @contextmanager
-def reading(label: str) -> Iterator[Reading]:
+def show_reading_progress(label: str) -> Iterator[Reading]:
     """Show the progress of reading: requests done, and the total."""
-    with progress() as tell:
+    with show_progress() as tell:
         yield lambda done, total: tell(done, total, label)
 
 
-def declared(workspace: WorkspaceReader) -> Manifests:
+def load_valid_manifests(workspace: WorkspaceReader) -> Manifests:
     """Read the project's manifests. Raises ProblemsFound if they have errors."""
     from lmsconf.workspace.reader import load_manifests, refuse_errors
 
@@ -173,7 +173,7 @@ def declared(workspace: WorkspaceReader) -> Manifests:
     return manifests
 
 
-def make(workspace: WorkspaceReader, manifests: Manifests, policy: Policy) -> Plan:
+def make_live_plan(workspace: WorkspaceReader, manifests: Manifests, policy: Policy) -> Plan:
     """Read the workspace and return the plan."""
-    with reading("Reading") as tell:
+    with show_reading_progress("Reading") as tell:
         return workspace.plan(manifests, policy, tell)

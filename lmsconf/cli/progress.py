@@ -13,11 +13,11 @@ Tell = Callable[[int, "int | None", str], None]
 """Progress callback (done, total, label); total is None while unknown. Thread-safe."""
 
 _SOON = 50
-"""The number of completed steps below which `lines` writes nothing."""
+"""The number of completed steps below which `progress_lines` writes nothing."""
 
 
 @contextmanager
-def bar(stream: TextIO) -> Iterator[Tell]:
+def progress_bar(stream: TextIO) -> Iterator[Tell]:
     """Yield the callback of a transient progress bar, removed at the end."""
     # rich is slow to import, and only needed on a terminal.
     from rich.console import Console
@@ -34,7 +34,7 @@ def bar(stream: TextIO) -> Iterator[Tell]:
 
 
 @contextmanager
-def lines(stream: TextIO) -> Iterator[Tell]:
+def progress_lines(stream: TextIO) -> Iterator[Tell]:
     """Yield a callback that writes a line per tenth of the total, or per 100 steps while the total is unknown.
 
     The first 49 steps write nothing, so that a short task has no lines.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from lmsconf.cli.frame import Context, Output, masked, output_options, pass_context
+from lmsconf.cli.frame import CommandContext, Output, mask_if_enabled, output_options, pass_context
 from lmsconf.errors import ExitCode
 from lmsconf.journal.journal_reader import find_run
 from lmsconf.journal.journal_reader import read_runs as recorded_runs
@@ -15,7 +15,7 @@ from lmsconf.render.recorded_runs import RUN_VIEWS, RUNS_VIEWS
 @click.argument("run", required=False)
 @output_options(list(RUNS_VIEWS))
 @pass_context
-def runs(context: Context, *, run: str | None, output: Output) -> ExitCode:
+def runs(context: CommandContext, *, run: str | None, output: Output) -> ExitCode:
     """List what was applied from here, or show one run call by call.
 
     RUN is its name, how that begins, how the digest of its plan begins, or latest. With `lmsconf --workspace NAME runs`
@@ -24,9 +24,9 @@ def runs(context: Context, *, run: str | None, output: Output) -> ExitCode:
     """
     root = context.project
     if run is not None:
-        output.write(RUN_VIEWS[output.format](masked(find_run(root, run))))
+        output.write(RUN_VIEWS[output.format](mask_if_enabled(find_run(root, run))))
         return ExitCode.OK
     chosen = context.workspace
     listed = [one for one in recorded_runs(root) if chosen is None or (one.opening and one.opening.workspace == chosen)]
-    output.write(RUNS_VIEWS[output.format](masked(listed)))
+    output.write(RUNS_VIEWS[output.format](mask_if_enabled(listed)))
     return ExitCode.OK

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.cli.frame import Context, emit, pass_context, say
+from lmsconf.cli.frame import CommandContext, pass_context, write_redacted, write_stderr
 from lmsconf.errors import LmsconfError, UsageError
 from lmsconf.sandbox.store import IN_MEMORY, Store
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _SQLITE = b"SQLite format 3\x00"
 
 
-class Place(NamedTuple):
+class SandboxLocation(NamedTuple):
     """A sandbox workspace: database file or `:memory:`, seed file, and API names (dialect applied)."""
 
     db: str
@@ -66,7 +66,7 @@ _seed = click.option(
 @click.option("--token", metavar="TOKEN", help="The token to take, for scripts; without it, a new one each time.")
 @pass_context
 def serve(
-    context: Context,
+    context: CommandContext,
     port: int,
     db: str | None,
     seed: Path | None,
@@ -105,11 +105,11 @@ def serve(
     with _LogFile(log) as write:
         service = SandboxService(place.db, spec=place.spec, token=token, seed=place.seed, faults=script, on_log=write)
         server = serving.serve(service, port, latency=latency)
-        emit(_welcome(server.url, place.db, token), sys.stdout, whole=True)
+        write_redacted(_welcome(server.url, place.db, token), sys.stdout, whole=True)
         try:
             server.serve_forever()
         except KeyboardInterrupt:
-            say("\nStopped.")
+            write_stderr("\nStopped.")
         finally:
             service.close_workspace()
 
@@ -127,7 +127,7 @@ def serve(
 @click.option("--out", metavar="FILE", help="Write what is made up as a seed file; - is stdout.")
 @pass_context
 def seed_command(
-    context: Context, /, db: str | None, seed: Path | None, number: int, out: str | None, **sizes: int | None
+    context: CommandContext, /, db: str | None, seed: Path | None, number: int, out: str | None, **sizes: int | None
 ) -> None:
     """Fill an empty workspace from its seed, or make one up.
 
@@ -147,10 +147,10 @@ def seed_command(
     _refuse_memory(place)
     if wanted or place.seed is None:
         _plant(place, generate_seed(seed=number, **wanted), "what is made up")
-        say(f"{place.db} is filled with what is made up.")
+        write_stderr(f"{place.db} is filled with what is made up.")
     else:
         _plant(place, load_seed(place.seed), str(place.seed))
-        say(f"{place.db} is filled from {place.seed}.")
+        write_stderr(f"{place.db} is filled from {place.seed}.")
 
 
 @sandbox_group.command()
@@ -158,7 +158,7 @@ def seed_command(
 @_seed
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @pass_context
-def reset(context: Context, db: str | None, seed: Path | None, yes: bool) -> None:
+def reset(context: CommandContext, db: str | None, seed: Path | None, yes: bool) -> None:
     """Throw a workspace away and begin again from its seed."""
     from lmsconf.sandbox.seed import load_seed
 
@@ -176,26 +176,28 @@ def reset(context: Context, db: str | None, seed: Path | None, yes: bool) -> Non
         Path(fresh.db).replace(place.db)
     finally:
         _remove(fresh.db)
-    say(f"{place.db} begins again{f' from {place.seed}' if place.seed else ', empty'}.")
+    write_stderr(f"{place.db} begins again{f' from {place.seed}' if place.seed else ', empty'}.")
 
 
-def _place(context: Context, db: str | None, seed: Path | None) -> Place:
+def _place(context: CommandContext, db: str | None, seed: Path | None) -> SandboxLocation:
     """Return the workspace of the options, or the project's if none is given.
 
     Raises UsageError if the project's workspace is not a sandbox.
     """
     if db is not None or seed is not None:
-        return Place(db or IN_MEMORY, seed, ApiSpec.default())
+        return SandboxLocation(db or IN_MEMORY, seed, ApiSpec.default())
     from lmsconf.project.settings import load_settings
 
     settings = load_settings(context.project, context.workspace, context.environ)
     chosen = settings.workspace
     if not chosen.embedded:
         raise UsageError(f"workspace {chosen.name} is no sandbox: {chosen.url}", hint="Name a file with --db FILE")
-    return Place(str(chosen.database or IN_MEMORY), chosen.seed, ApiSpec(settings.dialect, settings.dialect_at))
+    return SandboxLocation(
+        str(chosen.database or IN_MEMORY), chosen.seed, ApiSpec(settings.dialect, settings.dialect_at)
+    )
 
 
-def _plant(place: Place, values: Mapping[str, object], source: str) -> None:
+def _plant(place: SandboxLocation, values: Mapping[str, object], source: str) -> None:
     """Fill an empty workspace with the seed's values. Raises LmsconfError if it is not empty."""
     from lmsconf.sandbox.seed import fill_workspace
 
@@ -223,12 +225,12 @@ def _welcome(url: str, db: str, token: str) -> str:
 
 def _write(out: str, text: str) -> None:
     if out == "-":
-        emit(text, sys.stdout, exact=True)
+        write_redacted(text, sys.stdout, exact=True)
         return
     from lmsconf.support.atomic_files import write_atomically
 
     write_atomically(Path(out), text)
-    say(f"{out} is written.")
+    write_stderr(f"{out} is written.")
 
 
 def _agreed(db: str) -> bool:
@@ -238,7 +240,7 @@ def _agreed(db: str) -> bool:
     return bool(click.prompt(f"Throw {db} away and begin again? Only 'yes' will be accepted", err=True) == "yes")
 
 
-def _refuse_memory(place: Place) -> None:
+def _refuse_memory(place: SandboxLocation) -> None:
     if place.db == IN_MEMORY:
         raise UsageError("a workspace in memory lasts only as long as its program", hint="Name a file with --db FILE")
 

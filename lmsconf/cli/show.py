@@ -10,8 +10,8 @@ from typing import TypeAlias
 
 import click
 
-from lmsconf.cli.frame import Context, Output, masks_people, output_options, pass_context
-from lmsconf.cli.planning import called
+from lmsconf.cli.frame import CommandContext, Output, masks_people, output_options, pass_context
+from lmsconf.cli.planning import lmsconf_command_prefix
 from lmsconf.documents import plan_file, problems_file, report_file, snapshot_file
 from lmsconf.documents.document import parse_document
 from lmsconf.errors import ExitCode, LmsconfError, UsageError
@@ -24,7 +24,7 @@ from lmsconf.support.atomic_files import read_text
 @click.argument("file", type=click.Path(path_type=Path))
 @output_options([*PLAN_VIEWS, *PLAN_EXTRACTS, "github"])
 @pass_context
-def show(context: Context, *, file: Path, output: Output) -> ExitCode:
+def show(context: CommandContext, *, file: Path, output: Output) -> ExitCode:
     """Show a saved plan, snapshot or apply report.
 
     FILE is what `plan --out` or `snapshot` wrote, or any command with `--format json`, also where that are
@@ -35,7 +35,7 @@ def show(context: Context, *, file: Path, output: Output) -> ExitCode:
     workflow commands, by which GitHub shows each problem at its line.
     """
     text = read_text(file)
-    value, views = read(text)
+    value, views = load_document(text)
     if output.format == "json" and masks_people():
         if "json" not in views:
             raise UsageError("a snapshot holds people", hint="Take it with --redact, or leave --mask-people out.")
@@ -47,7 +47,7 @@ def show(context: Context, *, file: Path, output: Output) -> ExitCode:
         raise UsageError(f"--format {output.format} is not for such a file", hint=f"Choose one of {', '.join(views)}.")
     else:
         if isinstance(value, Plan):
-            value = replace(value, command=f"{called(context)} apply {quote(str(file))}")
+            value = replace(value, command=f"{lmsconf_command_prefix(context)} apply {quote(str(file))}")
         output.show(views, value)
     return ExitCode.OK
 
@@ -55,7 +55,7 @@ def show(context: Context, *, file: Path, output: Output) -> ExitCode:
 Views: TypeAlias = Mapping[str, Callable[..., str]]
 
 
-def read(text: str) -> tuple[object, Views]:
+def load_document(text: str) -> tuple[object, Views]:
     """Load a document; return its value and its views. Raises LmsconfError for an unknown or invalid format."""
     document_format = str(parse_document(text)["format"])
     if document_format not in _DOCUMENTS:

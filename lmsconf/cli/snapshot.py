@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lmsconf.cli.frame import Context, pass_context, say
-from lmsconf.cli.planning import max_rate, opened, parallelism, reading, settings_of
+from lmsconf.cli.frame import CommandContext, pass_context, write_stderr
+from lmsconf.cli.planning import load_context_settings, max_rate, open_workspace, parallelism, show_reading_progress
 from lmsconf.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 @parallelism
 @max_rate
 @pass_context
-def snapshot(context: Context, *, file: Path, redact: bool, parallelism: int, max_rate: float | None) -> ExitCode:
+def snapshot(
+    context: CommandContext, *, file: Path, redact: bool, parallelism: int, max_rate: float | None
+) -> ExitCode:
     """Save what the workspace holds to a file.
 
     Plans can be made against it without a connection: lmsconf plan --snapshot FILE. It holds people's e-mails, so it
@@ -36,20 +38,20 @@ def snapshot(context: Context, *, file: Path, redact: bool, parallelism: int, ma
     from lmsconf.documents.snapshot_file import dumps
     from lmsconf.support.atomic_files import write_atomically
 
-    settings = settings_of(context)
+    settings = load_context_settings(context)
     manifests = _sound(settings)
-    with opened(settings, parallelism, max_rate) as workspace, reading("Reading") as tell:
+    with open_workspace(settings, parallelism, max_rate) as workspace, show_reading_progress("Reading") as tell:
         state = workspace.snapshot(tell, manifests)
         if redact:
-            state = workspace.redacted(state, manifests)
+            state = workspace.redact_snapshot(state, manifests)
     write_atomically(file, dumps(state))
     without = ", without people who are not in the manifests" if redact else ""
-    say(f"Saved workspace {state.workspace} to {file}{without}.")
+    write_stderr(f"Saved workspace {state.workspace} to {file}{without}.")
     from lmsconf.render.resource_wording import kind_plural
 
     lacking = {kind: listing.incomplete for kind, listing in state.listings.items() if listing.incomplete is not None}
     for kind, why in lacking.items():
-        say(f"Not all of {kind_plural(kind)} is in it: {why}.")
+        write_stderr(f"Not all of {kind_plural(kind)} is in it: {why}.")
     return ExitCode.OK
 
 
@@ -60,7 +62,7 @@ def _sound(settings: Settings) -> Manifests | None:
     manifests = load_manifests(settings)
     if not any(problem.is_error for problem in manifests.problems):
         return manifests
-    say(
+    write_stderr(
         "No manifests could be read, so nobody's language and applications are in the snapshot, and a redacted one "
         "recognises nobody. `lmsconf validate` says why."
     )

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lmsconf.cli.frame import Context, emit, pass_context
-from lmsconf.cli.planning import settings_of
+from lmsconf.cli.frame import CommandContext, pass_context, write_redacted
+from lmsconf.cli.planning import load_context_settings
 from lmsconf.errors import ExitCode, LmsconfError, UsageError
 
 if TYPE_CHECKING:
-    from lmsconf.apply.remote_lock import Lock
+    from lmsconf.apply.remote_lock import WorkspaceLock
 
 
 @click.command()
 @click.option("--id", "id", metavar="ID", help="The lock to take away, without being asked.")
 @pass_context
-def unlock(context: Context, *, id: str | None) -> ExitCode:
+def unlock(context: CommandContext, *, id: str | None) -> ExitCode:
     """Remove a stale lock.
 
     A lock gives way by itself when its lease is over; this is for when that takes too long. A run that is alive looks
@@ -28,19 +28,19 @@ def unlock(context: Context, *, id: str | None) -> ExitCode:
     from lmsconf.render.escape import escape_terminal
     from lmsconf.workspace.connection import Connection
 
-    with Connection(settings_of(context)) as connection:
+    with Connection(load_context_settings(context)) as connection:
         manager = LockManager(connection)
-        locks = manager.locks()
+        locks = manager.list_locks()
         if not locks and id is None:
-            emit(f"Workspace {escape_terminal(connection.name)} is not locked.\n", sys.stdout)
+            write_redacted(f"Workspace {escape_terminal(connection.name)} is not locked.\n", sys.stdout)
             return ExitCode.OK
         chosen = _named(locks, id) if id is not None else _confirmed(locks)
-        manager.remove(chosen)
-        emit(f"Unlocked: {escape_terminal(chosen.description)}.\n", sys.stdout)
+        manager.delete(chosen)
+        write_redacted(f"Unlocked: {escape_terminal(chosen.description)}.\n", sys.stdout)
     return ExitCode.OK
 
 
-def _named(locks: list[Lock], id: str) -> Lock:
+def _named(locks: list[WorkspaceLock], id: str) -> WorkspaceLock:
     for lock in locks:
         if lock.id == id:
             return lock
@@ -48,7 +48,7 @@ def _named(locks: list[Lock], id: str) -> Lock:
     raise LmsconfError(f"there is no lock with the id {id}", hint=f"Locks that are live: {live}.")
 
 
-def _confirmed(locks: list[Lock]) -> Lock:
+def _confirmed(locks: list[WorkspaceLock]) -> WorkspaceLock:
     """Return the only lock once the user confirms on the terminal.
 
     Raises UsageError for several locks or without a terminal, LmsconfError if declined.
@@ -56,10 +56,10 @@ def _confirmed(locks: list[Lock]) -> Lock:
     from lmsconf.render.escape import escape_terminal
 
     listed = "".join(f"Locked by {escape_terminal(lock.description)}.\n" for lock in locks)
-    emit(listed, sys.stderr)
+    write_redacted(listed, sys.stderr)
     if len(locks) > 1 or not sys.stdin.isatty():
         raise UsageError("which lock is to go is not said", hint=f"Pass --id {locks[0].id}.")
-    emit("Take it away? Only 'yes' will be accepted: ", sys.stderr)
+    write_redacted("Take it away? Only 'yes' will be accepted: ", sys.stderr)
     if sys.stdin.readline().strip() != "yes":
         raise LmsconfError("declined: nothing was changed")
     return locks[0]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from lmsconf.cli.frame import Context, Output, output_options, pass_context, report
-from lmsconf.cli.planning import settings_of
+from lmsconf.cli.frame import CommandContext, Output, output_options, pass_context, report_problems
+from lmsconf.cli.planning import load_context_settings
 from lmsconf.errors import ExitCode, ProblemsFound, UsageError
 
 
@@ -13,7 +13,7 @@ from lmsconf.errors import ExitCode, ProblemsFound, UsageError
 @click.option("--expanded", is_flag=True, help="Print the manifests with variables, for_each and sets written out.")
 @output_options(["text", "json"])
 @pass_context
-def validate(context: Context, *, expanded: bool, output: Output) -> ExitCode:
+def validate(context: CommandContext, *, expanded: bool, output: Output) -> ExitCode:
     """Check the manifests without looking at the workspace.
 
     Every problem of every file is reported, each with its place. Exit 1 when there is an error.
@@ -26,7 +26,7 @@ def validate(context: Context, *, expanded: bool, output: Output) -> ExitCode:
 
     if expanded and output.format == "json":
         raise UsageError("--expanded prints YAML", hint="Leave --format out.")
-    settings = settings_of(context)
+    settings = load_context_settings(context)
     plain = ExpandedManifest()
     manifests = reader.validate_offline(settings, plain.add_entry if expanded else None)
     if any(problem.is_error for problem in manifests.problems):
@@ -34,7 +34,7 @@ def validate(context: Context, *, expanded: bool, output: Output) -> ExitCode:
     if output.format == "json":
         output.write(problems_json(manifests.problems))
         return ExitCode.OK
-    report(manifests.problems)
+    report_problems(manifests.problems)
     if expanded:
         output.write(plain.yaml_text())
         return ExitCode.OK

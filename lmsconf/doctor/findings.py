@@ -33,7 +33,7 @@ class CheckResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Assumption:
+class DialectAssumption:
     """One dialect key that the manifests depend on. source: where the project file declares it, if it does."""
 
     key: str
@@ -47,7 +47,7 @@ class Assumption:
         return self.source is not None
 
 
-class Verdict(StrEnum):
+class LessonVerdict(StrEnum):
     """The result for one key: as in the project, different, or undetermined, with the reason."""
 
     CONFIRMED = "confirmed"
@@ -56,17 +56,17 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Lesson:
+class DialectLesson:
     """The probe's result for one key."""
 
     key: str
-    verdict: Verdict
+    verdict: LessonVerdict
     value: Value | None
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Probed:
+class ProbeResult:
     """The result of a probe.
 
     leftovers   objects that an earlier run left, deleted by this one
@@ -75,7 +75,7 @@ class Probed:
     written     the keys written into the project file
     """
 
-    lessons: tuple[Lesson, ...]
+    lessons: tuple[DialectLesson, ...]
     leftovers: tuple[str, ...] = ()
     remaining: tuple[str, ...] = ()
     undone: tuple[str, ...] = ()
@@ -87,24 +87,24 @@ class Probed:
         return {
             lesson.key: lesson.value
             for lesson in self.lessons
-            if lesson.verdict is Verdict.FOUND and lesson.value is not None
+            if lesson.verdict is LessonVerdict.FOUND and lesson.value is not None
         }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class DoctorReport:
     """One doctor run. failure: exit code of the error that ended it early."""
 
     workspace: str
     url: str
     people: int | None
     findings: tuple[CheckResult, ...]
-    assumptions: tuple[Assumption, ...] = ()
-    probe: Probed | None = None
+    assumptions: tuple[DialectAssumption, ...] = ()
+    probe: ProbeResult | None = None
     failure: ExitCode | None = None
 
     @property
-    def exit(self) -> ExitCode:
+    def exit_code(self) -> ExitCode:
         """The exit code. After a probe, its own result counts instead of the checks': it may have found the fix."""
         if self.probe is None:
             failed = any(one.health is Health.ERROR for one in self.findings)

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
-from lmsconf.doctor.findings import Assumption, CheckResult, Lesson, Probed, Report, Verdict
+from lmsconf.doctor.findings import (
+    CheckResult,
+    DialectAssumption,
+    DialectLesson,
+    DoctorReport,
+    LessonVerdict,
+    ProbeResult,
+)
 from lmsconf.documents.document import TOOL, render_json
 from lmsconf.model.canonical_json import Json
 from lmsconf.render.escape import escape_terminal
@@ -14,7 +21,7 @@ FORMAT: Final = "lmsconf.doctor/1"
 _WIDTH: Final = 10
 
 
-def doctor_text(report: Report) -> str:
+def doctor_text(report: DoctorReport) -> str:
     """One line for each finding and assumption."""
     people = "" if report.people is None else f", {report.people:,} {'person' if report.people == 1 else 'people'}"
     blocks = [
@@ -26,7 +33,7 @@ def doctor_text(report: Report) -> str:
     return "\n\n".join(filter(None, ("\n".join(map(escape_terminal, block)) for block in blocks))) + "\n"
 
 
-def doctor_json(report: Report) -> str:
+def doctor_json(report: DoctorReport) -> str:
     """The whole report as a versioned document."""
     return render_json(
         {
@@ -36,12 +43,12 @@ def doctor_json(report: Report) -> str:
             "checks": [_finding_json(one) for one in report.findings],
             "assumptions": [_assumption_json(one) for one in report.assumptions],
             "probe": None if report.probe is None else _probe_json(report.probe),
-            "exit": int(report.exit),
+            "exit": int(report.exit_code),
         }
     )
 
 
-DOCTOR_VIEWS: Final[Mapping[str, Callable[[Report], str]]] = {"text": doctor_text, "json": doctor_json}
+DOCTOR_VIEWS: Final[Mapping[str, Callable[[DoctorReport], str]]] = {"text": doctor_text, "json": doctor_json}
 
 
 def _findings(findings: Iterable[CheckResult]) -> Iterator[str]:
@@ -51,7 +58,7 @@ def _findings(findings: Iterable[CheckResult]) -> Iterator[str]:
             yield f"{'':<{_WIDTH}}{finding.hint}"
 
 
-def _assumptions(assumptions: tuple[Assumption, ...]) -> Iterator[str]:
+def _assumptions(assumptions: tuple[DialectAssumption, ...]) -> Iterator[str]:
     if not assumptions:
         return
     yield f"Assumed, because the service does not document it, and relied on by the manifests: {len(assumptions)}"
@@ -60,7 +67,7 @@ def _assumptions(assumptions: tuple[Assumption, ...]) -> Iterator[str]:
         yield f"  {assumption.key}: {assumption.value} ({origin})"
 
 
-def _probe(probe: Probed) -> Iterator[str]:
+def _probe(probe: ProbeResult) -> Iterator[str]:
     yield "Learnt on scratch objects, which are deleted again:" if not probe.remaining else "Learnt on scratch objects:"
     for lesson in probe.lessons:
         value = "" if lesson.value is None else f": {lesson.value}"
@@ -78,7 +85,7 @@ def _finding_json(finding: CheckResult) -> Json:
     return {"check": finding.check, "health": finding.health.value, "message": finding.message, "hint": finding.hint}
 
 
-def _assumption_json(assumption: Assumption) -> Json:
+def _assumption_json(assumption: DialectAssumption) -> Json:
     where = assumption.source
     source: Json = None if where is None else {"file": where.file, "line": where.line, "column": where.column}
     operations: list[Json] = [*assumption.operations]
@@ -92,7 +99,7 @@ def _assumption_json(assumption: Assumption) -> Json:
     }
 
 
-def _probe_json(probe: Probed) -> Json:
+def _probe_json(probe: ProbeResult) -> Json:
     leftovers: list[Json] = [*probe.leftovers]
     remaining: list[Json] = [*probe.remaining]
     undone: list[Json] = [*probe.undone]
@@ -105,6 +112,8 @@ def _probe_json(probe: Probed) -> Json:
     }
 
 
-def _lesson_json(lesson: Lesson) -> Json:
-    verdict = {Verdict.CONFIRMED: "confirmed", Verdict.FOUND: "found", Verdict.UNKNOWN: "unknown"}[lesson.verdict]
+def _lesson_json(lesson: DialectLesson) -> Json:
+    verdict = {LessonVerdict.CONFIRMED: "confirmed", LessonVerdict.FOUND: "found", LessonVerdict.UNKNOWN: "unknown"}[
+        lesson.verdict
+    ]
     return {"key": lesson.key, "verdict": verdict, "value": lesson.value, "reason": lesson.reason}

@@ -42,10 +42,10 @@ NOWHERE: Final = RequestDestination()
 
 def request_destination(project: ProjectFile, workspace: str, root: Path) -> RequestDestination:
     """Return the destination of a workspace; for the one of LMSCONF_URL only the dialect is from the file."""
-    dialect = project.merged("dialect", workspace)
-    at = project.places_of("dialect", workspace)
+    dialect = project.merged_mapping("dialect", workspace)
+    at = project.source_locations("dialect", workspace)
     places = {"dialect": next(iter(at.values()))} if at else {}
-    declared = project.part("workspaces", workspace)
+    declared = project.mapping_at("workspaces", workspace)
     if workspace == ENV_WORKSPACE or not declared:
         return RequestDestination(dialect=dialect, places=places)
     path = ("workspaces", workspace)

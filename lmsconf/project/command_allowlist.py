@@ -47,7 +47,7 @@ class CommandAllowlist:
     ask: Ask | None = None
 
     @classmethod
-    def of(cls, environ: Mapping[str, str], ask: Ask | None = None) -> CommandAllowlist:
+    def of_user(cls, environ: Mapping[str, str], ask: Ask | None = None) -> CommandAllowlist:
         """Return the approvals of the user with this environment.
 
         They are stored under $XDG_STATE_HOME, or ~/.local/state. LMSCONF_TOKEN_COMMANDS=allow approves every command.
@@ -57,7 +57,7 @@ class CommandAllowlist:
         file = None if state is None else state / "lmsconf" / "token-commands.json"
         return cls(file, environ.get(VARIABLE) == _ALLOW, ask)
 
-    def require(self, command: Sequence[str], root: Path) -> None:
+    def require_approval(self, command: Sequence[str], root: Path) -> None:
         """Return if the command is approved; otherwise prompt, and store a yes.
 
         Raises CommandNotApproved if the user declines or cannot be asked, LmsconfError for a damaged file of approvals.

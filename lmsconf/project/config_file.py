@@ -50,7 +50,7 @@ class ProjectFile:
     places: EntrySourceMap
     notes: list[Problem] = field(default_factory=list)
 
-    def part(self, *path: str) -> Mapping[str, Json]:
+    def mapping_at(self, *path: str) -> Mapping[str, Json]:
         """Return the mapping at `path`; empty if the file has none there."""
         node: Json = self.body
         for step in path:
@@ -60,16 +60,16 @@ class ProjectFile:
     def layers(self, workspace: str) -> Iterator[tuple[KeyPath, Mapping[str, Json]]]:
         """Yield the path and mapping of the project level, then of the workspace, which takes precedence."""
         yield (), self.body
-        yield ("workspaces", workspace), self.part("workspaces", workspace)
+        yield ("workspaces", workspace), self.mapping_at("workspaces", workspace)
 
-    def merged(self, key: str, workspace: str) -> dict[str, Json]:
+    def merged_mapping(self, key: str, workspace: str) -> dict[str, Json]:
         """Return a mapping merged key by key: the workspace's value overrides the project's."""
         merged: dict[str, Json] = {}
         for path, _ in self.layers(workspace):
-            merged |= self.part(*cast("tuple[str, ...]", path), key)
+            merged |= self.mapping_at(*cast("tuple[str, ...]", path), key)
         return merged
 
-    def places_of(self, key: str, workspace: str) -> dict[str, SourceLocation]:
+    def source_locations(self, key: str, workspace: str) -> dict[str, SourceLocation]:
         """Return the source location of each key of a merged mapping."""
         places: dict[str, SourceLocation] = {}
         for path, layer in self.layers(workspace):
@@ -80,7 +80,7 @@ class ProjectFile:
 
     def ownership(self, workspace: str) -> dict[str, tuple[str, ...]]:
         """Return kind → patterns of the names that lmsconf owns."""
-        merged = self.merged("ownership", workspace)
+        merged = self.merged_mapping("ownership", workspace)
         kinds = kind_names_by_section() if merged else {}
         return {
             kinds[section]: (owned,) if isinstance(owned, str) else tuple(cast("list[str]", owned))
@@ -134,7 +134,7 @@ class ProjectFile:
                     source=self.places.at(*at),
                 )
 
-    def ignores(self, workspace: str) -> Iterator[IgnoreRule]:
+    def drift_ignores(self, workspace: str) -> Iterator[IgnoreRule]:
         """Yield the entries of `ignore:` (differences that do not count as drift), the workspace's first."""
         for path, layer in reversed(tuple(self.layers(workspace))):
             for number, item in enumerate(cast("list[Mapping[str, Json]]", layer.get("ignore", []))):
@@ -229,18 +229,18 @@ def path_problem(root: Path, text: str) -> tuple[str, str] | None:
 
 def _meaning(project: ProjectFile, root: Path) -> Iterator[Problem]:
     """Yield the problems that the JSON Schema cannot express, over all workspaces."""
-    names = list(project.part("workspaces"))
+    names = list(project.mapping_at("workspaces"))
     for name in names:
         at = ("workspaces", name)
         if name == ENV_WORKSPACE:
             hint = "LMSCONF_URL makes a workspace of that name; choose another."
             yield _problem("project/name", 'a workspace cannot be called "env"', project.places.key(*at), hint=hint)
-        wrong = url_problem(str(project.part(*at)["url"]))
+        wrong = url_problem(str(project.mapping_at(*at)["url"]))
         if wrong:
             yield _problem(
                 "project/url", f"workspaces.{name}: {wrong[0]}", project.places.at(*at, "url"), hint=wrong[1]
             )
-        url, seed = str(project.part(*at)["url"]), project.part(*at).get("seed", "")
+        url, seed = str(project.mapping_at(*at)["url"]), project.mapping_at(*at).get("seed", "")
         for key, text in (("url", url.removeprefix(_SANDBOX) if url.startswith(_SANDBOX) else ""), ("seed", str(seed))):
             if wrong := path_problem(root, text):
                 where = project.places.at(*at, key)
@@ -253,7 +253,7 @@ def _meaning(project: ProjectFile, root: Path) -> Iterator[Problem]:
     yield from _pattern_problems(project, ("guards",), "protect")
     yield from _pattern_problems(project, (), "leave_alone")
     for path in ((), *(("workspaces", name) for name in names)):
-        for section, people in unownable_sections(project.part(*path, "ownership")).items():
+        for section, people in unownable_sections(project.mapping_at(*path, "ownership")).items():
             hint = f"Take `{section}` out. To archive somebody, declare them with `archived: true`."
             where = project.places.key(*path, "ownership", section)
             message = f"{people} are never owned, because nobody is deleted"
@@ -272,7 +272,7 @@ def _meaning(project: ProjectFile, root: Path) -> Iterator[Problem]:
 
 
 def _consent_problems(project: ProjectFile, path: tuple[str, ...]) -> Iterator[Problem]:
-    consents = cast("list[Mapping[str, Json]]", project.part(*path).get("allow", []))
+    consents = cast("list[Mapping[str, Json]]", project.mapping_at(*path).get("allow", []))
     for number, item in enumerate(consents):
         at: KeyPath = (*path, "allow", number)
         if sum(guard in item for guard in GUARDS) != 1:
@@ -282,7 +282,7 @@ def _consent_problems(project: ProjectFile, path: tuple[str, ...]) -> Iterator[P
 
 
 def _ignore_problems(project: ProjectFile, path: tuple[str, ...]) -> Iterator[Problem]:
-    ignores = cast("list[Mapping[str, Json]]", project.part(*path).get("ignore", []))
+    ignores = cast("list[Mapping[str, Json]]", project.mapping_at(*path).get("ignore", []))
     for number, item in enumerate(ignores):
         at: KeyPath = (*path, "ignore", number)
         if "until" in item:
@@ -294,7 +294,7 @@ def _ignore_problems(project: ProjectFile, path: tuple[str, ...]) -> Iterator[Pr
 
 def _pattern_problems(project: ProjectFile, path: tuple[str, ...], key: str) -> Iterator[Problem]:
     """Yield a problem for each pattern that can match no address, since it would silently have no effect."""
-    for number, pattern in enumerate(cast("list[str]", project.part(*path).get(key, []))):
+    for number, pattern in enumerate(cast("list[str]", project.mapping_at(*path).get(key, []))):
         bare = pattern.removeprefix("!")
         right = bare if bare in _EVERYTHING else correct_address_pattern(bare)
         if right != bare:

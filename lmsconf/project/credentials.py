@@ -151,7 +151,7 @@ class CommandToken:
 
         Raises TokenUnavailable, and CommandNotApproved for a command that is not approved.
         """
-        self.approvals.require(self.command, self.folder)
+        self.approvals.require_approval(self.command, self.folder)
         words = shlex.join(self.command)
         try:
             done = subprocess.run(  # noqa: S603  # the project file names the program, and no shell reads it
@@ -189,7 +189,7 @@ def token_source_from(
         return FileToken(root / Path(str(source["file"])).expanduser(), folders)
     command = source["command"]
     words = tuple(str(word) for word in command) if isinstance(command, list) else ()
-    return CommandToken(words, root, CommandAllowlist.of(environ, ask))
+    return CommandToken(words, root, CommandAllowlist.of_user(environ, ask))
 
 
 def env_token(name: str, environ: Mapping[str, str]) -> EnvToken:

@@ -119,16 +119,16 @@ def load_settings(
         root=root,
         manifests=root / str(project.body.get("manifests", DEFAULT_MANIFESTS)),
         workspace=chosen,
-        workspaces=tuple(project.part("workspaces")),
+        workspaces=tuple(project.mapping_at("workspaces")),
         policy=policy,
-        dialect=cast("dict[str, str | int]", project.merged("dialect", chosen.name)),
+        dialect=cast("dict[str, str | int]", project.merged_mapping("dialect", chosen.name)),
         variables=project.variables(chosen.name),
         settle=policy.settle,
         lock=_lock(project, environ),
         problems=(*_warnings(project, chosen), *project.notes),
         destination=request_destination(project, chosen.name, root),
-        dialect_at=project.places_of("dialect", chosen.name),
-        ignores=tuple(project.ignores(chosen.name)),
+        dialect_at=project.source_locations("dialect", chosen.name),
+        ignores=tuple(project.drift_ignores(chosen.name)),
         hosts=_hosts(environ),
     )
 
@@ -144,11 +144,11 @@ def _policy(project: ProjectFile, workspace: str, today: date) -> Policy:
         consents=tuple(project.consents(workspace, today)),
         timezone=project.timezone(),
         timezone_name=None if name is None else str(name),
-        skip_unknown=project.part("people").get("unknown") == "skip",
-        create_people=project.part("people").get("create") is True,
-        ignore=tuple(one.pattern for one in project.ignores(workspace)),
+        skip_unknown=project.mapping_at("people").get("unknown") == "skip",
+        create_people=project.mapping_at("people").get("create") is True,
+        ignore=tuple(one.pattern for one in project.drift_ignores(workspace)),
         settle=_seconds(str(project.body.get("settle", "30s"))),
-        valid_for=timedelta(seconds=_seconds(str(project.part("plans").get("valid_for", "7d")))),
+        valid_for=timedelta(seconds=_seconds(str(project.mapping_at("plans").get("valid_for", "7d")))),
     )
 
 
@@ -181,7 +181,7 @@ def _from_file(
     project: ProjectFile, workspace: str | None, root: Path, environ: Mapping[str, str], ask: Ask | None
 ) -> WorkspaceConfig:
     name = _chosen(project, workspace, environ)
-    declared = project.part("workspaces", name)
+    declared = project.mapping_at("workspaces", name)
     url, seed, token = str(declared["url"]), declared.get("seed"), declared.get("token")
     source: Token | None = None
     if environ.get("LMSCONF_TOKEN"):
@@ -199,7 +199,7 @@ def _from_file(
 
 def _chosen(project: ProjectFile, workspace: str | None, environ: Mapping[str, str]) -> str:
     """Return the workspace's name: from the flag, the environment, `default_workspace`, or the only one declared."""
-    names = list(project.part("workspaces"))
+    names = list(project.mapping_at("workspaces"))
     name = workspace or environ.get("LMSCONF_WORKSPACE") or project.body.get("default_workspace")
     if name is None and len(names) == 1:
         return names[0]

@@ -103,7 +103,7 @@ class WorkspaceReader:
         wanted = reads_needed(manifests or Manifests(), self.settings.policy)
         return self.read(replace(wanted, everything=True), progress)
 
-    def redacted(self, snapshot: Snapshot, manifests: Manifests | None) -> Snapshot:
+    def redact_snapshot(self, snapshot: Snapshot, manifests: Manifests | None) -> Snapshot:
         """The snapshot reduced to the people that the manifests name."""
         planning = PlanContext(snapshot, self.settings.policy, self.call_templates, lambda _: True)
         return redact_snapshot(planning, manifests or Manifests(), all_kinds())
@@ -142,10 +142,10 @@ class WorkspaceReader:
         """
         refuse_errors(manifests)
         reads_all = reads_all or count_unmanaged
-        snapshot = self.compared(manifests, base, progress, reads_all=reads_all)
-        return self.drift_from(snapshot, manifests, base, count_unmanaged=count_unmanaged, reads_all=reads_all)
+        snapshot = self.read_for_drift(manifests, base, progress, reads_all=reads_all)
+        return self.drift_from_snapshot(snapshot, manifests, base, count_unmanaged=count_unmanaged, reads_all=reads_all)
 
-    def compared(
+    def read_for_drift(
         self,
         manifests: Manifests,
         base: BaseManifests | None = None,
@@ -158,7 +158,7 @@ class WorkspaceReader:
         wanted = reads_needed(manifests, policy) if base is None else _both(manifests, policy, base.version)
         return self.read(replace(wanted, everything=reads_all, edits=True), progress)
 
-    def drift_from(
+    def drift_from_snapshot(
         self,
         snapshot: Snapshot,
         manifests: Manifests,
@@ -219,7 +219,7 @@ class WorkspaceReader:
             all_kinds(), planned, live, policy, self.call_templates, created_at=snapshot.taken_at, offline=True
         )
 
-    def plan_beside(
+    def plan_with_base(
         self,
         manifests: Manifests,
         policy: Policy,
@@ -263,7 +263,7 @@ class WorkspaceReader:
         try:
             refuse_errors(version.manifests)
             manifests = drop_unknown_people(snapshot, version.manifests, all_kinds())
-            return self.as_far_as_it_goes(manifests, version.policy, snapshot)[0].changes
+            return self.plan_with_errors(manifests, version.policy, snapshot)[0].changes
         except ProblemsFound as error:
             # A selection pattern may match only in this change; that is no error of the other version.
             unknown = all(problem.code == "select/nothing" for problem in error.problems if problem.is_error)
@@ -273,14 +273,14 @@ class WorkspaceReader:
         self, manifests: Manifests, policy: Policy, snapshot: Snapshot
     ) -> tuple[Plan, tuple[Problem, ...]]:
         """Plan everything that can be planned; delete undeclared owned resources only if that is everything."""
-        plan, broken = self.as_far_as_it_goes(manifests, policy, snapshot)
+        plan, broken = self.plan_with_errors(manifests, policy, snapshot)
         if not broken:
             return plan, ()
         # Resources that could not be planned would look undeclared, so ownership cannot be decided.
-        plan, more = self.as_far_as_it_goes(manifests, replace(policy, ownership={}), snapshot)
+        plan, more = self.plan_with_errors(manifests, replace(policy, ownership={}), snapshot)
         return plan, tuple(dict.fromkeys((*broken, *more)))
 
-    def as_far_as_it_goes(
+    def plan_with_errors(
         self, manifests: Manifests, policy: Policy, snapshot: Snapshot
     ) -> tuple[Plan, tuple[Problem, ...]]:
         """Plan everything that can be planned; also return the errors of the rest.

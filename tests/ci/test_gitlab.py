@@ -17,7 +17,7 @@ import yaml
 
 from lmsconf.api.client import Client
 from lmsconf.cli import app
-from lmsconf.cli.frame import run
+from lmsconf.cli.frame import run_command_line
 from lmsconf.errors import ExitCode
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.transport import Sandbox
@@ -71,7 +71,7 @@ def pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pipeli
     sandbox, folder = Sandbox(":memory:", seed=tmp_path / "seed.yaml"), tmp_path / "lms"
     try:
         with serve(sandbox) as server:
-            assert run(app, ["init", str(folder), "--url", server.url, "--ci", "gitlab"]) == ExitCode.OK
+            assert run_command_line(app, ["init", str(folder), "--url", server.url, "--ci", "gitlab"]) == ExitCode.OK
             git(folder, "init", "--quiet")
             git(folder, "add", ".")
             git(folder, "commit", "--quiet", "--message", "Begin")

@@ -13,7 +13,7 @@ import pytest
 
 from lmsconf.api.client import Client
 from lmsconf.cli import app
-from lmsconf.cli.frame import run
+from lmsconf.cli.frame import run_command_line
 from lmsconf.errors import ExitCode
 from lmsconf.model.canonical_json import Json
 from lmsconf.sandbox.serve import serve
@@ -116,7 +116,9 @@ def team(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Team]:
     git(tmp_path, "init", "--quiet", str(clone))
     try:
         with serve(sandbox) as server:
-            assert run(app, ["-C", str(clone), "init", "--url", server.url, "--ci", "github"]) == ExitCode.OK
+            assert (
+                run_command_line(app, ["-C", str(clone), "init", "--url", server.url, "--ci", "github"]) == ExitCode.OK
+            )
             pinned = (clone / "requirements.txt").read_text(encoding="utf-8")
             (clone / "requirements.txt").write_text(pinned.rstrip() + f" --hash=sha256:{'0' * 64}\n", encoding="utf-8")
             git(clone, "add", ".")

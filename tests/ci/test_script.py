@@ -12,7 +12,7 @@ import junitparser
 import pytest
 
 from lmsconf.cli import app
-from lmsconf.cli.frame import run
+from lmsconf.cli.frame import run_command_line
 from lmsconf.errors import ExitCode
 
 from .actions import git
@@ -24,7 +24,7 @@ SCRIPT = Path(__file__).parent.parent.parent / "examples" / "ci" / "lmsconf.sh"
 @pytest.fixture
 def script(tmp_path: Path) -> Callable[..., tuple[int, str]]:
     """Runs the script in a project that `lmsconf init` began, and gives exit code and output."""
-    assert run(app, ["init", str(tmp_path)]) == ExitCode.OK
+    assert run_command_line(app, ["init", str(tmp_path)]) == ExitCode.OK
 
     def ran(*arguments: str) -> tuple[int, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("LMSCONF_")}

@@ -18,7 +18,15 @@ import click
 import pytest
 
 from lmsconf.cli import COMMANDS, app
-from lmsconf.cli.frame import Context, Output, emit, output_options, pass_context, progress, run
+from lmsconf.cli.frame import (
+    CommandContext,
+    Output,
+    output_options,
+    pass_context,
+    run_command_line,
+    show_progress,
+    write_redacted,
+)
 from lmsconf.errors import (
     ExitCode,
     LmsconfError,
@@ -96,7 +104,7 @@ def wait(output: Output) -> None:
 )
 def test_every_way_to_fail_has_its_exit_code(how: str, code: int, capsys: pytest.CaptureFixture[str]) -> None:
     """The exit code says what kind of failure it was, stderr says it in words, stdout stays empty."""
-    assert run(tool, ["fail", how]) == code
+    assert run_command_line(tool, ["fail", how]) == code
     shown = capsys.readouterr()
     assert shown.out == ""
     assert shown.err.strip()
@@ -105,7 +113,7 @@ def test_every_way_to_fail_has_its_exit_code(how: str, code: int, capsys: pytest
 
 def test_problems_say_where_what_and_what_next(capsys: pytest.CaptureFixture[str]) -> None:
     """Each problem is a line of place, severity, resource, message and code, with its hint below; then the counts."""
-    run(tool, ["fail", "gathered"])
+    run_command_line(tool, ["fail", "gathered"])
     assert capsys.readouterr().err == (
         "g.yaml:3:5: error: group/A: one [a/b]\n  do this\nwarning: two [a/c]\n\n1 error, 1 warning.\n"
     )
@@ -114,7 +122,7 @@ def test_problems_say_where_what_and_what_next(capsys: pytest.CaptureFixture[str
 @pytest.mark.parametrize("how", ["kind", "gathered", "usage", "click", "interrupt"])
 def test_json_is_one_document_even_for_errors(how: str, capsys: pytest.CaptureFixture[str]) -> None:
     """With `--format json` stdout holds one problems document when there is no result."""
-    run(tool, ["fail", how, "--format", "json"])
+    run_command_line(tool, ["fail", how, "--format", "json"])
     assert json.loads(capsys.readouterr().out)["format"] == "lmsconf.problems/1"
 
 
@@ -123,14 +131,14 @@ def test_json_is_one_document_for_a_wrong_command_line(
     arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A command line that cannot be read is told as a document too, where its words ask for that."""
-    assert run(tool, ["work", "--bogus", *arguments]) == ExitCode.USAGE
+    assert run_command_line(tool, ["work", "--bogus", *arguments]) == ExitCode.USAGE
     problem = json.loads(capsys.readouterr().out)["problems"][0]
     assert (problem["code"], problem["hint"]) == ("usage", "See: lmsconf work --help")
 
 
 def test_a_result_is_not_followed_by_another(capsys: pytest.CaptureFixture[str]) -> None:
     """A command that fails after its result adds no second document."""
-    assert run(tool, ["work", "--then-fail", "--format", "json"]) == ExitCode.STALE
+    assert run_command_line(tool, ["work", "--then-fail", "--format", "json"]) == ExitCode.STALE
     shown = capsys.readouterr()
     assert json.loads(shown.out) == {"format": "mine"}
     assert "after the result" in shown.err
@@ -138,13 +146,13 @@ def test_a_result_is_not_followed_by_another(capsys: pytest.CaptureFixture[str])
 
 def test_a_command_gives_its_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
     """What a command returns is the exit code."""
-    assert run(tool, ["work"]) == ExitCode.CHANGES
+    assert run_command_line(tool, ["work"]) == ExitCode.CHANGES
 
 
 @pytest.mark.parametrize("arguments", [[], ["nothing"], ["work", "extra"], ["work", "--format", "yaml"], ["--x"]])
 def test_wrong_command_lines_exit_64(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """Whatever is wrong with the command line, the code is 64 and stdout stays empty."""
-    assert run(tool, arguments) == ExitCode.USAGE
+    assert run_command_line(tool, arguments) == ExitCode.USAGE
     assert capsys.readouterr().out == ""
 
 
@@ -152,7 +160,7 @@ def test_sigterm_ends_a_command(capsys: pytest.CaptureFixture[str]) -> None:
     """SIGTERM takes the same way out as Ctrl-C, with its own code; afterwards the old handler is back."""
     before = signal.SIG_DFL
     signal.signal(signal.SIGTERM, before)
-    assert run(tool, ["wait", "--format", "json"]) == ExitCode.TERMINATED
+    assert run_command_line(tool, ["wait", "--format", "json"]) == ExitCode.TERMINATED
     assert signal.getsignal(signal.SIGTERM) is before
     shown = capsys.readouterr()
     assert "Terminated." in shown.err
@@ -162,16 +170,16 @@ def test_sigterm_ends_a_command(capsys: pytest.CaptureFixture[str]) -> None:
 def test_output_goes_to_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`--output FILE` writes the result there and nothing to stdout; errors become the file's document."""
     path = tmp_path / "result"
-    assert run(tool, ["work", "--output", str(path)]) == ExitCode.CHANGES
+    assert run_command_line(tool, ["work", "--output", str(path)]) == ExitCode.CHANGES
     assert path.read_text() == '{"format": "mine"}\n'
-    run(tool, ["fail", "kind", "--format", "json", "--output", str(path)])
+    run_command_line(tool, ["fail", "kind", "--format", "json", "--output", str(path)])
     assert json.loads(path.read_text())["format"] == "lmsconf.problems/1"
     assert capsys.readouterr().out == ""
 
 
 def test_an_impossible_output_is_found_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A result that could not be written is not worked for."""
-    assert run(tool, ["fail", "kind", "--output", str(tmp_path / "no" / "file")]) == ExitCode.ERROR
+    assert run_command_line(tool, ["fail", "kind", "--output", str(tmp_path / "no" / "file")]) == ExitCode.ERROR
     shown = capsys.readouterr().err
     assert "cannot be written" in shown
     assert "too many deletes" not in shown
@@ -180,8 +188,8 @@ def test_an_impossible_output_is_found_first(tmp_path: Path, capsys: pytest.Capt
 def test_a_reader_that_went_away_does_not_end_the_run() -> None:
     """`lmsconf … | head -0` ends with the command's own code and without a traceback."""
     program = (
-        "import sys; from test_all_commands import tool; from lmsconf.cli.frame import run; "
-        "sys.exit(run(tool, ['work']))"
+        "import sys; from test_all_commands import tool; from lmsconf.cli.frame import run_command_line; "
+        "sys.exit(run_command_line(tool, ['work']))"
     )
     reader, writer = os.pipe()
     os.close(reader)
@@ -195,7 +203,7 @@ def test_a_reader_that_went_away_does_not_end_the_run() -> None:
 def test_a_poor_encoding_shows_escapes() -> None:
     """What a stream's encoding lacks is written as an escape, not lost in an error."""
     stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
-    emit("a → b\n", stream)
+    write_redacted("a → b\n", stream)
     stream.seek(0)
     assert stream.read() == "a \\u2192 b\n"
 
@@ -225,7 +233,10 @@ def terminal(environ: dict[str, str], program: str) -> str:
     return text.decode()
 
 
-FAILING = "from test_all_commands import tool; from lmsconf.cli.frame import run; run(tool, ['fail', 'kind'])"
+FAILING = (
+    "from test_all_commands import tool; from lmsconf.cli.frame import run_command_line; "
+    "run_command_line(tool, ['fail', 'kind'])"
+)
 
 
 def test_color_is_for_terminals_that_want_it() -> None:
@@ -237,8 +248,8 @@ def test_color_is_for_terminals_that_want_it() -> None:
 def test_progress_on_a_terminal_is_a_bar() -> None:
     """Where a person watches, progress is drawn with rich."""
     program = (
-        "import sys; from lmsconf.cli.frame import progress\n"
-        "with progress() as tell: tell(1, 2, 'Reading groups')\n"
+        "import sys; from lmsconf.cli.frame import show_progress\n"
+        "with show_progress() as tell: tell(1, 2, 'Reading groups')\n"
         "assert 'rich' in sys.modules"
     )
     shown = terminal({}, program)
@@ -250,7 +261,7 @@ def test_progress_on_a_terminal_is_a_bar() -> None:
 def test_progress_in_a_log_is_sparse_lines() -> None:
     """Without a terminal, a thousand steps are a handful of lines, the end among them; a few steps are none."""
     stream = io.StringIO()
-    with progress(stream) as tell:
+    with show_progress(stream) as tell:
         tell(1, 5, "Reading")
         for done in range(1, 1001):
             tell(done, 1000, "Applying\x1b[2J")
@@ -263,14 +274,14 @@ def test_progress_in_a_log_is_sparse_lines() -> None:
 def test_progress_can_be_quiet() -> None:
     """With quiet there is nothing, and nothing slow is imported."""
     stream = io.StringIO()
-    with progress(stream, quiet=True) as tell:
+    with show_progress(stream, quiet=True) as tell:
         tell(1, 1, "x")
     assert stream.getvalue() == ""
 
 
 @click.command()
 @pass_context
-def where(context: Context) -> None:
+def where(context: CommandContext) -> None:
     """Prints its context."""
     click.echo(f"{context.directory} {context.workspace}")
 
@@ -278,15 +289,15 @@ def where(context: Context) -> None:
 def test_group_options_make_the_context(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Commands get the folder of `-C` and the workspace of `--workspace`."""
     group = click.Group(callback=app.callback, params=app.params, commands=[where])
-    assert run(group, ["-C", str(tmp_path), "--workspace", "staging", "where"]) == ExitCode.OK
+    assert run_command_line(group, ["-C", str(tmp_path), "--workspace", "staging", "where"]) == ExitCode.OK
     assert capsys.readouterr().out == f"{tmp_path} staging\n"
-    assert run(group, ["-C", str(tmp_path / "missing"), "where"]) == ExitCode.USAGE
+    assert run_command_line(group, ["-C", str(tmp_path / "missing"), "where"]) == ExitCode.USAGE
     assert "there is no such folder" in capsys.readouterr().err
 
 
 def test_a_mistyped_command_gets_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
     """A word that is no command gets the command it resembles."""
-    assert run(app, ["pln"]) == ExitCode.USAGE
+    assert run_command_line(app, ["pln"]) == ExitCode.USAGE
     assert "no such command 'pln'. Did you mean 'plan'?" in capsys.readouterr().err
 
 

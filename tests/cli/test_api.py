@@ -11,7 +11,7 @@ import pytest
 from waiting import nobody_waits
 
 from lmsconf.cli import app
-from lmsconf.cli.frame import run
+from lmsconf.cli.frame import run_command_line
 from lmsconf.errors import ExitCode
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.transport import Sandbox
@@ -34,7 +34,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def call(project: Path, *arguments: str) -> int:
     """The exit code of one call."""
-    return run(app, ["-C", str(project), "api", *arguments])
+    return run_command_line(app, ["-C", str(project), "api", *arguments])
 
 
 def test_the_answer_is_printed_as_json(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

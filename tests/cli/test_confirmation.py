@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lmsconf.cli import app
-from lmsconf.cli.frame import run
+from lmsconf.cli.frame import run_command_line
 from lmsconf.errors import ExitCode
 
 PROJECT = "workspaces: {sandbox: {url: 'sandbox:workspace.db'}}\n"
@@ -33,7 +33,7 @@ def test_only_yes_applies(
     (tmp_path / "manifests" / "groups.yaml").write_text("groups: [{name: Mentors}]\n")
     agreed = answer.strip() == "yes"
     monkeypatch.setattr(sys, "stdin", Terminal(answer))
-    assert run(app, ["-C", str(tmp_path), "apply"]) == (ExitCode.OK if agreed else ExitCode.ERROR)
+    assert run_command_line(app, ["-C", str(tmp_path), "apply"]) == (ExitCode.OK if agreed else ExitCode.ERROR)
     assert ("declined: nothing was changed" in capsys.readouterr().err) is not agreed
-    left = run(app, ["-C", str(tmp_path), "plan", "--detailed-exitcode"])
+    left = run_command_line(app, ["-C", str(tmp_path), "plan", "--detailed-exitcode"])
     assert left == (ExitCode.OK if agreed else ExitCode.CHANGES)

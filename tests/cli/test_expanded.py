@@ -9,7 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from lmsconf.cli import app
-from lmsconf.cli.frame import run
+from lmsconf.cli.frame import run_command_line
 from lmsconf.errors import ExitCode
 from lmsconf.support.package_data import read_schema
 
@@ -32,7 +32,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_manifest_alone_is_on_stdout(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """stdout holds one manifest, with the variables of the chosen workspace; notes are on stderr."""
-    assert run(app, ["-C", str(project), "validate", "--expanded"]) == ExitCode.OK
+    assert run_command_line(app, ["-C", str(project), "validate", "--expanded"]) == ExitCode.OK
     told = capfd.readouterr()
     assert told.out == (
         "groups:\n"
@@ -51,28 +51,28 @@ def test_errors_print_no_manifest(project: Path, capfd: pytest.CaptureFixture[st
     """With an error there is nothing on stdout: half a manifest could be taken for all."""
     with (project / "manifests" / "a.yaml").open("a") as file:
         file.write("smart_groups: [{name: A, use: B}]\n")
-    assert run(app, ["-C", str(project), "validate", "--expanded"]) == ExitCode.ERROR
+    assert run_command_line(app, ["-C", str(project), "validate", "--expanded"]) == ExitCode.ERROR
     assert capfd.readouterr().out == ""
 
 
 def test_it_is_yaml_only(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Asked for JSON, it says that it prints YAML."""
-    assert run(app, ["-C", str(project), "validate", "--expanded", "--format", "json"]) == ExitCode.USAGE
+    assert run_command_line(app, ["-C", str(project), "validate", "--expanded", "--format", "json"]) == ExitCode.USAGE
     assert "YAML" in capfd.readouterr().err
 
 
 def test_a_plan_names_the_value(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Each resource of a plan stands at the line of its entry, with the value that it is for."""
-    assert run(app, ["-C", str(project), "plan"]) == ExitCode.OK
+    assert run_command_line(app, ["-C", str(project), "plan"]) == ExitCode.OK
     assert "manifests/a.yaml:2:10 (country=NO)" in capfd.readouterr().out
-    assert run(app, ["-C", str(project), "plan", "--out", str(project / "plan.json")]) == ExitCode.OK
-    assert run(app, ["-C", str(project), "show", str(project / "plan.json")]) == ExitCode.OK
+    assert run_command_line(app, ["-C", str(project), "plan", "--out", str(project / "plan.json")]) == ExitCode.OK
+    assert run_command_line(app, ["-C", str(project), "show", str(project / "plan.json")]) == ExitCode.OK
     assert "manifests/a.yaml:2:10 (country=SE)" in capfd.readouterr().out
 
 
 def test_documents_name_the_value(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """JSON documents say it beside file, line and column, as their schemas allow; others have no such key."""
-    assert run(app, ["-C", str(project), "plan", "--format", "json"]) == ExitCode.OK
+    assert run_command_line(app, ["-C", str(project), "plan", "--format", "json"]) == ExitCode.OK
     plan = json.loads(capfd.readouterr().out)
     Draft202012Validator(json.loads(read_schema("plan.schema.json"))).validate(plan)
     place = {"file": "manifests/a.yaml", "line": 2, "column": 10}

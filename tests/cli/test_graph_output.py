@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from lmsconf.cli import app
-from lmsconf.cli.frame import run
+from lmsconf.cli.frame import run_command_line
 
 MANIFEST = """\
 custom_fields: [{name: Site, type: CHOICE, choices: [Oslo]}]
@@ -59,7 +59,7 @@ def test_a_part_of_the_picture(tmp_path: Path) -> None:
     part = graph(tmp_path, MANIFEST, "--only", "smart_group/Norway").output
     assert "GDPR" not in part
     assert "Site (custom field)" in part
-    assert run(app, ["-C", str(tmp_path), "graph", "--only", "group/Nobody"]) == 1
+    assert run_command_line(app, ["-C", str(tmp_path), "graph", "--only", "group/Nobody"]) == 1
 
 
 @pytest.mark.parametrize("name", ['a"b', "x] --> y", "<b>bold</b>", "`code`", "a#35;b", "back\\\\slash"])
@@ -77,5 +77,5 @@ def test_names_do_nothing_in_a_picture(tmp_path: Path, name: str) -> None:
 def test_manifests_with_errors_have_no_picture(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """The errors are told instead."""
     graph(tmp_path, "groups: [{nam: x}]\n")
-    assert run(app, ["-C", str(tmp_path), "graph"]) == 1
+    assert run_command_line(app, ["-C", str(tmp_path), "graph"]) == 1
     assert "all.yaml:1:" in capfd.readouterr().err

@@ -14,7 +14,7 @@ import yaml
 
 from lmsconf import __version__
 from lmsconf.cli import app
-from lmsconf.cli.frame import run
+from lmsconf.cli.frame import run_command_line
 from lmsconf.errors import ExitCode
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.transport import Sandbox
@@ -36,16 +36,16 @@ def files(folder: Path) -> dict[str, str]:
 
 def test_a_sandbox_plans_applies_and_is_then_empty(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Without a word, the project has an embedded workspace, and the three commands that it prints go through."""
-    assert run(app, ["init", str(tmp_path / "lms")]) == ExitCode.OK
+    assert run_command_line(app, ["init", str(tmp_path / "lms")]) == ExitCode.OK
     shown = capsys.readouterr()
     assert shown.out == ""
     project = str(tmp_path / "lms")
     commands = "".join(f"  lmsconf -C {project} {command}\n" for command in ("plan", "apply", "drift"))
     assert shown.err.endswith(f"\nNext:\n{commands}")
-    assert run(app, ["-C", project, "validate"]) == ExitCode.OK
-    assert run(app, ["-C", project, "plan", "--detailed-exitcode"]) == ExitCode.CHANGES
-    assert run(app, ["-C", project, "apply", "--auto-approve"]) == ExitCode.OK
-    assert run(app, ["-C", project, "drift"]) == ExitCode.OK
+    assert run_command_line(app, ["-C", project, "validate"]) == ExitCode.OK
+    assert run_command_line(app, ["-C", project, "plan", "--detailed-exitcode"]) == ExitCode.CHANGES
+    assert run_command_line(app, ["-C", project, "apply", "--auto-approve"]) == ExitCode.OK
+    assert run_command_line(app, ["-C", project, "drift"]) == ExitCode.OK
 
 
 def test_a_real_workspace_plans_empty(
@@ -59,11 +59,11 @@ def test_a_real_workspace_plans_empty(
     try:
         with serve(sandbox) as server:
             options = ["--url", server.url, "--workspace-name", "no", "--token-env", "LMSCONF_K", "--timezone", "UTC"]
-            assert run(app, ["init", project, *options]) == ExitCode.OK
+            assert run_command_line(app, ["init", project, *options]) == ExitCode.OK
             assert "export --into" in capsys.readouterr().err
-            assert run(app, ["-C", project, "plan", "--detailed-exitcode"]) == ExitCode.OK
-            assert run(app, ["-C", project, "export", "--into"]) == ExitCode.OK
-            assert run(app, ["-C", project, "plan", "--detailed-exitcode"]) == ExitCode.OK
+            assert run_command_line(app, ["-C", project, "plan", "--detailed-exitcode"]) == ExitCode.OK
+            assert run_command_line(app, ["-C", project, "export", "--into"]) == ExitCode.OK
+            assert run_command_line(app, ["-C", project, "plan", "--detailed-exitcode"]) == ExitCode.OK
     finally:
         sandbox.close_workspace()
     assert not any(call.writes for call in sandbox.log)
@@ -85,7 +85,7 @@ def test_a_real_workspace_plans_empty(
 )
 def test_workflows_are_those_of_the_examples(tmp_path: Path, ci: str, written: dict[str, str]) -> None:
     """`--ci` writes the same texts that examples/ci has, and pins this version of lmsconf for them."""
-    assert run(app, ["init", str(tmp_path), "--ci", ci]) == ExitCode.OK
+    assert run_command_line(app, ["init", str(tmp_path), "--ci", ci]) == ExitCode.OK
     found = files(tmp_path)
     usual = {"lmsconf.yaml", "workspace.yaml", "manifests/first.yaml", ".gitignore"}
     assert set(found) == usual | set(written) | ({"requirements.txt"} if written else set())
@@ -98,12 +98,12 @@ def test_workflows_are_those_of_the_examples(tmp_path: Path, ci: str, written: d
 
 def test_editors_find_the_schemas(tmp_path: Path) -> None:
     """With `--schemas` each YAML file names, in its first line, a schema that is there."""
-    assert run(app, ["init", str(tmp_path), "--schemas"]) == ExitCode.OK
+    assert run_command_line(app, ["init", str(tmp_path), "--schemas"]) == ExitCode.OK
     for name in ("lmsconf.yaml", "manifests/first.yaml"):
         key, _, schema = (tmp_path / name).read_text().splitlines()[0].partition("$schema=")
         assert key == "# yaml-language-server: "
         assert yaml.safe_load(((tmp_path / name).parent / schema).read_text())["$schema"]
-    assert run(app, ["-C", str(tmp_path), "validate"]) == ExitCode.OK
+    assert run_command_line(app, ["-C", str(tmp_path), "validate"]) == ExitCode.OK
 
 
 def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -113,7 +113,7 @@ def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[st
     for name, text in mine.items():
         (tmp_path / name).write_text(text)
     (tmp_path / "workspace.yaml").symlink_to("elsewhere.yaml")
-    assert run(app, ["init", str(tmp_path), "--ci", "gitlab"]) == ExitCode.OK
+    assert run_command_line(app, ["init", str(tmp_path), "--ci", "gitlab"]) == ExitCode.OK
     shown = capsys.readouterr().err
     assert f"{tmp_path / 'workspace.yaml'} is there already, and stays as it is.\n" in shown
     assert f"Add to it: lmsconf=={__version__}\n" in shown
@@ -126,9 +126,9 @@ def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 def test_a_project_is_not_begun_twice(tmp_path: Path) -> None:
     """Where there is a project file, nothing at all is written."""
-    assert run(app, ["init", str(tmp_path)]) == ExitCode.OK
+    assert run_command_line(app, ["init", str(tmp_path)]) == ExitCode.OK
     before = files(tmp_path)
-    assert run(app, ["init", str(tmp_path), "--ci", "github"]) == ExitCode.ERROR
+    assert run_command_line(app, ["init", str(tmp_path), "--ci", "github"]) == ExitCode.ERROR
     assert files(tmp_path) == before
 
 
@@ -149,7 +149,7 @@ def test_wrong_answers_are_refused(
     tmp_path: Path, options: Sequence[str], reason: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What could not be a project is said at once, and nothing is written. What may be a token is not repeated."""
-    assert run(app, ["init", str(tmp_path), *options]) == ExitCode.USAGE
+    assert run_command_line(app, ["init", str(tmp_path), *options]) == ExitCode.USAGE
     shown = capsys.readouterr().err
     assert reason in shown
     assert "eyJ" not in shown
@@ -159,9 +159,9 @@ def test_wrong_answers_are_refused(
 @pytest.mark.parametrize("name", ["true", "prod: {x", "Växjö", "a#b", '"', "null", "42", "- x"])
 def test_any_name_is_written_as_a_name(tmp_path: Path, name: str) -> None:
     """A workspace may have any name: it is quoted where YAML would read something else."""
-    assert run(app, ["init", str(tmp_path), "--workspace-name", name]) == ExitCode.OK
+    assert run_command_line(app, ["init", str(tmp_path), "--workspace-name", name]) == ExitCode.OK
     assert list(yaml.safe_load((tmp_path / "lmsconf.yaml").read_text())["workspaces"]) == [name]
-    assert run(app, ["-C", str(tmp_path), "validate"]) == ExitCode.OK
+    assert run_command_line(app, ["-C", str(tmp_path), "validate"]) == ExitCode.OK
 
 
 def test_on_a_terminal_it_asks(tmp_path: Path) -> None:
@@ -232,7 +232,7 @@ def test_an_export_that_fails_leaves_a_project(tmp_path: Path, key: str, code: E
 def test_a_file_that_cannot_be_written_leaves_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Where one file cannot be written, those that were are taken away again; what was there before stays."""
     (tmp_path / ".github").write_text("mine", encoding="utf-8")
-    assert run(app, ["init", str(tmp_path), "--ci", "github"]) == ExitCode.ERROR
+    assert run_command_line(app, ["init", str(tmp_path), "--ci", "github"]) == ExitCode.ERROR
     assert "Nothing was written" in capsys.readouterr().err
     assert files(tmp_path) == {".github": "mine"}
 

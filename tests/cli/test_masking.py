@@ -12,7 +12,7 @@ from flow.project import Project
 from jsonschema import Draft202012Validator
 
 from lmsconf.cli import app
-from lmsconf.cli.frame import run
+from lmsconf.cli.frame import run_command_line
 from lmsconf.support.package_data import read_schema
 
 SEED = """
@@ -102,7 +102,7 @@ class CommandOutput:
         self.out = self.err = ""
 
     def __call__(self, *arguments: str) -> int:
-        code = run(app, [*arguments])
+        code = run_command_line(app, [*arguments])
         self.out, self.err = self._capsys.readouterr()
         return code
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from lmsconf.cli.frame import crashed, emit, report
+from lmsconf.cli.frame import report_crash, report_problems, write_redacted
 from lmsconf.errors import Problem
 from lmsconf.support.redaction import register_secret
 
@@ -19,7 +19,7 @@ LINK = "https://files.example/canary/x?X-Amz-Signature=canary"
 def test_problems_are_told_without_keys(capsys: pytest.CaptureFixture[str]) -> None:
     """A problem's words and its hint lose tokens and links, and keep the rest."""
     register_secret(TOKEN)
-    report([Problem(code="api/rejected", message=f"refused {TOKEN} at {LINK}", hint=f"ask Bearer {TOKEN}")])
+    report_problems([Problem(code="api/rejected", message=f"refused {TOKEN} at {LINK}", hint=f"ask Bearer {TOKEN}")])
     said = capsys.readouterr().err
     assert "canary" not in said
     assert "refused *** at https://files.example/***" in said
@@ -34,7 +34,7 @@ def test_a_mistake_of_our_own_is_told_without_keys(capsys: pytest.CaptureFixture
         except ValueError as cause:
             raise RuntimeError(f"with {TOKEN}") from cause
     except RuntimeError as error:
-        crashed(type(error), error, error.__traceback__)
+        report_crash(type(error), error, error.__traceback__)
     said = capsys.readouterr().err
     assert "canary" not in said
     assert "test_redaction.py" in said
@@ -46,7 +46,7 @@ def test_the_command_line_uses_it() -> None:
     code = (
         "import sys, lmsconf.cli, lmsconf.cli.frame as frame\n"
         f"def run(*_): raise RuntimeError({LINK!r})\n"
-        "frame.run = run\n"
+        "frame.run_command_line = run\n"
         "lmsconf.cli.main([])\n"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -58,6 +58,6 @@ def test_what_is_asked_for_by_hand_stays_whole() -> None:
     """Every stream loses the token, but the answer to `lmsconf api`, which is the caller's own."""
     register_secret(TOKEN)
     usual, whole = io.StringIO(), io.StringIO()
-    emit(f"it is {TOKEN}", usual)
-    emit(f"it is {TOKEN}", whole, whole=True)
+    write_redacted(f"it is {TOKEN}", usual)
+    write_redacted(f"it is {TOKEN}", whole, whole=True)
     assert (usual.getvalue(), whole.getvalue()) == ("it is ***", f"it is {TOKEN}")

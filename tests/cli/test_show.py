@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lmsconf.cli import app
-from lmsconf.cli.frame import run
+from lmsconf.cli.frame import run_command_line
 from lmsconf.documents import plan_file, report_file
 from lmsconf.documents.document import render_json
 from lmsconf.errors import ExitCode
@@ -61,9 +61,9 @@ def test_shows_what_was_saved(saved: str, shown: str, tmp_path: Path, capsys: py
     """A saved document reads as it did when it was made; as JSON it is the file itself."""
     path = tmp_path / "document.json"
     path.write_bytes(saved.encode())
-    assert run(app, ["show", str(path)]) == ExitCode.OK
+    assert run_command_line(app, ["show", str(path)]) == ExitCode.OK
     assert capsys.readouterr().out == shown
-    assert run(app, ["show", str(path), "--format", "json"]) == ExitCode.OK
+    assert run_command_line(app, ["show", str(path), "--format", "json"]) == ExitCode.OK
     assert capsys.readouterr().out == saved
 
 
@@ -72,7 +72,7 @@ def test_refuses_what_was_changed(format: str, tmp_path: Path, capsys: pytest.Ca
     """A plan that was edited is stale in every format: exit 3."""
     path = tmp_path / "plan.json"
     path.write_bytes(render_json({**json.loads(plan_file.dumps(PLAN)), "people": 4}).encode())
-    assert run(app, ["show", str(path), "--format", format]) == ExitCode.STALE
+    assert run_command_line(app, ["show", str(path), "--format", format]) == ExitCode.STALE
     assert "was changed after lmsconf wrote it" in capsys.readouterr().err
 
 
@@ -80,7 +80,7 @@ def test_names_the_formats_it_knows(tmp_path: Path, capsys: pytest.CaptureFixtur
     """Another document is an error that says which can be shown."""
     path = tmp_path / "other.json"
     path.write_text('{"format": "lmsconf.other/1"}')
-    assert run(app, ["show", str(path)]) == ExitCode.ERROR
+    assert run_command_line(app, ["show", str(path)]) == ExitCode.ERROR
     shown = capsys.readouterr().err
     assert "lmsconf.other/1" in shown
     assert "lmsconf.plan/1 or lmsconf.apply/1" in shown

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lmsconf.cli import app
-from lmsconf.cli.frame import run
+from lmsconf.cli.frame import run_command_line
 from lmsconf.errors import ExitCode
 
 PROJECT = """
@@ -53,33 +53,36 @@ def test_the_line_that_allows_a_guard(
 ) -> None:
     """It names project, workspace and choice, and so it applies the plan that was shown, and nothing else."""
     at = ["-C", str(root), "--workspace", "staging"]
-    assert run(app, [*at, "plan", *chosen]) == ExitCode.OK
+    assert run_command_line(app, [*at, "plan", *chosen]) == ExitCode.OK
     pasted = line(capsys.readouterr().out, "lmsconf ")
     assert pasted[:5] == [*at, "apply"]
-    assert run(app, [*pasted, "--auto-approve"]) == ExitCode.OK
-    assert run(app, ["-C", str(root), "--workspace", "staging", "plan", *chosen, "--detailed-exitcode"]) == ExitCode.OK
-    assert run(app, ["-C", str(root), "plan", *chosen, "--detailed-exitcode"]) == ExitCode.CHANGES
+    assert run_command_line(app, [*pasted, "--auto-approve"]) == ExitCode.OK
+    assert (
+        run_command_line(app, ["-C", str(root), "--workspace", "staging", "plan", *chosen, "--detailed-exitcode"])
+        == ExitCode.OK
+    )
+    assert run_command_line(app, ["-C", str(root), "plan", *chosen, "--detailed-exitcode"]) == ExitCode.CHANGES
     capsys.readouterr()
-    run(app, [*at, "plan", "--format", "json"])
+    run_command_line(app, [*at, "plan", "--format", "json"])
     assert json.loads(capsys.readouterr().out)["summary"]["update"] == left
 
 
 def test_the_line_of_a_plan_file_names_the_file(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What a guard stops there is allowed for that file."""
     at, file = ["-C", str(root)], str(root / "plan.json")
-    assert run(app, [*at, "plan", "--out", file]) == ExitCode.OK
+    assert run_command_line(app, [*at, "plan", "--out", file]) == ExitCode.OK
     capsys.readouterr()
-    assert run(app, [*at, "apply", file]) == ExitCode.BLOCKED
+    assert run_command_line(app, [*at, "apply", file]) == ExitCode.BLOCKED
     told = capsys.readouterr().err
     pasted = line(told[told.index("lmsconf ") :], "lmsconf ")
     assert pasted == [*at, "apply", file, "--allow", "removals=2"]
-    assert run(app, pasted) == ExitCode.OK
+    assert run_command_line(app, pasted) == ExitCode.OK
 
 
 def test_the_lines_of_a_drift_report(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Both ways out are for the workspace that was looked at."""
     at = ["-C", str(root), "--workspace", "staging"]
-    assert run(app, [*at, "drift"]) == ExitCode.CHANGES
+    assert run_command_line(app, [*at, "drift"]) == ExitCode.CHANGES
     told = capsys.readouterr().out
     words = shlex.join(["lmsconf", *at])
     assert f"to put it back: {words} apply --only group/A\n" in told
@@ -90,11 +93,11 @@ def test_what_goes_along_cannot_be_left_out(root: Path, capsys: pytest.CaptureFi
     """A group takes its assignments with it; who leaves one of those out is told to leave the group out too."""
     (root / "manifests" / "all.yaml").write_text("absent: {groups: [A]}\n")
     at = ["-C", str(root)]
-    assert run(app, [*at, "plan", "--except", "content_target/*"]) == ExitCode.ERROR
+    assert run_command_line(app, [*at, "plan", "--except", "content_target/*"]) == ExitCode.ERROR
     told = capsys.readouterr().err
     assert "group/A: content_target/K -> group/A goes with it, and --except leaves that out [select/goes-along]" in told
     assert "Leave both out: --except group/A." in told
-    assert run(app, [*at, "plan", "--except", "content_target/*", "--except", "group/A"]) == ExitCode.OK
+    assert run_command_line(app, [*at, "plan", "--except", "content_target/*", "--except", "group/A"]) == ExitCode.OK
     assert "No changes." in capsys.readouterr().out
 
 
@@ -103,6 +106,6 @@ def test_what_goes_along_cannot_be_left_out(root: Path, capsys: pytest.CaptureFi
 def test_what_is_live_can_be_named(root: Path, capsys: pytest.CaptureFixture[str], option: str, address: str) -> None:
     """An address that no manifest speaks of is known where it is live; only one that is nowhere is an error."""
     (root / "manifests" / "all.yaml").write_text("custom_fields: [{name: F, type: TEXT}]\n")
-    assert run(app, ["-C", str(root), "plan", option, address]) == ExitCode.OK
-    assert run(app, ["-C", str(root), "plan", option, f"{address} 2"]) == ExitCode.ERROR
+    assert run_command_line(app, ["-C", str(root), "plan", option, address]) == ExitCode.OK
+    assert run_command_line(app, ["-C", str(root), "plan", option, f"{address} 2"]) == ExitCode.ERROR
     assert "no resource matches" in capsys.readouterr().err

@@ -17,7 +17,7 @@ from jsonschema import Draft202012Validator
 
 from lmsconf.api.transport import http
 from lmsconf.cli import app
-from lmsconf.cli.frame import run
+from lmsconf.cli.frame import run_command_line
 from lmsconf.errors import ExitCode
 from lmsconf.support.package_data import read_schema
 
@@ -43,13 +43,13 @@ def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def told(root: Path, capsys: pytest.CaptureFixture[str], expected: ExitCode) -> tuple[str, str]:
     """Message and hint of the one problem that `plan` ends with, the same as text and as a document on stdout."""
-    assert run(app, ["-C", str(root), "plan", "--format", "json"]) == expected
+    assert run_command_line(app, ["-C", str(root), "plan", "--format", "json"]) == expected
     out = capsys.readouterr().out
     document = json.loads(out)
     assert document["format"] == "lmsconf.problems/1"
     PROBLEMS.validate(document)
     (problem,) = document["problems"]
-    assert run(app, ["-C", str(root), "plan"]) == expected
+    assert run_command_line(app, ["-C", str(root), "plan"]) == expected
     shown = capsys.readouterr()
     assert shown.out == ""
     assert problem["message"] in shown.err

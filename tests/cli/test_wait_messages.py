@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lmsconf.cli import app
-from lmsconf.cli.frame import run
+from lmsconf.cli.frame import run_command_line
 from lmsconf.errors import ExitCode
 from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.sandbox.serve import serve
@@ -32,7 +32,7 @@ def test_a_wait_for_what_does_not_show_is_told_once(
         (tmp_path / "lmsconf.yaml").write_text(
             f"workspaces: {{w: {{url: '{server.url}', token: {{env: LMSCONF_KEY}}}}}}\nsettle: 1s\n"
         )
-        ended = run(app, ["-C", str(tmp_path), "apply", "--auto-approve"])
+        ended = run_command_line(app, ["-C", str(tmp_path), "apply", "--auto-approve"])
     sandbox.close_workspace()
     assert ended == (ExitCode.NOT_CONVERGED if told else ExitCode.OK)
     waits = [line for line in capsys.readouterr().err.splitlines() if "waiting" in line]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from lmsconf.apply.scheduler import Learnt, Run, run
+from lmsconf.apply.scheduler import Learnt, RunResult, run_calls
 from lmsconf.errors import DuplicateResource, LmsconfError, Rejected, Unauthorized, Unreachable, WriteOutcomeUnknown
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.calls import Call
@@ -78,13 +78,13 @@ def carried_out(
     width: int = 1,
     begin: Callable[[Call], None] | None = None,
     tell: Callable[[CallOutcome], None] | None = None,
-) -> tuple[Run, Service]:
+) -> tuple[RunResult, Service]:
     """What a run came to, and the service that it was carried out on."""
     service = Service(fails or {})
-    return run(plan(*calls), service.submit, width=width, begin=begin, tell=tell), service
+    return run_calls(plan(*calls), service.submit, width=width, begin=begin, tell=tell), service
 
 
-def statuses(done: Run) -> dict[str, str]:
+def statuses(done: RunResult) -> dict[str, str]:
     return {outcome.call: outcome.status.value for outcome in done.outcomes}
 
 
@@ -96,7 +96,7 @@ def test_what_a_call_needs_is_done_before_and_its_id_is_known() -> None:
     assert service.known["d"] == {Ref(Address.of("group", one)) for one in "abc"}
     assert [outcome.call for outcome in done.outcomes] == ["a", "d", "b", "c"]
     assert [outcome.id for outcome in done.outcomes] == ["id of a", "id of d", "id of b", "id of c"]
-    assert (done.wrote, done.errors, done.stopped_by) == (True, [], None)
+    assert (done.may_have_written, done.errors, done.stopped_by) == (True, [], None)
 
 
 def test_no_more_go_at_a_time_than_the_crew_is_wide() -> None:
@@ -114,7 +114,7 @@ def test_no_more_go_at_a_time_than_the_crew_is_wide() -> None:
                 future.set_result({})
         return sent[-1][1]
 
-    assert set(statuses(run(plan(*(call(f"c{n}") for n in range(9))), submit, width=3)).values()) == {"done"}
+    assert set(statuses(run_calls(plan(*(call(f"c{n}") for n in range(9))), submit, width=3)).values()) == {"done"}
     assert most == 3
 
 
@@ -137,7 +137,7 @@ def test_a_refusal_keeps_back_only_what_needs_it() -> None:
     assert (found["a"].reason, found["a"].hint) == ("no", "Look.")
     assert found["b"].reason == "it needs a (group/a), which was not done"
     assert found["c"].reason == "it needs b (group/b), which was not done"
-    assert (done.wrote, done.stopped_by) == (True, None)
+    assert (done.may_have_written, done.stopped_by) == (True, None)
 
 
 def test_a_call_that_two_failures_block_is_told_once() -> None:
@@ -179,7 +179,7 @@ def test_the_first_reason_to_stop_is_the_one_that_is_told() -> None:
 )
 def test_what_may_have_been_done_counts_as_written(error: LmsconfError, wrote: bool) -> None:
     """A refusal changed nothing; a lost answer may have."""
-    assert carried_out([call("a")], {"a": error})[0].wrote is wrote
+    assert carried_out([call("a")], {"a": error})[0].may_have_written is wrote
 
 
 def test_a_call_that_must_not_begin_is_not_sent() -> None:
@@ -216,7 +216,7 @@ def test_an_interruption_lets_finish_what_is_under_way() -> None:
             signal.raise_signal(signal.SIGINT)
         return future
 
-    done = run(plan(call("a"), call("b")), submit, width=1, hurry=lambda: hurried.append(True))
+    done = run_calls(plan(call("a"), call("b")), submit, width=1, stop_waiting=lambda: hurried.append(True))
     assert statuses(done) == {"a": "done", "b": "not_attempted"}
     assert done.outcomes[1].reason == "the run was interrupted before it"
     assert isinstance(done.interrupted_by, KeyboardInterrupt)
@@ -234,7 +234,7 @@ def test_a_second_interruption_is_at_once() -> None:
         raise AssertionError("it was not heard")
 
     with pytest.raises(KeyboardInterrupt):
-        run(plan(call("a"), call("b")), submit, width=1)
+        run_calls(plan(call("a"), call("b")), submit, width=1)
     assert sent == ["a"]
 
 
@@ -247,10 +247,10 @@ def test_an_error_of_the_program_is_not_taken_for_an_outcome() -> None:
         return future
 
     with pytest.raises(ZeroDivisionError):
-        run(plan(call("a")), submit, width=1)
+        run_calls(plan(call("a")), submit, width=1)
 
 
 def test_a_plan_without_calls_has_no_outcomes() -> None:
     """There is nothing to do, and nothing was written."""
     done, _ = carried_out([])
-    assert (done.outcomes, done.wrote, done.stopped_by, done.interrupted_by) == ((), False, None, None)
+    assert (done.outcomes, done.may_have_written, done.stopped_by, done.interrupted_by) == ((), False, None, None)

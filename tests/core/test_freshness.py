@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from flow.project import Project
 
-from lmsconf.apply.staleness import CODE, stale
+from lmsconf.apply.staleness import CODE, find_stale_resources
 from lmsconf.model.plan import GuardCount
 
 SEED = """
@@ -21,18 +21,18 @@ groups: [{name: A, members: [anna@acme.example, bo@acme.example, cy@acme.example
 def test_what_a_plan_takes_away_is_compared_both_ways(tmp_path: Path, guard: str) -> None:
     """A plan that says less than is taken by now is stale, and so is one that says more."""
     plan = Project(tmp_path, SEED).plan("groups: [{name: A, members: [anna@acme.example]}]")
-    assert stale(plan, plan) == ()
+    assert find_stale_resources(plan, plan) == ()
     more = replace(plan, measures=(*plan.measures, GuardCount(guard=guard, of="group/A members", taken=1, size=3)))
     for then, now in ((plan, more), (more, plan)):
-        assert [problem.code for problem in stale(then, now)] == [CODE]
+        assert [problem.code for problem in find_stale_resources(then, now)] == [CODE]
 
 
 def test_a_plan_may_know_of_more_likely_renames_than_show_now(tmp_path: Path) -> None:
     """What no manifest spoke of is not compared again; one that the plan did not tell of is new, though."""
     plan = Project(tmp_path, SEED).plan("groups: [{name: A, members: [anna@acme.example]}]")
     more = replace(plan, measures=(*plan.measures, GuardCount(guard="recreates", of="group/A", taken=1, size=0)))
-    assert stale(more, plan) == ()
-    assert [problem.code for problem in stale(plan, more)] == [CODE]
+    assert find_stale_resources(more, plan) == ()
+    assert [problem.code for problem in find_stale_resources(plan, more)] == [CODE]
 
 
 def test_a_list_in_a_body_is_compared(tmp_path: Path) -> None:
@@ -43,4 +43,4 @@ def test_a_list_in_a_body_is_compared(tmp_path: Path) -> None:
     assert isinstance(call.body, dict)
     fewer = {key: value[:1] if isinstance(value, list) else value for key, value in call.body.items()}
     assert fewer != call.body
-    assert [one.code for one in stale(replace(plan, calls=(replace(call, body=fewer),)), plan)] == [CODE]
+    assert [one.code for one in find_stale_resources(replace(plan, calls=(replace(call, body=fewer),)), plan)] == [CODE]

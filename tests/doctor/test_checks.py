@@ -14,8 +14,8 @@ import pytest
 import lmsconf.kinds
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.transport.trace import Exchange
-from lmsconf.doctor.diagnose.checks import Watch
-from lmsconf.doctor.diagnose.token_expiry import token_finding
+from lmsconf.doctor.diagnose.checks import ClockSkewCheck
+from lmsconf.doctor.diagnose.token_expiry import check_token_expiry
 from lmsconf.doctor.findings import Health
 from lmsconf.kinds import all_kinds
 from lmsconf.sandbox.faults import ALWAYS, Fault, FaultScript
@@ -143,7 +143,7 @@ def after(**time: int) -> float:
 )
 def test_the_end_of_a_token(claims: object, health: Health, message: str) -> None:
     """The claim `exp` says until when a token is good."""
-    found = token_finding(jwt(claims), NOW)
+    found = check_token_expiry(jwt(claims), NOW)
     assert (found.health, found.message) == (health, message)
 
 
@@ -154,7 +154,7 @@ def test_the_end_of_a_token(claims: object, health: Health, message: str) -> Non
 )  # fmt: skip
 def test_an_unreadable_token_is_said_and_not_shown(token: str) -> None:
     """What is no JSON Web Token, or names no instant, has an unknown end; none of it is repeated."""
-    found = token_finding(token, NOW)
+    found = check_token_expiry(token, NOW)
     assert found.health is Health.UNKNOWN
     assert "s3cr3t" not in str(found)
 
@@ -177,9 +177,9 @@ def exchange(date: str | None) -> Exchange:
 )
 def test_the_two_clocks(dates: list[str | None], health: Health, message: str) -> None:
     """The Date of the answers tells how far the clocks are apart; the least delayed answer counts."""
-    watch = Watch(lambda: NOW)
+    watch = ClockSkewCheck(lambda: NOW)
     for date in dates:
-        watch.record(exchange(date))
+        watch.record_date(exchange(date))
     found = watch.finding()
     assert (found.health, found.message) == (health, message)
 

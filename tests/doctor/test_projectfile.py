@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmsconf.doctor.probe.project_file_edit import NotWritten, with_dialect
+from lmsconf.doctor.probe.project_file_edit import UneditableLayout, set_dialect_keys
 from lmsconf.manifest.yaml.strict_reader import read_yaml
 
 WORKSPACES = "workspaces:\n  production: {url: 'https://lms.example'}\n"
@@ -65,13 +65,13 @@ FOUND: dict[str, str | int] = {"a.name": "newName", "paging.limit": 50}
 )  # fmt: skip
 def test_keys_are_put_beside_what_is_there(before: str, after: str) -> None:
     """Comments, order, quotes and line ends stay; only the values that are wanted are new."""
-    assert with_dialect(before, FOUND, "production") == after
+    assert set_dialect_keys(before, FOUND, "production") == after
 
 
 @pytest.mark.parametrize("value", ["null", "true", "no", "7", "1e3", "a: b", "", "é", "~", "it's", 'say "x"', "# no"])
 def test_values_mean_what_they_are(value: str) -> None:
     """A text that YAML would take for something else is quoted."""
-    text = with_dialect(WORKSPACES, {"a.name": value}, "production")
+    text = set_dialect_keys(WORKSPACES, {"a.name": value}, "production")
     (document,) = read_yaml("", text).documents
     assert document.value["dialect"] == {"a.name": value}
 
@@ -87,8 +87,8 @@ def test_values_mean_what_they_are(value: str) -> None:
 )
 def test_what_cannot_be_edited_safely_is_left(text: str) -> None:
     """A layout in which the new text would mean something else is refused, with the lines to paste."""
-    with pytest.raises(NotWritten) as refused:
-        with_dialect(text, FOUND, "production")
+    with pytest.raises(UneditableLayout) as refused:
+        set_dialect_keys(text, FOUND, "production")
     assert refused.value.hint == "Put this into it:\ndialect:\n  a.name: newName\n  paging.limit: 50"
 
 
@@ -102,7 +102,7 @@ def test_any_keys_beside_any_others(old: dict[str, str], new: dict[str, str], fl
     pairs = [f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in old.items()]
     section = f"dialect: {{{', '.join(pairs)}}}  # c\n" if flow else "\n  ".join(["dialect:  # c", *pairs]) + "\n"
     text = (section if old or flow else "") + WORKSPACES
-    edited = with_dialect(text, new, "production")
+    edited = set_dialect_keys(text, new, "production")
     (document,) = read_yaml("", edited).documents
     assert document.value["dialect"] == {**old, **new}
     assert edited.replace(WORKSPACES, "") != edited

@@ -16,7 +16,7 @@ from flow.project import Project
 from integrity.served_project import ServedProject
 
 from lmsconf.cli import app
-from lmsconf.cli.frame import run
+from lmsconf.cli.frame import run_command_line
 from lmsconf.errors import ExitCode
 
 from .drifted_project import MANIFESTS, only, states
@@ -107,7 +107,7 @@ class Shell:
         self._patch.chdir(folder)
         out, err = io.StringIO(), io.StringIO()
         with redirect_stdout(out), redirect_stderr(err):
-            code = run(app, words)
+            code = run_command_line(app, words)
         return Ran(code, out.getvalue(), err.getvalue())
 
     def drift(self, folder: Path, options: str = "") -> list[dict[str, Any]]:

@@ -49,7 +49,7 @@ def test_what_is_edited_by_hand_can_be_accepted(folder: Path, both: tuple[Random
         files = commented(stage, dice)
         snapshot = edited(stage.workspace.snapshot(), dice)
         manifests = stage.manifests()
-        before = stage.workspace.drift_from(snapshot, manifests)
+        before = stage.workspace.drift_from_snapshot(snapshot, manifests)
         patterns = [exact_pattern(str(finding.address)) for finding in before.findings]
         if not patterns or any(problem.is_error for problem in before.problems):
             return  # an id that is pinned and gone cannot be compared, and so not be accepted
@@ -61,12 +61,12 @@ def test_what_is_edited_by_hand_can_be_accepted(folder: Path, both: tuple[Random
             timezone=stage.settings.policy.timezone,
             kinds=all_kinds(),
             parse_manifests=lambda drafts: load_manifests(stage.settings, drafts=drafts),
-            compute_drift=lambda drafted: stage.workspace.drift_from(snapshot, drafted),
+            compute_drift=lambda drafted: stage.workspace.drift_from_snapshot(snapshot, drafted),
         )
         assert project.without_refused_edits() == before
         draft = project.accept(patterns)
         after = load_manifests(stage.settings, drafts=draft.after)
-        drift = stage.workspace.drift_from(snapshot, after)
+        drift = stage.workspace.drift_from_snapshot(snapshot, after)
         assert drift.findings == ()
         assert stage.workspace.plan_offline(after, stage.settings.policy, snapshot).changes == ()
         for name, text in files.items():

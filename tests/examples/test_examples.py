@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from lmsconf.cli import app
-from lmsconf.cli.frame import run
+from lmsconf.cli.frame import run_command_line
 from lmsconf.errors import ExitCode
 from lmsconf.sandbox.transport import Sandbox
 
@@ -34,7 +34,7 @@ def lmsconf(
 
     def ran(example: str, *arguments: str) -> tuple[int, str]:
         folder = folders.get(example) or folders.setdefault(example, copy(example))
-        code = run(app, ["-C", str(folder), *arguments])
+        code = run_command_line(app, ["-C", str(folder), *arguments])
         return code, capfd.readouterr().out
 
     return ran
@@ -93,7 +93,7 @@ def test_acme_is_as_large_as_its_page_says() -> None:
 def test_every_smart_group_of_acme_that_can_have_members_has_some(copy: Copy) -> None:
     """People's answers put members into each smart group, apart from the one on a field that nobody answered yet."""
     folder = copy("acme")
-    assert run(app, ["-C", str(folder), "apply", "--auto-approve"]) == ExitCode.OK
+    assert run_command_line(app, ["-C", str(folder), "apply", "--auto-approve"]) == ExitCode.OK
     sandbox = Sandbox(folder / "workspace.db")
     with httpx.Client(transport=sandbox, base_url="http://sandbox", headers={"Authorization": "Bearer sandbox"}) as api:
         groups = [

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lmsconf.cli import app
-from lmsconf.cli.frame import run
+from lmsconf.cli.frame import run_command_line
 
 
 class Ran(NamedTuple):
@@ -34,7 +34,7 @@ def lmsconf(folder: Path, *arguments: str, env: Mapping[str, str] | None = None,
     """Runs one command in a folder, within this process. There is no terminal; `answer` is what stdin holds."""
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="\n") for _ in range(2))
     with chdir(folder), _environment(env or {}), _stdin(answer or ""), redirect_stdout(out), redirect_stderr(err):
-        code = run(app, arguments)
+        code = run_command_line(app, arguments)
     return Ran(int(code), _text(out), _text(err))
 
 

@@ -14,7 +14,7 @@ from waiting import Interruptions, awaited
 from lmsconf.api.client import Client
 from lmsconf.api.retry import RetryPolicy
 from lmsconf.api.worker_pool import Progress, WorkerPool
-from lmsconf.apply.ambiguous_writes import Clock
+from lmsconf.apply.ambiguous_writes import WaitClock
 from lmsconf.apply.applier import Applier
 from lmsconf.errors import ExitCode, ProblemsFound
 from lmsconf.model.outcomes import ApplyReport, CallStatus
@@ -101,7 +101,7 @@ class AmbiguousWrite:
         self.workspace = Applier(
             settings=self.settings,
             connection=FaultyConnection(self.way),
-            timing=Clock(now=lambda: self.way.time, sleep=lambda seconds, _: self.way.sleep(seconds)),
+            timing=WaitClock(now=lambda: self.way.time, sleep=lambda seconds, _: self.way.sleep(seconds)),
         )
 
     def apply(self) -> ApplyReport:
@@ -182,11 +182,11 @@ def test_who_wants_to_go_does_not_wait_for_the_settling_time(tmp_path: Path) -> 
     scene = AmbiguousWrite(tmp_path, "manual-groups.create", "cut")
     usual = scene.workspace
 
-    def cut(seconds: float, hurry: Event) -> None:
+    def cut(seconds: float, stop_waiting: Event) -> None:
         ctrl_c.send()
-        awaited(hurry)
+        awaited(stop_waiting)
 
-    scene.workspace = replace(usual, timing=Clock(now=lambda: scene.way.time, sleep=cut))
+    scene.workspace = replace(usual, timing=WaitClock(now=lambda: scene.way.time, sleep=cut))
     with Interruptions() as ctrl_c:
         report = scene.apply()
     assert report.exit == ExitCode.INTERRUPTED

@@ -16,12 +16,12 @@ import jsonschema
 import pytest
 from waiting import HANGS, HeldResponse
 
-from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, Clock
+from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, WaitClock
 from lmsconf.apply.executor import CallExecutor
 from lmsconf.apply.scheduler import Learnt
-from lmsconf.apply.scheduler import run as send
+from lmsconf.apply.scheduler import run_calls as send
 from lmsconf.cli import app
-from lmsconf.cli.frame import run
+from lmsconf.cli.frame import run_command_line
 from lmsconf.kinds import all_kinds
 from lmsconf.model.calls import Call
 from lmsconf.sandbox.serve import Server, serve
@@ -92,7 +92,7 @@ def command(it: Project, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
 
     def ran(*arguments: str) -> CommandResult:
         capsys.readouterr()
-        code = run(app, ["-C", "..", *arguments])
+        code = run_command_line(app, ["-C", "..", *arguments])
         out, err = capsys.readouterr()
         return CommandResult(code, out, err)
 
@@ -274,7 +274,7 @@ def test_a_call_that_went_out_is_counted(it: Project) -> None:
     plan = it.plan("groups: [{name: A}, {name: B}, {name: C}]")
     with Connection(it.settings) as connection, connection.worker_pool(1) as pool:
         settling = AmbiguousWriteResolver(
-            look=lambda _: plan, seconds=0, patience=0, timing=Clock(), again=lambda _: None
+            look=lambda _: plan, seconds=0, patience=0, timing=WaitClock(), again=lambda _: None
         )
         sender = CallExecutor(pool, all_kinds(), settling)
 

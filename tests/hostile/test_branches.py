@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from lmsconf.cli import app
-from lmsconf.cli.frame import run
+from lmsconf.cli.frame import run_command_line
 from lmsconf.sandbox.serve import Server
 from lmsconf.sandbox.service import SandboxResponse, SandboxService
 
@@ -257,7 +257,7 @@ def branch(tmp_path: Path, service: Recording, evil: Stranger, monkeypatch: pyte
 
 def outcome(branch: Branch, capfd: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
     """The exit code of a command, and all that it wrote: to its streams, and to files of the work tree."""
-    code = run(app, ["-C", "lms", *arguments])
+    code = run_command_line(app, ["-C", "lms", *arguments])
     out, err = capfd.readouterr()
     texts = [path.read_bytes() for path in branch.top.rglob("*") if path.is_file() and not path.is_symlink()]
     return code, out + err + b"\n".join(texts).decode("utf-8", "replace")

@@ -14,7 +14,7 @@ from waiting import nobody_waits
 from lmsconf.api.client import Client
 from lmsconf.api.retry import RetryPolicy
 from lmsconf.cli import app
-from lmsconf.cli.frame import run
+from lmsconf.cli.frame import run_command_line
 from lmsconf.sandbox.serve import Server
 from lmsconf.sandbox.service import SandboxResponse, SandboxService, json_response
 
@@ -96,7 +96,7 @@ def project(tmp_path: Path, service: Echo, monkeypatch: pytest.MonkeyPatch) -> P
 
 def written(root: Path, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
     """The exit code of one command, and every byte that it wrote: to stdout, stderr and the project."""
-    code = run(app, ["-C", str(root), *arguments])
+    code = run_command_line(app, ["-C", str(root), *arguments])
     told = capsys.readouterr()
     files = "".join(path.read_bytes().decode("utf-8", "replace") for path in root.rglob("*") if path.is_file())
     return code, told.out + told.err + files

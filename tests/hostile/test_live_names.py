@@ -13,8 +13,8 @@ import pytest
 
 import lmsconf.render
 from lmsconf.cli import app
-from lmsconf.cli.frame import report, run
-from lmsconf.cli.progress import lines
+from lmsconf.cli.frame import report_problems, run_command_line
+from lmsconf.cli.progress import progress_lines
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.kinds import all_kinds
 from lmsconf.model.address import Address, RemoteId
@@ -227,7 +227,7 @@ def test_lines_of_a_run() -> None:
     """The label of a progress is one line, whatever it says."""
     stream = StringIO()
     for outcome in apply_report(ALL).outcomes:
-        with lines(stream) as tell:
+        with progress_lines(stream) as tell:
             tell(100, 200, outcome.reason or "")
     assert text(stream.getvalue()) == []
     assert stream.getvalue().count("\n") == len(ALL)
@@ -235,7 +235,7 @@ def test_lines_of_a_run() -> None:
 
 def test_problems_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     """Problems that name them are told on stderr, and act there no more than elsewhere."""
-    report(problems(ALL))
+    report_problems(problems(ALL))
     told = capsys.readouterr()
     assert text(told.err) == []
     assert told.out == ""
@@ -276,7 +276,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def ran(capsys: pytest.CaptureFixture[str], root: Path, *arguments: str) -> tuple[int, str, str]:
     """One command, in this process."""
-    code = run(app, ["-C", str(root), *arguments])
+    code = run_command_line(app, ["-C", str(root), *arguments])
     told = capsys.readouterr()
     assert text(told.err) == [], arguments
     return code, told.out, told.err

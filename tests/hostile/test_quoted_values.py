@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lmsconf.cli import app
-from lmsconf.cli.frame import run
+from lmsconf.cli.frame import run_command_line
 from lmsconf.errors import SHOWN
 
 LONG = "k" * SHOWN + "S3cret" * 10
@@ -55,7 +55,7 @@ def test_a_long_value_is_cut(project: str, manifest: str, tmp_path: Path, capfd:
     (tmp_path / "manifests" / "all.yaml").write_text(manifest or "groups: []\n")
     (tmp_path / "manifests" / "a.csv").write_text(f"email\n{LONG}\n")
     (tmp_path / "manifests" / "b.csv").write_text("email\na@x.example\n")
-    assert run(app, ["-C", str(tmp_path), "validate"]) == (
+    assert run_command_line(app, ["-C", str(tmp_path), "validate"]) == (
         0 if "only_in" in manifest else 1
     )  # a workspace that is not there is a warning
     told = capfd.readouterr()

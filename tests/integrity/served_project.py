@@ -15,7 +15,7 @@ import pytest
 from lmsconf.api.client import Client
 from lmsconf.api.spec import ApiSpec
 from lmsconf.cli import app
-from lmsconf.cli.frame import run
+from lmsconf.cli.frame import run_command_line
 from lmsconf.model.canonical_json import Json
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.service import LoggedRequest
@@ -60,7 +60,7 @@ class ServedProject:
         seen = len(self.sandbox.log)
         out, err = io.StringIO(), io.StringIO()
         with redirect_stdout(out), redirect_stderr(err):
-            code = run(app, ["-C", str(self.root), *arguments])
+            code = run_command_line(app, ["-C", str(self.root), *arguments])
         return CommandResult(
             code, out.getvalue(), err.getvalue(), [call for call in self.sandbox.log[seen:] if call.writes]
         )

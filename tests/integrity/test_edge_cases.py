@@ -15,7 +15,7 @@ from laws.sandbox_project import TransportConnection
 from waiting import HANGS
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, Clock
+from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, WaitClock
 from lmsconf.apply.applier import Applier
 from lmsconf.apply.executor import CallExecutor
 from lmsconf.errors import ExitCode, InvalidResponse
@@ -164,7 +164,7 @@ def muted(root: Path, **kinds: Any) -> ApplyReport:
     """The report of an apply that makes one group on such a workspace, in a time that nobody waits for."""
     now = 0.0
 
-    def sleep(seconds: float, hurry: Event) -> None:
+    def sleep(seconds: float, stop_waiting: Event) -> None:
         nonlocal now
         now += seconds
 
@@ -173,7 +173,7 @@ def muted(root: Path, **kinds: Any) -> ApplyReport:
             load_manifests(settings), settings.policy
         )
         link = TransportConnection(NoIdTransport(sandbox, **kinds), sandbox.spec)
-        timing = Clock(now=lambda: now, sleep=sleep)
+        timing = WaitClock(now=lambda: now, sleep=sleep)
         return Applier(settings=settings, connection=link, timing=timing).execute(plan, meta={})
 
 
@@ -199,7 +199,7 @@ def test_a_call_whose_id_never_came_is_not_sent(tmp_path: Path) -> None:
     body = {"userIds": [unknown]}
     call = Call(id="c1", address=at, operation="groups.any", method="POST", path="/groups", query={}, body=body)
     settling = AmbiguousWriteResolver(
-        look=lambda address: pytest.fail("looked"), seconds=0, patience=0, timing=Clock(), again=print
+        look=lambda address: pytest.fail("looked"), seconds=0, patience=0, timing=WaitClock(), again=print
     )
     with (
         project(tmp_path, "groups: [{name: A}]") as (_, sandbox),

@@ -12,7 +12,7 @@ import httpx
 import pytest
 from laws.sandbox_project import TransportConnection
 
-from lmsconf.apply.ambiguous_writes import Clock
+from lmsconf.apply.ambiguous_writes import WaitClock
 from lmsconf.apply.applier import Applier
 from lmsconf.errors import ExitCode
 from lmsconf.model.outcomes import ApplyReport, CallStatus
@@ -49,7 +49,7 @@ class StaleReadTransport(httpx.BaseTransport):
     told: list[float] = field(default_factory=list)
     _states: list[float] = field(default_factory=list)
 
-    def sleep(self, seconds: float, hurry: Event) -> None:
+    def sleep(self, seconds: float, stop_waiting: Event) -> None:
         self.now += seconds
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
@@ -94,7 +94,7 @@ def applied(root: Path, late: StaleReadTransport, manifests: str) -> ApplyReport
     (root / "manifests").mkdir(exist_ok=True)
     (root / "manifests" / "all.yaml").write_text(manifests, encoding="utf-8")
     settings = load_settings(root, None, {"LMSCONF_T": "sandbox"})
-    timing = Clock(now=lambda: late.now, sleep=late.sleep, tell=late.told.append)
+    timing = WaitClock(now=lambda: late.now, sleep=late.sleep, tell=late.told.append)
     link = TransportConnection(late, late.sandbox.spec)
     workspace = Applier(settings=settings, connection=link, parallelism=1, timing=timing)
     return workspace.execute(workspace.plan(load_manifests(settings), settings.policy), meta={})

@@ -12,7 +12,7 @@ from typing import cast
 import pytest
 
 from lmsconf.cli import app
-from lmsconf.cli.frame import run
+from lmsconf.cli.frame import run_command_line
 from lmsconf.model.canonical_json import Json
 
 from .served_project import ServedProject, staged
@@ -506,7 +506,7 @@ def test_nobody_slips_in_between_plan_and_first_call(stage: ServedProject, words
 
     screen = Screen(by_hand)
     with redirect_stderr(screen), redirect_stdout(io.StringIO()):
-        code = run(app, ["-C", str(stage.root), "apply", *words.format(digest).split()])
+        code = run_command_line(app, ["-C", str(stage.root), "apply", *words.format(digest).split()])
     assert screen.then is None
     assert code == 3, screen.getvalue()
     assert "group/Team is not as it was when the plan was made" in screen.getvalue()

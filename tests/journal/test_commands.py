@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 
 from journal.journal_project import CALLS, MANIFEST
 from lmsconf.cli import app
-from lmsconf.cli.frame import run
+from lmsconf.cli.frame import run_command_line
 from lmsconf.errors import ExitCode
 from lmsconf.journal.line_codec import encode_line
 from lmsconf.journal.workspace_lock import hold_lock
@@ -43,7 +43,7 @@ def lmsconf(
         encoding="utf-8",
     )
     monkeypatch.setenv("LMSCONF_K", "sandbox")
-    return lambda *arguments: run(app, ["-C", str(tmp_path), *arguments])
+    return lambda *arguments: run_command_line(app, ["-C", str(tmp_path), *arguments])
 
 
 def crash(root: Path, url: str, began: datetime) -> None:

@@ -17,7 +17,7 @@ from lmsconf.api import Service
 from lmsconf.api.client import Client
 from lmsconf.api.spec import ApiSpec
 from lmsconf.cli import app
-from lmsconf.cli.frame import run
+from lmsconf.cli.frame import run_command_line
 from lmsconf.errors import ExitCode
 from lmsconf.sandbox.seed import fill_workspace
 from lmsconf.sandbox.service import SandboxResponse
@@ -111,7 +111,7 @@ def test_plan_and_apply_are_as_described(
             (["apply", "--auto-approve"], ExitCode.OK),
             (["plan", "--detailed-exitcode"], ExitCode.OK),
         ):
-            assert run(app, ["-C", str(folder), *command]) == code, capfd.readouterr()
+            assert run_command_line(app, ["-C", str(folder), *command]) == code, capfd.readouterr()
         found = prism.findings()
     assert found.violations == []
     assert found.requests == len(sandbox.log)

@@ -23,7 +23,7 @@ from lmsconf.api.concurrent_reader import ConcurrentReader
 from lmsconf.api.retry import RetryPolicy
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.worker_pool import Progress, WorkerPool
-from lmsconf.apply.ambiguous_writes import Clock
+from lmsconf.apply.ambiguous_writes import WaitClock
 from lmsconf.apply.applier import Applier
 from lmsconf.documents.plan_file import dumps
 from lmsconf.errors import ProblemsFound
@@ -74,10 +74,10 @@ class VirtualClock:
     def __init__(self) -> None:
         self._passed = 0.0
 
-    def timing(self) -> Clock:
-        return Clock(now=lambda: self._passed, sleep=self._sleep)
+    def timing(self) -> WaitClock:
+        return WaitClock(now=lambda: self._passed, sleep=self._sleep)
 
-    def _sleep(self, seconds: float, hurry: Event) -> None:
+    def _sleep(self, seconds: float, stop_waiting: Event) -> None:
         self._passed += seconds
 
 
@@ -126,14 +126,16 @@ class SandboxProject:
 
     def consented(self, plan: Plan) -> Plan:
         """The plan with the exact consents that its guards ask for."""
-        judged = self.workspace.judged(plan, [Consent(guard=one.name, number=one.total) for one in plan.guards])
+        judged = self.workspace.reevaluate_guards(
+            plan, [Consent(guard=one.name, number=one.total) for one in plan.guards]
+        )
         assert not any(guard.tripped for guard in judged.guards)
         return judged
 
     def apply(self, plan: Plan) -> ApplyReport:
         """Carries a plan out whatever its guards say, once it is found fresh."""
         plan = self.consented(plan)
-        self.workspace.check_fresh(plan)
+        self.workspace.refuse_stale_plan(plan)
         return self.workspace.execute(plan, meta={})
 
     def with_accounts(self) -> SandboxProject:

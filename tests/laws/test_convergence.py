@@ -102,6 +102,6 @@ def test_planning_writes_nothing(opened: Open, both: Both) -> None:
     stage = opened(both)
     plan = stage.plan()
     if plan.calls:
-        stage.workspace.check_fresh(stage.consented(plan))
+        stage.workspace.refuse_stale_plan(stage.consented(plan))
     assert stage.sandbox.log
     assert stage.writes() == 0

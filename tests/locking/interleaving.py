@@ -14,9 +14,9 @@ import httpx
 from lmsconf.api.client import Client
 from lmsconf.api.retry import RetryPolicy
 from lmsconf.api.worker_pool import Progress, WorkerPool
-from lmsconf.apply.ambiguous_writes import Clock
+from lmsconf.apply.ambiguous_writes import WaitClock
 from lmsconf.apply.applier import Applier
-from lmsconf.apply.remote_lock import LockHeld, LockManager
+from lmsconf.apply.remote_lock import LockHeldElsewhere, LockManager
 from lmsconf.errors import LmsconfError, StalePlan
 from lmsconf.planner.plan import Manifests
 from lmsconf.project.settings import LockSettings, Settings
@@ -131,12 +131,12 @@ def _run(settings: Settings, manifests: Manifests, line: ScheduledConnection, ru
         plan = workspace.plan(manifests, settings.policy)
         if not plan.calls:
             return "nothing to do"
-        smith = LockManager(line, timing=Clock(sleep=lambda *_: None), key=lambda: f"k{run}")
-        with smith.held(TERMS) if locked else nullcontext() as holding:
-            workspace.check_fresh(plan)
-            keep = holding.keep if holding is not None else None
+        smith = LockManager(line, timing=WaitClock(sleep=lambda *_: None), key=lambda: f"k{run}")
+        with smith.hold(TERMS) if locked else nullcontext() as holding:
+            workspace.refuse_stale_plan(plan)
+            keep = holding.renew_before if holding is not None else None
             return "done" if workspace.execute(plan, meta={}, keep=keep).converged else "not converged"
-    except LockHeld:
+    except LockHeldElsewhere:
         return "held"
     except StalePlan:
         return "stale"

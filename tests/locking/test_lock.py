@@ -15,9 +15,9 @@ import pytest
 from flow.shell import lmsconf
 from waiting import Interruptions, awaited
 
-from lmsconf.apply.ambiguous_writes import Clock
+from lmsconf.apply.ambiguous_writes import WaitClock
 from lmsconf.apply.applier import Applier
-from lmsconf.apply.remote_lock import LockHeld, LockLost, LockManager
+from lmsconf.apply.remote_lock import LockHeldElsewhere, LockLost, LockManager
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, Unauthorized
 from lmsconf.model.address import Address
 from lmsconf.model.calls import Call
@@ -44,7 +44,7 @@ class ClockedWorkspace:
         self.line = ScheduledConnection(self.sandbox, self.sandbox)
 
     def smith(self, key: str = "ours", settle: float = 30.0) -> LockManager:
-        timing = Clock(now=lambda: self.now, sleep=lambda seconds, _: self.sleep(seconds))
+        timing = WaitClock(now=lambda: self.now, sleep=lambda seconds, _: self.sleep(seconds))
         return LockManager(self.line, settle=settle, clock=lambda: self.now, timing=timing, key=lambda: key)
 
     def make(self, name: str) -> None:
@@ -85,11 +85,11 @@ class Slow(httpx.BaseTransport):
 def test_a_lock_says_who_has_it_and_goes_with_the_run() -> None:
     """While it is held others are refused, told by whom and until when; afterwards nothing is left."""
     day = ClockedWorkspace()
-    with day.smith().held(TERMS):
+    with day.smith().hold(TERMS):
         assert [name.startswith(LOCK_PREFIX) for name in day.groups()] == [True]
         with (
-            pytest.raises(LockHeld, match=r"CI run 7, until 2027-01-15T08:15:00Z") as refused,
-            day.smith("b").held(TERMS),
+            pytest.raises(LockHeldElsewhere, match=r"CI run 7, until 2027-01-15T08:15:00Z") as refused,
+            day.smith("b").hold(TERMS),
         ):
             pass
         assert refused.value.hint == "Wait for it. If it is dead: lmsconf unlock --id g-1"
@@ -99,14 +99,14 @@ def test_a_lock_says_who_has_it_and_goes_with_the_run() -> None:
 def test_a_lease_that_is_over_gives_way() -> None:
     """The lock of a run that died holds for its lease, and a minute for clocks that differ; then it is cleaned away."""
     day = ClockedWorkspace()
-    with day.smith().held(TERMS):
+    with day.smith().hold(TERMS):
         day.sandbox.store.checkpoint("died")
     day.sandbox.store.restore("died")
     day.now += 959
-    with pytest.raises(LockHeld), day.smith("b").held(TERMS):
+    with pytest.raises(LockHeldElsewhere), day.smith("b").hold(TERMS):
         pass
     day.now += 1
-    with day.smith("b").held(TERMS):
+    with day.smith("b").hold(TERMS):
         assert len(day.groups()) == 1
     assert day.groups() == []
 
@@ -116,7 +116,7 @@ def test_a_lock_until_the_end_of_time_is_only_a_lock(until: str) -> None:
     """Whatever somebody has written into its name: it stops the run, and is told."""
     day = ClockedWorkspace()
     day.make(f"{LOCK_PREFIX}abc until {until} held by far")
-    with pytest.raises(LockHeld, match="the end of time"), day.smith().held(TERMS):
+    with pytest.raises(LockHeldElsewhere, match="the end of time"), day.smith().hold(TERMS):
         pass
 
 
@@ -125,23 +125,23 @@ def test_a_lock_that_nobody_can_read_holds_until_it_is_taken_away() -> None:
     day = ClockedWorkspace()
     day.make(f"{LOCK_PREFIX}by hand")
     day.now += 10**9
-    with pytest.raises(LockHeld, match="by hand, for ever"), day.smith().held(TERMS):
+    with pytest.raises(LockHeldElsewhere, match="by hand, for ever"), day.smith().hold(TERMS):
         pass
-    day.smith().remove(day.smith().locks()[0])
-    with day.smith().held(TERMS):
+    day.smith().delete(day.smith().list_locks()[0])
+    with day.smith().hold(TERMS):
         pass
 
 
 def test_the_lease_is_renewed_on_the_way() -> None:
     """After a third of it the next call renews it; the group is the same."""
     day = ClockedWorkspace()
-    with day.smith().held(TERMS) as holding:
-        first = day.smith().locks()
-        holding.keep(CALL)
-        assert day.smith().locks() == first
+    with day.smith().hold(TERMS) as holding:
+        first = day.smith().list_locks()
+        holding.renew_before(CALL)
+        assert day.smith().list_locks() == first
         day.now += 301
-        holding.keep(CALL)
-        renewed = day.smith().locks()
+        holding.renew_before(CALL)
+        renewed = day.smith().list_locks()
         assert [lock.id for lock in renewed] == [lock.id for lock in first]
         assert (renewed[0].until or 0) - (first[0].until or 0) == 301
 
@@ -149,28 +149,28 @@ def test_the_lease_is_renewed_on_the_way() -> None:
 def test_a_run_that_slept_through_its_lease_sends_nothing_more() -> None:
     """Nobody can tell whether another run has the workspace by then."""
     day = ClockedWorkspace()
-    with day.smith().held(TERMS) as holding:
+    with day.smith().hold(TERMS) as holding:
         day.now += 811
         with pytest.raises(LockLost, match="c1 was not sent"):
-            holding.keep(CALL)
+            holding.renew_before(CALL)
 
 
 def test_a_run_whose_lock_was_taken_away_stops() -> None:
     """It finds out before a call as soon as its last look is five seconds old, long before the lease is renewed."""
     day = ClockedWorkspace()
-    with day.smith().held(TERMS) as holding:
+    with day.smith().hold(TERMS) as holding:
         asked = len(day.sandbox.log)
         day.now += 4
-        holding.keep(CALL)
+        holding.renew_before(CALL)
         assert len(day.sandbox.log) == asked
         day.now += 1
-        holding.keep(CALL)
-        holding.keep(CALL)
+        holding.renew_before(CALL)
+        holding.renew_before(CALL)
         assert len(day.sandbox.log) == asked + 1
-        day.smith().remove(day.smith().locks()[0])
+        day.smith().delete(day.smith().list_locks()[0])
         day.now += 5
         with pytest.raises(LockLost, match="the lock is gone"):
-            holding.keep(CALL)
+            holding.renew_before(CALL)
 
 
 def test_unlocking_ends_a_run_that_is_at_work(tmp_path: Path) -> None:
@@ -189,11 +189,11 @@ def test_unlocking_ends_a_run_that_is_at_work(tmp_path: Path) -> None:
 
     workspace = Applier(settings=settings, connection=day.line)
     plan = workspace.plan(load_manifests(settings), settings.policy)
-    with day.smith().held(TERMS) as holding:
-        lock = day.smith().locks()[0]
+    with day.smith().hold(TERMS) as holding:
+        lock = day.smith().list_locks()[0]
         Slow(day, asked=asked)
         workspace = replace(workspace, connection=day.line)
-        report = workspace.execute(plan, meta={}, keep=holding.keep)
+        report = workspace.execute(plan, meta={}, keep=holding.renew_before)
     assert report.exit == ExitCode.PARTIAL
     assert made < 10
     left = [outcome for outcome in report.outcomes if outcome.status is CallStatus.NOT_ATTEMPTED]
@@ -204,24 +204,24 @@ def test_unlocking_ends_a_run_that_is_at_work(tmp_path: Path) -> None:
 def test_a_look_that_brings_nothing_is_repeated() -> None:
     """An answer that cannot be read says nothing about the lock: the run goes on, and looks again before the next."""
     day = ClockedWorkspace(Fault(operation="manual-groups.members", spoil="html"))
-    with day.smith().held(TERMS) as holding:
+    with day.smith().hold(TERMS) as holding:
         day.now += 5
-        holding.keep(CALL)
-        day.smith().remove(day.smith().locks()[0])
+        holding.renew_before(CALL)
+        day.smith().delete(day.smith().list_locks()[0])
         with pytest.raises(LockLost, match="the lock is gone"):
-            holding.keep(CALL)
+            holding.renew_before(CALL)
 
 
 def test_a_renewal_whose_answer_is_lost_is_repeated() -> None:
     """The lease that is there holds; the next call renews it."""
     day = ClockedWorkspace(Fault(operation="manual-groups.rename", cut=True))
-    with day.smith().held(TERMS) as holding:
-        first = day.smith().locks()
+    with day.smith().hold(TERMS) as holding:
+        first = day.smith().list_locks()
         day.now += 301
-        holding.keep(CALL)
-        assert day.smith().locks() == first
-        holding.keep(CALL)
-        assert (day.smith().locks()[0].until or 0) - (first[0].until or 0) == 301
+        holding.renew_before(CALL)
+        assert day.smith().list_locks() == first
+        holding.renew_before(CALL)
+        assert (day.smith().list_locks()[0].until or 0) - (first[0].until or 0) == 301
 
 
 def test_a_renewal_that_comes_too_late_is_none() -> None:
@@ -232,10 +232,10 @@ def test_a_renewal_that_comes_too_late_is_none() -> None:
         day.now += 700 if path.endswith("/rename") else 0
 
     Slow(day, asked=asked)
-    with day.smith().held(TERMS) as holding:
+    with day.smith().hold(TERMS) as holding:
         day.now += 301
         with pytest.raises(LockLost, match="not renewed in time"):
-            holding.keep(CALL)
+            holding.renew_before(CALL)
     assert day.groups() == []
 
 
@@ -251,19 +251,19 @@ def test_a_lease_is_renewed_while_the_run_reads() -> None:
         return False
 
     smith = LockManager(day.line, clock=lambda: day.now, idle=idle)
-    with smith.held(TERMS) as holding:
+    with smith.hold(TERMS) as holding:
         day.now += 400
         due.set()
         awaited(renewed)
         day.now += 450
-        holding.keep(CALL)
+        holding.renew_before(CALL)
 
 
 def test_a_lease_of_nothing_sends_nothing() -> None:
     """It is over when it begins: an error, and no lock is left."""
     day = ClockedWorkspace()
-    with day.smith().held(replace(TERMS, lease=0.0)) as holding, pytest.raises(LockLost, match="not renewed in time"):
-        holding.keep(CALL)
+    with day.smith().hold(replace(TERMS, lease=0.0)) as holding, pytest.raises(LockLost, match="not renewed in time"):
+        holding.renew_before(CALL)
     assert day.groups() == []
 
 
@@ -272,8 +272,8 @@ def test_a_lock_may_show_late(late: float, settle: float) -> None:
     """It is waited for as long as the project says that things settle, and ten seconds at least."""
     day = ClockedWorkspace()
     Slow(day, late)
-    with day.smith(settle=settle).held(TERMS) as holding:
-        holding.keep(CALL)
+    with day.smith(settle=settle).hold(TERMS) as holding:
+        holding.renew_before(CALL)
     assert day.groups() == []
 
 
@@ -282,7 +282,7 @@ def test_a_lock_that_does_not_show_is_taken_away_again() -> None:
     day = ClockedWorkspace()
     Slow(day, 60)
     with pytest.raises(LmsconfError, match="does not show in the list of groups within 30 seconds"):
-        day.smith().held(TERMS).__enter__()
+        day.smith().hold(TERMS).__enter__()
     assert day.groups() == []
 
 
@@ -291,11 +291,11 @@ def test_a_lock_goes_when_the_wait_for_it_is_cut_short() -> None:
     day = ClockedWorkspace()
     Slow(day, 60)
     day.sleep = lambda _: os.kill(os.getpid(), signal.SIGINT)
-    with pytest.raises(KeyboardInterrupt), day.smith().held(TERMS):
+    with pytest.raises(KeyboardInterrupt), day.smith().hold(TERMS):
         pytest.fail("it is held")
     assert day.groups() == []
     day = ClockedWorkspace(Fault(operation="manual-groups.list", status=404, after=1, times=ALWAYS))
-    with pytest.raises(LmsconfError, match="is not known"), day.smith().held(TERMS):
+    with pytest.raises(LmsconfError, match="is not known"), day.smith().hold(TERMS):
         pytest.fail("it is held")
     assert day.groups() == []
 
@@ -313,7 +313,7 @@ def test_an_interruption_while_the_lock_is_made_or_taken_away_leaves_none(method
     cut = False
     with Interruptions() as ctrl_c:
         try:
-            with day.smith().held(TERMS):
+            with day.smith().hold(TERMS):
                 done = True
         except KeyboardInterrupt:
             cut = True
@@ -333,7 +333,7 @@ def test_whoever_is_in_a_hurry_need_not_wait() -> None:
 
     Slow(day, asked=asked)
     smith = day.smith()
-    with Interruptions() as ctrl_c, pytest.raises(KeyboardInterrupt), smith.held(TERMS):
+    with Interruptions() as ctrl_c, pytest.raises(KeyboardInterrupt), smith.hold(TERMS):
         pytest.fail("it is held")
     ended.set()
     assert "may be left: see `lmsconf unlock`" in str(smith.left)
@@ -343,9 +343,9 @@ def test_whoever_is_in_a_hurry_need_not_wait() -> None:
 def test_a_lock_is_known_by_its_key_where_its_answer_is_lost(mishap: Fault) -> None:
     """It is held all the same, and taken away when the run ends."""
     day = ClockedWorkspace(replace(mishap, operation="manual-groups.create"))
-    with day.smith().held(TERMS) as holding:
+    with day.smith().hold(TERMS) as holding:
         day.now += 5
-        holding.keep(CALL)
+        holding.renew_before(CALL)
         assert len(day.groups()) == 1
     assert day.groups() == []
 
@@ -354,12 +354,12 @@ def test_a_lock_that_may_be_left_is_told() -> None:
     """Its answer was lost and it does not show, or it cannot be deleted."""
     day = ClockedWorkspace(Fault(operation="manual-groups.create", cut=True))
     smith = day.smith()
-    with pytest.raises(LmsconfError, match="does not show"), smith.held(TERMS):
+    with pytest.raises(LmsconfError, match="does not show"), smith.hold(TERMS):
         pytest.fail("it is held")
     assert "may be left: see `lmsconf unlock`" in str(smith.left)
     day = ClockedWorkspace(Fault(operation="manual-groups.delete", status=409))
     smith = day.smith()
-    with smith.held(TERMS):
+    with smith.hold(TERMS):
         pass
     assert "could not be taken back" in str(smith.left)
 
@@ -368,7 +368,7 @@ def test_a_credential_that_may_not_lock_is_named(tmp_path: Path) -> None:
     """A 403 to the lock is about the credential, as it is for other calls: exit 7 with a way out, nothing left."""
     day = ClockedWorkspace(Fault(operation="manual-groups.create", status=403))
     smith = day.smith()
-    with pytest.raises(Unauthorized), smith.held(TERMS):
+    with pytest.raises(Unauthorized), smith.hold(TERMS):
         pytest.fail("it is held")
     assert smith.left is None
     project(tmp_path, "groups: [{name: Coaches}]\n")
@@ -403,7 +403,7 @@ def test_the_reserved_name_is_no_resource(tmp_path: Path) -> None:
     assert settings.lock.owner.startswith("anna on ")
     day = ClockedWorkspace()
     day.make("Coaches")
-    with day.smith().held(TERMS):
+    with day.smith().hold(TERMS):
         workspace = Applier(settings=settings, connection=day.line)
         plan = workspace.plan(load_manifests(settings), settings.policy)
         assert (plan.changes, plan.unmanaged) == ((), ())
@@ -416,7 +416,7 @@ def test_the_reserved_name_is_no_resource(tmp_path: Path) -> None:
 def test_locks_that_cannot_be_read_whole_stop_the_run() -> None:
     """A list of groups that may lack a lock is not believed."""
     day = ClockedWorkspace(Fault(operation="manual-groups.list", status=404, times=9))
-    with pytest.raises(LmsconfError, match="is not known"), day.smith().held(TERMS):
+    with pytest.raises(LmsconfError, match="is not known"), day.smith().hold(TERMS):
         pass
     assert day.groups() == []
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from lmsconf.cli import app
-from lmsconf.cli.frame import run
+from lmsconf.cli.frame import run_command_line
 from lmsconf.errors import ExitCode
 from tests.pictures.comment import page
 from tests.pictures.terminal import drawn
@@ -40,7 +40,7 @@ def _rendered(folder: Path) -> tuple[Path, Path]:
     acme, html, comment = folder / "acme", folder / "plan.html", folder / "comment.md"
     shutil.copytree(EXAMPLES / "acme", acme, ignore=shutil.ignore_patterns("*.db*", ".lmsconf"))
     for arguments in (("html", html), ("markdown", comment)):
-        code = run(app, ["-C", str(acme), "plan", "--format", arguments[0], "--output", str(arguments[1])])
+        code = run_command_line(app, ["-C", str(acme), "plan", "--format", arguments[0], "--output", str(arguments[1])])
         assert code == ExitCode.OK
     shown = folder / "comment.html"
     shown.write_text(page(comment.read_text(encoding="utf-8")), encoding="utf-8")

@@ -15,7 +15,7 @@ import pytest
 from waiting import HANGS
 
 from lmsconf.cli import app
-from lmsconf.cli.frame import run
+from lmsconf.cli.frame import run_command_line
 from lmsconf.sandbox.fault_file import parse_faults
 from lmsconf.sandbox.faults import Fault
 from lmsconf.sandbox.store import Store
@@ -31,7 +31,7 @@ def lmsconf(tmp_path, monkeypatch, capsys):
     (tmp_path / "seed.yaml").write_text(SEED, encoding="utf-8")
 
     def command(*arguments: str) -> tuple[int, str, str]:
-        code = run(app, ["sandbox", *arguments])
+        code = run_command_line(app, ["sandbox", *arguments])
         return (code, *capsys.readouterr())
 
     return command
@@ -221,5 +221,5 @@ def test_the_project_names_the_workspace(lmsconf, tmp_path):
     assert lmsconf("seed")[0] == 0
     assert groups("project.db") == ["Coaches"]
     assert lmsconf("reset", "--yes")[0] == 0
-    assert run(app, ["--workspace", "production", "sandbox", "reset", "--yes"]) == 64
+    assert run_command_line(app, ["--workspace", "production", "sandbox", "reset", "--yes"]) == 64
     assert groups("project.db") == ["Coaches"]

@@ -14,7 +14,7 @@ from itertools import cycle
 from pathlib import Path
 from typing import Final
 
-from lmsconf.cli.frame import crashed, report
+from lmsconf.cli.frame import report_crash, report_problems
 from lmsconf.documents.plan_file import dumps
 from lmsconf.errors import Problem
 from lmsconf.model.outcomes import ApplyReport
@@ -48,11 +48,11 @@ class RunOutputs:
 
     def problems(self, found: Sequence[Problem]) -> None:
         """Problems, as a command tells of them."""
-        self._heard(lambda: report(found))
+        self._heard(lambda: report_problems(found))
 
     def error(self, error: BaseException) -> None:
         """An error, as a command tells of one that nobody foresaw: with all that led to it."""
-        self._heard(lambda: crashed(type(error), error, error.__traceback__))
+        self._heard(lambda: report_crash(type(error), error, error.__traceback__))
 
     def _heard(self, say: Callable[[], None]) -> None:
         with redirect_stderr(self._written):

@@ -17,7 +17,7 @@ from lmsconf.api.concurrent_reader import ConcurrentReader
 from lmsconf.api.retry import RetryPolicy
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.worker_pool import Progress, WorkerPool
-from lmsconf.apply.ambiguous_writes import Clock as RunClock
+from lmsconf.apply.ambiguous_writes import WaitClock as RunClock
 from lmsconf.apply.applier import Applier
 from lmsconf.model.plan import Plan
 from lmsconf.planner.plan import Manifests

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lmsconf.cli import app
-from lmsconf.cli.frame import run
+from lmsconf.cli.frame import run_command_line
 from lmsconf.errors import ExitCode
 
 PROJECT = """
@@ -47,23 +47,26 @@ def offered(text: str) -> list[str]:
 def test_pasting_the_line_leads_on(root: Path, capsys: pytest.CaptureFixture[str], saved: bool) -> None:
     """Whatever of it was allowed before, the line holds all that is needed: it is never stopped again."""
     command = ["-C", str(root), "apply", str(root / "plan.json") if saved else "--auto-approve"]
-    run(app, ["-C", str(root), "plan", "--out", str(root / "plan.json")])
+    run_command_line(app, ["-C", str(root), "plan", "--out", str(root / "plan.json")])
     capsys.readouterr()
-    assert run(app, command) == ExitCode.BLOCKED
+    assert run_command_line(app, command) == ExitCode.BLOCKED
     whole = offered(capsys.readouterr().err)
     consents = whole[whole.index("--allow") :]
     assert consents[0::2] == ["--allow"] * 4
     for first in range(0, len(consents), 2):
-        assert run(app, [*command, *consents[first : first + 2]]) == ExitCode.BLOCKED
+        assert run_command_line(app, [*command, *consents[first : first + 2]]) == ExitCode.BLOCKED
         assert offered(capsys.readouterr().err) == whole
-    assert run(app, [*whole, *([] if saved else ["--auto-approve"])]) not in (ExitCode.BLOCKED, ExitCode.USAGE)
+    assert run_command_line(app, [*whole, *([] if saved else ["--auto-approve"])]) not in (
+        ExitCode.BLOCKED,
+        ExitCode.USAGE,
+    )
 
 
 def test_what_the_project_allows_is_not_repeated(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A consent of the project file holds for every command, so no line carries it."""
     with (root / "lmsconf.yaml").open("a") as project:
         project.write("allow: [{deletes: 1, until: 2099-01-01, reason: B was a trial}]\n")
-    assert run(app, ["-C", str(root), "apply", "--auto-approve"]) == ExitCode.BLOCKED
+    assert run_command_line(app, ["-C", str(root), "apply", "--auto-approve"]) == ExitCode.BLOCKED
     whole = offered(capsys.readouterr().err)
     assert "deletes=1" not in whole
-    assert run(app, [*whole, "--auto-approve"]) not in (ExitCode.BLOCKED, ExitCode.USAGE)
+    assert run_command_line(app, [*whole, "--auto-approve"]) not in (ExitCode.BLOCKED, ExitCode.USAGE)

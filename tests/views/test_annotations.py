@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lmsconf.cli import app
-from lmsconf.cli.frame import run
+from lmsconf.cli.frame import run_command_line
 from lmsconf.documents import problems_file
 from lmsconf.errors import ExitCode, Problem, Severity, SourceLocation
 from lmsconf.render import problems_json
@@ -57,7 +57,7 @@ def test_show_renders_saved_problems(format: str, tmp_path: Path, capsys: pytest
     """What `--format json` wrote in the place of a plan can be shown; JSON is the file itself."""
     path = tmp_path / "problems.json"
     path.write_text(problems_json([HOSTILE, PLAIN]), encoding="utf-8")
-    assert run(app, ["show", str(path), "--format", format]) == ExitCode.OK
+    assert run_command_line(app, ["show", str(path), "--format", format]) == ExitCode.OK
     shown = capsys.readouterr().out
     assert "unknown key" in shown
     assert (shown == path.read_text(encoding="utf-8")) is (format == "json")
@@ -68,5 +68,5 @@ def test_a_format_of_another_document_is_refused(tmp_path: Path, capsys: pytest.
     """Problems have no digest, and a message says which formats there are."""
     path = tmp_path / "problems.json"
     path.write_text(problems_json([PLAIN]), encoding="utf-8")
-    assert run(app, ["show", str(path), "--format", "digest"]) == ExitCode.USAGE
+    assert run_command_line(app, ["show", str(path), "--format", "digest"]) == ExitCode.USAGE
     assert "Choose one of text, json, markdown, github." in capsys.readouterr().err

@@ -9,7 +9,7 @@ import pytest
 from document_samples import PLANS
 
 from lmsconf.cli import app
-from lmsconf.cli.frame import run
+from lmsconf.cli.frame import run_command_line
 from lmsconf.documents import plan_file
 from lmsconf.errors import ExitCode
 from lmsconf.model.plan import Plan
@@ -19,7 +19,7 @@ def shown(plan: Plan, format: str, folder: Path, capsys: pytest.CaptureFixture[s
     """What the command prints of a saved plan."""
     path = folder / "plan.json"
     path.write_text(plan_file.dumps(plan), encoding="utf-8")
-    assert run(app, ["show", str(path), "--format", format]) == ExitCode.OK
+    assert run_command_line(app, ["show", str(path), "--format", format]) == ExitCode.OK
     return capsys.readouterr().out
 
 
@@ -44,8 +44,8 @@ def test_gitlab_counts_three_things(name: str, tmp_path: Path, capsys: pytest.Ca
 @pytest.mark.parametrize("format", ["digest", "gitlab"])
 def test_other_documents_have_neither(format: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Asked of a snapshot, it is a wrong command line that says what there is instead."""
-    assert run(app, ["init", str(tmp_path)]) == ExitCode.OK
+    assert run_command_line(app, ["init", str(tmp_path)]) == ExitCode.OK
     path = str(tmp_path / "snapshot.json")
-    assert run(app, ["-C", str(tmp_path), "snapshot", path]) == ExitCode.OK
-    assert run(app, ["show", path, "--format", format]) == ExitCode.USAGE
+    assert run_command_line(app, ["-C", str(tmp_path), "snapshot", path]) == ExitCode.OK
+    assert run_command_line(app, ["show", path, "--format", format]) == ExitCode.USAGE
     assert "Choose one of text, markdown, html" in capsys.readouterr().err

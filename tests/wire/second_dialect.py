@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final, cast
 
 from lmsconf.api.spec.operations import ApiDescription, load_api_description
-from lmsconf.doctor.probe.candidate_values import names_tried
+from lmsconf.doctor.probe.candidate_values import alternative_values
 
 _SMALL: Final = 3
 """Every count, so that even a handful of rows or people is more than one page or call."""
@@ -41,7 +41,7 @@ def _behaviour(key: str, said: Mapping[str, object]) -> str | int:
 
 def _name(key: str, known: ApiDescription) -> str:
     """The last name that a probe tries, so that finding it proves all of them are tried; else one nobody guesses."""
-    tried = names_tried(key)
+    tried = alternative_values(key)
     if tried:
         return tried[-1]
     name = known.names[key]

@@ -11,10 +11,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.doctor.diagnose.dialect_assumptions import assumptions
-from lmsconf.doctor.diagnose.page_size import page_finding, page_limits
-from lmsconf.doctor.diagnose.token_expiry import token_finding
-from lmsconf.doctor.findings import CheckResult, Health, Report
+from lmsconf.doctor.diagnose.dialect_assumptions import list_dialect_assumptions
+from lmsconf.doctor.diagnose.page_size import check_page_size, measure_page_sizes
+from lmsconf.doctor.diagnose.token_expiry import check_token_expiry
+from lmsconf.doctor.findings import CheckResult, DoctorReport, Health
 from lmsconf.errors import ApiError, LmsconfError, ProblemsFound
 from lmsconf.kinds import all_kinds
 from lmsconf.model.api import Api, ListedRows, ListOperation
@@ -33,8 +33,8 @@ _LISTED: Final = 10
 
 
 @dataclass(slots=True)
-class Watch:
-    """Compare the service's clock with ours: pass `record` to the connection.
+class ClockSkewCheck:
+    """Compare the service's clock with ours: pass `record_date` to the connection.
 
     ahead: by how much the service's clock leads; None if no response had a date.
     """
@@ -42,7 +42,7 @@ class Watch:
     clock: Clock
     ahead: timedelta | None = None
 
-    def record(self, exchange: Exchange) -> None:
+    def record_date(self, exchange: Exchange) -> None:
         """Record the Date header of one response."""
         try:
             date = parsedate_to_datetime(exchange.date or "")
@@ -66,7 +66,9 @@ class Watch:
         return CheckResult("clock", Health.WARNING, f"this machine is {abs(seconds):,} s {which} the service", hint)
 
 
-def examine(settings: Settings, spec: ApiSpec, reader: Api, watch: Watch, now: datetime) -> Report:
+def run_read_only_checks(
+    settings: Settings, spec: ApiSpec, reader: Api, watch: ClockSkewCheck, now: datetime
+) -> DoctorReport:
     """Run all checks and list all assumptions. An ApiError ends it early; the report then has its exit code."""
     people, failure = None, None
     findings: list[CheckResult] = [_token(settings, now)]
@@ -75,7 +77,7 @@ def examine(settings: Settings, spec: ApiSpec, reader: Api, watch: Watch, now: d
         findings.insert(0, connection_result)
         findings += [
             watch.finding(),
-            page_finding(page_limits(reader, spec.integer_behaviour("paging.limit"))),
+            check_page_size(measure_page_sizes(reader, spec.integer_behaviour("paging.limit"))),
             *_names(reader),
         ]
     except ApiError as error:
@@ -83,12 +85,12 @@ def examine(settings: Settings, spec: ApiSpec, reader: Api, watch: Watch, now: d
         findings.insert(0, CheckResult(check, Health.ERROR, error.message, error.hint))
         failure = error.exit
     kinds, manifests = _manifests(settings)
-    return Report(
+    return DoctorReport(
         workspace=settings.workspace.name,
         url=settings.workspace.url,
         people=people,
         findings=(*findings, manifests),
-        assumptions=assumptions(spec, kinds, settings.dialect_at),
+        assumptions=list_dialect_assumptions(spec, kinds, settings.dialect_at),
         failure=failure,
     )
 
@@ -102,7 +104,7 @@ def _token(settings: Settings, now: datetime) -> CheckResult:
             "token", Health.WARNING, "there is none", "Add `token: {env: LMSCONF_TOKEN}` to the workspace."
         )
     try:
-        return token_finding(chosen.token.secret().reveal(), now)
+        return check_token_expiry(chosen.token.secret().reveal(), now)
     except LmsconfError as error:
         return CheckResult("token", Health.ERROR, error.message, error.hint)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.doctor.findings import Assumption
+from lmsconf.doctor.findings import DialectAssumption
 from lmsconf.errors import SourceLocation
 from lmsconf.kinds import all_kinds
 
@@ -18,14 +18,16 @@ _NEVER_SENT: Final = {
 """Optional body fields that manifests never set."""
 
 
-def assumptions(spec: ApiSpec, kinds: Iterable[str], at: Mapping[str, SourceLocation]) -> tuple[Assumption, ...]:
+def list_dialect_assumptions(
+    spec: ApiSpec, kinds: Iterable[str], at: Mapping[str, SourceLocation]
+) -> tuple[DialectAssumption, ...]:
     """Return every key that manifests of these kinds depend on, in the order of the API description.
 
     at: where the project file overrides a key.
     """
     default, leaning = ApiSpec.default(), _leaning(spec, kinds)
     return tuple(
-        Assumption(
+        DialectAssumption(
             key=key,
             value=spec.behaviour(key),
             default=default.behaviour(key),

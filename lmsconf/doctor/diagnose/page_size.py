@@ -20,7 +20,7 @@ _PAGED: Final = (USERS, MANUAL_GROUPS, SMART_GROUPS, CATALOG)
 
 
 @dataclass(frozen=True, slots=True)
-class PageLimit:
+class ListingPageSize:
     """One listing's page size. `most`: None if the listing is too short; `refused`: `requested` itself was rejected."""
 
     operation: str
@@ -29,21 +29,21 @@ class PageLimit:
     refused: bool = False
 
 
-def page_limits(api: Api, requested: int) -> list[PageLimit]:
+def measure_page_sizes(api: Api, requested: int) -> list[ListingPageSize]:
     """Return what each listing returns for that page size. Raises ApiError if one cannot be read at all."""
     return [_limit(api, one, min(requested, MOST) if one is CATALOG else requested) for one in _PAGED]
 
 
-def largest(limits: Sequence[PageLimit]) -> int | None:
+def common_page_size(limits: Sequence[ListingPageSize]) -> int | None:
     """The page size that all listings return; None if none of them is long enough."""
     sizes = [(one.most, one.most < one.requested) for one in limits if one.most is not None]
     caps = [most for most, short in sizes if short]
     return min(caps) if caps else max((most for most, _ in sizes), default=None)
 
 
-def page_finding(limits: Sequence[PageLimit]) -> CheckResult:
+def check_page_size(limits: Sequence[ListingPageSize]) -> CheckResult:
     """Report whether pages are as large as the project says."""
-    most = largest(limits)
+    most = common_page_size(limits)
     short = [one for one in limits if one.most is not None and one.most < one.requested]
     if short and most is not None:
         verbs = {True: "takes", False: "gives"}
@@ -59,7 +59,7 @@ def page_finding(limits: Sequence[PageLimit]) -> CheckResult:
     return CheckResult("pages", Health.OK, f"{', '.join(operations)}: whole pages of {most}")
 
 
-def _limit(api: Api, listing: ListOperation, requested: int) -> PageLimit:
+def _limit(api: Api, listing: ListOperation, requested: int) -> ListingPageSize:
     """Find the largest page of one listing, by smaller sizes if a large one is rejected."""
     for size in (requested, *(size for size in _SMALLER if size < requested)):
         try:
@@ -67,11 +67,11 @@ def _limit(api: Api, listing: ListOperation, requested: int) -> PageLimit:
         except Rejected:
             continue
         if size < requested:
-            return PageLimit(listing.name, requested, size, refused=True)
+            return ListingPageSize(listing.name, requested, size, refused=True)
         if rows >= size:
-            return PageLimit(listing.name, requested, size)
+            return ListingPageSize(listing.name, requested, size)
         more = total > rows if total is not None else bool(rows) and _page(api, listing, size, skip=rows)[0] > 0
-        return PageLimit(listing.name, requested, rows if more and rows else None)
+        return ListingPageSize(listing.name, requested, rows if more and rows else None)
     raise Rejected(f"{listing.name} refuses every page size", operation=listing.name)
 
 

@@ -14,7 +14,7 @@ _SOON: Final = timedelta(days=14)
 _RENEW: Final = "Make another API key in the workspace, where three can be active, and put it in the old one's place."
 
 
-def token_finding(token: str, now: datetime) -> CheckResult:
+def check_token_expiry(token: str, now: datetime) -> CheckResult:
     """Report how long the token remains valid."""
     try:
         ends = _end(token)

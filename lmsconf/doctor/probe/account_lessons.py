@@ -7,7 +7,7 @@ from itertools import count
 from typing import Final, cast
 
 from lmsconf.doctor.findings import Value
-from lmsconf.doctor.probe.candidate_values import candidates
+from lmsconf.doctor.probe.candidate_values import candidate_values
 from lmsconf.doctor.probe.scratch_objects import ScratchObjects
 from lmsconf.doctor.probe.trial_client import TrialClient
 from lmsconf.model.canonical_json import Json
@@ -33,15 +33,15 @@ class AccountLessons:
         self._names: Trying | None = None
         self.account: str | None = None
 
-    def learn(self) -> None:
+    def probe_keys(self) -> None:
         """Probe all keys. The e-mail is first: without an account nothing can be observed."""
-        if not self._client.learn(EMAIL, self._has_email):
+        if not self._client.try_candidates(EMAIL, self._has_email):
             for key in KEYS[1:]:
-                self._client.unknown(key, "no scratch account could be created")
+                self._client.record_undetermined(key, "no scratch account could be created")
             return
         for key in _NAMES:
-            self._client.learn(key, self._shows_name(key))
-        self._client.learn(LANGUAGE, self._shows_language)
+            self._client.try_candidates(key, self._shows_name(key))
+        self._client.try_candidates(LANGUAGE, self._shows_language)
         self._learn_welcome()
 
     def _has_email(self, value: Value) -> bool:
@@ -55,7 +55,7 @@ class AccountLessons:
     def _families(self) -> Iterator[Trying | None]:
         """Yield None, then the pairs of first and last name that belong together."""
         yield None
-        first, last = (candidates(key, self._client.project_spec.behaviour(key)) for key in (FIRST, LAST))
+        first, last = (candidate_values(key, self._client.project_spec.behaviour(key)) for key in (FIRST, LAST))
         yield from ({FIRST: one, LAST: other} for one, other in zip(first, last, strict=False))
 
     def _shows_name(self, key: str) -> Callable[[Value], bool]:
@@ -73,20 +73,25 @@ class AccountLessons:
         """Probe the welcome flag. It has no visible effect, so only a service that rejects unknown names reveals it."""
         if self._takes_welcome(_UNKNOWN_NAME):
             why = "the service takes names that it does not know, and a mail that is not sent leaves no trace"
-            self._client.unknown(WELCOME, why)
+            self._client.record_undetermined(WELCOME, why)
             return
-        self._client.learn(WELCOME, self._takes_welcome, "taken by a service that refuses names that it does not know")
+        self._client.try_candidates(
+            WELCOME, self._takes_welcome, "taken by a service that refuses names that it does not know"
+        )
 
     def _takes_welcome(self, value: Value) -> bool:
         return self._create({"sendWelcomeEmail": False}, {WELCOME: value}) is not None
 
     def _create(self, fields: Mapping[str, Json], trying: Trying) -> dict[str, Json] | None:
         """Create an account; return it if it exists and shows everything that was sent."""
-        address = self._scratch.address(f"user-{next(self._number)}")
+        address = self._scratch.unique_email(f"user-{next(self._number)}")
         required = {"firstName": "Probe", "lastName": "Probe"} if self._names else {}
-        words = {**{key: name for key, name in (self._names or {}).items() if not self._client.knows(key)}, **trying}
+        words = {
+            **{key: name for key, name in (self._names or {}).items() if not self._client.is_determined(key)},
+            **trying,
+        }
         sent = self._client.send("users.create", fields={"email": address, **required, **fields}, trying=words)
-        row = self._scratch.account(address, sent)
+        row = self._scratch.find_account(address, sent)
         if row is None:
             return None
         self.account = str(row["userId"])

@@ -8,7 +8,7 @@ from typing import Final
 
 from lmsconf.doctor.findings import Value
 from lmsconf.doctor.probe.scratch_objects import ScratchObjects
-from lmsconf.doctor.probe.trial_client import Sent, TrialClient
+from lmsconf.doctor.probe.trial_client import TrialClient, WriteResult
 from lmsconf.kinds.content_target.types import TargetRow
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.time_formats import format_request_time, parse_response_time, time_format_of
@@ -28,7 +28,7 @@ _CLEARING: Final[Mapping[Value, Mapping[str, Json]]] = {
 }
 
 
-class TargetLessons:
+class AssignmentLessons:
     """One content, one group; each lesson begins without an assignment."""
 
     def __init__(self, client: TrialClient, scratch: ScratchObjects, content: str, group: str, now: datetime) -> None:
@@ -38,13 +38,13 @@ class TargetLessons:
         self._taken: list[str] = []
         self._shown = "iso"
 
-    def learn(self) -> None:
+    def probe_keys(self) -> None:
         """Probe all keys of assignments, names before behaviours."""
-        self._client.learn(MANDATORY, self._is_mandatory)
+        self._client.try_candidates(MANDATORY, self._is_mandatory)
         self._times()
         self._existing()
         self._clearing()
-        self._scratch.clear(self._content, self._group)
+        self._scratch.delete_assignments(self._content, self._group)
 
     def _is_mandatory(self, value: Value) -> bool:
         """Whether the flag follows the field both ways: a service could also default to true."""
@@ -56,15 +56,15 @@ class TargetLessons:
 
     def _times(self) -> None:
         """Probe the names of the window's start and end, and the time formats accepted there."""
-        if not self._client.learn(START, self._is_start):
+        if not self._client.try_candidates(START, self._is_start):
             # Without a name no format could be tried, and the end may need another format than any that was sent.
-            self._client.unknown(FORMAT, "without the name of startTime no time can be sent")
+            self._client.record_undetermined(FORMAT, "without the name of startTime no time can be sent")
             self._taken = list(_FORMS)
         else:
             others = [form for form in _FORMS if form not in self._taken]
             self._taken += [form for form in others if self._starts(form, {})]
-            self._client.learn(FORMAT, self._is_form)
-        self._client.learn(FINISH, self._is_finish)
+            self._client.try_candidates(FORMAT, self._is_form)
+        self._client.try_candidates(FINISH, self._is_finish)
 
     def _is_start(self, value: Value) -> bool:
         """Whether a start under that name is shown again, in whichever format it had to be sent."""
@@ -94,31 +94,33 @@ class TargetLessons:
         """Probe whether a POST updates an existing assignment, or it must be deleted first."""
         before: dict[str, Json]
         after: dict[str, Json]
-        if self._client.knows(MANDATORY):
+        if self._client.is_determined(MANDATORY):
             before, after = {"mandatory": False}, {"mandatory": True}
-        elif self._client.knows(START):
+        elif self._client.is_determined(START):
             before, after = {}, self._with_start()
         else:
-            self._client.unknown(EXISTING, "nothing is known that could be changed: neither mandatory nor startTime")
+            self._client.record_undetermined(
+                EXISTING, "nothing is known that could be changed: neither mandatory nor startTime"
+            )
             return
         if self._fresh(before) is None:
-            self._client.unknown(EXISTING, "no assignment could be made")
+            self._client.record_undetermined(EXISTING, "no assignment could be made")
             return
         sent = self._post(after)
         rows = self._rows()
         changed = len(rows) == 1 and (rows[0].mandatory if "mandatory" in after else rows[0].start is not None)
         if changed:
-            self._client.settle(EXISTING, "update", "a second POST changed the assignment")
+            self._client.record_value(EXISTING, "update", "a second POST changed the assignment")
         else:
             why = sent.reason or ("it was made twice" if len(rows) > 1 else "it had no effect")
-            self._client.settle(EXISTING, "recreate", f"a second POST did not change the assignment: {why}")
+            self._client.record_value(EXISTING, "recreate", f"a second POST did not change the assignment: {why}")
 
     def _clearing(self) -> None:
         """Probe what clears a side of the window, by the confirmed way of changing assignments."""
-        if not self._client.knows(START):
-            self._client.unknown(CLEAR, "without the name of startTime there is nothing to clear")
+        if not self._client.is_determined(START):
+            self._client.record_undetermined(CLEAR, "without the name of startTime there is nothing to clear")
             return
-        self._client.learn(CLEAR, self._clears)
+        self._client.try_candidates(CLEAR, self._clears)
 
     def _clears(self, value: Value) -> bool:
         row = self._fresh(self._with_start())
@@ -126,7 +128,7 @@ class TargetLessons:
             return False
         fields = {"mandatory": False, **_CLEARING[value]}
         if self._client.spec.behaviour(EXISTING) == "recreate":
-            self._scratch.clear(self._content, self._group)
+            self._scratch.delete_assignments(self._content, self._group)
         sent = self._post(fields)
         rows = self._rows()
         return sent.accepted and len(rows) == 1 and rows[0].start is None
@@ -136,17 +138,17 @@ class TargetLessons:
 
     def _fresh(self, fields: Mapping[str, Json], trying: Mapping[str, Value] | None = None) -> TargetRow | None:
         """The assignment that a POST creates where none was; None if it creates none."""
-        self._scratch.clear(self._content, self._group)
+        self._scratch.delete_assignments(self._content, self._group)
         self._post(fields, trying)
         rows = self._rows()
         return rows[0] if rows else None
 
-    def _post(self, fields: Mapping[str, Json], trying: Mapping[str, Value] | None = None) -> Sent:
+    def _post(self, fields: Mapping[str, Json], trying: Mapping[str, Value] | None = None) -> WriteResult:
         body = {"contentId": self._content, "targetId": self._group, **fields}
         return self._client.send("content-targets.create", fields=body, trying=trying)
 
     def _rows(self) -> list[TargetRow]:
-        return self._scratch.targets(self._content, self._group)
+        return self._scratch.list_assignments(self._content, self._group)
 
 
 def _is_at(text: str | None, moment: datetime) -> bool:

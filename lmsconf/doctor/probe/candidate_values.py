@@ -62,11 +62,11 @@ _NAMES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
-def names_tried(key: str) -> tuple[str, ...]:
+def alternative_values(key: str) -> tuple[str, ...]:
     """The candidate values of a key besides the project's and the default; empty if it has no lesson."""
     return _NAMES.get(key, ())
 
 
-def candidates(key: str, current: str) -> list[Value]:
+def candidate_values(key: str, current: str) -> list[Value]:
     """The values to try for a key, without duplicates. current: the project's value."""
-    return list(dict.fromkeys([current, ApiSpec.default().behaviour(key), *names_tried(key)]))
+    return list(dict.fromkeys([current, ApiSpec.default().behaviour(key), *alternative_values(key)]))

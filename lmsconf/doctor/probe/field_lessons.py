@@ -7,8 +7,8 @@ from typing import Final
 
 from lmsconf.api.spec.listings import CUSTOM_FIELDS, SMART_GROUPS
 from lmsconf.doctor.findings import Value
-from lmsconf.doctor.probe.scratch_objects import NotMade, ScratchObjects
-from lmsconf.doctor.probe.trial_client import Sent, TrialClient
+from lmsconf.doctor.probe.scratch_objects import ScratchObjectNotCreated, ScratchObjects
+from lmsconf.doctor.probe.trial_client import TrialClient, WriteResult
 from lmsconf.kinds.custom_field.types import MOST_FIELDS, FieldRow, parse_field_row
 from lmsconf.model.canonical_json import Json
 
@@ -20,16 +20,16 @@ _CLEARING: Final[Mapping[Value, str | None]] = {"empty": "", "null": None}
 _FORBIDDEN: Final = 403
 
 
-def learn_fields(client: TrialClient, scratch: ScratchObjects) -> None:
+def probe_field_keys(client: TrialClient, scratch: ScratchObjects) -> None:
     """Probe both keys on a hidden field with two choices, if the workspace can have one more field."""
-    used = len(scratch.rows(CUSTOM_FIELDS))
+    used = len(scratch.list_rows(CUSTOM_FIELDS))
     if used >= MOST_FIELDS:
         for key in KEYS:
-            client.unknown(key, f"no field is free: {used} of {MOST_FIELDS} are used")
+            client.record_undetermined(key, f"no field is free: {used} of {MOST_FIELDS} are used")
         return
     choices = [{"name": "A"}, {"name": "B"}]
     definition = {"type": "CHOICE", "choices": choices, "description": _TEXT, "isHidden": True, "isOptional": True}
-    _FieldLessons(client, scratch, parse_field_row(scratch.make(CUSTOM_FIELDS, definition))).learn()
+    _FieldLessons(client, scratch, parse_field_row(scratch.create(CUSTOM_FIELDS, definition))).learn()
 
 
 class _FieldLessons:
@@ -39,9 +39,9 @@ class _FieldLessons:
     def learn(self) -> None:
         """Probe the description first: a field in use may not be changeable."""
         if self._live().description:
-            self._client.learn(DESCRIPTION, self._clears)
+            self._client.try_candidates(DESCRIPTION, self._clears)
         else:
-            self._client.unknown(DESCRIPTION, "the scratch field did not get a description")
+            self._client.record_undetermined(DESCRIPTION, "the scratch field did not get a description")
         self._in_use()
 
     def _clears(self, value: Value) -> bool:
@@ -51,17 +51,19 @@ class _FieldLessons:
     def _in_use(self) -> None:
         """Probe which changes are refused while a condition names the field, from the least to the greatest."""
         if not self._put({}).accepted:
-            self._client.unknown(IN_USE, "replacing the scratch field is refused although no smart group names it")
+            self._client.record_undetermined(
+                IN_USE, "replacing the scratch field is refused although no smart group names it"
+            )
             return
         choices = [str(choice.id) for choice in self._field.choices]
         if len(choices) != 2:
-            self._client.unknown(IN_USE, "the scratch field did not get its two choices")
+            self._client.record_undetermined(IN_USE, "the scratch field did not get its two choices")
             return
         first, second = choices
         try:
-            group = str(self._scratch.make(SMART_GROUPS, {"conditions": [self._condition(first)]})["smartGroupId"])
-        except NotMade as refused:
-            self._client.unknown(IN_USE, refused.message)
+            group = str(self._scratch.create(SMART_GROUPS, {"conditions": [self._condition(first)]})["smartGroupId"])
+        except ScratchObjectNotCreated as refused:
+            self._client.record_undetermined(IN_USE, refused.message)
             return
         sent = self._put({})
         if sent.accepted:
@@ -76,18 +78,18 @@ class _FieldLessons:
         else:
             self._conclude(sent, "never", "condition")
 
-    def _conclude(self, sent: Sent, allowed: str, forbidden: str) -> None:
+    def _conclude(self, sent: WriteResult, allowed: str, forbidden: str) -> None:
         if sent.accepted:
-            self._client.settle(IN_USE, allowed, "nothing was refused while a smart group named the field")
+            self._client.record_value(IN_USE, allowed, "nothing was refused while a smart group named the field")
         elif sent.status == _FORBIDDEN:
-            self._client.settle(IN_USE, forbidden, f"refused while a smart group named the field: {sent.reason}")
+            self._client.record_value(IN_USE, forbidden, f"refused while a smart group named the field: {sent.reason}")
         else:
-            self._client.unknown(IN_USE, f"the field was refused for another reason: {sent.reason}")
+            self._client.record_undetermined(IN_USE, f"the field was refused for another reason: {sent.reason}")
 
     def _condition(self, choice: str) -> dict[str, Json]:
         return {"customFieldId": str(self._field.id), "choiceIds": [choice]}
 
-    def _put(self, changes: Mapping[str, object]) -> Sent:
+    def _put(self, changes: Mapping[str, object]) -> WriteResult:
         """Replace the whole field with its live values, except those given."""
         live = self._live()
         body: dict[str, object] = {
@@ -102,4 +104,4 @@ class _FieldLessons:
         return self._client.send("custom-fields.replace", path={"customFieldId": self._field.id}, fields=body)
 
     def _live(self) -> FieldRow:
-        return parse_field_row(self._scratch.row(CUSTOM_FIELDS, self._field.id))
+        return parse_field_row(self._scratch.read_row(CUSTOM_FIELDS, self._field.id))

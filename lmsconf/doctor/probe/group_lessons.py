@@ -26,20 +26,20 @@ _LISTS: Final = {
 """Key → the operations that list people, add them and remove them."""
 
 
-def learn_rename(client: TrialClient, scratch: ScratchObjects, group: str) -> None:
+def probe_rename_key(client: TrialClient, scratch: ScratchObjects, group: str) -> None:
     """Probe the name field. Each try sends another name, so that its effect is not mistaken for a later one's."""
     number = count(1)
 
     def works(value: Value) -> bool:
-        name = scratch.name(f"renamed-{next(number)}")
+        name = scratch.unique_name(f"renamed-{next(number)}")
         client.send("manual-groups.rename", path={"groupId": group}, fields={"name": name}, trying={RENAME: value})
-        return scratch.row(MANUAL_GROUPS, group).get("name") == name
+        return scratch.read_row(MANUAL_GROUPS, group).get("name") == name
 
-    client.learn(RENAME, works)
+    client.try_candidates(RENAME, works)
 
 
 @dataclass(frozen=True, slots=True)
-class CandidatePerson:
+class ManagerCandidate:
     """A person who can be made manager for a try.
 
     rights: the person's rights by name; None if the service does not show them. grant: grants the manager right; None
@@ -51,44 +51,48 @@ class CandidatePerson:
     grant: Callable[[], object] | None = None
 
 
-def learn_people(client: TrialClient, group: str, person: str, manager: CandidatePerson) -> None:
+def probe_member_keys(client: TrialClient, group: str, person: str, manager: ManagerCandidate) -> None:
     """Probe the fields of user ids: add the person, read back, remove; and who can be a manager."""
-    client.learn(MEMBERS, _adds(client, MEMBERS, group, person))
+    client.try_candidates(MEMBERS, _adds(client, MEMBERS, group, person))
     _take_out(client, MEMBERS, group, person)
     _learn_managers(client, group, manager)
     _learn_batch(client, group, person)
 
 
-def _learn_managers(client: TrialClient, group: str, candidate: CandidatePerson) -> None:
+def _learn_managers(client: TrialClient, group: str, candidate: ManagerCandidate) -> None:
     """Probe the managers field, if possible with a person without the manager right, which some services require."""
     works, rights = _adds(client, MANAGERS, group, candidate.id), candidate.rights
-    value = client.first(MANAGERS, works)
+    value = client.first_working_value(MANAGERS, works)
     lacks = rights is not None and not rights.get("manager")
     granted = value is None and lacks and candidate.grant is not None
     if granted and candidate.grant is not None:
         candidate.grant()
-        value = client.first(MANAGERS, works)
+        value = client.first_working_value(MANAGERS, works)
     _take_out(client, MANAGERS, group, candidate.id)
     if value is None:
-        why = client.why_not(MANAGERS)
+        why = client.failure_reason(MANAGERS)
         if lacks and not granted:
             why += "; the person tried lacks the manager right, which some services ask for: name somebody who has it"
-        client.unknown(MANAGERS, why)
-        client.unknown(CAN_MANAGE, "nobody could be made manager")
+        client.record_undetermined(MANAGERS, why)
+        client.record_undetermined(CAN_MANAGE, "nobody could be made manager")
         return
-    client.settle(MANAGERS, value, "seen in what was read back")
+    client.record_value(MANAGERS, value, "seen in what was read back")
     if granted:
-        client.settle(CAN_MANAGE, "with-right", "refused for somebody without the manager right, and taken with it")
+        client.record_value(
+            CAN_MANAGE, "with-right", "refused for somebody without the manager right, and taken with it"
+        )
     elif lacks and rights is not None and not rights.get("admin"):
-        client.settle(CAN_MANAGE, "anybody", "somebody without the manager right was taken")
+        client.record_value(CAN_MANAGE, "anybody", "somebody without the manager right was taken")
     else:
-        client.unknown(CAN_MANAGE, "the person tried may manage in any case; name somebody without the manager right")
+        client.record_undetermined(
+            CAN_MANAGE, "the person tried may manage in any case; name somebody without the manager right"
+        )
 
 
 def _learn_batch(client: TrialClient, group: str, person: str) -> None:
     """Probe how many ids a call may carry, by repeating the one person's id."""
-    if not client.knows(MEMBERS):
-        client.unknown(BATCH, "without the name of the list nobody can be added")
+    if not client.is_determined(MEMBERS):
+        client.record_undetermined(BATCH, "without the name of the list nobody can be added")
         return
 
     def takes(number: int) -> bool:
@@ -99,15 +103,17 @@ def _learn_batch(client: TrialClient, group: str, person: str) -> None:
 
     most = client.spec.integer_behaviour(BATCH)
     if takes(most):
-        client.settle(BATCH, most, f"a call with {most} ids, all of the one person, was taken")
+        client.record_value(BATCH, most, f"a call with {most} ids, all of the one person, was taken")
     elif not takes(2):
-        client.unknown(BATCH, "a call that names the one person twice is refused, and nobody else may be touched")
+        client.record_undetermined(
+            BATCH, "a call that names the one person twice is refused, and nobody else may be touched"
+        )
     else:
         taken, refused = 2, most
         while refused - taken > 1:
             half = (taken + refused) // 2
             taken, refused = (half, refused) if takes(half) else (taken, half)
-        client.settle(BATCH, taken, f"a call with {refused} ids, all of the one person, was refused")
+        client.record_value(BATCH, taken, f"a call with {refused} ids, all of the one person, was refused")
 
 
 def _adds(client: TrialClient, key: str, group: str, person: str) -> Callable[[Value], bool]:

@@ -10,8 +10,8 @@ from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.listings import CUSTOM_FIELDS
 from lmsconf.api.spec.value_encoding import ANSWERS, build_answers_body, encode_answer
 from lmsconf.doctor.findings import Value
-from lmsconf.doctor.probe.candidate_values import candidates
-from lmsconf.doctor.probe.trial_client import Sent, TrialClient
+from lmsconf.doctor.probe.candidate_values import candidate_values
+from lmsconf.doctor.probe.trial_client import TrialClient, WriteResult
 from lmsconf.kinds.custom_field.types import FieldRow, parse_field_row
 from lmsconf.kinds.user.types import RIGHTS, AnswerRow, try_parse_answers
 from lmsconf.model.canonical_json import Json
@@ -35,7 +35,7 @@ class PersonBackup:
     fields: tuple[FieldRow, ...]
 
     @classmethod
-    def of(cls, client: TrialClient, person: str) -> PersonBackup:
+    def take(cls, client: TrialClient, person: str) -> PersonBackup:
         """Read the person's current state. Raises Rejected if the service does not show single people."""
         user = cast("dict[str, Json]", client.reader.get("users.get", path={"userId": person}))
         listed = client.reader.rows(CUSTOM_FIELDS).rows
@@ -51,19 +51,21 @@ class PersonBackup:
             fields=fields,
         )
 
-    def now(self, client: TrialClient) -> PersonBackup:
+    def retake(self, client: TrialClient) -> PersonBackup:
         """Read the same person again."""
-        return PersonBackup.of(client, self.id)
+        return PersonBackup.take(client, self.id)
 
-    def answer(self, client: TrialClient, answers: Mapping[str, object], trying: Mapping[str, Value]) -> Sent:
+    def send_answers(
+        self, client: TrialClient, answers: Mapping[str, object], trying: Mapping[str, Value]
+    ) -> WriteResult:
         """Send these answers, by field id, together with all earlier ones, which the service may otherwise clear."""
         spec = ApiSpec({**client.words, **trying})
         body = build_answers_body(spec.behaviour, {**self._held(spec), **answers})
         return client.send(ANSWERS, path={"userId": self.id}, fields=body)
 
-    def put_back(self, client: TrialClient) -> list[str]:
+    def restore(self, client: TrialClient) -> list[str]:
         """Restore the person to this state. Returns a message for each part that had changed."""
-        now = self.now(client)
+        now = self.retake(client)
         messages = [
             f"{right} of the person was {self.rights[right]}, became {now.rights[right]}, and is put back"
             for right in RIGHTS
@@ -71,19 +73,19 @@ class PersonBackup:
         ]
         self._put_rights_back(client, now)
         if now.date != self.date:
-            self.put_date_back(client)
+            self.restore_date(client)
             messages.append("the archive date of the person was changed, and is put back")
         if now.metadata != self.metadata:
-            self.put_metadata_back(client)
+            self.restore_metadata(client)
             messages.append("the metadata of the person was changed, and is put back")
         if now.lacks_answers_of(self):
-            self.put_answers_back(client)
+            self.restore_answers(client)
             messages.append("an answer of the person was changed, and is put back")
         return messages
 
-    def differs(self, client: TrialClient) -> list[str]:
+    def differences(self, client: TrialClient) -> list[str]:
         """A message for each part of the person that differs from this state."""
-        now = self.now(client)
+        now = self.retake(client)
         parts = {
             "rights": now.rights != self.rights,
             "archive date": now.date != self.date,
@@ -96,32 +98,32 @@ class PersonBackup:
         """Whether an earlier answer is missing or different."""
         return not set(before.answers or ()) <= set(self.answers or ())
 
-    def put_date_back(self, client: TrialClient) -> None:
+    def restore_date(self, client: TrialClient) -> None:
         """Restore the archive date. Tries all names, since an interrupted try may have used an unconfirmed one."""
         path, fields = {"userId": self.id}, {"date": self.date}
-        operation, names = "users.set-custom-archived-date", candidates(DATE, client.spec.behaviour(DATE))
+        operation, names = "users.set-custom-archived-date", candidate_values(DATE, client.spec.behaviour(DATE))
         attempts = (
             lambda name=name: client.send(operation, path=path, fields=fields, trying={DATE: name}) for name in names
         )
         self._until(client, attempts, lambda now: now.date == self.date)
 
-    def put_metadata_back(self, client: TrialClient) -> None:
+    def restore_metadata(self, client: TrialClient) -> None:
         """Restore the whole metadata."""
         client.send("users.update-metadata", path={"userId": self.id}, fields={"metadata": dict(self.metadata)})
 
-    def put_answers_back(self, client: TrialClient) -> None:
+    def restore_answers(self, client: TrialClient) -> None:
         """Restore all answers, trying every shape."""
-        shapes, forms = (candidates(key, client.spec.behaviour(key)) for key in (SHAPE, VALUE))
+        shapes, forms = (candidate_values(key, client.spec.behaviour(key)) for key in (SHAPE, VALUE))
         words = [{SHAPE: shape, VALUE: form} for shape in shapes for form in forms]
-        attempts = (lambda trying=trying: self.answer(client, {}, trying) for trying in words)
+        attempts = (lambda trying=trying: self.send_answers(client, {}, trying) for trying in words)
         self._until(client, attempts, lambda now: not now.lacks_answers_of(self))
 
     def _until(
-        self, client: TrialClient, attempts: Iterable[Callable[[], Sent]], done: Callable[[PersonBackup], bool]
+        self, client: TrialClient, attempts: Iterable[Callable[[], WriteResult]], done: Callable[[PersonBackup], bool]
     ) -> None:
         """Run attempts until the person is read back in the wanted state."""
         for attempt in attempts:
-            if attempt().accepted and done(self.now(client)):
+            if attempt().accepted and done(self.retake(client)):
                 return
 
     def _put_rights_back(self, client: TrialClient, now: PersonBackup) -> None:

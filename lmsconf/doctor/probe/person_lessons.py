@@ -15,10 +15,10 @@ from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.listings import CUSTOM_FIELDS
 from lmsconf.api.spec.value_encoding import ANSWERS, clear_answer_key, encode_answer
 from lmsconf.doctor.findings import Value
-from lmsconf.doctor.probe.candidate_values import candidates
+from lmsconf.doctor.probe.candidate_values import candidate_values
 from lmsconf.doctor.probe.person_backup import DATE, SHAPE, VALUE, PersonBackup
 from lmsconf.doctor.probe.scratch_objects import ScratchObjects
-from lmsconf.doctor.probe.trial_client import Sent, TrialClient
+from lmsconf.doctor.probe.trial_client import TrialClient, WriteResult
 from lmsconf.kinds.custom_field.types import MOST_FIELDS, FieldRow, parse_field_row
 from lmsconf.model.canonical_json import Json
 
@@ -47,52 +47,54 @@ class PersonLessons:
         self._client, self._scratch, self._person, self._scratch_account = client, scratch, person, scratch_account
         self._days, self._turn = count(int((now + _FAR).timestamp()) // 86_400), count()
 
-    def learn_date(self) -> None:
+    def probe_archive_date(self) -> None:
         """Probe the archive date field: years ahead, another day for each try; then restore the date."""
         if self._person.rights.get("admin") or self._person.rights.get("manager"):
-            self._client.unknown(
+            self._client.record_undetermined(
                 DATE, "the person is admin or manager, and may have no archive date; name somebody else"
             )
         elif self._person.archived:
-            self._client.unknown(DATE, "the person is archived; name somebody else")
+            self._client.record_undetermined(DATE, "the person is archived; name somebody else")
         else:
-            self._client.learn(DATE, self._is_date)
-            self._person.put_date_back(self._client)
+            self._client.try_candidates(DATE, self._is_date)
+            self._person.restore_date(self._client)
 
     def _is_date(self, value: Value) -> bool:
         moment = next(self._days) * 86_400_000
         path = {"userId": self._person.id}
         self._client.send("users.set-custom-archived-date", path=path, fields={"date": moment}, trying={DATE: value})
-        return self._person.now(self._client).date == moment
+        return self._person.retake(self._client).date == moment
 
-    def learn_mode(self) -> None:
+    def probe_metadata_mode(self) -> None:
         """Probe whether omitted metadata is removed."""
         held = dict(self._person.metadata)
         if not held and not self._scratch_account:
-            self._client.unknown(MODE, "the person has no metadata, and what is put there might not go away any more")
+            self._client.record_undetermined(
+                MODE, "the person has no metadata, and what is put there might not go away any more"
+            )
             return
         if not held:
             held = {_NOTE: "1", f"{_NOTE}-2": "2"}
             self._send_metadata(held)
         first = min(held)
         sent = self._send_metadata({key: value for key, value in held.items() if key != first})
-        after = self._person.now(self._client).metadata
-        self._person.put_metadata_back(self._client)
+        after = self._person.retake(self._client).metadata
+        self._person.restore_metadata(self._client)
         if not sent.accepted:
-            self._client.unknown(MODE, f"metadata without one of its names is refused: {sent.reason}")
+            self._client.record_undetermined(MODE, f"metadata without one of its names is refused: {sent.reason}")
         elif first in after:
-            self._client.settle(MODE, "merge", "what was left out stayed")
+            self._client.record_value(MODE, "merge", "what was left out stayed")
         else:
-            self._client.settle(MODE, "replace", "what was left out went")
+            self._client.record_value(MODE, "replace", "what was left out went")
 
-    def _send_metadata(self, metadata: Mapping[str, str]) -> Sent:
+    def _send_metadata(self, metadata: Mapping[str, str]) -> WriteResult:
         return self._client.send(
             "users.update-metadata", path={"userId": self._person.id}, fields={"metadata": metadata}
         )
 
-    def learn_answers(self) -> None:
+    def probe_answers(self) -> None:
         """Probe the shape of an answer on one scratch field, and with a second one what happens to omitted answers."""
-        free = MOST_FIELDS - len(self._scratch.rows(CUSTOM_FIELDS))
+        free = MOST_FIELDS - len(self._scratch.list_rows(CUSTOM_FIELDS))
         if free < 1 or self._person.answers is None:
             full = f"no field is free: {MOST_FIELDS} of {MOST_FIELDS} are used"
             self._unknown(ANSWER_KEYS, full if free < 1 else "the person's answers are shown in an unknown shape")
@@ -100,26 +102,26 @@ class PersonLessons:
         field = self._field("CHOICE")
         if len(field.choices) != 2:
             self._unknown(ANSWER_KEYS, "the scratch field did not get its two choices")
-        elif not self._client.learn(SHAPE, self._has_shape(field)):
+        elif not self._client.try_candidates(SHAPE, self._has_shape(field)):
             self._unknown(ANSWER_KEYS[1:], "no answer to a field could be given")
         else:
-            self._client.learn(VALUE, lambda form: self._answers(field, {VALUE: form}))
-            self._client.learn(CLEARING["CHOICE"], self._clears(field))
+            self._client.try_candidates(VALUE, lambda form: self._answers(field, {VALUE: form}))
+            self._client.try_candidates(CLEARING["CHOICE"], self._clears(field))
             self._learn_omitted(field, free)
             for type in ("MULTI_SELECT", "TEXT"):
                 # Free the previous field's place, which is needed where only one is left.
-                self._scratch.discard(CUSTOM_FIELDS)
-                self._client.learn(CLEARING[type], self._clears(self._field(type)))
+                self._scratch.delete_created(CUSTOM_FIELDS)
+                self._client.try_candidates(CLEARING[type], self._clears(self._field(type)))
 
     def _unknown(self, keys: Iterable[str], reason: str) -> None:
         for key in keys:
-            self._client.unknown(key, reason)
+            self._client.record_undetermined(key, reason)
 
     def _has_shape(self, field: FieldRow) -> Callable[[Value], bool]:
         """Return whether an answer in that shape is stored, in one of the forms that a choice may have."""
 
         def works(shape: Value) -> bool:
-            forms = candidates(VALUE, self._client.project_spec.behaviour(VALUE))
+            forms = candidate_values(VALUE, self._client.project_spec.behaviour(VALUE))
             return any(self._answers(field, {SHAPE: shape, VALUE: form}) for form in forms)
 
         return works
@@ -145,30 +147,34 @@ class PersonLessons:
     def _learn_omitted(self, field: FieldRow, free: int) -> None:
         """Probe omission: answer one field while the answer to the other is omitted."""
         if free < 2:
-            self._client.unknown(OMITTED, f"only one field is free, and it takes two: {MOST_FIELDS - 1} are used")
+            self._client.record_undetermined(
+                OMITTED, f"only one field is free, and it takes two: {MOST_FIELDS - 1} are used"
+            )
             return
         other = self._field("TEXT")
         if not self._answers(field) or not self._answers(other):
-            self._client.unknown(OMITTED, "one of the two scratch fields did not take an answer")
+            self._client.record_undetermined(OMITTED, "one of the two scratch fields did not take an answer")
         elif self._answer_to(field):
-            self._client.settle(OMITTED, "keep", "an answer that was left out stayed")
+            self._client.record_value(OMITTED, "keep", "an answer that was left out stayed")
         else:
-            self._client.settle(OMITTED, "clear", "an answer that was left out went")
+            self._client.record_value(OMITTED, "clear", "an answer that was left out went")
 
     def _field(self, type: str) -> FieldRow:
         """Create a hidden scratch field of that type; with two choices if it takes choices."""
         choices: dict[str, Json] = {} if type == "TEXT" else {"choices": [{"name": "A"}, {"name": "B"}]}
         definition = {"type": type, **choices, "isHidden": True, "isOptional": True}
-        return parse_field_row(self._scratch.make(CUSTOM_FIELDS, definition, f"answered-{type.lower()}"))
+        return parse_field_row(self._scratch.create(CUSTOM_FIELDS, definition, f"answered-{type.lower()}"))
 
-    def _send(self, field: FieldRow, answer: str | list[str] | None, trying: Mapping[str, Value]) -> Sent:
+    def _send(self, field: FieldRow, answer: str | list[str] | None, trying: Mapping[str, Value]) -> WriteResult:
         """Answer one scratch field, or clear the answer."""
         behaviour = ApiSpec({**self._client.words, **trying}).behaviour
-        return self._person.answer(self._client, {str(field.id): encode_answer(behaviour, field.type, answer)}, trying)
+        return self._person.send_answers(
+            self._client, {str(field.id): encode_answer(behaviour, field.type, answer)}, trying
+        )
 
     def _answer_to(self, field: FieldRow) -> str | list[str]:
         """The person's current answer to a scratch field; empty if there is none."""
-        rows = (one for one in self._person.now(self._client).answers or () if one.field == field.name)
+        rows = (one for one in self._person.retake(self._client).answers or () if one.field == field.name)
         row = next(rows, None)
         if row is None:
             return []

@@ -10,20 +10,20 @@ from functools import partial
 from typing import Final
 
 from lmsconf.api.spec.listings import CATALOG, CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS, USERS
-from lmsconf.doctor.diagnose.page_size import MOST, largest, page_limits
-from lmsconf.doctor.findings import Probed
+from lmsconf.doctor.diagnose.page_size import MOST, common_page_size, measure_page_sizes
+from lmsconf.doctor.findings import ProbeResult
 from lmsconf.doctor.probe.account_lessons import KEYS as ACCOUNT_KEYS
 from lmsconf.doctor.probe.account_lessons import AccountLessons
 from lmsconf.doctor.probe.assignment_lessons import KEYS as TARGET_KEYS
-from lmsconf.doctor.probe.assignment_lessons import TargetLessons
+from lmsconf.doctor.probe.assignment_lessons import AssignmentLessons
 from lmsconf.doctor.probe.field_lessons import KEYS as FIELD_KEYS
-from lmsconf.doctor.probe.field_lessons import learn_fields
+from lmsconf.doctor.probe.field_lessons import probe_field_keys
 from lmsconf.doctor.probe.group_lessons import KEYS as LIST_KEYS
-from lmsconf.doctor.probe.group_lessons import RENAME, CandidatePerson, learn_people, learn_rename
+from lmsconf.doctor.probe.group_lessons import RENAME, ManagerCandidate, probe_member_keys, probe_rename_key
 from lmsconf.doctor.probe.person_backup import DATE, PersonBackup
 from lmsconf.doctor.probe.person_lessons import ANSWER_KEYS, MODE, PersonLessons
 from lmsconf.doctor.probe.person_lessons import KEYS as PERSON_KEYS
-from lmsconf.doctor.probe.scratch_objects import NotMade, ScratchObjects
+from lmsconf.doctor.probe.scratch_objects import ScratchObjectNotCreated, ScratchObjects
 from lmsconf.doctor.probe.trial_client import TrialClient
 from lmsconf.errors import LmsconfError, Rejected
 from lmsconf.model.api import Api
@@ -35,21 +35,21 @@ _NEVER: Final = {"content-targets.everyone": "nothing is ever assigned to everyo
 _NO_LESSON: Final = "there is no lesson for it: it would take changes beyond the scratch objects"
 
 
-class NoSubject(LmsconfError):
+class SubjectNotFound(LmsconfError):
     """The named person or content does not exist, or is ambiguous."""
 
     code = "probe/no-subject"
 
 
 @dataclass(frozen=True, slots=True)
-class Subjects:
+class ProbeSubjects:
     """The e-mail of the person and the name of the content that may be changed; None if not given."""
 
     user: str | None
     content: str | None
 
 
-class Probe:
+class ProbeRun:
     """One probe run. Raises NoSubject, before anything is created, if a subject does not exist.
 
     keys      the keys that the manifests depend on; each gets a result, if only the reason for having none
@@ -61,7 +61,7 @@ class Probe:
     def __init__(
         self,
         client: TrialClient,
-        subjects: Subjects,
+        subjects: ProbeSubjects,
         *,
         keys: Sequence[str],
         accounts: bool,
@@ -79,7 +79,7 @@ class Probe:
         self._before: PersonBackup | None = None
         self._leftovers: list[str] | None = None
 
-    def run(self) -> Probed:
+    def run(self) -> ProbeResult:
         """Run all lessons. In every case, what it created is deleted, or reported if that fails."""
         self._learn_pages()
         self._look_up()
@@ -92,7 +92,7 @@ class Probe:
             self._clean_up_after_failure()
             raise
         self._leave_out()
-        return Probed(
+        return ProbeResult(
             lessons=tuple(self._client.lessons),
             leftovers=tuple(self._leftovers),
             remaining=(*remaining, *changed),
@@ -102,11 +102,11 @@ class Probe:
     def _learn_pages(self) -> None:
         """Run first, because every listing is read in pages. Needs no scratch object."""
         requested = max(MOST, self._client.spec.integer_behaviour(PAGES))
-        most = largest(page_limits(self._client.reader, requested))
+        most = common_page_size(measure_page_sizes(self._client.reader, requested))
         if most is None:
-            self._client.unknown(PAGES, "no listing is longer than a page")
+            self._client.record_undetermined(PAGES, "no listing is longer than a page")
         else:
-            self._client.settle(PAGES, most, f"of {requested} that were asked for")
+            self._client.record_value(PAGES, most, f"of {requested} that were asked for")
 
     def _look_up(self) -> None:
         """Find the ids of the person and the content."""
@@ -121,29 +121,29 @@ class Probe:
         if group is not None:
             self._learn_on_group(group)
         self._tell("Learning how custom fields change.")
-        self._guarded(FIELD_KEYS, lambda: learn_fields(self._client, self._scratch))
+        self._guarded(FIELD_KEYS, lambda: probe_field_keys(self._client, self._scratch))
         if self._of_people:
             # The fields of the previous lesson would use up the places of those that are to be answered.
-            self._scratch.discard(SMART_GROUPS, CUSTOM_FIELDS)
+            self._scratch.delete_created(SMART_GROUPS, CUSTOM_FIELDS)
             self._learn_people()
         person = self._person
         if person is None:
             self._skip(LIST_KEYS, "no person was named; say --user EMAIL")
         elif group is not None:
             self._tell("Learning how people are added to a group.")
-            self._guarded(LIST_KEYS, lambda: learn_people(self._client, group, person, self._manager(person)))
+            self._guarded(LIST_KEYS, lambda: probe_member_keys(self._client, group, person, self._manager(person)))
 
     def _learn_on_group(self, group: str) -> None:
         """Probe renaming the group and assigning content to it."""
         self._tell("Learning how groups are renamed.")
-        self._guarded((RENAME,), lambda: learn_rename(self._client, self._scratch, group))
+        self._guarded((RENAME,), lambda: probe_rename_key(self._client, self._scratch, group))
         content = self._content
         if content is None:
             self._skip(TARGET_KEYS, "no content was named; say --content NAME")
         else:
             self._tell("Learning how content is assigned, to a group without members.")
-            lessons = TargetLessons(self._client, self._scratch, content, group, self._now)
-            self._guarded(TARGET_KEYS, lessons.learn)
+            lessons = AssignmentLessons(self._client, self._scratch, content, group, self._now)
+            self._guarded(TARGET_KEYS, lessons.probe_keys)
 
     def _learn_people(self) -> None:
         """Probe creating and changing people: on a scratch account, or else on the named person."""
@@ -151,7 +151,7 @@ class Probe:
         if self._accounts:
             self._tell("Learning how people are created.")
             lessons = AccountLessons(self._client, self._scratch)
-            self._guarded(ACCOUNT_KEYS, lessons.learn)
+            self._guarded(ACCOUNT_KEYS, lessons.probe_keys)
             self._account = lessons.account
             subject = self._remember(self._account) or subject
         else:
@@ -162,17 +162,17 @@ class Probe:
         self._tell("Learning how people are changed.")
         is_own = subject is not self._before
         on_person = PersonLessons(self._client, self._scratch, subject, self._now, scratch_account=is_own)
-        self._guarded((DATE,), on_person.learn_date)
-        self._guarded((MODE,), on_person.learn_mode)
-        self._guarded(ANSWER_KEYS, on_person.learn_answers)
+        self._guarded((DATE,), on_person.probe_archive_date)
+        self._guarded((MODE,), on_person.probe_metadata_mode)
+        self._guarded(ANSWER_KEYS, on_person.probe_answers)
 
-    def _manager(self, person: str) -> CandidatePerson:
+    def _manager(self, person: str) -> ManagerCandidate:
         """The manager for the scratch group: the scratch account, which may be granted rights, or the person."""
         account = self._remember(self._account)
         if account is None:
-            return CandidatePerson(person, None if self._before is None else self._before.rights)
+            return ManagerCandidate(person, None if self._before is None else self._before.rights)
         path = {"userId": account.id, "endow": "true"}
-        return CandidatePerson(
+        return ManagerCandidate(
             account.id, account.rights, partial(self._client.send, "user-access.make-manager", path=path)
         )
 
@@ -187,15 +187,15 @@ class Probe:
         if person is None:
             return None
         try:
-            return PersonBackup.of(self._client, person)
+            return PersonBackup.take(self._client, person)
         except Rejected:
             return None
 
     def _group(self) -> str | None:
         """Create the scratch group, which most lessons need; None if it cannot be created."""
         try:
-            return str(self._scratch.make(MANUAL_GROUPS, {})["groupId"])
-        except NotMade as refused:
+            return str(self._scratch.create(MANUAL_GROUPS, {})["groupId"])
+        except ScratchObjectNotCreated as refused:
             self._skip((RENAME, *TARGET_KEYS, *LIST_KEYS), refused.message)
             return None
 
@@ -203,13 +203,13 @@ class Probe:
         """Run a lesson; if it fails, record the reason for the keys that have no result."""
         try:
             learn()
-        except (NotMade, Rejected) as refused:
+        except (ScratchObjectNotCreated, Rejected) as refused:
             self._skip(keys, refused.message)
 
     def _skip(self, keys: Iterable[str], reason: str) -> None:
         for key in keys:
             if all(lesson.key != key for lesson in self._client.lessons):
-                self._client.unknown(key, reason)
+                self._client.record_undetermined(key, reason)
 
     def _leave_out(self) -> None:
         """Record for every other key of the manifests why it was not probed."""
@@ -222,14 +222,14 @@ class Probe:
         The first sweep covers the assignments of the whole catalog; later ones only those of the named content.
         """
         named = [self._content] if self._content else []
-        existing, remaining = self._scratch.sweep(None if self._leftovers is None else named)
+        existing, remaining = self._scratch.delete_leftovers(None if self._leftovers is None else named)
         return [str(thing) for thing in existing], remaining
 
     def _put_back(self) -> tuple[list[str], list[str]]:
         """Restore the person: what was reverted, and what still differs."""
         if self._before is None:
             return [], []
-        return self._before.put_back(self._client), self._before.differs(self._client)
+        return self._before.restore(self._client), self._before.differences(self._client)
 
     def _clean_up_after_failure(self) -> None:
         """Clean up as far as the service still responds. The error that led here is reported by the caller."""
@@ -254,7 +254,7 @@ def _person(api: Api, user: str) -> str:
         if matches:
             return _only(f"{user} is not one person", [str(row["userId"]) for row in matches])
     hint = did_you_mean(user, (str(row.get("email") or "") for row in rows)) or "Name somebody who is live."
-    raise NoSubject(f"--user {user}: there is nobody with that e-mail", hint=hint)
+    raise SubjectNotFound(f"--user {user}: there is nobody with that e-mail", hint=hint)
 
 
 def _content(api: Api, name: str) -> str:
@@ -265,11 +265,11 @@ def _content(api: Api, name: str) -> str:
         ids = [str(row["courseId"]) for row in rows if str(row["courseId"]) == name]
     if not ids:
         hint = did_you_mean(name, (str(row.get("name") or "") for row in rows)) or "Name a content of the catalog."
-        raise NoSubject(f"--content {name}: there is no such content", hint=hint)
+        raise SubjectNotFound(f"--content {name}: there is no such content", hint=hint)
     return _only(f"{name} is not one content", ids)
 
 
 def _only(message: str, ids: list[str]) -> str:
     if len(ids) > 1:
-        raise NoSubject(f"{message}: {', '.join(sorted(ids))}", hint="Name another, or a content by its id.")
+        raise SubjectNotFound(f"{message}: {', '.join(sorted(ids))}", hint="Name another, or a content by its id.")
     return ids[0]

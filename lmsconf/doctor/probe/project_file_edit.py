@@ -20,20 +20,20 @@ from lmsconf.model.canonical_json import Json
 _KEY: Final = "dialect"
 
 
-class NotWritten(LmsconfError):
+class UneditableLayout(LmsconfError):
     """The file has a layout that cannot be edited safely."""
 
     code = "probe/not-written"
 
 
-def with_dialect(text: str, dialect: Map[str, Value], workspace: str) -> str:
+def set_dialect_keys(text: str, dialect: Map[str, Value], workspace: str) -> str:
     """Return the project file with these keys: at the workspace if it declares the key, otherwise for all workspaces.
 
     Raises NotWritten.
     """
     body = _body(text)
     if not isinstance(body, dict):
-        raise NotWritten("the project file is no single mapping", hint="Mend it first: lmsconf validate")
+        raise UneditableLayout("the project file is no single mapping", hint="Mend it first: lmsconf validate")
     end = "\r\n" if "\r\n" in text else "\n"
     page = YamlEditor("", (text if text.endswith("\n") else text + end).encode())
     (root,) = page.roots
@@ -87,6 +87,6 @@ def _lines(dialect: Map[str, Value]) -> list[str]:
     return [f"{_KEY}:", *(f"  {key}: {format_scalar(value, in_brackets=False)}" for key, value in dialect.items())]
 
 
-def _unsafe(dialect: Map[str, Value]) -> NotWritten:
+def _unsafe(dialect: Map[str, Value]) -> UneditableLayout:
     lines = "\n".join(_lines(dialect))
-    return NotWritten("the project file cannot be edited safely", hint=f"Put this into it:\n{lines}")
+    return UneditableLayout("the project file cannot be edited safely", hint=f"Put this into it:\n{lines}")

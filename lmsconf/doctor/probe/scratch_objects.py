@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Final, NamedTuple, cast
 
 from lmsconf.api.spec.listings import CATALOG, CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS, USERS
-from lmsconf.doctor.probe.trial_client import Sent, TrialClient
+from lmsconf.doctor.probe.trial_client import TrialClient, WriteResult
 from lmsconf.errors import LmsconfError
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.content_target.types import TargetRow, parse_target_row
@@ -40,13 +40,13 @@ _PLACES: Final[Mapping[ListOperation, _Place]] = {
 }
 
 
-class NotMade(LmsconfError):
+class ScratchObjectNotCreated(LmsconfError):
     """The service did not create a scratch object, so its lessons are not possible."""
 
     code = "probe/not-made"
 
 
-class Thing(NamedTuple):
+class ScratchObject(NamedTuple):
     """One scratch object."""
 
     listing: ListOperation
@@ -70,94 +70,96 @@ class ScratchObjects:
         self._settle = settle
         self._made: defaultdict[ListOperation, set[str]] = defaultdict(set)
 
-    def name(self, suffix: str) -> str:
+    def unique_name(self, suffix: str) -> str:
         """A name unique to this run."""
         return f"{PREFIX}{self._mark}-{suffix}"
 
-    def address(self, suffix: str) -> str:
+    def unique_email(self, suffix: str) -> str:
         """An e-mail unique to this run."""
-        return f"{self.name(suffix)}{_DOMAIN}"
+        return f"{self.unique_name(suffix)}{_DOMAIN}"
 
-    def make(self, listing: ListOperation, fields: Mapping[str, object], suffix: str | None = None) -> dict[str, Json]:
+    def create(
+        self, listing: ListOperation, fields: Mapping[str, object], suffix: str | None = None
+    ) -> dict[str, Json]:
         """Create an object; return its row in the listing. Raises NotMade. suffix: part of its name."""
         kind = _kind(listing)
-        name = self.name(suffix or kind.replace("_", "-"))
+        name = self.unique_name(suffix or kind.replace("_", "-"))
         sent = self._client.send(_PLACES[listing].creation, fields={"name": name, **fields})
         until = time.monotonic() + self._settle
         while True:
-            for row in self.rows(listing):
+            for row in self.list_rows(listing):
                 if row.get("name") == name:
                     self._made[listing].add(str(row[listing.id]))
                     return row
             # Unless the request was certainly rejected, the object may still become visible.
             if sent.refused or time.monotonic() > until:
                 reason = sent.reason or "it is not in the listing"
-                raise NotMade(f"no scratch {kind.replace('_', ' ')} could be made: {reason}")
+                raise ScratchObjectNotCreated(f"no scratch {kind.replace('_', ' ')} could be made: {reason}")
             time.sleep(_PAUSE)
 
-    def rows(self, listing: ListOperation) -> tuple[dict[str, Json], ...]:
+    def list_rows(self, listing: ListOperation) -> tuple[dict[str, Json], ...]:
         """The rows of a listing; of people, who may be many, only those of probes."""
         return self._accounts() if listing == USERS else self._client.reader.rows(listing).rows
 
-    def account(self, email: str, sent: Sent) -> dict[str, Json] | None:
+    def find_account(self, email: str, sent: WriteResult) -> dict[str, Json] | None:
         """The account that a call created for that e-mail; None if it created none. Remembers what to delete."""
         if sent.refused:
             return None
         answer = sent.answer if isinstance(sent.answer, dict) else {}
         if answer.get("newUser") is True and answer.get("userId") is not None:
             self._made[USERS].add(str(answer["userId"]))
-        return next((row for row in self.rows(USERS) if row.get("email") == email), None)
+        return next((row for row in self.list_rows(USERS) if row.get("email") == email), None)
 
-    def discard(self, *listings: ListOperation) -> None:
+    def delete_created(self, *listings: ListOperation) -> None:
         """Delete what this run created in some listings, to free places. Failures are reported by the sweep."""
-        for thing in self.things():
+        for thing in self.list_leftovers():
             if thing.listing in listings and thing.id in self._made[thing.listing]:
                 self._delete(thing)
 
-    def row(self, listing: ListOperation, id: str) -> dict[str, Json]:
+    def read_row(self, listing: ListOperation, id: str) -> dict[str, Json]:
         """One live row. Raises NotMade if it does not exist."""
-        match = next((row for row in self.rows(listing) if str(row[listing.id]) == id), None)
+        match = next((row for row in self.list_rows(listing) if str(row[listing.id]) == id), None)
         if match is None:
-            raise NotMade(f"the scratch {_kind(listing).replace('_', ' ')} {id} is gone")
+            raise ScratchObjectNotCreated(f"the scratch {_kind(listing).replace('_', ' ')} {id} is gone")
         return match
 
-    def targets(self, content: str, group: str) -> list[TargetRow]:
+    def list_assignments(self, content: str, group: str) -> list[TargetRow]:
         """The assignments of a content to a scratch group."""
         answer = cast("dict[str, Json]", self._client.reader.get("content-targets.list", query={"contentId": content}))
         rows = cast("list[dict[str, Json]]", answer.get("targets") or [])
         return [row for row in (parse_target_row(RemoteId(content), one) for one in rows) if row.target == group]
 
-    def clear(self, content: str, group: str) -> None:
+    def delete_assignments(self, content: str, group: str) -> None:
         """Delete every assignment of the content to the group; a service may have created duplicates."""
         for _ in range(_TRIES):
-            rows = self.targets(content, group)
+            rows = self.list_assignments(content, group)
             if not rows:
                 return
             for row in rows:
                 fields = {"contentId": content, "targetId": group, "targetType": row.type}
                 self._client.send("content-targets.delete", fields=fields)
 
-    def things(self) -> list[Thing]:
+    def list_leftovers(self) -> list[ScratchObject]:
         """The live objects of this and earlier runs, in deletion order."""
         return [
-            Thing(listing, str(row[listing.id]), str(row.get(_PLACES[listing].label) or ""))
+            ScratchObject(listing, str(row[listing.id]), str(row.get(_PLACES[listing].label) or ""))
             for listing in self._listings
-            for row in self.rows(listing)
+            for row in self.list_rows(listing)
             if _is_ours(listing, row) or str(row[listing.id]) in self._made[listing]
         ]
 
-    def sweep(self, contents: Iterable[str] | None) -> tuple[list[Thing], list[str]]:
+    def delete_leftovers(self, contents: Iterable[str] | None) -> tuple[list[ScratchObject], list[str]]:
         """Delete all of them; return what existed, and what could not be deleted, with the reason.
 
         contents: whose assignments to delete; None: those of the whole catalog.
         """
-        things = self.things()
+        things = self.list_leftovers()
         groups = {thing.id for thing in things if thing.listing == MANUAL_GROUPS}
         if groups:
             for content in self._catalog() if contents is None else contents:
                 self._unassign(content, groups)
         reasons = {thing[:2]: sent.reason for thing in things for sent in [self._delete(thing)]}
-        left = self.things() if things else []
+        left = self.list_leftovers() if things else []
         return things, [f"{thing}: {reasons.get(thing[:2]) or 'it is still there'}" for thing in left]
 
     def _accounts(self) -> tuple[dict[str, Json], ...]:
@@ -176,9 +178,9 @@ class ScratchObjects:
 
     def _unassign(self, content: str, groups: Collection[str]) -> None:
         for group in groups:
-            self.clear(content, group)
+            self.delete_assignments(content, group)
 
-    def _delete(self, thing: Thing) -> Sent:
+    def _delete(self, thing: ScratchObject) -> WriteResult:
         return self._client.send(_PLACES[thing.listing].deletion, path={thing.listing.id: thing.id})
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 from lmsconf.api.concurrent_reader import ConcurrentReader
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.worker_pool import WorkerPool
-from lmsconf.doctor.findings import Lesson, Value, Verdict
-from lmsconf.doctor.probe.candidate_values import candidates
+from lmsconf.doctor.findings import DialectLesson, LessonVerdict, Value
+from lmsconf.doctor.probe.candidate_values import candidate_values
 from lmsconf.errors import InvalidResponse, ProblemsFound, Rejected, WriteOutcomeUnknown
 from lmsconf.model.canonical_json import Json
 
@@ -22,7 +22,7 @@ _SERVER: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class WriteResult:
     """The result of one write. Only reading back shows whether it had an effect."""
 
     accepted: bool
@@ -47,7 +47,7 @@ class TrialClient:
         self.project_spec = ApiSpec(words)
         self.words = dict(words)
         self.spec = self.project_spec
-        self.lessons: list[Lesson] = []
+        self.lessons: list[DialectLesson] = []
         self._last = ""
 
     @property
@@ -62,12 +62,12 @@ class TrialClient:
         path: Mapping[str, str] | None = None,
         fields: Mapping[str, object] | None = None,
         trying: Mapping[str, Value] | None = None,
-    ) -> Sent:
+    ) -> WriteResult:
         """Send one write with the values being tried. Raises ApiError only for failures that affect every call."""
         try:
             spec = ApiSpec({**self.words, **trying}) if trying else self.spec
         except ProblemsFound as clash:
-            return self._refused(Sent(False, reason=clash.problems[0].message))
+            return self._refused(WriteResult(False, reason=clash.problems[0].message))
         body = None if spec[operation].body is None else spec.body_to_wire(operation, **(fields or {}))
 
         def call(client: Client) -> Json:
@@ -78,49 +78,53 @@ class TrialClient:
             answer = self._pool.submit(call).result()
         except InvalidResponse:
             # It was carried out; only the response is unusable, and the result is read back anyway.
-            return Sent(True)
+            return WriteResult(True)
         except (Rejected, WriteOutcomeUnknown) as refused:
             lost = isinstance(refused, WriteOutcomeUnknown)
-            return self._refused(Sent(False, _SERVER if lost else refused.status, refused.message))
-        return Sent(True, answer=answer)
+            return self._refused(WriteResult(False, _SERVER if lost else refused.status, refused.message))
+        return WriteResult(True, answer=answer)
 
-    def learn(self, key: str, works: Callable[[Value], bool], reason: str = "seen in what was read back") -> bool:
+    def try_candidates(
+        self, key: str, works: Callable[[Value], bool], reason: str = "seen in what was read back"
+    ) -> bool:
         """Try values until one works, and record the result. Returns whether one was found."""
-        value = self.first(key, works)
+        value = self.first_working_value(key, works)
         if value is None:
-            self.unknown(key, self.why_not(key))
+            self.record_undetermined(key, self.failure_reason(key))
         else:
-            self.settle(key, value, reason)
+            self.record_value(key, value, reason)
         return value is not None
 
-    def first(self, key: str, works: Callable[[Value], bool]) -> Value | None:
+    def first_working_value(self, key: str, works: Callable[[Value], bool]) -> Value | None:
         """The first value that works."""
         self._last = ""
-        return next(filter(works, candidates(key, self.project_spec.behaviour(key))), None)
+        return next(filter(works, candidate_values(key, self.project_spec.behaviour(key))), None)
 
-    def why_not(self, key: str) -> str:
+    def failure_reason(self, key: str) -> str:
         """The message that no value worked, with the last rejection."""
-        tried = candidates(key, self.project_spec.behaviour(key))
+        tried = candidate_values(key, self.project_spec.behaviour(key))
         shown = ", ".join(map(str, tried[:_SHOWN]))
         more = f" and {len(tried) - _SHOWN} more" if len(tried) > _SHOWN else ""
         last = f"; the last refusal was: {self._last}" if self._last else ""
         return f"none of {shown}{more} had an effect{last}"
 
-    def settle(self, key: str, value: Value, reason: str) -> None:
+    def record_value(self, key: str, value: Value, reason: str) -> None:
         """Record a value, and use it from now on."""
         now = self.project_spec.behaviour(key)
-        self.lessons.append(Lesson(key, Verdict.CONFIRMED if now == str(value) else Verdict.FOUND, value, reason))
+        self.lessons.append(
+            DialectLesson(key, LessonVerdict.CONFIRMED if now == str(value) else LessonVerdict.FOUND, value, reason)
+        )
         self.words[key] = value
         self.spec = ApiSpec(self.words)
 
-    def unknown(self, key: str, reason: str) -> None:
+    def record_undetermined(self, key: str, reason: str) -> None:
         """Record why a key was not determined."""
-        self.lessons.append(Lesson(key, Verdict.UNKNOWN, None, reason))
+        self.lessons.append(DialectLesson(key, LessonVerdict.UNKNOWN, None, reason))
 
-    def knows(self, key: str) -> bool:
+    def is_determined(self, key: str) -> bool:
         """Whether a key was determined in this run."""
-        return any(one.key == key and one.verdict is not Verdict.UNKNOWN for one in self.lessons)
+        return any(one.key == key and one.verdict is not LessonVerdict.UNKNOWN for one in self.lessons)
 
-    def _refused(self, sent: Sent) -> Sent:
+    def _refused(self, sent: WriteResult) -> WriteResult:
         self._last = sent.reason
         return sent

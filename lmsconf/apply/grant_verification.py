@@ -35,7 +35,7 @@ def verify_grant(
     call = SentCall(route[1] if route else {}, sent.body)
     granted = frozenset(check.granted(call))
     missing: Collection[str] = granted
-    for _ in settling.shows():
+    for _ in settling.poll_visibility():
         missing = granted.difference(check.visible(client.call, call))
         if not missing:
             return
