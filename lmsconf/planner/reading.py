@@ -44,6 +44,7 @@ class ReadContext:
     declarations: what the manifests and those of a base say, for this workspace. versions: the same, each by itself,
     since a resource that one declares and the other deletes must be read for both.
     chosen: whether an address is planned. people: the number of people in the workspace, None until it is read.
+    editors: ids of last editors, for a drift report; some may be no people of the workspace.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class ReadContext:
             policy, (one.address for one in (*self.declared, *self.absent)), kinds
         )
         self.people: int | None = None
+        self.editors: set[RemoteId] = set()
         self._lock = threading.RLock()
         self._states: dict[type[ReadState], ReadState] = {}
         self._listings: dict[str, Future[Listing[Any]]] = {}

@@ -20,6 +20,8 @@ SEED = (
     + ", ".join(f"{{email: p{n}@acme.example, id: u-{n:04}}}" for n in range(PEOPLE))
     + "]\ncontent: [{name: Intro, id: c-1}]\n"
 )
+EDITOR = "api"
+"""Who the sandbox says edited an assignment last."""
 PAGES = "dialect: {paging.limit: 10}\n"
 
 
@@ -138,3 +140,17 @@ def test_drift_looks_them_up_too(tmp_path: Path) -> None:
     assert "p239@acme.example" in ran.out
     assert lmsconf(project.root, "apply", "--auto-approve").code == 0
     assert lmsconf(project.root, "drift").code == 0
+
+
+def test_drift_names_the_last_editor_who_is_a_person(tmp_path: Path) -> None:
+    """The last editor of an assignment is looked up as well; an id that is no person's is shown as it is."""
+    more = "content_targets:\n- {content: Intro, mandatory: true, assign_to: [{group: Sales}]}\n"
+    people = f"{{email: p230@acme.example, id: {EDITOR}}}"
+    seed = live(emails(100), more=more)
+    for sought, shown in ((seed, EDITOR), (seed.replace("{email: p230@acme.example, id: u-0230}", people), "p230@")):
+        root = tmp_path / shown
+        project = Project(root, sought, PAGES)
+        project.write("content_targets: [{content: Intro, assign_to: [{group: Sales}]}]\n")
+        ran = lmsconf(root, "drift", "--format", "json")
+        (finding,) = [one for one in json.loads(ran.out)["findings"] if one["state"] == "changed"]
+        assert str(finding["changed_by"]).startswith(shown)

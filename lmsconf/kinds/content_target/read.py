@@ -103,7 +103,7 @@ def read_assignments(kind: TargetKind, reading: ReadContext) -> Listing[TargetRo
 
 
 def _people_of(reading: ReadContext, answers: AnswersById) -> frozenset[RemoteId] | None:
-    """Return the ids of targets and last editors that may be people; None if a type does not tell whose an id is."""
+    """Return the ids of targets that may be people, None if a type does not tell whose an id is; note the editors."""
     groups = {name: {row.id for row in reading.wait_for_listing(name).rows} for name in (GROUP, SMART_GROUP)}
     everyone = reading.call_templates.behaviour("content-targets.everyone")
     people: set[RemoteId] = set()
@@ -117,7 +117,8 @@ def _people_of(reading: ReadContext, answers: AnswersById) -> frozenset[RemoteId
                 return None
             people.add(row.target)
         if reading.edits:
-            people.update(RemoteId(row.by) for row in parse_edit_rows(content, answer) if row.by and "@" not in row.by)
+            editors = (row.by for row in parse_edit_rows(content, answer) if row.by and "@" not in row.by)
+            reading.editors.update(map(RemoteId, editors))
     return frozenset(people)
 
 

@@ -7,7 +7,8 @@ exist. The filter of the listing is not used: the API specification does not sho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final
 
 from lmsconf.api.spec.listings import USERS
 from lmsconf.errors import Rejected
@@ -19,6 +20,8 @@ from lmsconf.model.names import normalize_email
 from lmsconf.planner.reading import ReadContext
 
 Row = dict[str, Json]
+_EDITORS: Final = 5
+"""How many last editors are looked up, a request each."""
 
 
 def read_needed_people(
@@ -70,7 +73,17 @@ def _looked_up(
     people = [keep(dict(require_object(answer, "a user"))) for answer in answers]
     if [str(person.get("userId")) for person in people] != others or not unknown <= _emails(people):
         return None
-    return people
+    return [*people, *_editors(reading, {*first, *others}, keep)]
+
+
+def _editors(reading: ReadContext, known: set[str], keep: Callable[[Row], Row]) -> Iterator[Row]:
+    """Yield the rows of the first few last editors who are people of the workspace, so that drift can name them."""
+    for id in sorted(reading.editors - known)[:_EDITORS]:
+        try:
+            yield keep(dict(require_object(reading.api.get("users.get", path={"userId": id}), "a user")))
+        except Rejected:
+            # Its id is shown then.
+            continue
 
 
 def _emails(people: Iterable[Row]) -> frozenset[str]:
