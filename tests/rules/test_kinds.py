@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lmsconf.kinds import all_kinds
+from lmsconf.planner.kind import Kind
 
 ROOT = Path(__file__).parent.parent.parent / "lmsconf"
 TABLE = "kinds/shared/kind_names.py"
@@ -95,3 +96,10 @@ def test_lessons_that_read_rows_back_do_so() -> None:
     """A lesson that imports nothing from a kind's folder any more needs no entry."""
     imports = {module: {name.split(".")[0] for name in imported_from_kinds(tree)} for module, tree in modules()}
     assert {module: kinds - imports[module] for module, kinds in READ_BACK.items() if kinds - imports[module]} == {}
+
+
+def test_a_kind_has_no_public_names_that_kind_lacks() -> None:
+    """A method that Kind does not have is never called: a hook that was renamed there would be lost unseen."""
+    known = {*dir(Kind), *Kind.__annotations__}
+    unknown = {name: sorted(vars(type(kind)).keys() - known) for name, kind in all_kinds().items()}
+    assert {name: [one for one in names if not one.startswith("_")] for name, names in unknown.items() if names} == {}

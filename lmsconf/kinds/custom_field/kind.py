@@ -79,7 +79,7 @@ class CustomFieldKind(Kind[CustomFieldSpec, FieldRow]):
         """Yield the field that an `absent` entry deletes."""
         yield delete_entry_by_name(CUSTOM_FIELD, entry)
 
-    def check(
+    def check_declarations(
         self,
         declared: Sequence[DesiredResource[CustomFieldSpec]],
         everything: Mapping[str, Sequence[DesiredResource[CustomFieldSpec]]],

@@ -18,7 +18,7 @@ EMAILS: dict[str, Json] = {
 }
 FILE: dict[str, Json] = {
     "type": "object",
-    "description": "PeopleList from a CSV file with a header line.",
+    "description": "People from a CSV file with a header line.",
     "properties": {
         "file": {"type": "string", "minLength": 1, "description": "The CSV file, relative to this manifest."},
         "column": {"type": "string", "minLength": 1, "description": "The column that holds the e-mails."},

@@ -95,7 +95,7 @@ class SmartGroupKind(Kind[SmartGroupSpec, SmartGroupRow]):
         """Yield the smart group that an `absent` entry deletes."""
         yield delete_entry_by_name(SMART_GROUP, entry)
 
-    def check(
+    def check_declarations(
         self,
         declared: Sequence[DesiredResource[SmartGroupSpec]],
         everything: Mapping[str, Sequence[DesiredResource[SmartGroupSpec]]],
