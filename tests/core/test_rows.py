@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from lmsconf.kinds.shared.answer_rows import AnswerRow
 from lmsconf.kinds.smart_group.types import ConditionRow, SmartGroupRow
-from lmsconf.kinds.user.types import AnswerRow, PersonRow
+from lmsconf.kinds.user.types import PersonRow
 from lmsconf.model.address import RemoteId
 from lmsconf.model.rows import row_from_json, row_to_json
 

@@ -26,15 +26,6 @@ JUSTIFIED = {
 }
 """Module → the words in it that are also the name or section of a kind, and what they are there."""
 
-READ_BACK = {
-    "doctor/probe/field_lessons.py": {"custom_field"},
-    "doctor/probe/person_lessons.py": {"custom_field"},
-    "doctor/probe/person_backup.py": {"custom_field", "user"},
-    "doctor/probe/scratch_objects.py": {"content_target"},
-    "doctor/probe/assignment_lessons.py": {"content_target"},
-}
-"""Lesson of the probe → the folders whose rows it reads back: it tries the operations of that one kind."""
-
 
 def modules() -> Iterator[tuple[str, ast.Module]]:
     for path in sorted(ROOT.rglob("*.py")):
@@ -70,8 +61,7 @@ def faults(module: str, tree: ast.Module) -> set[str]:
     words = {*all_kinds(), *(section for section, home in FOLDERS.items() if home != folder)}
     found = spelled(tree) & words - JUSTIFIED.get(module, (set(), ""))[0]
     if folder is None or folder == "shared":
-        known = {"shared"} | READ_BACK.get(module, set())
-        found |= {name for name in imported_from_kinds(tree) if name.split(".")[0] not in known}
+        found |= {name for name in imported_from_kinds(tree) if name.split(".")[0] != "shared"}
     if package not in OWNERS:
         found |= {name for name in imported_from_kinds(tree) if name.startswith("shared.kind_names")}
     return found
@@ -90,12 +80,6 @@ def test_words_that_are_justified_are_there() -> None:
     """A word that a module does not hold any more needs no justification."""
     texts = {module: spelled(tree) for module, tree in modules() if module in JUSTIFIED}
     assert {module: words - texts[module] for module, (words, _) in JUSTIFIED.items() if words - texts[module]} == {}
-
-
-def test_lessons_that_read_rows_back_do_so() -> None:
-    """A lesson that imports nothing from a kind's folder any more needs no entry."""
-    imports = {module: {name.split(".")[0] for name in imported_from_kinds(tree)} for module, tree in modules()}
-    assert {module: kinds - imports[module] for module, kinds in READ_BACK.items() if kinds - imports[module]} == {}
 
 
 def test_a_kind_has_no_public_names_that_kind_lacks() -> None:

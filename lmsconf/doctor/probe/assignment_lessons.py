@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from lmsconf.doctor.findings import Value
+from lmsconf.doctor.probe.live_rows import Assignment
 from lmsconf.doctor.probe.scratch_objects import ScratchObjects
 from lmsconf.doctor.probe.trial_client import TrialClient, WriteResult
-from lmsconf.kinds.content_target.types import TargetRow
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.time_formats import format_request_time, parse_response_time, time_format_of
 
@@ -136,7 +136,7 @@ class AssignmentLessons:
     def _with_start(self) -> dict[str, Json]:
         return {"mandatory": False, "startTime": format_request_time(self._start, self._taken[0])}
 
-    def _fresh(self, fields: Mapping[str, Json], trying: Mapping[str, Value] | None = None) -> TargetRow | None:
+    def _fresh(self, fields: Mapping[str, Json], trying: Mapping[str, Value] | None = None) -> Assignment | None:
         """The assignment that a POST creates where none was; None if it creates none."""
         self._scratch.delete_assignments(self._content, self._group)
         self._post(fields, trying)
@@ -147,7 +147,7 @@ class AssignmentLessons:
         body = {"contentId": self._content, "targetId": self._group, **fields}
         return self._client.send("content-targets.create", fields=body, trying=trying)
 
-    def _rows(self) -> list[TargetRow]:
+    def _rows(self) -> list[Assignment]:
         return self._scratch.list_assignments(self._content, self._group)
 
 

@@ -7,9 +7,9 @@ from typing import Final
 
 from lmsconf.api.spec.listings import CUSTOM_FIELDS, SMART_GROUPS
 from lmsconf.doctor.findings import Value
+from lmsconf.doctor.probe.live_rows import Field, most_fields, parse_field
 from lmsconf.doctor.probe.scratch_objects import ScratchObjectNotCreated, ScratchObjects
 from lmsconf.doctor.probe.trial_client import TrialClient, WriteResult
-from lmsconf.kinds.custom_field.types import MOST_FIELDS, FieldRow, parse_field_row
 from lmsconf.model.canonical_json import Json
 
 DESCRIPTION: Final = "custom-fields.clear-description"
@@ -22,18 +22,18 @@ _FORBIDDEN: Final = 403
 
 def probe_field_keys(client: TrialClient, scratch: ScratchObjects) -> None:
     """Probe both keys on a hidden field with two choices, if the workspace can have one more field."""
-    used = len(scratch.list_rows(CUSTOM_FIELDS))
-    if used >= MOST_FIELDS:
+    used, most = len(scratch.list_rows(CUSTOM_FIELDS)), most_fields()
+    if used >= most:
         for key in KEYS:
-            client.record_undetermined(key, f"no field is free: {used} of {MOST_FIELDS} are used")
+            client.record_undetermined(key, f"no field is free: {used} of {most} are used")
         return
     choices = [{"name": "A"}, {"name": "B"}]
     definition = {"type": "CHOICE", "choices": choices, "description": _TEXT, "isHidden": True, "isOptional": True}
-    _FieldLessons(client, scratch, parse_field_row(scratch.create(CUSTOM_FIELDS, definition))).learn()
+    _FieldLessons(client, scratch, parse_field(scratch.create(CUSTOM_FIELDS, definition))).learn()
 
 
 class _FieldLessons:
-    def __init__(self, client: TrialClient, scratch: ScratchObjects, field: FieldRow) -> None:
+    def __init__(self, client: TrialClient, scratch: ScratchObjects, field: Field) -> None:
         self._client, self._scratch, self._field = client, scratch, field
 
     def learn(self) -> None:
@@ -103,5 +103,5 @@ class _FieldLessons:
         }
         return self._client.send("custom-fields.replace", path={"customFieldId": self._field.id}, fields=body)
 
-    def _live(self) -> FieldRow:
-        return parse_field_row(self._scratch.read_row(CUSTOM_FIELDS, self._field.id))
+    def _live(self) -> Field:
+        return parse_field(self._scratch.read_row(CUSTOM_FIELDS, self._field.id))

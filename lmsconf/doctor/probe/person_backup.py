@@ -11,15 +11,17 @@ from lmsconf.api.spec.listings import CUSTOM_FIELDS
 from lmsconf.api.spec.value_encoding import ANSWERS, build_answers_body, encode_answer
 from lmsconf.doctor.findings import Value
 from lmsconf.doctor.probe.candidate_values import candidate_values
+from lmsconf.doctor.probe.live_rows import Field, parse_field
 from lmsconf.doctor.probe.trial_client import TrialClient, WriteResult
-from lmsconf.kinds.custom_field.types import FieldRow, parse_field_row
-from lmsconf.kinds.user.types import RIGHTS, AnswerRow, try_parse_answers
+from lmsconf.kinds.shared.answer_rows import AnswerRow, try_parse_answers
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
 
 DATE: Final = "users.set-custom-archived-date.date"
 SHAPE: Final = f"{ANSWERS}.shape"
 VALUE: Final = f"{ANSWERS}.value"
+_RIGHTS: Final = ("admin", "manager")
+"""The keys of a person's rights, with which the names of `user-access.make-…` end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,19 +34,19 @@ class PersonBackup:
     date: int | None
     metadata: Mapping[str, str]
     answers: tuple[AnswerRow, ...] | None
-    fields: tuple[FieldRow, ...]
+    fields: tuple[Field, ...]
 
     @classmethod
     def take(cls, client: TrialClient, person: str) -> PersonBackup:
         """Read the person's current state. Raises Rejected if the service does not show single people."""
         user = cast("dict[str, Json]", client.reader.get("users.get", path={"userId": person}))
         listed = client.reader.rows(CUSTOM_FIELDS).rows
-        fields = tuple(parse_field_row(row) for row in listed)
+        fields = tuple(parse_field(row) for row in listed)
         date, metadata = user.get("customArchiveDate"), user.get("metadata")
         return cls(
             id=person,
             archived=user.get("archivedAt") is not None,
-            rights={right: bool(user.get(right)) for right in RIGHTS},
+            rights={right: bool(user.get(right)) for right in _RIGHTS},
             date=int(date) if isinstance(date, int | float) and date else None,
             metadata={key: str(value) for key, value in (metadata if isinstance(metadata, dict) else {}).items()},
             answers=_repeatable(try_parse_answers(user), fields),
@@ -68,7 +70,7 @@ class PersonBackup:
         now = self.retake(client)
         messages = [
             f"{right} of the person was {self.rights[right]}, became {now.rights[right]}, and is put back"
-            for right in RIGHTS
+            for right in _RIGHTS
             if now.rights[right] is not self.rights[right]
         ]
         self._put_rights_back(client, now)
@@ -127,7 +129,7 @@ class PersonBackup:
                 return
 
     def _put_rights_back(self, client: TrialClient, now: PersonBackup) -> None:
-        for right in RIGHTS:
+        for right in _RIGHTS:
             if now.rights[right] is not self.rights[right]:
                 path = {"userId": self.id, "endow": str(self.rights[right]).lower()}
                 client.send(f"user-access.make-{right}", path=path)
@@ -143,14 +145,14 @@ class PersonBackup:
         }
 
 
-def _repeatable(answers: tuple[AnswerRow, ...] | None, fields: tuple[FieldRow, ...]) -> tuple[AnswerRow, ...] | None:
+def _repeatable(answers: tuple[AnswerRow, ...] | None, fields: tuple[Field, ...]) -> tuple[AnswerRow, ...] | None:
     """The answers with choice ids, which some services show as names; None if one could not be sent again."""
     by_name = {normalize_name(field.name): field for field in fields}
     rows = [_with_ids(one, by_name.get(one.field)) for one in answers or ()]
     return None if answers is None or None in rows else tuple(one for one in rows if one)
 
 
-def _with_ids(answer: AnswerRow, field: FieldRow | None) -> AnswerRow | None:
+def _with_ids(answer: AnswerRow, field: Field | None) -> AnswerRow | None:
     """An answer in a form that can be sent again; None if that form is unknown."""
     if field is None:
         return answer
@@ -162,7 +164,7 @@ def _with_ids(answer: AnswerRow, field: FieldRow | None) -> AnswerRow | None:
     return AnswerRow(answer.field, frozenset(ids[one] for one in answer.picked), None)
 
 
-def _ids(field: FieldRow) -> dict[str, str]:
+def _ids(field: Field) -> dict[str, str]:
     """The id of each choice, by name and by id."""
     names = {choice.name: str(choice.id) for choice in field.choices}
     return {**names, **{id: id for id in names.values()}}

@@ -16,10 +16,10 @@ from lmsconf.api.spec.listings import CUSTOM_FIELDS
 from lmsconf.api.spec.value_encoding import ANSWERS, clear_answer_key, encode_answer
 from lmsconf.doctor.findings import Value
 from lmsconf.doctor.probe.candidate_values import candidate_values
+from lmsconf.doctor.probe.live_rows import Field, most_fields, parse_field
 from lmsconf.doctor.probe.person_backup import DATE, SHAPE, VALUE, PersonBackup
 from lmsconf.doctor.probe.scratch_objects import ScratchObjects
 from lmsconf.doctor.probe.trial_client import TrialClient, WriteResult
-from lmsconf.kinds.custom_field.types import MOST_FIELDS, FieldRow, parse_field_row
 from lmsconf.model.canonical_json import Json
 
 MODE: Final = "users.update-metadata.mode"
@@ -94,9 +94,10 @@ class PersonLessons:
 
     def probe_answers(self) -> None:
         """Probe the shape of an answer on one scratch field, and with a second one what happens to omitted answers."""
-        free = MOST_FIELDS - len(self._scratch.list_rows(CUSTOM_FIELDS))
+        most = most_fields()
+        free = most - len(self._scratch.list_rows(CUSTOM_FIELDS))
         if free < 1 or self._person.answers is None:
-            full = f"no field is free: {MOST_FIELDS} of {MOST_FIELDS} are used"
+            full = f"no field is free: {most} of {most} are used"
             self._unknown(ANSWER_KEYS, full if free < 1 else "the person's answers are shown in an unknown shape")
             return
         field = self._field("CHOICE")
@@ -117,7 +118,7 @@ class PersonLessons:
         for key in keys:
             self._client.record_undetermined(key, reason)
 
-    def _has_shape(self, field: FieldRow) -> Callable[[Value], bool]:
+    def _has_shape(self, field: Field) -> Callable[[Value], bool]:
         """Return whether an answer in that shape is stored, in one of the forms that a choice may have."""
 
         def works(shape: Value) -> bool:
@@ -126,14 +127,14 @@ class PersonLessons:
 
         return works
 
-    def _answers(self, field: FieldRow, trying: Mapping[str, Value] | None = None) -> bool:
+    def _answers(self, field: Field, trying: Mapping[str, Value] | None = None) -> bool:
         """Whether an answer is stored. Each try sends another one, so that an earlier one is not mistaken for it."""
         turn = next(self._turn)
         answer: str | list[str] = [str(field.choices[turn % 2].id)] if field.choices else f"{_NOTE}-{turn}"
         sent = self._send(field, answer, trying or {})
         return sent.accepted and self._answer_to(field) == answer
 
-    def _clears(self, field: FieldRow) -> Callable[[Value], bool]:
+    def _clears(self, field: Field) -> Callable[[Value], bool]:
         """Return whether an existing answer is cleared."""
 
         def works(form: Value) -> bool:
@@ -144,11 +145,11 @@ class PersonLessons:
 
         return works
 
-    def _learn_omitted(self, field: FieldRow, free: int) -> None:
+    def _learn_omitted(self, field: Field, free: int) -> None:
         """Probe omission: answer one field while the answer to the other is omitted."""
         if free < 2:
             self._client.record_undetermined(
-                OMITTED, f"only one field is free, and it takes two: {MOST_FIELDS - 1} are used"
+                OMITTED, f"only one field is free, and it takes two: {most_fields() - 1} are used"
             )
             return
         other = self._field("TEXT")
@@ -159,20 +160,20 @@ class PersonLessons:
         else:
             self._client.record_value(OMITTED, "clear", "an answer that was left out went")
 
-    def _field(self, type: str) -> FieldRow:
+    def _field(self, type: str) -> Field:
         """Create a hidden scratch field of that type; with two choices if it takes choices."""
         choices: dict[str, Json] = {} if type == "TEXT" else {"choices": [{"name": "A"}, {"name": "B"}]}
         definition = {"type": type, **choices, "isHidden": True, "isOptional": True}
-        return parse_field_row(self._scratch.create(CUSTOM_FIELDS, definition, f"answered-{type.lower()}"))
+        return parse_field(self._scratch.create(CUSTOM_FIELDS, definition, f"answered-{type.lower()}"))
 
-    def _send(self, field: FieldRow, answer: str | list[str] | None, trying: Mapping[str, Value]) -> WriteResult:
+    def _send(self, field: Field, answer: str | list[str] | None, trying: Mapping[str, Value]) -> WriteResult:
         """Answer one scratch field, or clear the answer."""
         behaviour = ApiSpec({**self._client.words, **trying}).behaviour
         return self._person.send_answers(
             self._client, {str(field.id): encode_answer(behaviour, field.type, answer)}, trying
         )
 
-    def _answer_to(self, field: FieldRow) -> str | list[str]:
+    def _answer_to(self, field: Field) -> str | list[str]:
         """The person's current answer to a scratch field; empty if there is none."""
         rows = (one for one in self._person.retake(self._client).answers or () if one.field == field.name)
         row = next(rows, None)

@@ -8,11 +8,9 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Final, NamedTuple, cast
 
 from lmsconf.api.spec.listings import CATALOG, CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS, USERS
+from lmsconf.doctor.probe.live_rows import Assignment, kind_listed_by, parse_assignment
 from lmsconf.doctor.probe.trial_client import TrialClient, WriteResult
 from lmsconf.errors import LmsconfError
-from lmsconf.kinds import all_kinds
-from lmsconf.kinds.content_target.types import TargetRow, parse_target_row
-from lmsconf.model.address import RemoteId
 from lmsconf.model.api import ListOperation
 from lmsconf.model.canonical_json import Json
 
@@ -54,7 +52,7 @@ class ScratchObject(NamedTuple):
     name: str
 
     def __str__(self) -> str:
-        return f"{_kind(self.listing)}/{self.name} ({self.id})"
+        return f"{kind_listed_by(self.listing).name}/{self.name} ({self.id})"
 
 
 class ScratchObjects:
@@ -82,7 +80,7 @@ class ScratchObjects:
         self, listing: ListOperation, fields: Mapping[str, object], suffix: str | None = None
     ) -> dict[str, Json]:
         """Create an object; return its row in the listing. Raises NotMade. suffix: part of its name."""
-        kind = _kind(listing)
+        kind = kind_listed_by(listing).name
         name = self.unique_name(suffix or kind.replace("_", "-"))
         sent = self._client.send(_PLACES[listing].creation, fields={"name": name, **fields})
         until = time.monotonic() + self._settle
@@ -120,14 +118,14 @@ class ScratchObjects:
         """One live row. Raises NotMade if it does not exist."""
         match = next((row for row in self.list_rows(listing) if str(row[listing.id]) == id), None)
         if match is None:
-            raise ScratchObjectNotCreated(f"the scratch {_kind(listing).replace('_', ' ')} {id} is gone")
+            raise ScratchObjectNotCreated(f"the scratch {kind_listed_by(listing).name.replace('_', ' ')} {id} is gone")
         return match
 
-    def list_assignments(self, content: str, group: str) -> list[TargetRow]:
+    def list_assignments(self, content: str, group: str) -> list[Assignment]:
         """The assignments of a content to a scratch group."""
         answer = cast("dict[str, Json]", self._client.reader.get("content-targets.list", query={"contentId": content}))
         rows = cast("list[dict[str, Json]]", answer.get("targets") or [])
-        return [row for row in (parse_target_row(RemoteId(content), one) for one in rows) if row.target == group]
+        return [row for row in map(parse_assignment, rows) if row.target == group]
 
     def delete_assignments(self, content: str, group: str) -> None:
         """Delete every assignment of the content to the group; a service may have created duplicates."""
@@ -182,11 +180,6 @@ class ScratchObjects:
 
     def _delete(self, thing: ScratchObject) -> WriteResult:
         return self._client.send(_PLACES[thing.listing].deletion, path={thing.listing.id: thing.id})
-
-
-def _kind(listing: ListOperation) -> str:
-    """The name of the kind that the listing is of."""
-    return next(kind.name for kind in all_kinds().values() if kind.list_operation == listing)
 
 
 def _is_ours(listing: ListOperation, row: Mapping[str, Json]) -> bool:

@@ -12,9 +12,10 @@ from typing import Final, NamedTuple, TypeAlias
 from lmsconf.errors import InvalidResponse, Severity
 from lmsconf.kinds.custom_field.choices import choices_before_and_after
 from lmsconf.kinds.custom_field.types import CustomFieldSpec, FieldRow
+from lmsconf.kinds.shared.answer_rows import AnswerRow, parse_answer
 from lmsconf.kinds.shared.kind_names import ANSWERS, USER
 from lmsconf.kinds.shared.response_json import require_text
-from lmsconf.kinds.user.types import AnswerRow, AnswersRow, HolderRow, PersonRow, PersonSpec, parse_answer
+from lmsconf.kinds.user.types import AnswersRow, HolderRow, PersonRow, PersonSpec
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name

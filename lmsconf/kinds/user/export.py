@@ -9,10 +9,11 @@ from typing import Final
 
 from lmsconf.errors import Problem, Severity
 from lmsconf.kinds.custom_field.choices import field_types
+from lmsconf.kinds.shared.answer_rows import AnswerRow
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER, choices_registry_kind
 from lmsconf.kinds.shared.times import format_shortest_time
 from lmsconf.kinds.user.people_directory import people_directory
-from lmsconf.kinds.user.types import AnswerRow, PersonRow
+from lmsconf.kinds.user.types import PersonRow
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.forms import form_to_json

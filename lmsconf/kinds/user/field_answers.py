@@ -9,8 +9,9 @@ from lmsconf.api.spec.value_encoding import ANSWERS, build_answers_body, encode_
 from lmsconf.errors import shorten
 from lmsconf.kinds.custom_field.choices import choice_has_error, field_types, renamed_choice_hint
 from lmsconf.kinds.custom_field.types import FieldRow
+from lmsconf.kinds.shared.answer_rows import AnswerRow
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, choices_registry_kind
-from lmsconf.kinds.user.types import Answer, AnswerRow, PersonRow, PersonSpec
+from lmsconf.kinds.user.types import Answer, PersonRow, PersonSpec
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.calls import Step
 from lmsconf.model.declarations import DesiredResource

@@ -15,6 +15,7 @@ from lmsconf.kinds.custom_field.kind import KIND as FIELDS
 from lmsconf.kinds.custom_field.lost_answers import parse_answers_row
 from lmsconf.kinds.custom_field.read import may_lose_answers
 from lmsconf.kinds.manual_group.types import ManualGroupSpec
+from lmsconf.kinds.shared.answer_rows import try_parse_answers
 from lmsconf.kinds.shared.kind_names import ADMIN, ANSWERS, CUSTOM_FIELD, HOLDERS, USER
 from lmsconf.kinds.shared.response_json import require_object
 from lmsconf.kinds.smart_group.types import SmartGroupSpec
@@ -30,7 +31,6 @@ from lmsconf.kinds.user.types import (
     parse_detail_values,
     parse_listed_values,
     parse_rights,
-    try_parse_answers,
 )
 from lmsconf.model.address import RemoteId
 from lmsconf.model.api import Api, ListedRows
