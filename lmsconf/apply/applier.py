@@ -9,6 +9,7 @@ from functools import partial
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, WaitClock
 from lmsconf.apply.executor import CallExecutor, send_calls
 from lmsconf.apply.grant_verification import grants_to_verify
+from lmsconf.apply.run_outcome import exit_code, hints_on_updates, no_effect_problem, unattempted_calls
 from lmsconf.apply.scheduler import Begin, RunResult, Tell
 from lmsconf.apply.staleness import find_stale_resources
 from lmsconf.apply.verification import (
@@ -20,20 +21,21 @@ from lmsconf.apply.verification import (
     verify_by_replanning,
 )
 from lmsconf.documents.plan_file import plan_digest
-from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound, StalePlan, Terminated, Unauthorized
+from lmsconf.errors import LmsconfError, Problem, ProblemsFound, StalePlan
 from lmsconf.journal.journal_writer import Journal
 from lmsconf.kinds import all_kinds
 from lmsconf.model.address import Address
 from lmsconf.model.calls import Call
 from lmsconf.model.names import exact_pattern
-from lmsconf.model.outcomes import ApplyReport, CallOutcome, CallStatus, is_already_accepted
-from lmsconf.model.plan import Action, Change, Plan
+from lmsconf.model.outcomes import ApplyReport, CallOutcome, is_already_accepted
+from lmsconf.model.plan import Plan
 from lmsconf.model.policy import Consent, GuardLimits, Policy, saved_guard_limits
 from lmsconf.model.scope import VerifiedScope, VerifyMode, count_skipped_people
 from lmsconf.planner.guards import evaluate_guards, refuse_protected_changes
 from lmsconf.planner.plan import Manifests, attach_problems, make_plan
 from lmsconf.planner.plan_as_manifests import plan_to_manifests
-from lmsconf.workspace.reader import Reading, WorkspaceReader, load_manifests, reads_needed, refuse_errors
+from lmsconf.workspace.project_manifests import load_manifests, refuse_errors
+from lmsconf.workspace.reader import Reading, WorkspaceReader, reads_needed
 
 Look = Callable[[RunResult, AmbiguousWriteResolver], VerificationResult]
 """Verify the workspace after a run."""
@@ -183,7 +185,7 @@ class Applier(WorkspaceReader):
             settling = self._settling(plan, begin or (lambda _: None))
             kinds = all_kinds()
             sender = CallExecutor(
-                pool, kinds, settling, grants=grants_to_verify(plan, kinds), hints=_hints_on_updates(plan)
+                pool, kinds, settling, grants=grants_to_verify(plan, kinds), hints=hints_on_updates(plan)
             )
             run = send_calls(plan, sender, width=self.parallelism, tell=tell, begin=begin)
         verification = skipped_verification("The run was stopped before that.")
@@ -208,9 +210,12 @@ class Applier(WorkspaceReader):
             verified=verification.verified,
             converged=verification.converged,
             residue=verification.residue,
-            problems=(*verification.problems, *(self._without_effect(plan, run, one) for one in unseen)),
+            problems=(
+                *verification.problems,
+                *(no_effect_problem(plan, run, one, self.connection.spec) for one in unseen),
+            ),
             meta=dict(meta),
-            exit=_exit(run, verification.converged),
+            exit=exit_code(run, verification.converged),
         )
 
     def _look_back(self, plan: Plan, verify: VerifyMode, made_from: Manifests | None) -> Look:
@@ -263,18 +268,6 @@ class Applier(WorkspaceReader):
 
     def report_unstarted(self, plan: Plan, error: LmsconfError, *, meta: Mapping[str, str]) -> ApplyReport:
         """Return the report of a run that stopped before its first call."""
-        outcomes = tuple(
-            CallOutcome(
-                call=call.id,
-                address=call.address,
-                operation=call.operation,
-                status=CallStatus.NOT_ATTEMPTED,
-                reason=error.message,
-                hint=error.hint,
-                people=call.people,
-            )
-            for call in plan.calls
-        )
         return ApplyReport(
             plan_digest=plan_digest(plan),
             workspace=plan.workspace,
@@ -282,29 +275,13 @@ class Applier(WorkspaceReader):
             people=plan.people,
             started_at=self.now(),
             finished_at=self.now(),
-            outcomes=outcomes,
+            outcomes=unattempted_calls(plan, error),
             verified=VerifiedScope(reason="Nothing was sent."),
             converged=None,
             residue=(),
             problems=error.problems,
             meta=dict(meta),
             exit=error.exit,
-        )
-
-    def _without_effect(self, plan: Plan, run: RunResult, change: Change) -> Problem:
-        """A problem for a change whose calls were accepted without effect: the dialect is probably wrong."""
-        whole = all(one.status is CallStatus.DONE for one in run.outcomes if one.address == change.address)
-        accepted = "the calls, and it is still not as planned" if whole else "its creation, and it still does not show"
-        operations = dict.fromkeys(call.operation for call in plan.calls if call.address == change.address)
-        keys = [key for operation in operations for key in self.connection.spec.dialect_keys(operation)]
-        look = "Look at the dialect keys " + ", ".join(dict.fromkeys(keys))
-        hint = f"{look}." if keys else "Plan again to see what is left."
-        return Problem(
-            code="apply/no-effect",
-            message=f"{change.address}: the service accepted {accepted}",
-            hint=_hint_on_update(change) or hint,
-            source=change.source,
-            address=str(change.address),
         )
 
 
@@ -317,31 +294,3 @@ def _unlimited(policy: Policy, plan: Plan) -> GuardLimits:
 def _saved_guards(plan: Plan) -> GuardLimits:
     """The guards that the plan was evaluated under when it was made, including those of its base."""
     return saved_guard_limits({guard.name: guard.limit for guard in plan.guards}, plan.policy)
-
-
-def _hint_on_update(change: Change) -> str | None:
-    """The hint of the kind for an update that is refused or has no effect."""
-    return all_kinds()[change.address.kind].update_hint if change.action is Action.UPDATE else None
-
-
-def _hints_on_updates(plan: Plan) -> dict[str, str]:
-    """The hint for each call of an update whose kind has one, by call id."""
-    hints = {change.address: hint for change in plan.changes if (hint := _hint_on_update(change))}
-    return {call.id: hints[call.address] for call in plan.calls if call.address in hints}
-
-
-def _exit(run: RunResult, converged: bool | None) -> ExitCode:
-    """Map a run to its exit code."""
-    if run.interrupted_by is not None:
-        return run.interrupted_by.exit if isinstance(run.interrupted_by, Terminated) else ExitCode.INTERRUPTED
-    failed = any(outcome.status is not CallStatus.DONE for outcome in run.outcomes)
-    if failed and not run.may_have_written:
-        if run.stopped_by is not None:
-            return run.stopped_by.exit
-        if any(isinstance(error, Unauthorized) for error in run.errors):
-            return ExitCode.UNAUTHORIZED
-        return ExitCode.BLOCKED if any(error.code == "refusal/in-use" for error in run.errors) else ExitCode.ERROR
-    if failed:
-        return ExitCode.PARTIAL
-    # A plan without calls whose manifests are not available leaves nothing to do or to verify.
-    return ExitCode.OK if converged or (converged is None and not run.outcomes) else ExitCode.NOT_CONVERGED

@@ -33,7 +33,8 @@ from lmsconf.project.settings import Settings, load_settings
 from lmsconf.support.atomic_files import read_text, write_atomically
 from lmsconf.workspace.base_loader import load_base
 from lmsconf.workspace.connection import Connection
-from lmsconf.workspace.reader import WorkspaceReader, load_manifests, refuse_errors, validate_offline
+from lmsconf.workspace.project_manifests import load_manifests, refuse_errors, validate_offline
+from lmsconf.workspace.reader import WorkspaceReader
 
 
 def open_project(

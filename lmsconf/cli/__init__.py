@@ -102,7 +102,8 @@ def app(ctx: click.Context, directory: str | None, workspace: str | None, masks:
     Manifests say which custom fields, groups, smart groups and assignments a workspace shall have. `lmsconf plan` shows
     what differs, `lmsconf apply` changes it.
     """
-    from lmsconf.cli.frame import CommandContext, mask_people
+    from lmsconf.cli.frame import CommandContext
+    from lmsconf.cli.output_streams import mask_people
 
     mask_people(masks)
     ctx.obj = CommandContext.of(directory, workspace)
@@ -110,7 +111,8 @@ def app(ctx: click.Context, directory: str | None, workspace: str | None, masks:
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run one command and exit with its exit code."""
-    from lmsconf.cli.frame import report_crash, run_command_line, secure_standard_streams
+    from lmsconf.cli.frame import report_crash, run_command_line
+    from lmsconf.cli.output_streams import secure_standard_streams
 
     secure_standard_streams()
     sys.excepthook = report_crash

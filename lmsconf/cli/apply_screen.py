@@ -8,15 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from lmsconf.apply.safe_apply import ApplyProgress
-from lmsconf.cli.frame import (
-    Output,
-    mask_if_enabled,
-    report_interrupt,
-    show_progress,
-    supports_color,
-    write_redacted,
-    write_stderr,
-)
+from lmsconf.cli.frame import Output, report_interrupt
+from lmsconf.cli.output_streams import mask_if_enabled, show_progress, supports_color, write_redacted, write_stderr
 from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound, UsageError
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan

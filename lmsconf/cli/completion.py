@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from lmsconf.cli.frame import write_redacted
+from lmsconf.cli.output_streams import write_redacted
 from lmsconf.errors import ExitCode, LmsconfError
 
 

@@ -9,15 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lmsconf.cli.frame import (
-    CommandContext,
-    Output,
-    output_options,
-    pass_context,
-    report_problems,
-    write_redacted,
-    write_stderr,
-)
+from lmsconf.cli.frame import CommandContext, Output, output_options, pass_context
+from lmsconf.cli.output_streams import report_problems, write_redacted, write_stderr
 from lmsconf.cli.planning import load_context_settings, max_rate, parallelism
 from lmsconf.errors import ExitCode, LmsconfError, UsageError
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lmsconf.cli.frame import CommandContext, Output, output_options, pass_context, write_stderr
+from lmsconf.cli.frame import CommandContext, Output, output_options, pass_context
+from lmsconf.cli.output_streams import write_stderr
 from lmsconf.cli.planning import (
     load_context_settings,
     max_rate,
@@ -84,7 +85,7 @@ def drift(
             raise UsageError("--accept compares with the manifests at hand only", hint="Leave --base out.")
         return _accept(context, accepted, parallelism, max_rate, output)
     from lmsconf.render import DRIFT_VIEWS
-    from lmsconf.workspace.reader import load_manifests, refuse_errors
+    from lmsconf.workspace.project_manifests import load_manifests, refuse_errors
 
     settings = load_context_settings(context)
     manifests = load_manifests(settings)
@@ -116,7 +117,7 @@ def _compared(
     """Read the workspace once and return its drift, with all that is needed to accept it."""
     from lmsconf.export.drifted_project import DriftedProject
     from lmsconf.kinds import all_kinds
-    from lmsconf.workspace.reader import load_manifests, refuse_errors
+    from lmsconf.workspace.project_manifests import load_manifests, refuse_errors
 
     refuse_errors(manifests)
     settings = workspace.settings
@@ -139,7 +140,7 @@ def _accept(
 ) -> ExitCode:
     """Edit the manifests; saved only once it is verified that no accepted resource differs any more."""
     from lmsconf.manifest.edit.saving import write_all_or_none
-    from lmsconf.workspace.reader import load_manifests
+    from lmsconf.workspace.project_manifests import load_manifests
 
     if output.format != "text":
         raise UsageError("--accept shows a diff, which has no other format", hint="Leave --format out.")

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lmsconf.cli.frame import CommandContext, pass_context, report_problems, write_stderr
+from lmsconf.cli.frame import CommandContext, pass_context
+from lmsconf.cli.output_streams import report_problems, write_stderr
 from lmsconf.cli.planning import load_context_settings, max_rate, open_workspace, parallelism, show_reading_progress
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, UsageError
 
@@ -124,7 +125,7 @@ def _existing(settings: Settings, target: Path, into: bool) -> Manifests | None:
     from dataclasses import replace
 
     from lmsconf.manifest.file_set import ManifestFileReader, UnreadableFile, find_manifests
-    from lmsconf.workspace.reader import load_manifests, refuse_errors
+    from lmsconf.workspace.project_manifests import load_manifests, refuse_errors
 
     inside = target.resolve().is_relative_to(settings.manifests.resolve())
     base = settings.manifests if inside else target

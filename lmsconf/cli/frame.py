@@ -1,4 +1,4 @@
-"""Shared by all commands: context, output streams, signals, and the mapping of errors to messages and exit codes.
+"""Shared by all commands: context, output options, signals, and the mapping of errors to messages and exit codes.
 
 A command returns an ExitCode (None: 0) or raises LmsconfError. `--help` imports this module too, so slow imports
 (pathlib among them) are inside the functions.
@@ -7,32 +7,39 @@ A command returns an ExitCode (None: 0) or raises LmsconfError. `--help` imports
 from __future__ import annotations
 
 import functools
-import io
 import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, NoReturn, ParamSpec, TextIO, TypeVar
+from typing import TYPE_CHECKING, NoReturn, ParamSpec
 
 import click
 
+from lmsconf.cli.output_streams import (
+    is_unwritable,
+    mask_if_enabled,
+    mask_people,
+    problems_document,
+    redact_output,
+    redirect_to_null,
+    report_problems,
+    stdout_error,
+    supports_color,
+    write_redacted,
+    write_stderr,
+)
 from lmsconf.errors import ExitCode, LmsconfError, Problem, Terminated, UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from _typeshed import ReadableBuffer
-
-    from lmsconf.cli.masking import PeopleMask
-    from lmsconf.cli.progress import Tell
     from lmsconf.render.size_limit import SizeLimit
 
 P = ParamSpec("P")
-Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,37 +73,6 @@ class CommandContext:
             hint = "Name the folder that holds lmsconf.yaml."
             raise UsageError(f"-C {directory}: there is no such folder", hint=hint)
         return cls(folder, workspace, dict(os.environ), named=directory is not None)
-
-
-_mask: list[PeopleMask] = []
-"""The mask of this run (`--mask-people`), or empty."""
-
-
-def mask_people(on: bool) -> None:
-    """Turn the masking of people in all further output on or off."""
-    _mask.clear()
-    if on:
-        from lmsconf.cli.masking import PeopleMask
-
-        _mask.append(PeopleMask())
-
-
-def masks_people() -> bool:
-    """Whether people are masked in the output."""
-    return bool(_mask)
-
-
-def mask_if_enabled(value: Value) -> Value:
-    """Return the value with people masked, if masking is on. Call it before any value is rendered."""
-    return _mask[0].mask_value(value) if _mask else value
-
-
-def _leaving(text: str) -> str:
-    """Return output text without known tokens and, if masking is on, without people."""
-    from lmsconf.support.redaction import redact_registered_tokens
-
-    text = redact_registered_tokens(text)
-    return _mask[0].mask_lines(text) if _mask else text
 
 
 pass_context = click.make_pass_decorator(CommandContext)
@@ -146,13 +122,13 @@ class Output:
 
             from lmsconf.support.atomic_files import write_atomically
 
-            write_atomically(Path(self.path), _leaving(text))
+            write_atomically(Path(self.path), redact_output(text))
 
     def write_problems(self, problems: Sequence[Problem]) -> None:
         """With `--format json`, write the problems as the result's document, unless a result was already attempted."""
         if self.format == "json" and not self._tried:
             try:
-                self.write(_document(problems))
+                self.write(problems_document(problems))
             except LmsconfError as error:
                 report_problems(error.problems)
 
@@ -235,52 +211,14 @@ def run_command_line(app: click.Command, arguments: list[str]) -> int:
     except (click.Abort, KeyboardInterrupt) as error:
         return _aborted(error)
     except BrokenPipeError:
-        _forget(sys.stdout)
+        redirect_to_null(sys.stdout)
         return ExitCode.ERROR
     except OSError as error:
         # click writes help and version itself, and may fail on stdout. Any other OSError is a bug of lmsconf.
-        if not _stuck(sys.stdout):
+        if not is_unwritable(sys.stdout):
             raise
-        return _failed(arguments, _lost(error).problems, ExitCode.ERROR)
+        return _failed(arguments, stdout_error(error).problems, ExitCode.ERROR)
     return int(code or 0)
-
-
-def secure_standard_streams() -> None:
-    """Make stdin, stdout and stderr safe to use. Call it before anything opens a file.
-
-    A closed descriptor is opened on /dev/null: otherwise the next opened file would get its number, and output would
-    be written into that file. Write errors on stderr are ignored; the exit code still reports the outcome.
-    """
-    for number in range(3):
-        try:
-            os.fstat(number)
-        except OSError:
-            # The lowest free descriptor is assigned, which is this one; child processes inherit it.
-            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
-    # A stream that is not the interpreter's own was replaced on purpose (tests capture it): keep it.
-    if sys.stdin is None:
-        sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115  # it stays until the end
-    if sys.stdout is sys.__stdout__:
-        sys.stdout = _stream(sys.stdout, io.FileIO(1, "w", closefd=False))
-    if sys.stderr is sys.__stderr__:
-        sys.stderr = _stream(sys.stderr, _Forgiving(2, "w", closefd=False))
-
-
-def _stream(before: TextIO | None, raw: io.FileIO) -> TextIO:
-    """Return a stream with the encoding of `before`, always buffered: a non-empty buffer shows unwritten output."""
-    encoding, errors = (before.encoding, before.errors) if before else ("utf-8", None)
-    return io.TextIOWrapper(io.BufferedWriter(raw), encoding, errors, line_buffering=True)
-
-
-class _Forgiving(io.FileIO):
-    """A file that ignores write errors, such as a full disk."""
-
-    def write(self, data: ReadableBuffer, /) -> int:
-        try:
-            written = super().write(data)
-        except OSError:
-            written = None
-        return memoryview(data).nbytes if written is None else written
 
 
 @contextmanager
@@ -329,32 +267,10 @@ def _failed(arguments: Sequence[str], problems: Sequence[Problem], code: ExitCod
     # The command line may not have been parsed, so look for --format json in the raw arguments.
     if "--format=json" in arguments or ("--format", "json") in pairwise(arguments):
         try:
-            write_redacted(_document(problems), sys.stdout, exact=True)
+            write_redacted(problems_document(problems), sys.stdout, exact=True)
         except LmsconfError as error:
             report_problems(error.problems)
     return code
-
-
-def _document(problems: Sequence[Problem]) -> str:
-    from lmsconf.render.json import problems_json
-
-    return problems_json([_clean(problem) for problem in problems])
-
-
-def report_problems(problems: Sequence[Problem]) -> None:
-    """Write problems as text to stderr."""
-    from lmsconf.render.text.plan import problems_text
-
-    text = problems_text([_clean(problem) for problem in problems])
-    write_redacted(text, sys.stderr, color=supports_color(sys.stderr))
-
-
-def _clean(problem: Problem) -> Problem:
-    """Redact secrets in message and hint, since they may quote a response; mask people if masking is on."""
-    from lmsconf.support.redaction import redact_secrets
-
-    hint = None if problem.hint is None else redact_secrets(problem.hint)
-    return mask_if_enabled(replace(problem, message=redact_secrets(problem.message), hint=hint))
 
 
 def report_crash(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
@@ -363,88 +279,4 @@ def report_crash(kind: type[BaseException], error: BaseException, trace: Traceba
 
     from lmsconf.support.redaction import redact_secrets
 
-    sys.stderr.write(_leaving(redact_secrets("".join(format_exception(kind, error, trace)))))
-
-
-def write_stderr(text: str) -> None:
-    """Write lines to stderr, each escaped by `escape_terminal`."""
-    from lmsconf.render.escape import escape_terminal
-
-    write_redacted("".join(f"{escape_terminal(line)}\n" for line in text.split("\n")), sys.stderr)
-
-
-def write_redacted(text: str, stream: TextIO, *, color: bool = False, exact: bool = False, whole: bool = False) -> None:
-    """Write text to a stream, without known tokens and, if masking is on, without people.
-
-    exact: for programs, so written as UTF-8 whatever the stream's encoding. whole: exact, and nothing is removed. A
-    closed pipe, as after `head`, is ignored. Raises LmsconfError if stdout cannot be written; errors of stderr are
-    ignored.
-    """
-    if not whole:
-        text = _leaving(text)
-    if color:
-        from lmsconf.render.color import colorize
-
-        text = colorize(text)
-    try:
-        _put(text, stream, exact=exact or whole)
-    except BrokenPipeError:
-        _forget(stream)
-    except OSError as error:
-        _forget(stream)
-        if stream is not sys.stderr:
-            raise _lost(error) from error
-
-
-def _put(text: str, stream: TextIO, *, exact: bool) -> None:
-    # Flush the text layer before writing bytes to the buffer below it, to keep the order.
-    stream.flush()
-    if exact and hasattr(stream, "buffer"):
-        stream.buffer.write(text.encode("utf-8", "backslashreplace"))
-    else:
-        # Characters that the stream's encoding lacks are written as backslash escapes.
-        encoding = stream.encoding or "utf-8"
-        stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
-    stream.flush()
-
-
-def _stuck(stream: TextIO) -> bool:
-    """Whether a stream's buffered output cannot be written; if so, redirect the stream to /dev/null."""
-    try:
-        stream.flush()
-    except OSError:
-        _forget(stream)
-        return True
-    return False
-
-
-def _lost(error: OSError) -> LmsconfError:
-    from lmsconf.support.atomic_files import os_error_message
-
-    hint = "Check what stdout leads to, or write to a file with --output."
-    return LmsconfError(f"stdout cannot be written: {os_error_message(error)}", hint=hint)
-
-
-def _forget(stream: TextIO) -> None:
-    """Redirect a stream to /dev/null, so that flushing it at exit cannot fail again."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, stream.fileno())
-    os.close(nowhere)
-
-
-def supports_color(stream: TextIO) -> bool:
-    """Whether to colour a stream: a terminal that is not dumb, and NO_COLOR unset."""
-    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-
-
-@contextmanager
-def show_progress(stream: TextIO | None = None, *, quiet: bool = False) -> Iterator[Tell]:
-    """Yield a progress callback: a bar on a terminal, a few plain lines elsewhere, nothing if quiet."""
-    if quiet:
-        yield lambda done, total, label: None
-        return
-    from lmsconf.cli.progress import progress_bar, progress_lines
-
-    where = sys.stderr if stream is None else stream
-    with progress_bar(where) if where.isatty() and os.environ.get("TERM") != "dumb" else progress_lines(where) as tell:
-        yield lambda done, total, label: tell(done, total, mask_if_enabled(label))
+    sys.stderr.write(redact_output(redact_secrets("".join(format_exception(kind, error, trace)))))

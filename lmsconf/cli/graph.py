@@ -24,7 +24,7 @@ def graph(context: CommandContext, *, only: tuple[str, ...], output: Output) -> 
     from lmsconf.planner.dependency_graph import build_graph
     from lmsconf.planner.selection import Selection
     from lmsconf.render.dependency_graph import GRAPH_VIEWS
-    from lmsconf.workspace.reader import load_manifests, refuse_errors
+    from lmsconf.workspace.project_manifests import load_manifests, refuse_errors
 
     settings = load_context_settings(context)
     manifests = load_manifests(settings)

@@ -14,7 +14,8 @@ from zoneinfo import ZoneInfo
 
 import click
 
-from lmsconf.cli.frame import CommandContext, pass_context, report_problems, write_stderr
+from lmsconf.cli.frame import CommandContext, pass_context
+from lmsconf.cli.output_streams import report_problems, write_stderr
 from lmsconf.errors import ExitCode, LmsconfError, UsageError
 
 if TYPE_CHECKING:
@@ -162,7 +163,7 @@ class _Questions:
 
 def _url(text: str) -> str:
     """Return the URL as written in the project file. Raises UsageError for an invalid one."""
-    from lmsconf.project.config_file import url_problem
+    from lmsconf.project.config_reader import url_problem
     from lmsconf.project.templates import SANDBOX
 
     if text in ("sandbox", "sandbox:"):

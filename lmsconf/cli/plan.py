@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lmsconf.cli.frame import CommandContext, Output, masks_people, output_options, pass_context
+from lmsconf.cli.frame import CommandContext, Output, output_options, pass_context
+from lmsconf.cli.output_streams import masks_people
 from lmsconf.cli.planning import (
     apply_command_line,
     build_policy,
@@ -82,7 +83,7 @@ def plan(
     from lmsconf.project.base_trust import PARTS, parse_trusted_parts
     from lmsconf.render import PLAN_VIEWS
     from lmsconf.support.atomic_files import write_atomically
-    from lmsconf.workspace.reader import load_manifests
+    from lmsconf.workspace.project_manifests import load_manifests
 
     if trust_project is not None and base is None:
         raise UsageError("--trust-project goes with --base", hint="Without a base, the project file is taken as it is.")

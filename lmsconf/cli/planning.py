@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final, ParamSpec
 
 import click
 
-from lmsconf.cli.frame import CommandContext, show_progress, write_stderr
+from lmsconf.cli.frame import CommandContext
+from lmsconf.cli.output_streams import show_progress, write_stderr
 from lmsconf.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -166,7 +167,7 @@ def show_reading_progress(label: str) -> Iterator[Reading]:
 
 def load_valid_manifests(workspace: WorkspaceReader) -> Manifests:
     """Read the project's manifests. Raises ProblemsFound if they have errors."""
-    from lmsconf.workspace.reader import load_manifests, refuse_errors
+    from lmsconf.workspace.project_manifests import load_manifests, refuse_errors
 
     manifests = load_manifests(workspace.settings)
     refuse_errors(manifests)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from lmsconf.cli.frame import CommandContext, Output, mask_if_enabled, output_options, pass_context
+from lmsconf.cli.frame import CommandContext, Output, output_options, pass_context
+from lmsconf.cli.output_streams import mask_if_enabled
 from lmsconf.errors import ExitCode
 from lmsconf.journal.journal_reader import find_run
 from lmsconf.journal.journal_reader import read_runs as recorded_runs

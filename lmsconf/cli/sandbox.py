@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.cli.frame import CommandContext, pass_context, write_redacted, write_stderr
+from lmsconf.cli.frame import CommandContext, pass_context
+from lmsconf.cli.output_streams import write_redacted, write_stderr
 from lmsconf.errors import LmsconfError, UsageError
 from lmsconf.sandbox.store import IN_MEMORY, Store
 

@@ -10,7 +10,8 @@ from typing import TypeAlias
 
 import click
 
-from lmsconf.cli.frame import CommandContext, Output, masks_people, output_options, pass_context
+from lmsconf.cli.frame import CommandContext, Output, output_options, pass_context
+from lmsconf.cli.output_streams import masks_people
 from lmsconf.cli.planning import lmsconf_command_prefix
 from lmsconf.documents import plan_file, problems_file, report_file, snapshot_file
 from lmsconf.documents.document import parse_document

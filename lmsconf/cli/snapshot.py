@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lmsconf.cli.frame import CommandContext, pass_context, write_stderr
+from lmsconf.cli.frame import CommandContext, pass_context
+from lmsconf.cli.output_streams import write_stderr
 from lmsconf.cli.planning import load_context_settings, max_rate, open_workspace, parallelism, show_reading_progress
 from lmsconf.errors import ExitCode
 
@@ -57,7 +58,7 @@ def snapshot(
 
 def _sound(settings: Settings) -> Manifests | None:
     """Return the manifests; if they have errors, None, with a note about what the snapshot will lack."""
-    from lmsconf.workspace.reader import load_manifests
+    from lmsconf.workspace.project_manifests import load_manifests
 
     manifests = load_manifests(settings)
     if not any(problem.is_error for problem in manifests.problems):

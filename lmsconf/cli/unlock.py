@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lmsconf.cli.frame import CommandContext, pass_context, write_redacted
+from lmsconf.cli.frame import CommandContext, pass_context
+from lmsconf.cli.output_streams import write_redacted
 from lmsconf.cli.planning import load_context_settings
 from lmsconf.errors import ExitCode, LmsconfError, UsageError
 
 if TYPE_CHECKING:
-    from lmsconf.apply.remote_lock import WorkspaceLock
+    from lmsconf.apply.lock_names import WorkspaceLock
 
 
 @click.command()

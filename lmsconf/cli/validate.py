@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from lmsconf.cli.frame import CommandContext, Output, output_options, pass_context, report_problems
+from lmsconf.cli.frame import CommandContext, Output, output_options, pass_context
+from lmsconf.cli.output_streams import report_problems
 from lmsconf.cli.planning import load_context_settings
 from lmsconf.errors import ExitCode, ProblemsFound, UsageError
 
@@ -22,13 +23,13 @@ def validate(context: CommandContext, *, expanded: bool, output: Output) -> Exit
     """
     from lmsconf.export.manifest_files import ExpandedManifest
     from lmsconf.render.json import problems_json
-    from lmsconf.workspace import reader
+    from lmsconf.workspace.project_manifests import validate_offline
 
     if expanded and output.format == "json":
         raise UsageError("--expanded prints YAML", hint="Leave --format out.")
     settings = load_context_settings(context)
     plain = ExpandedManifest()
-    manifests = reader.validate_offline(settings, plain.add_entry if expanded else None)
+    manifests = validate_offline(settings, plain.add_entry if expanded else None)
     if any(problem.is_error for problem in manifests.problems):
         raise ProblemsFound(manifests.problems)
     if output.format == "json":

@@ -1,7 +1,8 @@
 """The project file: settings, credentials, trust, and the files of a new project.
 
 discovery            locate the project file
-config_file          parse and validate it
+config_reader        parse and validate it
+config_file          its settings, merged for a workspace
 ownership_keys       what it may say of each kind: which sections can be owned, which patterns match an address
 settings             merge flags, environment and project file into one frozen Settings
 credentials          token sources: environment variable, file, command

@@ -1,42 +1,24 @@
-"""The project file `lmsconf.yaml`: parse it with source positions, validate it, return its settings as plain values."""
+"""The project file `lmsconf.yaml`, validated: its settings as plain values, merged for a workspace."""
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, tzinfo
-from functools import cache
-from pathlib import Path
 from typing import Final, cast
 
-from lmsconf.errors import Problem, ProblemsFound, Severity, SourceLocation, shorten
-from lmsconf.manifest.file_set import PROJECT_FILE, ManifestFileReader, UnreadableFile
-from lmsconf.manifest.validation import messages
-from lmsconf.manifest.validation.check import SchemaValidator
+from lmsconf.errors import Problem, Severity, SourceLocation
+from lmsconf.manifest.file_set import PROJECT_FILE
 from lmsconf.manifest.yaml.nodes import EntrySourceMap, KeyPath, Map
-from lmsconf.manifest.yaml.strict_reader import read_yaml
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.drift import IgnoreRule
-from lmsconf.model.names import did_you_mean, quote_name
 from lmsconf.model.policy import GUARDS, UNKNOWN, Consent, GuardLimit, GuardLimits
 from lmsconf.project.ownership_keys import (
-    correct_address_pattern,
     kind_names_by_section,
-    ownership_properties,
-    unownable_sections,
 )
-from lmsconf.support import url_rules
-from lmsconf.support.package_data import read_schema
 
 FILE: Final = PROJECT_FILE
 ENV_WORKSPACE: Final = "env"
-_SANDBOX: Final = "sandbox:"
-_EVERYTHING: Final = ("*", "all")
-_NO_FILE_HINT: Final = (
-    f'Write {FILE} with one line: workspaces: {{sandbox: {{url: "sandbox:"}}}}. -C names the folder that holds it.'
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,181 +139,6 @@ class ProjectFile:
         return None if name is None else ZoneInfo(str(name))
 
 
-def read_project_file(root: Path) -> ProjectFile:
-    """Read and validate the project file of a folder. Raises ProblemsFound with all its problems at once."""
-    path = root / FILE
-    if path.is_symlink():
-        message, hint = "is a symbolic link, and such links are not followed", "Put the file itself here."
-        raise ProblemsFound([_problem("project/link", message, SourceLocation(FILE), hint=hint)])
-    if not path.is_file():
-        raise ProblemsFound([_no_file(root)])
-    try:
-        text = ManifestFileReader(root).read_yaml(path)
-    except UnreadableFile as unreadable:
-        raise ProblemsFound([unreadable.problem]) from unreadable
-    reading = read_yaml(FILE, text)
-    if not reading.documents and not reading.problems:
-        raise ProblemsFound(
-            [_problem("project/empty", "the project file is empty", SourceLocation(FILE), hint=_NO_FILE_HINT)]
-        )
-    problems = list(reading.problems)
-    for extra in reading.documents[1:]:
-        where, hint = extra.source.where(extra.at), "Take out the line `---`, and keep each key once."
-        problems.append(_problem("project/documents", "a project file is one document", where, hint=hint))
-    project: ProjectFile | None = None
-    if reading.documents:
-        document = reading.documents[0]
-        places = EntrySourceMap(document.value, document.source, document.at)
-        shape = [
-            problem
-            for finding in _shape(text).validate(document.value)
-            for problem in messages.problems_from_finding(
-                finding, places, message_prefix=None, code_area="project", address=None
-            )
-        ]
-        problems += shape
-        if isinstance(document.value, Map) and not shape:
-            project = ProjectFile(document.value, places)
-            problems += _meaning(project, root)
-    if problems or project is None:
-        raise ProblemsFound(sorted(problems, key=lambda problem: problem.source or SourceLocation("")))
-    return project
-
-
-def _shape(text: str) -> SchemaValidator:
-    # Kinds take time to load, and only ownership depends on them.
-    return _compiled(json.dumps(ownership_properties()) if "ownership" in text else None)
-
-
-@cache
-def _compiled(ownership: str | None) -> SchemaValidator:
-    schema = json.loads(read_schema("project.schema.json"))
-    if ownership is not None:
-        schema["$defs"]["ownership"]["properties"] = json.loads(ownership)
-    # Not checked as names: reasons may span several lines, and patterns may match names no manifest could hold.
-    return SchemaValidator(schema, names=False)
-
-
-def url_problem(url: str) -> tuple[str, str] | None:
-    """Return (message, hint) for an invalid workspace URL; None for a valid one."""
-    if url.startswith(_SANDBOX):
-        return None
-    return url_rules.url_problem(url)
-
-
-def path_problem(root: Path, text: str) -> tuple[str, str] | None:
-    """Return (message, hint) for a path that is outside the project once symlinks are resolved; None if inside."""
-    inside = not text.startswith("/") and ".." not in Path(text).parts and "\0" not in text
-    if inside and Path(os.path.realpath(root / text)).is_relative_to(os.path.realpath(root)):
-        return None
-    return f"{shorten(text)} lies outside the project", "Name a file inside the project, without `..`."
-
-
-def _meaning(project: ProjectFile, root: Path) -> Iterator[Problem]:
-    """Yield the problems that the JSON Schema cannot express, over all workspaces."""
-    names = list(project.mapping_at("workspaces"))
-    for name in names:
-        at = ("workspaces", name)
-        if name == ENV_WORKSPACE:
-            hint = "LMSCONF_URL makes a workspace of that name; choose another."
-            yield _problem("project/name", 'a workspace cannot be called "env"', project.places.key(*at), hint=hint)
-        wrong = url_problem(str(project.mapping_at(*at)["url"]))
-        if wrong:
-            yield _problem(
-                "project/url", f"workspaces.{name}: {wrong[0]}", project.places.at(*at, "url"), hint=wrong[1]
-            )
-        url, seed = str(project.mapping_at(*at)["url"]), project.mapping_at(*at).get("seed", "")
-        for key, text in (("url", url.removeprefix(_SANDBOX) if url.startswith(_SANDBOX) else ""), ("seed", str(seed))):
-            if wrong := path_problem(root, text):
-                where = project.places.at(*at, key)
-                yield _problem("project/outside", f"workspaces.{name}: {wrong[0]}", where, hint=wrong[1])
-        yield from _consent_problems(project, at)
-        yield from _ignore_problems(project, at)
-        yield from _pattern_problems(project, (*at, "guards"), "protect")
-    yield from _consent_problems(project, ())
-    yield from _ignore_problems(project, ())
-    yield from _pattern_problems(project, ("guards",), "protect")
-    yield from _pattern_problems(project, (), "leave_alone")
-    for path in ((), *(("workspaces", name) for name in names)):
-        for section, people in unownable_sections(project.mapping_at(*path, "ownership")).items():
-            hint = f"Take `{section}` out. To archive somebody, declare them with `archived: true`."
-            where = project.places.key(*path, "ownership", section)
-            message = f"{people} are never owned, because nobody is deleted"
-            yield _problem("project/people-owned", message, where, hint=hint)
-    default = project.body.get("default_workspace")
-    if default is not None and default not in names:
-        hint = did_you_mean(str(default), names) or f"There is {', '.join(names) or 'none'}."
-        where = project.places.at("default_workspace")
-        yield _problem(
-            "project/unknown-workspace",
-            f'there is no workspace "{shorten(str(default))}"',
-            where,
-            hint=hint,
-        )
-    yield from _zone_problems(project)
-
-
-def _consent_problems(project: ProjectFile, path: tuple[str, ...]) -> Iterator[Problem]:
-    consents = cast("list[Mapping[str, Json]]", project.mapping_at(*path).get("allow", []))
-    for number, item in enumerate(consents):
-        at: KeyPath = (*path, "allow", number)
-        if sum(guard in item for guard in GUARDS) != 1:
-            message = f"a consent names exactly one of {', '.join(GUARDS[:-1])} and {GUARDS[-1]}"
-            yield _problem("project/consent", message, project.places.at(*at), hint="Write one item for each.")
-        yield from _date_problems(project, item["until"], (*at, "until"))
-
-
-def _ignore_problems(project: ProjectFile, path: tuple[str, ...]) -> Iterator[Problem]:
-    ignores = cast("list[Mapping[str, Json]]", project.mapping_at(*path).get("ignore", []))
-    for number, item in enumerate(ignores):
-        at: KeyPath = (*path, "ignore", number)
-        if "until" in item:
-            yield from _date_problems(project, item["until"], (*at, "until"))
-        pattern = str(item["address"])
-        if pattern != "*" and (right := correct_address_pattern(pattern)) != pattern:
-            yield _no_address("ignore", pattern, right, project.places.at(*at, "address"))
-
-
-def _pattern_problems(project: ProjectFile, path: tuple[str, ...], key: str) -> Iterator[Problem]:
-    """Yield a problem for each pattern that can match no address, since it would silently have no effect."""
-    for number, pattern in enumerate(cast("list[str]", project.mapping_at(*path).get(key, []))):
-        bare = pattern.removeprefix("!")
-        right = bare if bare in _EVERYTHING else correct_address_pattern(bare)
-        if right != bare:
-            sign = pattern[: len(pattern) - len(bare)]
-            yield _no_address(key, pattern, sign + right, project.places.at(*path, key, number))
-
-
-def _no_address(key: str, pattern: str, right: str, where: SourceLocation) -> Problem:
-    kinds = ", ".join(kind_names_by_section().values())
-    hint = f"Write {quote_name(shorten(right))}: a kind, a slash and a name. The kinds are {kinds}."
-    return _problem("project/pattern", f"{key}: no address can fit {quote_name(shorten(pattern))}", where, hint=hint)
-
-
-def _date_problems(project: ProjectFile, value: Json, at: KeyPath) -> Iterator[Problem]:
-    try:
-        date.fromisoformat(str(value))
-    except ValueError:
-        message = f"{shorten(str(value))} is not a day of the calendar"
-        yield _problem("project/date", message, project.places.at(*at), hint="Write a date such as 2026-07-07.")
-
-
-def _zone_problems(project: ProjectFile) -> Iterator[Problem]:
-    try:
-        project.timezone()
-    except (KeyError, ValueError, OSError):
-        from zoneinfo import available_timezones
-
-        name = str(project.body["timezone"])
-        hint = did_you_mean(name, sorted(available_timezones())) or "Write an IANA name such as Europe/Stockholm."
-        yield _problem(
-            "project/timezone",
-            f'there is no time zone "{shorten(name)}"',
-            project.places.at("timezone"),
-            hint=hint,
-        )
-
-
 def _guarded(guards: GuardLimits, declared: Json) -> GuardLimits:
     """Merge one layer into the guards; `off` removes the limits, but neither `protect` nor `min_admins`."""
     if declared == "off":
@@ -369,13 +176,3 @@ def _expired(guard: str, number: Json, until: date, where: SourceLocation) -> Pr
         hint="Take it out of the project file.",
         source=where,
     )
-
-
-def _no_file(root: Path) -> Problem:
-    other = root / "lmsconf.yml"
-    hint = f"Rename lmsconf.yml to {FILE}." if other.is_file() else _NO_FILE_HINT
-    return Problem(code="project/missing", message=f"there is no {FILE} in {root}", hint=hint)
-
-
-def _problem(code: str, message: str, where: SourceLocation, *, hint: str | None = None) -> Problem:
-    return Problem(code=code, message=message, hint=hint, source=where)

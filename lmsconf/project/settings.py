@@ -16,14 +16,8 @@ from lmsconf.model.names import did_you_mean
 from lmsconf.model.policy import Policy
 from lmsconf.project.base_trust import RequestDestination, request_destination
 from lmsconf.project.command_allowlist import Ask
-from lmsconf.project.config_file import (
-    ENV_WORKSPACE,
-    FILE,
-    ProjectFile,
-    path_problem,
-    read_project_file,
-    url_problem,
-)
+from lmsconf.project.config_file import ENV_WORKSPACE, FILE, ProjectFile
+from lmsconf.project.config_reader import path_problem, read_project_file, url_problem
 from lmsconf.project.credentials import Token, env_token, token_source_from
 from lmsconf.project.discovery import find_project_folder
 from lmsconf.support.url_rules import ALLOWED_HOSTS

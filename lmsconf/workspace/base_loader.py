@@ -20,11 +20,12 @@ from lmsconf.manifest.file_set import FILE_LIMIT, PROJECT_FILE
 from lmsconf.model.policy import GuardLimits, Policy
 from lmsconf.planner.plan import Manifests
 from lmsconf.project.base_trust import NOWHERE, RequestDestination, refuse_untrusted_changes, request_destination
-from lmsconf.project.config_file import ENV_WORKSPACE, read_project_file
+from lmsconf.project.config_file import ENV_WORKSPACE
+from lmsconf.project.config_reader import read_project_file
 from lmsconf.project.settings import Settings, load_settings
 from lmsconf.support.git import GitFailed, GitRepository, find_work_tree, open_repository
 from lmsconf.workspace.base_comparison import BaseManifests, ManifestsVersion
-from lmsconf.workspace.reader import load_manifests
+from lmsconf.workspace.project_manifests import load_manifests
 from lmsconf.workspace.settings_comparison import default_settings_by_path, settings_by_path
 
 OLDER: Final = 10

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from lmsconf.errors import Problem, ProblemsFound
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
-from lmsconf.manifest.load import EntryCallback, load_folder
 from lmsconf.model.address import Address
 from lmsconf.model.drift import DriftReport
 from lmsconf.model.plan import Change, Plan
@@ -20,15 +19,12 @@ from lmsconf.model.settings_changes import diff_settings
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.time_formats import format_utc
 from lmsconf.planner.context import PlanContext
-from lmsconf.planner.declaration_checks import refuse_expired_absent, refuse_left_alone
 from lmsconf.planner.drift import make_drift
-from lmsconf.planner.drift import warn_of_expired_ignores as ignores_outlived
 from lmsconf.planner.drift_findings import AppliedBase, DriftInputs
 from lmsconf.planner.plan import Manifests, make_plan
 from lmsconf.planner.read_scope import Declarations, ReadScope
 from lmsconf.planner.reading import read_workspace
 from lmsconf.planner.snapshot_redaction import drop_unknown_people, redact_snapshot, restore_snapshot
-from lmsconf.project.config_file import ENV_WORKSPACE
 from lmsconf.project.settings import Settings
 from lmsconf.workspace.base_comparison import (
     BaseManifests,
@@ -38,41 +34,13 @@ from lmsconf.workspace.base_comparison import (
     find_orphaned_resources,
     merge_manifests,
 )
-from lmsconf.workspace.connection import Connection, dialect_problems
+from lmsconf.workspace.connection import Connection
+from lmsconf.workspace.project_manifests import add_previous_names, refuse_errors, without_entries
 from lmsconf.workspace.settings_comparison import settings_by_path
 
 Clock = Callable[[], datetime]
 Reading = Callable[[int, int], None]
 """Report progress: requests done, and requests in total."""
-
-
-def load_manifests(
-    settings: Settings, keep: EntryCallback | None = None, drafts: Mapping[str, bytes] | None = None
-) -> Manifests:
-    """Load the project's manifests, with every problem of every file. keep: called with each entry written out.
-
-    drafts: content by path in the project, used instead of the files on disk.
-    """
-    loaded = load_folder(
-        settings.manifests,
-        settings.root,
-        all_kinds(),
-        timezone=settings.policy.timezone,
-        variables=settings.variables,
-        workspaces=(*settings.workspaces, ENV_WORKSPACE),
-        on_entry=keep,
-        unsaved_contents=drafts,
-    )
-    return replace(loaded, problems=(*settings.problems, *loaded.problems))
-
-
-def validate_offline(settings: Settings, keep: EntryCallback | None = None) -> Manifests:
-    """Load the manifests, with every problem that can be found offline, including the dialect's and expired entries."""
-    manifests = load_manifests(settings, keep)
-    policy = settings.policy
-    late = (*refuse_expired_absent(manifests.absent, policy), *ignores_outlived(settings.ignores, policy.today))
-    alone = refuse_left_alone(manifests.declared, policy)
-    return replace(manifests, problems=(*dialect_problems(settings), *manifests.problems, *alone, *late))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -293,7 +261,7 @@ class WorkspaceReader:
                 plan = make_plan(all_kinds(), manifests, snapshot, policy, self.call_templates, created_at=self.now())
             except ProblemsFound as failed:
                 errors = [problem for problem in failed.problems if problem.is_error]
-                left = _without(manifests, {problem.address for problem in errors})
+                left = without_entries(manifests, {problem.address for problem in errors})
                 if left == manifests:
                     raise
                 manifests = left
@@ -309,21 +277,6 @@ def _paired(plan: Plan) -> dict[Address, RenameCandidate]:
     return {address: it for address, it in pairs if taken[it.id] == 1 and it.is_earlier_name}
 
 
-def add_previous_names(manifests: Manifests, renamed: Mapping[Address, RenameCandidate]) -> Manifests:
-    """The manifests with each detected live name added to `previously`."""
-    declared = (
-        replace(one, previously=(*one.previously, renamed[one.address].address.name)) if one.address in renamed else one
-        for one in manifests.declared
-    )
-    return replace(manifests, declared=tuple(declared)) if renamed else manifests
-
-
-def refuse_errors(manifests: Manifests) -> None:
-    """Raise ProblemsFound if the manifests have errors. Called before anything is read."""
-    if any(problem.is_error for problem in manifests.problems):
-        raise ProblemsFound(manifests.problems)
-
-
 def _both(manifests: Manifests, policy: Policy, base: ManifestsVersion) -> ReadScope:
     """What to read for manifests and their base together."""
     ownership = {**base.policy.ownership, **policy.ownership}
@@ -335,12 +288,3 @@ def _both(manifests: Manifests, policy: Policy, base: ManifestsVersion) -> ReadS
 def reads_needed(manifests: Manifests, policy: Policy) -> ReadScope:
     """What to read for these manifests."""
     return ReadScope(declared=manifests.declared, absent=manifests.absent, policy=policy)
-
-
-def _without(manifests: Manifests, addresses: Collection[str | None]) -> Manifests:
-    """The manifests without the entries of these addresses."""
-    return replace(
-        manifests,
-        declared=tuple(one for one in manifests.declared if str(one.address) not in addresses),
-        absent=tuple(one for one in manifests.absent if str(one.address) not in addresses),
-    )

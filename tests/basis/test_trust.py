@@ -15,7 +15,7 @@ from lmsconf.project.base_trust import (
     refuse_untrusted_changes,
     request_destination,
 )
-from lmsconf.project.config_file import read_project_file
+from lmsconf.project.config_reader import read_project_file
 
 BASE = "workspaces: {p: {url: 'https://lms.example', token: {env: LMSCONF_TOKEN}}}\n"
 

@@ -20,7 +20,7 @@ from workload import Size, Values, plant_into, values_of, write_manifests
 from lmsconf.apply.applier import Applier
 from lmsconf.project.settings import load_settings
 from lmsconf.workspace.connection import Connection
-from lmsconf.workspace.reader import load_manifests
+from lmsconf.workspace.project_manifests import load_manifests
 
 SIZES = (1_000, 2_000, 5_000, 10_000, 20_000)
 _PROJECT = """\

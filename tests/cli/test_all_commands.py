@@ -18,15 +18,8 @@ import click
 import pytest
 
 from lmsconf.cli import COMMANDS, app
-from lmsconf.cli.frame import (
-    CommandContext,
-    Output,
-    output_options,
-    pass_context,
-    run_command_line,
-    show_progress,
-    write_redacted,
-)
+from lmsconf.cli.frame import CommandContext, Output, output_options, pass_context, run_command_line
+from lmsconf.cli.output_streams import show_progress, write_redacted
 from lmsconf.errors import (
     ExitCode,
     LmsconfError,
@@ -248,7 +241,7 @@ def test_color_is_for_terminals_that_want_it() -> None:
 def test_progress_on_a_terminal_is_a_bar() -> None:
     """Where a person watches, progress is drawn with rich."""
     program = (
-        "import sys; from lmsconf.cli.frame import show_progress\n"
+        "import sys; from lmsconf.cli.output_streams import show_progress\n"
         "with show_progress() as tell: tell(1, 2, 'Reading groups')\n"
         "assert 'rich' in sys.modules"
     )
@@ -315,7 +308,7 @@ def test_help_lists_every_command_and_imports_none() -> None:
     shown = subprocess.run(
         [sys.executable, "-I", "-S", "-c", _with_path(program)], capture_output=True, text=True, check=True
     )
-    assert shown.stderr == "['lmsconf.cli.frame']\n"
+    assert shown.stderr == "['lmsconf.cli.frame', 'lmsconf.cli.output_streams']\n"
     assert all(f"  {name} " in shown.stdout for name, entry in COMMANDS.items())
 
 

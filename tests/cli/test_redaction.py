@@ -8,7 +8,8 @@ import sys
 
 import pytest
 
-from lmsconf.cli.frame import report_crash, report_problems, write_redacted
+from lmsconf.cli.frame import report_crash
+from lmsconf.cli.output_streams import report_problems, write_redacted
 from lmsconf.errors import Problem
 from lmsconf.support.redaction import register_secret
 

@@ -9,7 +9,7 @@ import pytest
 
 from lmsconf.api.client import Client
 from lmsconf.errors import LmsconfError, ProblemsFound
-from lmsconf.project.config_file import read_project_file
+from lmsconf.project.config_reader import read_project_file
 from lmsconf.project.credentials import TokenUnavailable, env_token
 
 from .network import CANARY

@@ -22,7 +22,7 @@ from lmsconf.project.settings import load_settings
 from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.sandbox.transport import Sandbox
 from lmsconf.workspace.connection import Connection
-from lmsconf.workspace.reader import load_manifests
+from lmsconf.workspace.project_manifests import load_manifests
 
 from .drifted_project import MANIFESTS, OWNED, SEED, codes, drift, only, states
 

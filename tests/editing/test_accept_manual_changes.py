@@ -23,7 +23,7 @@ from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, GROUP,
 from lmsconf.model.address import RemoteId
 from lmsconf.model.names import exact_pattern
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.workspace.reader import load_manifests
+from lmsconf.workspace.project_manifests import load_manifests
 
 TIMES: Final = (None, "2025-06-01T12:30:00Z", "2027-12-31T22:59:59Z", "2028-02-29T23:00:00Z")
 

@@ -12,7 +12,7 @@ from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan
 from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.workspace.connection import Connection
-from lmsconf.workspace.reader import load_manifests
+from lmsconf.workspace.project_manifests import load_manifests
 
 from .project import Project
 

@@ -19,7 +19,7 @@ from lmsconf.model.policy import Consent
 from lmsconf.project.settings import Settings, load_settings
 from lmsconf.sandbox.service import LoggedRequest
 from lmsconf.workspace.connection import Connection
-from lmsconf.workspace.reader import load_manifests
+from lmsconf.workspace.project_manifests import load_manifests
 
 TODAY = date(2026, 6, 1)
 SPOKEN: Mapping[str, str | int] = {}

@@ -9,7 +9,7 @@ import pytest
 
 from lmsconf.errors import Problem
 from lmsconf.project.settings import load_settings
-from lmsconf.workspace.reader import validate_offline
+from lmsconf.workspace.project_manifests import validate_offline
 
 from .project import TODAY, Project
 

@@ -13,7 +13,8 @@ from laws.sandbox_project import TransportConnection
 from lmsconf.errors import ExitCode
 from lmsconf.model.plan import GuardResult, Plan
 from lmsconf.sandbox.transport import Sandbox
-from lmsconf.workspace.reader import WorkspaceReader, load_manifests
+from lmsconf.workspace.project_manifests import load_manifests
+from lmsconf.workspace.reader import WorkspaceReader
 
 from .project import Project
 from .shell import lmsconf

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from lmsconf.errors import ProblemsFound
 from lmsconf.project.settings import load_settings
 from lmsconf.render import problems_json, problems_text
-from lmsconf.workspace.reader import load_manifests
+from lmsconf.workspace.project_manifests import load_manifests
 
 from . import active_content
 

@@ -13,7 +13,8 @@ import pytest
 
 import lmsconf.render
 from lmsconf.cli import app
-from lmsconf.cli.frame import report_problems, run_command_line
+from lmsconf.cli.frame import run_command_line
+from lmsconf.cli.output_streams import report_problems
 from lmsconf.cli.progress import progress_lines
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.kinds import all_kinds

@@ -28,7 +28,7 @@ from lmsconf.model.plan import Plan
 from lmsconf.model.policy import GuardLimits
 from lmsconf.project.settings import Settings, load_settings
 from lmsconf.sandbox.transport import Sandbox
-from lmsconf.workspace.reader import load_manifests
+from lmsconf.workspace.project_manifests import load_manifests
 
 from .served_project import ServedProject, staged
 

@@ -18,7 +18,7 @@ from lmsconf.errors import ExitCode
 from lmsconf.model.outcomes import ApplyReport, CallStatus
 from lmsconf.project.settings import load_settings
 from lmsconf.sandbox.transport import Sandbox
-from lmsconf.workspace.reader import load_manifests
+from lmsconf.workspace.project_manifests import load_manifests
 
 SEED = """
 people:

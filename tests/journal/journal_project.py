@@ -16,7 +16,7 @@ from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan
 from lmsconf.project.settings import load_settings
 from lmsconf.sandbox.transport import Sandbox
-from lmsconf.workspace.reader import load_manifests
+from lmsconf.workspace.project_manifests import load_manifests
 
 BEGAN = datetime(2026, 6, 1, 8, 0, tzinfo=UTC)
 PROJECT = 'workspaces: {sandbox: {url: "sandbox:"}}\n'

@@ -36,7 +36,7 @@ from lmsconf.sandbox.faults import FaultScript
 from lmsconf.sandbox.seed import fill_workspace
 from lmsconf.sandbox.transport import Sandbox
 from lmsconf.workspace.connection import Connection
-from lmsconf.workspace.reader import load_manifests
+from lmsconf.workspace.project_manifests import load_manifests
 
 NOW: Final = 1_767_225_600.0  # 2026-01-01T00:00:00Z
 NAME: Final = "sandbox"

@@ -16,7 +16,8 @@ from lmsconf.api.retry import RetryPolicy
 from lmsconf.api.worker_pool import Progress, WorkerPool
 from lmsconf.apply.ambiguous_writes import WaitClock
 from lmsconf.apply.applier import Applier
-from lmsconf.apply.remote_lock import LockHeldElsewhere, LockManager
+from lmsconf.apply.lock_names import LockHeldElsewhere
+from lmsconf.apply.remote_lock import LockManager
 from lmsconf.errors import LmsconfError, StalePlan
 from lmsconf.planner.plan import Manifests
 from lmsconf.project.settings import LockSettings, Settings

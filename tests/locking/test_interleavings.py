@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from sampling import WHOLE, of_today
 
-from lmsconf.workspace.reader import load_manifests
+from lmsconf.workspace.project_manifests import load_manifests
 
 from .interleaving import project, race
 

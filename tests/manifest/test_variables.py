@@ -11,7 +11,7 @@ from lmsconf.manifest.expand.variables import VALUES, ExpansionLimitExceeded, Va
 from lmsconf.manifest.yaml.nodes import EntrySourceMap
 from lmsconf.manifest.yaml.strict_reader import read_yaml
 from lmsconf.model.canonical_json import Json
-from lmsconf.project.config_file import read_project_file
+from lmsconf.project.config_reader import read_project_file
 
 KNOWN: dict[str, Json] = {
     "team": "Sales",

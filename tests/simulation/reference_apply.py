@@ -25,7 +25,7 @@ from lmsconf.project.settings import Settings, load_settings
 from lmsconf.sandbox.seed import fill_workspace
 from lmsconf.sandbox.transport import Sandbox
 from lmsconf.workspace.connection import Connection
-from lmsconf.workspace.reader import load_manifests
+from lmsconf.workspace.project_manifests import load_manifests
 
 from .canaries import TOKEN
 from .clock import BEGIN, Clock

@@ -24,7 +24,7 @@ from lmsconf.sandbox.seed import fill_workspace
 from lmsconf.sandbox.serve import Server
 from lmsconf.sandbox.service import SandboxService
 from lmsconf.workspace.connection import Connection
-from lmsconf.workspace.reader import load_manifests
+from lmsconf.workspace.project_manifests import load_manifests
 
 from .references import COURSES, PEOPLE, TEAMS, Document, seed, yaml_lines
 from .workspace_state import Portrait, compare, ids, portrait

@@ -18,7 +18,7 @@ from lmsconf.model.outcomes import ApplyReport
 from lmsconf.project.settings import load_settings
 from lmsconf.render import APPLY_VIEWS, apply_text
 from lmsconf.sandbox.transport import Sandbox
-from lmsconf.workspace.reader import load_manifests
+from lmsconf.workspace.project_manifests import load_manifests
 
 SEED = """\
 people:

@@ -22,7 +22,7 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
 from lmsconf.planner.kind import AnyKind
 from lmsconf.project.settings import Settings
-from lmsconf.workspace.reader import load_manifests
+from lmsconf.workspace.project_manifests import load_manifests
 
 if TYPE_CHECKING:
     from lmsconf.api.transport.trace import Exchange

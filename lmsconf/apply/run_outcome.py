@@ -1,0 +1,71 @@
+"""What the outcome of a run means: its exit code, changes without effect, and hints for refused updates."""
+
+from __future__ import annotations
+
+from lmsconf.api.spec import ApiSpec
+from lmsconf.apply.scheduler import RunResult
+from lmsconf.errors import ExitCode, LmsconfError, Problem, Terminated, Unauthorized
+from lmsconf.kinds import all_kinds
+from lmsconf.model.outcomes import CallOutcome, CallStatus
+from lmsconf.model.plan import Action, Change, Plan
+
+
+def _hint_on_update(change: Change) -> str | None:
+    """The hint of the kind for an update that is refused or has no effect."""
+    return all_kinds()[change.address.kind].update_hint if change.action is Action.UPDATE else None
+
+
+def hints_on_updates(plan: Plan) -> dict[str, str]:
+    """The hint for each call of an update whose kind has one, by call id."""
+    hints = {change.address: hint for change in plan.changes if (hint := _hint_on_update(change))}
+    return {call.id: hints[call.address] for call in plan.calls if call.address in hints}
+
+
+def exit_code(run: RunResult, converged: bool | None) -> ExitCode:
+    """Map a run to its exit code."""
+    if run.interrupted_by is not None:
+        return run.interrupted_by.exit if isinstance(run.interrupted_by, Terminated) else ExitCode.INTERRUPTED
+    failed = any(outcome.status is not CallStatus.DONE for outcome in run.outcomes)
+    if failed and not run.may_have_written:
+        if run.stopped_by is not None:
+            return run.stopped_by.exit
+        if any(isinstance(error, Unauthorized) for error in run.errors):
+            return ExitCode.UNAUTHORIZED
+        return ExitCode.BLOCKED if any(error.code == "refusal/in-use" for error in run.errors) else ExitCode.ERROR
+    if failed:
+        return ExitCode.PARTIAL
+    # A plan without calls whose manifests are not available leaves nothing to do or to verify.
+    return ExitCode.OK if converged or (converged is None and not run.outcomes) else ExitCode.NOT_CONVERGED
+
+
+def no_effect_problem(plan: Plan, run: RunResult, change: Change, spec: ApiSpec) -> Problem:
+    """A problem for a change whose calls were accepted without effect: the dialect is probably wrong."""
+    whole = all(one.status is CallStatus.DONE for one in run.outcomes if one.address == change.address)
+    accepted = "the calls, and it is still not as planned" if whole else "its creation, and it still does not show"
+    operations = dict.fromkeys(call.operation for call in plan.calls if call.address == change.address)
+    keys = [key for operation in operations for key in spec.dialect_keys(operation)]
+    look = "Look at the dialect keys " + ", ".join(dict.fromkeys(keys))
+    hint = f"{look}." if keys else "Plan again to see what is left."
+    return Problem(
+        code="apply/no-effect",
+        message=f"{change.address}: the service accepted {accepted}",
+        hint=_hint_on_update(change) or hint,
+        source=change.source,
+        address=str(change.address),
+    )
+
+
+def unattempted_calls(plan: Plan, error: LmsconfError) -> tuple[CallOutcome, ...]:
+    """The outcomes of a plan's calls after an error before the first of them."""
+    return tuple(
+        CallOutcome(
+            call=call.id,
+            address=call.address,
+            operation=call.operation,
+            status=CallStatus.NOT_ATTEMPTED,
+            reason=error.message,
+            hint=error.hint,
+            people=call.people,
+        )
+        for call in plan.calls
+    )

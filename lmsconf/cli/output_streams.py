@@ -1,0 +1,198 @@
+"""The output streams of all commands: what may leave the process, and how it is written.
+
+`--help` imports this module too, so slow imports (pathlib among them) are inside the functions.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, TextIO, TypeVar
+
+from lmsconf.errors import LmsconfError, Problem
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+    from lmsconf.cli.masking import PeopleMask
+    from lmsconf.cli.progress import Tell
+Value = TypeVar("Value")
+
+
+_mask: list[PeopleMask] = []
+"""The mask of this run (`--mask-people`), or empty."""
+
+
+def mask_people(on: bool) -> None:
+    """Turn the masking of people in all further output on or off."""
+    _mask.clear()
+    if on:
+        from lmsconf.cli.masking import PeopleMask
+
+        _mask.append(PeopleMask())
+
+
+def masks_people() -> bool:
+    """Whether people are masked in the output."""
+    return bool(_mask)
+
+
+def mask_if_enabled(value: Value) -> Value:
+    """Return the value with people masked, if masking is on. Call it before any value is rendered."""
+    return _mask[0].mask_value(value) if _mask else value
+
+
+def redact_output(text: str) -> str:
+    """Return output text without known tokens and, if masking is on, without people."""
+    from lmsconf.support.redaction import redact_registered_tokens
+
+    text = redact_registered_tokens(text)
+    return _mask[0].mask_lines(text) if _mask else text
+
+
+def secure_standard_streams() -> None:
+    """Make stdin, stdout and stderr safe to use. Call it before anything opens a file.
+
+    A closed descriptor is opened on /dev/null: otherwise the next opened file would get its number, and output would
+    be written into that file. Write errors on stderr are ignored; the exit code still reports the outcome.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            # The lowest free descriptor is assigned, which is this one; child processes inherit it.
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+    # A stream that is not the interpreter's own was replaced on purpose (tests capture it): keep it.
+    if sys.stdin is None:
+        sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115  # it stays until the end
+    if sys.stdout is sys.__stdout__:
+        sys.stdout = _stream(sys.stdout, io.FileIO(1, "w", closefd=False))
+    if sys.stderr is sys.__stderr__:
+        sys.stderr = _stream(sys.stderr, _Forgiving(2, "w", closefd=False))
+
+
+def _stream(before: TextIO | None, raw: io.FileIO) -> TextIO:
+    """Return a stream with the encoding of `before`, always buffered: a non-empty buffer shows unwritten output."""
+    encoding, errors = (before.encoding, before.errors) if before else ("utf-8", None)
+    return io.TextIOWrapper(io.BufferedWriter(raw), encoding, errors, line_buffering=True)
+
+
+class _Forgiving(io.FileIO):
+    """A file that ignores write errors, such as a full disk."""
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        try:
+            written = super().write(data)
+        except OSError:
+            written = None
+        return memoryview(data).nbytes if written is None else written
+
+
+def problems_document(problems: Sequence[Problem]) -> str:
+    from lmsconf.render.json import problems_json
+
+    return problems_json([_clean(problem) for problem in problems])
+
+
+def report_problems(problems: Sequence[Problem]) -> None:
+    """Write problems as text to stderr."""
+    from lmsconf.render.text.plan import problems_text
+
+    text = problems_text([_clean(problem) for problem in problems])
+    write_redacted(text, sys.stderr, color=supports_color(sys.stderr))
+
+
+def _clean(problem: Problem) -> Problem:
+    """Redact secrets in message and hint, since they may quote a response; mask people if masking is on."""
+    from lmsconf.support.redaction import redact_secrets
+
+    hint = None if problem.hint is None else redact_secrets(problem.hint)
+    return mask_if_enabled(replace(problem, message=redact_secrets(problem.message), hint=hint))
+
+
+def write_stderr(text: str) -> None:
+    """Write lines to stderr, each escaped by `escape_terminal`."""
+    from lmsconf.render.escape import escape_terminal
+
+    write_redacted("".join(f"{escape_terminal(line)}\n" for line in text.split("\n")), sys.stderr)
+
+
+def write_redacted(text: str, stream: TextIO, *, color: bool = False, exact: bool = False, whole: bool = False) -> None:
+    """Write text to a stream, without known tokens and, if masking is on, without people.
+
+    exact: for programs, so written as UTF-8 whatever the stream's encoding. whole: exact, and nothing is removed. A
+    closed pipe, as after `head`, is ignored. Raises LmsconfError if stdout cannot be written; errors of stderr are
+    ignored.
+    """
+    if not whole:
+        text = redact_output(text)
+    if color:
+        from lmsconf.render.color import colorize
+
+        text = colorize(text)
+    try:
+        _put(text, stream, exact=exact or whole)
+    except BrokenPipeError:
+        redirect_to_null(stream)
+    except OSError as error:
+        redirect_to_null(stream)
+        if stream is not sys.stderr:
+            raise stdout_error(error) from error
+
+
+def _put(text: str, stream: TextIO, *, exact: bool) -> None:
+    # Flush the text layer before writing bytes to the buffer below it, to keep the order.
+    stream.flush()
+    if exact and hasattr(stream, "buffer"):
+        stream.buffer.write(text.encode("utf-8", "backslashreplace"))
+    else:
+        # Characters that the stream's encoding lacks are written as backslash escapes.
+        encoding = stream.encoding or "utf-8"
+        stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+    stream.flush()
+
+
+def is_unwritable(stream: TextIO) -> bool:
+    """Whether a stream's buffered output cannot be written; if so, redirect the stream to /dev/null."""
+    try:
+        stream.flush()
+    except OSError:
+        redirect_to_null(stream)
+        return True
+    return False
+
+
+def stdout_error(error: OSError) -> LmsconfError:
+    from lmsconf.support.atomic_files import os_error_message
+
+    hint = "Check what stdout leads to, or write to a file with --output."
+    return LmsconfError(f"stdout cannot be written: {os_error_message(error)}", hint=hint)
+
+
+def redirect_to_null(stream: TextIO) -> None:
+    """Redirect a stream to /dev/null, so that flushing it at exit cannot fail again."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
+
+
+def supports_color(stream: TextIO) -> bool:
+    """Whether to colour a stream: a terminal that is not dumb, and NO_COLOR unset."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+@contextmanager
+def show_progress(stream: TextIO | None = None, *, quiet: bool = False) -> Iterator[Tell]:
+    """Yield a progress callback: a bar on a terminal, a few plain lines elsewhere, nothing if quiet."""
+    if quiet:
+        yield lambda done, total, label: None
+        return
+    from lmsconf.cli.progress import progress_bar, progress_lines
+
+    where = sys.stderr if stream is None else stream
+    with progress_bar(where) if where.isatty() and os.environ.get("TERM") != "dumb" else progress_lines(where) as tell:
+        yield lambda done, total, label: tell(done, total, mask_if_enabled(label))

@@ -1,0 +1,71 @@
+"""The project's manifests: load them, validate them offline, refuse their errors, and derive others from them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from lmsconf.errors import ProblemsFound
+from lmsconf.kinds import all_kinds
+from lmsconf.manifest.load import EntryCallback, load_folder
+from lmsconf.model.address import Address
+from lmsconf.model.possible_renames import RenameCandidate
+from lmsconf.planner.declaration_checks import refuse_expired_absent, refuse_left_alone
+from lmsconf.planner.drift import warn_of_expired_ignores as ignores_outlived
+from lmsconf.planner.plan import Manifests
+from lmsconf.project.config_file import ENV_WORKSPACE
+from lmsconf.project.settings import Settings
+from lmsconf.workspace.connection import dialect_problems
+
+
+def load_manifests(
+    settings: Settings, keep: EntryCallback | None = None, drafts: Mapping[str, bytes] | None = None
+) -> Manifests:
+    """Load the project's manifests, with every problem of every file. keep: called with each entry written out.
+
+    drafts: content by path in the project, used instead of the files on disk.
+    """
+    loaded = load_folder(
+        settings.manifests,
+        settings.root,
+        all_kinds(),
+        timezone=settings.policy.timezone,
+        variables=settings.variables,
+        workspaces=(*settings.workspaces, ENV_WORKSPACE),
+        on_entry=keep,
+        unsaved_contents=drafts,
+    )
+    return replace(loaded, problems=(*settings.problems, *loaded.problems))
+
+
+def validate_offline(settings: Settings, keep: EntryCallback | None = None) -> Manifests:
+    """Load the manifests, with every problem that can be found offline, including the dialect's and expired entries."""
+    manifests = load_manifests(settings, keep)
+    policy = settings.policy
+    late = (*refuse_expired_absent(manifests.absent, policy), *ignores_outlived(settings.ignores, policy.today))
+    alone = refuse_left_alone(manifests.declared, policy)
+    return replace(manifests, problems=(*dialect_problems(settings), *manifests.problems, *alone, *late))
+
+
+def add_previous_names(manifests: Manifests, renamed: Mapping[Address, RenameCandidate]) -> Manifests:
+    """The manifests with each detected live name added to `previously`."""
+    declared = (
+        replace(one, previously=(*one.previously, renamed[one.address].address.name)) if one.address in renamed else one
+        for one in manifests.declared
+    )
+    return replace(manifests, declared=tuple(declared)) if renamed else manifests
+
+
+def refuse_errors(manifests: Manifests) -> None:
+    """Raise ProblemsFound if the manifests have errors. Called before anything is read."""
+    if any(problem.is_error for problem in manifests.problems):
+        raise ProblemsFound(manifests.problems)
+
+
+def without_entries(manifests: Manifests, addresses: Collection[str | None]) -> Manifests:
+    """The manifests without the entries of these addresses."""
+    return replace(
+        manifests,
+        declared=tuple(one for one in manifests.declared if str(one.address) not in addresses),
+        absent=tuple(one for one in manifests.absent if str(one.address) not in addresses),
+    )
