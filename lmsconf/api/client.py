@@ -6,6 +6,7 @@ Raises ValueError for misuse and ApiError for all that the service or the networ
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lmsconf.api.circuit_breaker import CircuitBreaker
@@ -16,11 +17,30 @@ from lmsconf.api.request import PreparedRequest, prepare_request, prepare_unchec
 from lmsconf.api.retry import NOT_NOW, RetryPolicy
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.transport.http import URL_NAME, HttpResponse, HttpTransport, RequestNotSent, ResponseLost
-from lmsconf.api.transport.trace import Exchange
 from lmsconf.model.canonical_json import Json
 
 if TYPE_CHECKING:
     import httpx
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """One attempt of one call, without secrets: no headers but Date, no bodies.
+
+    attempt: from 1. seconds: duration. status: None without a response. failure: why there is none.
+    date: the Date header, the service's clock.
+    """
+
+    operation: str | None
+    method: str
+    path: str
+    query: str
+    attempt: int
+    seconds: float
+    status: int | None
+    failure: str | None = None
+    date: str | None = None
+
 
 _GIVEN_UP = "not sent, since the service has not answered the requests before"
 _TOO_MUCH = "not sent, since the service has refused the requests before as too many"

@@ -40,13 +40,13 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "unlock": CommandEntry("lmsconf.cli.unlock", "unlock", "Remove a stale lock."),
     "export": CommandEntry("lmsconf.cli.export", "export", "Write manifests for the live workspace."),
     "snapshot": CommandEntry("lmsconf.cli.snapshot", "snapshot", "Save what the workspace holds to a file."),
-    "explain": CommandEntry("lmsconf.cli.explain", "explain", "Tell what a manifest key means."),
-    "graph": CommandEntry("lmsconf.cli.graph", "graph", "Show the dependency graph."),
+    "explain": CommandEntry("lmsconf.cli.small_commands", "explain", "Tell what a manifest key means."),
+    "graph": CommandEntry("lmsconf.cli.small_commands", "graph", "Show the dependency graph."),
     "doctor": CommandEntry(
         "lmsconf.cli.doctor", "doctor", "Check the connection, the token, and what is assumed of the service."
     ),
     "api": CommandEntry("lmsconf.cli.api", "api", "Send one call to the service and print what it answers."),
-    "completion": CommandEntry("lmsconf.cli.completion", "completion", "Print the completion script of a shell."),
+    "completion": CommandEntry("lmsconf.cli.small_commands", "completion", "Print the completion script of a shell."),
     "sandbox": CommandEntry("lmsconf.cli.sandbox", "sandbox", "Serve, seed or reset the embedded workspace."),
 }
 

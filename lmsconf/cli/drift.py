@@ -139,7 +139,7 @@ def _accept(
     context: CommandContext, patterns: tuple[str, ...], parallelism: int, max_rate: float | None, output: Output
 ) -> ExitCode:
     """Edit the manifests; saved only once it is verified that no accepted resource differs any more."""
-    from lmsconf.manifest.edit.saving import write_all_or_none
+    from lmsconf.support.atomic_files import write_all_or_none
     from lmsconf.workspace.project_manifests import load_manifests
 
     if output.format != "text":

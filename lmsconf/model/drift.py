@@ -20,8 +20,7 @@ from typing import NamedTuple
 from lmsconf.errors import ExitCode, Problem, SourceLocation
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.plan import UnmanagedResources
-from lmsconf.model.possible_renames import RenameCandidate
+from lmsconf.model.plan import RenameCandidate, UnmanagedResources
 
 
 class DriftState(StrEnum):

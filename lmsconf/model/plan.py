@@ -15,8 +15,35 @@ from lmsconf.errors import Problem, SourceLocation
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.possible_renames import PossibleRename
 from lmsconf.model.scope import EVERYTHING, PlanScope
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RenameCandidate:
+    """A live resource that a creation may be under a new name.
+
+    why: what they have in common. line: the manifest line that makes it a rename: `previously:` with its name, or `id:`
+    where another live resource has the same name. is_earlier_name: whether it is `previously:`.
+    """
+
+    address: Address
+    id: RemoteId
+    why: str
+    line: str
+    is_earlier_name: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PossibleRename:
+    """A creation that may be a rename of a live resource.
+
+    alike: live resources with the same content. close: those with similar content or name, which is no proof. Resources
+    declared under `absent` are in neither.
+    """
+
+    address: Address
+    alike: tuple[RenameCandidate, ...] = ()
+    close: tuple[RenameCandidate, ...] = ()
 
 
 class Action(StrEnum):

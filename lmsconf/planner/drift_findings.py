@@ -18,8 +18,7 @@ from lmsconf.model.drift import (
     LastEdit,
 )
 from lmsconf.model.names import exact_pattern
-from lmsconf.model.plan import Action, Change, FieldChange
-from lmsconf.model.possible_renames import PossibleRename, RenameCandidate
+from lmsconf.model.plan import Action, Change, FieldChange, PossibleRename, RenameCandidate
 from lmsconf.planner.rename_detection import CLOSE
 
 TAKE_OVER: Final = "export --into"

@@ -17,9 +17,8 @@ from lmsconf.errors import Problem, Severity
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import nearest_name, normalize_name, quote_name
-from lmsconf.model.plan import Action, Change
+from lmsconf.model.plan import Action, Change, PossibleRename, RenameCandidate
 from lmsconf.model.policy import Policy
-from lmsconf.model.possible_renames import PossibleRename, RenameCandidate
 from lmsconf.planner.context import BeforeAfter, MatchResult, NewParts, PlanContext, Similarity, UndeclaredResource
 from lmsconf.planner.kind import AnyKind
 

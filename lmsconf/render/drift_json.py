@@ -8,8 +8,7 @@ from lmsconf.documents.change_values import location_json, problem_json
 from lmsconf.documents.document import TOOL, render_json, string_list
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.drift import DriftFinding, DriftReport, DriftState, FieldDrift, IgnoredFinding, ManagedShare
-from lmsconf.model.plan import UnmanagedResources
-from lmsconf.model.possible_renames import RenameCandidate
+from lmsconf.model.plan import RenameCandidate, UnmanagedResources
 
 FORMAT: Final = "lmsconf.drift/1"
 

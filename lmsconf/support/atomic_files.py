@@ -1,10 +1,11 @@
-"""Read text files with readable errors, and write them atomically; pipes and devices are written in place."""
+"""Read text files with readable errors, and write them atomically, several all or none; pipes and devices in place."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -110,3 +111,29 @@ def fsync_folder(folder: Path) -> None:
 def os_error_message(error: OSError) -> str:
     """Return the system's message of an error, without the path."""
     return error.strerror or str(error)
+
+
+def write_all_or_none(root: Path, old_contents: Mapping[str, bytes], new_contents: Mapping[str, bytes]) -> None:
+    """Write every file, keeping its mode. If a write fails, files already written are restored.
+
+    old_contents: the content of each file when it was read. Raises LmsconfError, writing nothing, if one was changed
+    since.
+    """
+    # Symbolic links are kept: their targets are written.
+    paths = {name: (root / name).resolve() for name in sorted(new_contents)}
+    for name, path in paths.items():
+        if read_text(path).encode() != old_contents[name]:
+            raise LmsconfError(f"{name} was changed meanwhile; nothing was written", hint="Run it again.")
+    done: list[str] = []
+    try:
+        for name, path in paths.items():
+            _write(path, new_contents[name])
+            done.append(name)
+    except BaseException:
+        for name in done:
+            _write(paths[name], old_contents[name])
+        raise
+
+
+def _write(path: Path, data: bytes) -> None:
+    write_atomically(path, data.decode("utf-8"), mode=path.stat().st_mode & 0o777)

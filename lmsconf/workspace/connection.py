@@ -16,8 +16,7 @@ from lmsconf.project.settings import Settings
 from lmsconf.support.url_rules import host_problem
 
 if TYPE_CHECKING:
-    from lmsconf.api.client import Client
-    from lmsconf.api.transport.trace import Exchange
+    from lmsconf.api.client import Client, Exchange
     from lmsconf.api.worker_pool import Progress
     from lmsconf.sandbox.transport import Sandbox
 

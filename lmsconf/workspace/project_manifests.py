@@ -9,7 +9,7 @@ from lmsconf.errors import ProblemsFound
 from lmsconf.kinds import all_kinds
 from lmsconf.manifest.load import EntryCallback, load_folder
 from lmsconf.model.address import Address
-from lmsconf.model.possible_renames import RenameCandidate
+from lmsconf.model.plan import RenameCandidate
 from lmsconf.planner.declaration_checks import refuse_expired_absent, refuse_left_alone
 from lmsconf.planner.drift import warn_of_expired_ignores as ignores_outlived
 from lmsconf.planner.plan import Manifests

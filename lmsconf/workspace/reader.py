@@ -12,9 +12,8 @@ from lmsconf.kinds import all_kinds
 from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.model.address import Address
 from lmsconf.model.drift import DriftReport
-from lmsconf.model.plan import Change, Plan
+from lmsconf.model.plan import Change, Plan, RenameCandidate
 from lmsconf.model.policy import Policy
-from lmsconf.model.possible_renames import RenameCandidate
 from lmsconf.model.settings_changes import diff_settings
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.time_formats import format_utc

@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterable
 
 import httpx
 
-from lmsconf.api.client import Client
+from lmsconf.api.client import Client, Exchange
 from lmsconf.api.retry import RetryPolicy
 from lmsconf.api.spec import ApiSpec
-from lmsconf.api.transport.trace import Exchange
 
 CANARY = "token-canary-4711"
 Scripted = httpx.Response | Exception

@@ -10,8 +10,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from lmsconf.api.client import Client
-from lmsconf.api.transport.trace import Exchange
+from lmsconf.api.client import Client, Exchange
 from lmsconf.errors import (
     ApiError,
     ExitCode,

@@ -11,7 +11,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from lmsconf.api.transport.trace import Exchange
+from lmsconf.api.client import Exchange
 from lmsconf.errors import ApiError
 from lmsconf.support.redaction import redact_registered_tokens, redact_secrets, register_secret
 

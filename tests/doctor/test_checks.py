@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import lmsconf.kinds
+from lmsconf.api.client import Exchange
 from lmsconf.api.spec import ApiSpec
-from lmsconf.api.transport.trace import Exchange
 from lmsconf.doctor.diagnose.checks import ClockSkewCheck
 from lmsconf.doctor.diagnose.token_expiry import check_token_expiry
 from lmsconf.doctor.findings import Health

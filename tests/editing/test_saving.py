@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lmsconf.errors import LmsconfError
-from lmsconf.manifest.edit.saving import write_all_or_none
+from lmsconf.support.atomic_files import write_all_or_none
 
 
 @pytest.fixture

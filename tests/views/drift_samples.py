@@ -21,8 +21,7 @@ from lmsconf.model.drift import (
     ManagedResource,
     ManagedShare,
 )
-from lmsconf.model.plan import UnmanagedResources
-from lmsconf.model.possible_renames import RenameCandidate
+from lmsconf.model.plan import RenameCandidate, UnmanagedResources
 from lmsconf.planner.drift_findings import TAKE_OVER
 
 FILE = "manifests/people.yaml"

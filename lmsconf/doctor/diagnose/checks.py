@@ -25,7 +25,7 @@ from lmsconf.project.settings import Settings
 from lmsconf.workspace.project_manifests import load_manifests
 
 if TYPE_CHECKING:
-    from lmsconf.api.transport.trace import Exchange
+    from lmsconf.api.client import Exchange
 
 Clock = Callable[[], datetime]
 _TOLERATED: Final = timedelta(seconds=30)

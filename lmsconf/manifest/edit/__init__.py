@@ -4,7 +4,6 @@
     text_buffer, yaml_text       one file as text; values → YAML text, quoted where needed
     brackets, blocks, lists      edits of flow style, of block style, of lists of people, choices and conditions
     yaml_editor                  one manifest: pending edits → new text, parsed again before it is returned
-    saving                       new texts → files: all of them or none
 
 An entry that an alias, a variable, `for_each`, a set or a CSV file produces is not edited; the error gives its
 location.

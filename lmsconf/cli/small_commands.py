@@ -1,0 +1,76 @@
+"""`lmsconf explain`, `graph` and `completion`: small commands that print, and never look at the workspace."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from lmsconf.cli.frame import CommandContext, Output, output_options, pass_context
+from lmsconf.cli.output_streams import write_redacted
+from lmsconf.errors import ExitCode, LmsconfError
+
+
+@click.command()
+@click.argument("key", metavar="[KIND[.FIELD]]", default="")
+@output_options(["text", "json"])
+def explain(*, key: str, output: Output) -> ExitCode:
+    """Tell what a manifest key means.
+
+    It is told from the schema that manifests are checked by. For example: lmsconf explain smart_group.conditions.
+    Without a word, all sections are listed.
+    """
+    from lmsconf.kinds import all_kinds
+    from lmsconf.manifest.explain import explain as explained
+    from lmsconf.render.key_explanation import EXPLAIN_VIEWS
+
+    output.show(EXPLAIN_VIEWS, explained(all_kinds(), key))
+    return ExitCode.OK
+
+
+@click.command()
+@click.option("--only", metavar="ADDRESS", multiple=True, help="Only this and what it needs; * is a wildcard.")
+@output_options(["mermaid", "dot"])
+@pass_context
+def graph(context: CommandContext, *, only: tuple[str, ...], output: Output) -> ExitCode:
+    """Show the dependency graph.
+
+    Content points to its audience, with a thick line where it is mandatory; smart groups point to the fields that they
+    ask for. What no manifest declares is dashed. The workspace is not looked at.
+    """
+    from lmsconf.cli.planning import build_policy, load_context_settings
+    from lmsconf.errors import ProblemsFound
+    from lmsconf.kinds import all_kinds
+    from lmsconf.planner.dependency_graph import build_graph
+    from lmsconf.planner.selection import Selection
+    from lmsconf.render.dependency_graph import GRAPH_VIEWS
+    from lmsconf.workspace.project_manifests import load_manifests, refuse_errors
+
+    settings = load_context_settings(context)
+    manifests = load_manifests(settings)
+    refuse_errors(manifests)
+    chosen = Selection(all_kinds(), manifests.declared, build_policy(settings, only))
+    if wrong := list(chosen.problems(one.address for one in manifests.declared)):
+        raise ProblemsFound(wrong)
+    output.show(GRAPH_VIEWS, build_graph(all_kinds(), (one for one in manifests.declared if chosen(one.address))))
+    return ExitCode.OK
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(context: click.Context, *, shell: str) -> ExitCode:
+    """Print the completion script of a shell.
+
+    For bash, put eval "$(lmsconf completion bash)" into ~/.bashrc; for zsh the same with zsh into ~/.zshrc; for fish,
+    lmsconf completion fish | source.
+    """
+    from click.shell_completion import get_completion_class
+
+    shell_class = get_completion_class(shell)
+    if shell_class is None:
+        raise LmsconfError(f"click knows no completion for {shell}")
+    write_redacted(
+        shell_class(context.find_root().command, {}, "lmsconf", "_LMSCONF_COMPLETE").source() + "\n", sys.stdout
+    )
+    return ExitCode.OK
