@@ -21,7 +21,7 @@ _ChoiceNames: TypeAlias = "tuple[str, ...] | None"
 
 
 @dataclass(slots=True)
-class DeclaredChoices:
+class ChoicesByField:
     """The choices of each declared field. `only_in` allows one field to be declared differently per workspace."""
 
     _known: dict[str, set[_ChoiceNames]] = field(default_factory=dict)
@@ -50,7 +50,7 @@ def _name(item: Json) -> str:
 class ConditionExpander:
     """Expand `use` and `except` in the conditions of an entry, once all fields and sets are gathered."""
 
-    def __init__(self, sets: NamedSets, choices: DeclaredChoices, report: Report) -> None:
+    def __init__(self, sets: NamedSets, choices: ChoicesByField, report: Report) -> None:
         self._sets = sets
         self._choices = choices
         self._report = report

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from lmsconf.errors import Problem
-from lmsconf.manifest.expand.conditions import ConditionExpander, DeclaredChoices
+from lmsconf.manifest.expand.conditions import ChoicesByField, ConditionExpander
 from lmsconf.manifest.expand.people import CsvPeopleExpander
 from lmsconf.manifest.expand.sets import CONDITION_SETS, PEOPLE_SETS, NamedSets, PeopleSetExpander, Report
 from lmsconf.manifest.expand.variables import Variables
@@ -20,7 +20,7 @@ class EntryExpander:
 
     def __init__(self, files: ManifestFileReader, sets: Mapping[str, SchemaValidator], report: Report) -> None:
         self._sets = {section: NamedSets(section, shape, report) for section, shape in sets.items()}
-        self._choices = DeclaredChoices()
+        self._choices = ChoicesByField()
         self._files = CsvPeopleExpander(files, report)
         self._people = PeopleSetExpander(self._sets[PEOPLE_SETS], self._files)
         self._conditions = ConditionExpander(self._sets[CONDITION_SETS], self._choices, report)

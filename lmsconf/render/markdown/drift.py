@@ -20,7 +20,7 @@ from lmsconf.render.markdown.plan import (
 )
 from lmsconf.render.markdown.sections import (
     NAME_SIZE,
-    Section,
+    MarkdownSection,
     SectionEntry,
     details_block,
     details_summary,
@@ -71,7 +71,7 @@ def _covered(coverage: ManagedShare) -> str:
     return f"| {coverage.managed:,} | {of} | {share} |"
 
 
-def _findings(drift: DriftReport, limit: SizeLimit) -> Iterator[Section]:
+def _findings(drift: DriftReport, limit: SizeLimit) -> Iterator[MarkdownSection]:
     for state in DriftState:
         in_state = [finding for finding in drift.findings if finding.state is state]
         heading = f"{drift_wording.COUNTED[state].capitalize()}: {count_kinds(in_state)}"

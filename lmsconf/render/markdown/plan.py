@@ -32,7 +32,7 @@ from lmsconf.render.change_summary import (
 from lmsconf.render.escape import escape_markdown, markdown_code, markdown_fence
 from lmsconf.render.markdown.sections import (
     NAME_SIZE,
-    Section,
+    MarkdownSection,
     SectionEntry,
     abandoned_entry,
     address_entry,
@@ -126,7 +126,7 @@ def comment_marker(kind: str, workspace: str, limit: SizeLimit = UNLIMITED) -> s
     return f"<!-- lmsconf:{kind}:{name} -->" if limit.folds else f"[//]: # (lmsconf:{kind}:{name})"
 
 
-def fit_comment(head: str, sections: Sequence[Section], foot: str, limit: SizeLimit) -> str:
+def fit_comment(head: str, sections: Sequence[MarkdownSection], foot: str, limit: SizeLimit) -> str:
     """Join head, sections and foot; head and foot are kept whole, the sections shortened to the limit."""
     foot = f"\n{foot}\n" if foot else ""
     if limit.size is None:
@@ -203,22 +203,22 @@ def _number(number: int) -> str:
     return f"{number:,}" if number else ""
 
 
-def section_if_any(heading: str, entries: Iterable[SectionEntry], *, folded: bool = False) -> Iterator[Section]:
+def section_if_any(heading: str, entries: Iterable[SectionEntry], *, folded: bool = False) -> Iterator[MarkdownSection]:
     rows = tuple(entries)
     if rows:
-        yield Section(heading, rows, folded)
+        yield MarkdownSection(heading, rows, folded)
 
 
-def problem_section(problems: Sequence[Problem]) -> Iterator[Section]:
+def problem_section(problems: Sequence[Problem]) -> Iterator[MarkdownSection]:
     yield from section_if_any(count_severities(problems).capitalize(), map(problem_entry, problems))
 
 
-def _changes(changes: Iterable[Change], limit: SizeLimit, before: str = "") -> Iterator[tuple[Risk, Section]]:
+def _changes(changes: Iterable[Change], limit: SizeLimit, before: str = "") -> Iterator[tuple[Risk, MarkdownSection]]:
     """Yield the sections of changes: one open section per risk; safe changes are folded, one section per kind."""
     for risk, group in group_by_risk(changes).items():
         for alike in [group] if not (risk.safe and limit.folds) else _kinds(group):
             entries = [change_entry(change, folds=limit.folds) for change in alike]
-            yield risk, Section(before + _heading(risk, alike), entries, folded=risk.safe and limit.folds)
+            yield risk, MarkdownSection(before + _heading(risk, alike), entries, folded=risk.safe and limit.folds)
 
 
 def _kinds(changes: Sequence[Change]) -> Iterator[Sequence[Change]]:
@@ -232,15 +232,15 @@ def _heading(risk: Risk, changes: Sequence[Change]) -> str:
     return f"{risk.value}: {count_kinds(changes)}"
 
 
-def _left_out(plan: Plan, limit: SizeLimit) -> Iterator[Section]:
+def _left_out(plan: Plan, limit: SizeLimit) -> Iterator[MarkdownSection]:
     heading = f"Left out, because this plan only adds: {count_noun(len(plan.left_out), 'change')}"
     yield from section_if_any(heading, map(address_entry, plan.left_out), folded=limit.folds)
 
 
-def unmanaged_sections(groups: Iterable[UnmanagedResources], limit: SizeLimit) -> Iterator[Section]:
+def unmanaged_sections(groups: Iterable[UnmanagedResources], limit: SizeLimit) -> Iterator[MarkdownSection]:
     """Yield the unmanaged resources, folded."""
     for group in drop_empty_groups(groups):
-        yield Section(
+        yield MarkdownSection(
             count_unmanaged(group),
             [address_entry(address) for address in group.addresses],
             folded=limit.folds,
@@ -270,7 +270,7 @@ _TITLES = {
 }
 
 
-def _outcomes(report: ApplyReport, limit: SizeLimit) -> Iterator[Section]:
+def _outcomes(report: ApplyReport, limit: SizeLimit) -> Iterator[MarkdownSection]:
     """Yield the calls by status; all but the failures are folded."""
     for status, title in _TITLES.items():
         outcomes = [outcome for outcome in report.outcomes if outcome.status is status]

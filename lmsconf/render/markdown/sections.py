@@ -43,7 +43,7 @@ class SectionEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class MarkdownSection:
     """Entries under a heading; folded: in a collapsed `<details>`. Without entries the heading is a sentence."""
 
     heading: str
@@ -51,7 +51,7 @@ class Section:
     folded: bool = False
 
 
-def fit_sections(sections: Sequence[Section], max_bytes: int | None) -> tuple[str, bool]:
+def fit_sections(sections: Sequence[MarkdownSection], max_bytes: int | None) -> tuple[str, bool]:
     """Render sections within `room` bytes (None: unlimited), earlier entries first; return (text, whether complete)."""
     if max_bytes is not None:
         max_bytes -= sum(byte_size(_framed(section, "-", _nouns(section.entries))) for section in sections)
@@ -61,7 +61,7 @@ def fit_sections(sections: Sequence[Section], max_bytes: int | None) -> tuple[st
     return _BLANKS.sub("\n\n", body), whole
 
 
-def _section(section: Section, texts: Sequence[str | None]) -> str:
+def _section(section: MarkdownSection, texts: Sequence[str | None]) -> str:
     hidden = _nouns(entry for entry, text in zip(section.entries, texts, strict=True) if text is None)
     return _framed(section, "".join(text for text in texts if text is not None), hidden)
 
@@ -70,7 +70,7 @@ def _nouns(entries: Iterable[SectionEntry]) -> Counter[tuple[str, str]]:
     return Counter(entry.nouns for entry in entries)
 
 
-def _framed(section: Section, body: str, hidden: Counter[tuple[str, str]]) -> str:
+def _framed(section: MarkdownSection, body: str, hidden: Counter[tuple[str, str]]) -> str:
     """Render one section, with counts of the entries that are omitted."""
     if hidden and body:
         counted = ", ".join(count_noun(number, *nouns) for nouns, number in hidden.items())
