@@ -30,7 +30,7 @@ class _RowOperations(NamedTuple):
 
 
 # In deletion order: a field is free when no answer and no smart group references it.
-_ROW_OPERATIONS: Final[Mapping[ListOperation, _RowOperations]] = {
+_PLACES: Final[Mapping[ListOperation, _RowOperations]] = {
     USERS: _RowOperations("users.create", "users.delete", "email"),
     SMART_GROUPS: _RowOperations("smart-groups.create", "smart-groups.delete"),
     MANUAL_GROUPS: _RowOperations("manual-groups.create", "manual-groups.delete"),
@@ -63,7 +63,7 @@ class ScratchObjects:
 
     def __init__(self, client: TrialClient, mark: str, settle: float, *, accounts: bool = False) -> None:
         self._client = client
-        self._listings = [listing for listing in _ROW_OPERATIONS if accounts or listing != USERS]
+        self._listings = [listing for listing in _PLACES if accounts or listing != USERS]
         self._mark = mark
         self._settle = settle
         self._made: defaultdict[ListOperation, set[str]] = defaultdict(set)
@@ -82,7 +82,7 @@ class ScratchObjects:
         """Create an object; return its row in the listing. Raises NotMade. suffix: part of its name."""
         kind = kind_listed_by(listing).name
         name = self.unique_name(suffix or kind.replace("_", "-"))
-        sent = self._client.send(_ROW_OPERATIONS[listing].creation, fields={"name": name, **fields})
+        sent = self._client.send(_PLACES[listing].creation, fields={"name": name, **fields})
         until = time.monotonic() + self._settle
         while True:
             for row in self.list_rows(listing):
@@ -140,7 +140,7 @@ class ScratchObjects:
     def list_leftovers(self) -> list[ScratchObject]:
         """The live objects of this and earlier runs, in deletion order."""
         return [
-            ScratchObject(listing, str(row[listing.id]), str(row.get(_ROW_OPERATIONS[listing].label) or ""))
+            ScratchObject(listing, str(row[listing.id]), str(row.get(_PLACES[listing].label) or ""))
             for listing in self._listings
             for row in self.list_rows(listing)
             if _is_ours(listing, row) or str(row[listing.id]) in self._made[listing]
@@ -179,10 +179,10 @@ class ScratchObjects:
             self.delete_assignments(content, group)
 
     def _delete(self, thing: ScratchObject) -> WriteResult:
-        return self._client.send(_ROW_OPERATIONS[thing.listing].deletion, path={thing.listing.id: thing.id})
+        return self._client.send(_PLACES[thing.listing].deletion, path={thing.listing.id: thing.id})
 
 
 def _is_ours(listing: ListOperation, row: Mapping[str, Json]) -> bool:
     """Whether a probe created it, according to its name; for accounts, also to its e-mail domain."""
-    name = str(row.get(_ROW_OPERATIONS[listing].label) or "")
+    name = str(row.get(_PLACES[listing].label) or "")
     return name.startswith(PREFIX) and (listing != USERS or name.endswith(_DOMAIN))
