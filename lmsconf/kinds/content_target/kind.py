@@ -30,8 +30,8 @@ from lmsconf.kinds.content_target.steps import (
     ON_EXISTING,
     assignment_deletion,
     assignment_steps,
+    assignment_verification,
     parse_live_window,
-    verify_assignment,
 )
 from lmsconf.kinds.content_target.types import (
     AUDIENCES,
@@ -177,7 +177,7 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
 
     def grant_verification(self, call: Call) -> GrantVerification | None:
         """Assignments to groups are verified by reading the assignments of the content."""
-        return verify_assignment(call)
+        return assignment_verification(call)
 
     def revokes_access(self, call: Call) -> bool:
         """Deletions."""

@@ -138,7 +138,7 @@ def _identity(planning: PlanContext, row: TargetRow) -> dict[str, object]:
     )
 
 
-def verify_assignment(call: Call) -> GrantVerification | None:
+def assignment_verification(call: Call) -> GrantVerification | None:
     """Return how an assignment is verified; None for any other call.
 
     The id of everyone, or of one person, may be listed as another id, so only assignments to groups are verified.

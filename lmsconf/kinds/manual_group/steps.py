@@ -9,7 +9,7 @@ from lmsconf.kinds.shared.kind_names import GROUP
 from lmsconf.kinds.shared.people_lists import PeopleList
 from lmsconf.kinds.shared.renames import free_name_ref, freed_name_ref, rename_steps
 from lmsconf.kinds.user.people_directory import people_display_names
-from lmsconf.kinds.user.people_list_steps import joined_group_ref, people_list_steps, verify_list_additions
+from lmsconf.kinds.user.people_list_steps import joined_group_ref, list_additions_verification, people_list_steps
 from lmsconf.model.address import Ref
 from lmsconf.model.calls import Step
 from lmsconf.planner.context import BeforeAfter, Deletion, Match, PlanContext
@@ -20,8 +20,8 @@ LIST_OPERATIONS: Final = (
 )
 """List → the operations that add people to it and remove them."""
 ADDITION_CHECKS: Final = {
-    "manual-groups.add-members": verify_list_additions("manual-groups.members", "userIds"),
-    "manual-groups.add-managers": verify_list_additions("manual-groups.managers", "userIds"),
+    "manual-groups.add-members": list_additions_verification("manual-groups.members", "userIds"),
+    "manual-groups.add-managers": list_additions_verification("manual-groups.managers", "userIds"),
 }
 """Operation → how the people that it added are verified."""
 

@@ -37,7 +37,7 @@ from lmsconf.kinds.smart_group.schema import SCHEMA
 from lmsconf.kinds.smart_group.steps import smart_group_deletion, smart_group_steps
 from lmsconf.kinds.smart_group.types import SmartGroupRow, SmartGroupSpec, parse_listed_row
 from lmsconf.kinds.user.people_directory import people_addresses
-from lmsconf.kinds.user.people_list_steps import verify_list_additions
+from lmsconf.kinds.user.people_list_steps import list_additions_verification
 from lmsconf.model.address import Address
 from lmsconf.model.calls import Call, Step
 from lmsconf.model.canonical_json import Json
@@ -177,7 +177,7 @@ class SmartGroupKind(Kind[SmartGroupSpec, SmartGroupRow]):
     def grant_verification(self, call: Call) -> GrantVerification | None:
         """Additions of managers are verified by reading the smart group."""
         return (
-            verify_list_additions("smart-groups.get", "managers")
+            list_additions_verification("smart-groups.get", "managers")
             if call.operation == "smart-groups.add-managers"
             else None
         )

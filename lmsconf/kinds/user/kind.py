@@ -24,7 +24,7 @@ from lmsconf.kinds.user.export import PART_REFERENCES, REFERENCES, person_entrie
 from lmsconf.kinds.user.parse import find_contradictions, parse_person
 from lmsconf.kinds.user.people_directory import register_planned_people
 from lmsconf.kinds.user.read import read_people
-from lmsconf.kinds.user.rights import refuse_admin_lockout, revoked_rights, revokes_admin, verify_admin_grant
+from lmsconf.kinds.user.rights import admin_grant_verification, refuse_admin_lockout, revoked_rights, revokes_admin
 from lmsconf.kinds.user.schema import ABSENT_SCHEMA, SCHEMA
 from lmsconf.kinds.user.steps import person_steps
 from lmsconf.kinds.user.types import AdminRow, HolderRow, PersonRow, PersonSpec, parse_person_row
@@ -167,7 +167,7 @@ class UserKind(Kind[PersonSpec, PersonRow]):
 
     def grant_verification(self, call: Call) -> GrantVerification | None:
         """Administrator rights are verified by reading the person."""
-        return verify_admin_grant(call)
+        return admin_grant_verification(call)
 
     def revokes_access(self, call: Call) -> bool:
         """Archiving, and taking away administrator rights."""

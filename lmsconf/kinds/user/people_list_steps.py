@@ -77,7 +77,7 @@ def joined_group_ref(person: str) -> Ref:
     return Ref(Address.of(USER, person), GRANTED)
 
 
-def verify_list_additions(operation: str, key: str) -> GrantVerification:
+def list_additions_verification(operation: str, key: str) -> GrantVerification:
     """Return how additions to a list of people are verified: `operation` reads the ids in the list, under `key`."""
 
     def visible(get: GetRequest, sent: SentCall) -> frozenset[RemoteId]:

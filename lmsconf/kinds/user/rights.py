@@ -127,7 +127,7 @@ def has_enough_declared_admins(planning: PlanContext, identified: MatchResult[Pe
     return not loses or keeps >= max(1, planning.policy.guards.min_admins)
 
 
-def verify_admin_grant(call: Call) -> GrantVerification | None:
+def admin_grant_verification(call: Call) -> GrantVerification | None:
     """Return how a grant of administrator rights is verified; None for any other call."""
     return _IS_ADMIN if call.operation == _MAKE_ADMIN and call.path.endswith("/true") else None
 
