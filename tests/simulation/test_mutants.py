@@ -38,7 +38,7 @@ def test_a_blind_retry_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
         return send()
 
     calls = _creations("create")
-    monkeypatch.setattr(AmbiguousWriteResolver, "settle", blindly)
+    monkeypatch.setattr(AmbiguousWriteResolver, "resolve", blindly)
     assert _broken("create", "lost-after", calls).count("something was made twice") == len(calls)
 
 
