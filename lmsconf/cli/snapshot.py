@@ -32,7 +32,7 @@ def snapshot(
     is written for its owner only. People's language and applications are in it where the manifests speak of them.
 
     With --redact, people who are not in the manifests cannot be identified: each list only counts them.
-    Whom the manifests name, the repository shows anyway: their e-mail becomes a salted hash that plans recognise, and
+    People in the manifests are in the repository anyway: their e-mail becomes a salted hash that plans recognise, and
     what `users:` says of them stays. Names of groups and texts of fields stay too, but for e-mails in them. A plan
     against it does not compare people who are new to the manifests, and it cannot be exported.
     """

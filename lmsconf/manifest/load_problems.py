@@ -75,6 +75,6 @@ def nothing_declared_problem(
     return Problem(
         code="manifest/nothing",
         message=f"nothing is declared: {shown} {why}",
-        hint=f"Write what shall be, under one of {sections}, {ABSENT}.",
+        hint=f"Declare the desired state under one of {sections}, {ABSENT}.",
         source=SourceLocation(files[0], 1, 1) if is_single else SourceLocation(files[0]),
     )

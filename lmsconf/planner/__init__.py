@@ -18,6 +18,6 @@ drift, drift_findings        a plan of all manifests → drift
 plan_as_manifests            a plan's changes → declarations again
 read_scope, reading          which listings a plan needs, read concurrently into a snapshot
 redaction, snapshot_redaction
-                             snapshots without people whom the manifests do not name
+                             snapshots without the people that no manifest names
 dependency_graph             declarations → the graph of what they depend on
 """

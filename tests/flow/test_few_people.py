@@ -78,7 +78,7 @@ def test_somebody_who_is_to_come_takes_the_whole_list(tmp_path: Path) -> None:
 
 
 def test_an_exchange_takes_the_whole_list(tmp_path: Path) -> None:
-    """One who leaves and one who comes: the one who comes is found in the whole list."""
+    """One member is removed and another added: the one to add is found in the whole list."""
     project = Project(tmp_path, live(emails(100, 101)), PAGES)
     plan = project.plan(f"groups: [{{name: Sales, members: {emails(100, 200)}}}]\n")
     assert asked(project)["users.list"] == PEOPLE // 10

@@ -102,14 +102,12 @@ def _raising_httpx_errors() -> Iterator[None]:
     """Restate errors of httpcore as those of httpx; others pass."""
     try:
         yield
-    except Exception as error:
-        restated = next((ERRORS[base] for base in type(error).__mro__ if base in ERRORS), None)
-        if restated is None:
-            raise
+    except tuple(ERRORS) as error:
+        restated = next(ERRORS[base] for base in type(error).__mro__ if base in ERRORS)
         raise restated(str(error)) from error
 
 
-ERRORS: Final[Mapping[type, type[httpx.TransportError]]] = {
+ERRORS: Final[Mapping[type[BaseException], type[httpx.TransportError]]] = {
     httpcore.TimeoutException: httpx.TimeoutException,
     httpcore.ConnectTimeout: httpx.ConnectTimeout,
     httpcore.ReadTimeout: httpx.ReadTimeout,
