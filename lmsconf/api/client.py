@@ -6,7 +6,6 @@ Raises ValueError for misuse and ApiError for all that the service or the networ
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lmsconf.api.circuit_breaker import CircuitBreaker
@@ -17,6 +16,7 @@ from lmsconf.api.request import PreparedRequest, prepare_request, prepare_unchec
 from lmsconf.api.retry import NOT_NOW, RetryPolicy
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.transport.http import URL_NAME, HttpResponse, HttpTransport, RequestNotSent, ResponseLost
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.canonical_json import Json
 
 if TYPE_CHECKING:

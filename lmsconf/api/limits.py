@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from lmsconf.errors import InvalidResponse
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.canonical_json import Json
 
 MIB: Final = 1024 * 1024

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from lmsconf.api.limits import (
@@ -20,6 +20,7 @@ from lmsconf.api.limits import (
 from lmsconf.api.list_check import missing_list_hint, required_list
 from lmsconf.api.spec import ApiSpec
 from lmsconf.errors import ApiError, Unauthorized, Unreachable
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.api import ListedRows, ListOperation
 from lmsconf.model.canonical_json import Json
 

@@ -7,8 +7,9 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
+
+from lmsconf.lazy_dataclass import dataclass
 
 _REMEMBERED: Final = 64
 _SLOWEST: Final = 1.0

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from urllib.parse import quote, urlencode
 
 from lmsconf.api.spec import Operation
 from lmsconf.api.strict_json import encode
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.canonical_json import Json
 
 _HEADER_VALUE = re.compile(r"[\x21-\x7e]+")

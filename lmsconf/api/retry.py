@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
+
+from lmsconf.lazy_dataclass import dataclass
 
 TOO_MANY, UNAVAILABLE = 429, 503
 _PASSING = frozenset({TOO_MANY, 500, 502, UNAVAILABLE, 504})

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from threading import Event
 from typing import Final
@@ -26,6 +26,7 @@ from lmsconf.errors import (
     WriteOutcomeUnknown,
 )
 from lmsconf.kinds.shared.call_placeholders import fill_refs_in_body, fill_refs_in_path
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address
 from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, WaitClock
@@ -24,6 +24,7 @@ from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound, StalePlan
 from lmsconf.journal.journal_writer import Journal
 from lmsconf.kinds import all_kinds
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address
 from lmsconf.model.calls import Call
 from lmsconf.model.names import exact_pattern

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
 from lmsconf.errors import LmsconfError
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.names import LOCK_PREFIX
 from lmsconf.model.time_formats import format_utc
 

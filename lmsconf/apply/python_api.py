@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from lmsconf.apply.applier import Applier
@@ -22,6 +22,7 @@ from lmsconf.documents.plan_file import dumps, loads
 from lmsconf.errors import Problem, UsageError
 from lmsconf.export.export import ExportResult, export_snapshot
 from lmsconf.kinds import all_kinds
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.drift import DriftReport
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan

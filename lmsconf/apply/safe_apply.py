@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeAlias
 
 from lmsconf.apply.ambiguous_writes import WaitClock
@@ -27,6 +27,7 @@ from lmsconf.errors import ExitCode, LmsconfError, StalePlan, Terminated
 from lmsconf.journal.journal_writer import Journal
 from lmsconf.journal.pending_writes import wait_for_pending_writes
 from lmsconf.journal.workspace_lock import hold_lock
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.blockers import refuse_blocked
 from lmsconf.model.calls import Call
 from lmsconf.model.outcomes import ApplyReport, CallOutcome, CallStatus

@@ -13,12 +13,13 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from queue import SimpleQueue
 from types import FrameType
 from typing import TypeAlias
 
 from lmsconf.errors import DuplicateResource, LmsconfError, NoEffect, Unauthorized, Unreachable, WriteOutcomeUnknown
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Ref
 from lmsconf.model.calls import Call
 from lmsconf.model.outcomes import CallOutcome, CallStatus

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver
 from lmsconf.apply.scheduler import RunResult
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.outcomes import is_already_accepted
 from lmsconf.model.plan import Change, Plan
 from lmsconf.model.scope import VerifiedScope, VerifyMode, count_skipped_people

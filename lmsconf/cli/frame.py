@@ -12,7 +12,6 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import pairwise
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, NoReturn, ParamSpec
@@ -33,6 +32,7 @@ from lmsconf.cli.output_streams import (
     write_stderr,
 )
 from lmsconf.errors import ExitCode, LmsconfError, Problem, Terminated, UsageError
+from lmsconf.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import TypeAlias
 
 from lmsconf.errors import ExitCode, SourceLocation
+from lmsconf.lazy_dataclass import dataclass
 
 Value: TypeAlias = "str | int"
 """The value of a dialect key."""

@@ -6,12 +6,12 @@ import difflib
 from collections.abc import Iterator
 from collections.abc import Mapping as MappingOf
 from collections.abc import Sequence as SequenceOf
-from dataclasses import dataclass
 from datetime import tzinfo
 from pathlib import Path
 
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound
 from lmsconf.export.manifest_editor import ManifestEditor
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address
 from lmsconf.model.drift import DriftFinding, DriftReport, DriftState
 from lmsconf.model.names import did_you_mean, matches_pattern

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.policy import Policy

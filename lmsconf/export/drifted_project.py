@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import tzinfo
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from lmsconf.export.accept_drift import (
     find_remaining_drift,
     select_findings,
 )
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address
 from lmsconf.model.drift import DriftFinding, DriftReport, DriftState
 from lmsconf.planner.kind import AnyKind

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lmsconf.errors import LmsconfError, Problem, Severity
 from lmsconf.export.declared_rows import DeclaredRows, find_declared_rows
 from lmsconf.export.manifest_files import order_kinds, render_files, unexportable_line
 from lmsconf.export.verify_empty_plan import EmptyPlanCheck, deletes_undeclared
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import matches_patterns

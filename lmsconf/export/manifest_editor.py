@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from collections.abc import Mapping as MappingOf
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import tzinfo
 from pathlib import Path
 from typing import cast
@@ -14,6 +14,7 @@ from lmsconf.errors import Problem, SourceLocation
 from lmsconf.export.edit_list_items import find_absent_item, remove_item, set_item_key
 from lmsconf.export.rename_references import rename_part_references, rename_references
 from lmsconf.kinds.shared.times import format_shortest_time
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.manifest.edit.lists import (
     change_conditions,
     change_items,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, TypeVar, cast
 
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.manifest.edit.yaml_text import escape_for_comment, format_entry_lines
 from lmsconf.model.canonical_json import Json
 from lmsconf.planner.kind import AnyKind

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import tzinfo
 from typing import Any, Final, NamedTuple, cast
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.manifest.validation import cross
 from lmsconf.manifest.validation.check import SchemaValidator
 from lmsconf.model.canonical_json import Json

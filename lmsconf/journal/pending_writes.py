@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import ceil
 from pathlib import Path
 
 from lmsconf.journal.journal_reader import read_runs
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.recorded_run import RecordedRun
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import tzinfo
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 from lmsconf.errors import Problem
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.manifest.expand.expander import EntryExpander
 from lmsconf.manifest.expand.for_each import ExpandedEntry, ForEachExpander
 from lmsconf.manifest.expand.variables import ExpansionLimitExceeded, Variables

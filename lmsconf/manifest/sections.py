@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import cast
 
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.manifest.expand.people import people_list_paths
 from lmsconf.manifest.expand.sets import CONDITION_SETS, PEOPLE_SETS, SET_SECTIONS
 from lmsconf.manifest.schemas import (

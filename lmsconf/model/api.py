@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.canonical_json import Json
 
 

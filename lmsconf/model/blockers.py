@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from shlex import quote
 from typing import Final
 
 from lmsconf.errors import ExitCode, Problem, ProblemsFound
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.plan import GuardResult, Plan
 
 LOCK_OUT: Final = "refusal/lock-out"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.canonical_json import Json
 

@@ -12,12 +12,12 @@ A plan describes changes, drift a state: values here are `declared` and `live`, 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
 from typing import NamedTuple
 
 from lmsconf.errors import ExitCode, Problem, SourceLocation
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.plan import RenameCandidate, UnmanagedResources

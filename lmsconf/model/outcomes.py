@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 
 from lmsconf.errors import Problem
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address
 from lmsconf.model.calls import is_creation
 from lmsconf.model.plan import Action, Change

@@ -8,10 +8,11 @@ Plan                    changes, calls, and everything else that a reviewer need
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from lmsconf.errors import Problem, SourceLocation
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import date, timedelta, tzinfo
 from typing import Final
 
 from lmsconf.errors import SourceLocation, UsageError
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.canonical_json import Json
 
 GUARDS: Final = ("deletes", "removals", "recreates", "refusals", "answers", "updates")

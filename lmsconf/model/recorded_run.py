@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.calls import is_creation
 from lmsconf.model.outcomes import CallStatus
 from lmsconf.model.scope import VerifyMode

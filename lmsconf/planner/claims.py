@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Generic, TypeVar
 
 from lmsconf.errors import Problem, SourceLocation
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import RemoteId
 from lmsconf.model.snapshot import HasName
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from lmsconf.errors import Problem, Severity, SourceLocation
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Spec_co
 from lmsconf.model.forms import Form

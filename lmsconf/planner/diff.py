@@ -7,9 +7,9 @@ would take seconds.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.forms import Form, form_to_json, sort_items
 from lmsconf.model.plan import FieldChange

@@ -5,10 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from lmsconf.errors import Problem
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.drift import (
     DriftCause,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.api import GetRequest
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import tzinfo
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias
 
 from lmsconf.errors import Problem
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address, Ref, RemoteId, escape_slashes
 from lmsconf.model.api import ListOperation
 from lmsconf.model.calls import Call, Step, is_creation

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lmsconf.errors import SourceLocation
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address
 from lmsconf.model.names import quote_name
 from lmsconf.planner.context import PlanContext

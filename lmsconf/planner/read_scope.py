@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.policy import Policy
 from lmsconf.planner.kind import AnyKind

@@ -6,13 +6,14 @@ import hmac
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from hashlib import sha256
 from itertools import count
 from secrets import token_hex
 from typing import Any, Final, TypeVar
 
 from lmsconf.errors import Problem, Severity, SourceLocation
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.names import normalize_email

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from difflib import SequenceMatcher
 from typing import Any, Final
 
 from lmsconf.errors import Problem, Severity
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import nearest_name, normalize_name, quote_name

@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Final, cast
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation, UsageError, shorten
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.canonical_json import Json
 from lmsconf.project.config_file import ENV_WORKSPACE, ProjectFile
 

@@ -12,11 +12,11 @@ import os
 import shlex
 import stat
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from lmsconf.errors import LmsconfError
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.support.atomic_files import write_atomically
 
 VARIABLE: Final = "LMSCONF_TOKEN_COMMANDS"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import date, tzinfo
 from typing import Final, cast
 
 from lmsconf.errors import Problem, Severity, SourceLocation
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.manifest.file_set import PROJECT_FILE
 from lmsconf.manifest.yaml.nodes import EntrySourceMap, KeyPath, Map
 from lmsconf.model.canonical_json import Json

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from socket import gethostname
 from typing import Final, cast
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation, UsageError, shorten
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.drift import IgnoreRule
 from lmsconf.model.names import did_you_mean

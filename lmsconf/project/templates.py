@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from importlib.resources import files as package_files
 from types import MappingProxyType
 from typing import Final
 
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.support.package_data import read_ci_workflow, read_schema
 
 PROJECT_FILE: Final = "lmsconf.yaml"

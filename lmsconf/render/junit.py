@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from lmsconf.errors import Problem, SourceLocation
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address
 from lmsconf.model.drift import DriftFinding, DriftReport
 from lmsconf.render import drift_wording

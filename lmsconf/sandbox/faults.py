@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fnmatch import fnmatchcase
 from random import Random
 from typing import Final, Literal, TypeAlias
+
+from lmsconf.lazy_dataclass import dataclass
 
 BodyCorruption: TypeAlias = 'Literal["truncated", "html"]'
 ALWAYS: Final = 2**31

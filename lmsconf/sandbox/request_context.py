@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, TypeAlias, cast
 
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.sandbox.api_refusal import bad_request, not_found
 from lmsconf.sandbox.store import Repository, encode_ids
 

@@ -13,12 +13,12 @@ import os
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
 from lmsconf.errors import LmsconfError
+from lmsconf.lazy_dataclass import dataclass
 
 SECONDS: Final = 120.0
 _NAME: Final = ".git"

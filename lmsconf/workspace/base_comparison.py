@@ -7,10 +7,11 @@ resources that the change abandons.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from lmsconf.errors import Problem, Severity
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.manifest.edit.yaml_text import format_inline
 from lmsconf.model.blockers import is_blocking
 from lmsconf.model.canonical_json import Json

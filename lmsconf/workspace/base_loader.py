@@ -10,12 +10,13 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 
 from lmsconf.errors import LmsconfError, UsageError
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.manifest.file_set import FILE_LIMIT, PROJECT_FILE
 from lmsconf.model.policy import GuardLimits, Policy
 from lmsconf.planner.plan import Manifests

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from lmsconf.errors import Problem, ProblemsFound
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address
 from lmsconf.model.drift import DriftReport
 from lmsconf.model.plan import Change, Plan, RenameCandidate

@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache
 from types import MappingProxyType
 from typing import cast
 from urllib.parse import quote
 
 from lmsconf.api.spec.property_names import NameMapping, Schema, dialect_key_of, nested_properties, rename_properties
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.support.package_data import read_schema
 
 _PLACE = re.compile(r"\{(\w+)\}")

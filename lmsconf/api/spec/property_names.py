@@ -6,8 +6,10 @@ Canonical names are those of `schemas/openapi.json`; wire names are those of a p
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias, cast
+
+from lmsconf.lazy_dataclass import dataclass
 
 Schema: TypeAlias = "Mapping[str, object]"
 """A JSON Schema whose every `$ref` is resolved."""

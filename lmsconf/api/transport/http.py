@@ -14,7 +14,6 @@ import ssl
 import time
 import zlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
@@ -25,6 +24,7 @@ from lmsconf.api.transport.deadline import Deadline, DeadlineNetwork
 from lmsconf.api.transport.delivery_status import FAILURES, DeliveryStatus, certificate_hint, classify_delivery
 from lmsconf.api.transport.pool_transport import PoolTransport, connection_pool
 from lmsconf.errors import LmsconfError
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.support.httpx_import import httpx
 from lmsconf.support.redaction import HIDDEN, escaped_forms, redact_secrets, register_secret
 from lmsconf.support.url_rules import is_loopback, strip_final_newline, token_problem, url_problem

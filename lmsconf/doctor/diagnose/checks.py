@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from functools import partial
@@ -17,6 +16,7 @@ from lmsconf.doctor.diagnose.token_expiry import check_token_expiry
 from lmsconf.doctor.findings import CheckResult, DoctorReport, Health
 from lmsconf.errors import ApiError, LmsconfError, ProblemsFound
 from lmsconf.kinds import all_kinds
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.api import Api, ListedRows, ListOperation
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name

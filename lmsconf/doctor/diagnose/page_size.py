@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, cast
 
 from lmsconf.api.spec.listings import CATALOG, MANUAL_GROUPS, SMART_GROUPS, USERS
 from lmsconf.doctor.findings import CheckResult, Health
 from lmsconf.errors import InvalidResponse, Rejected
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.api import Api, ListOperation
 from lmsconf.model.canonical_json import Json
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from itertools import count
 from typing import Final, cast
 
@@ -11,6 +10,7 @@ from lmsconf.api.spec.listings import MANUAL_GROUPS
 from lmsconf.doctor.findings import Value
 from lmsconf.doctor.probe.scratch_objects import ScratchObjects
 from lmsconf.doctor.probe.trial_client import TrialClient
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.canonical_json import Json
 
 RENAME: Final = "manual-groups.rename.name"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final, cast
 
 from lmsconf.api.spec import ApiSpec
@@ -14,6 +13,7 @@ from lmsconf.doctor.probe.candidate_values import candidate_values
 from lmsconf.doctor.probe.live_rows import Field, parse_field
 from lmsconf.doctor.probe.trial_client import TrialClient, WriteResult
 from lmsconf.kinds.shared.answer_rows import AnswerRow, try_parse_answers
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Final
@@ -26,6 +25,7 @@ from lmsconf.doctor.probe.person_lessons import KEYS as PERSON_KEYS
 from lmsconf.doctor.probe.scratch_objects import ScratchObjectNotCreated, ScratchObjects
 from lmsconf.doctor.probe.trial_client import TrialClient
 from lmsconf.errors import LmsconfError, Rejected
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.api import Api
 from lmsconf.model.names import did_you_mean, normalize_email, normalize_name
 

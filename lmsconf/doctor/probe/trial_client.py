@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from lmsconf.api.concurrent_reader import ConcurrentReader
@@ -12,6 +11,7 @@ from lmsconf.api.worker_pool import WorkerPool
 from lmsconf.doctor.findings import DialectLesson, LessonVerdict, Value
 from lmsconf.doctor.probe.candidate_values import candidate_values
 from lmsconf.errors import InvalidResponse, ProblemsFound, Rejected, WriteOutcomeUnknown
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.canonical_json import Json
 
 if TYPE_CHECKING:

@@ -6,13 +6,13 @@ See API specification, Content target: `updatedBy`, `updatedAt`.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import tzinfo
 
 from lmsconf.kinds.content_target.types import parse_target_row
 from lmsconf.kinds.shared.kind_names import EDITS, USER
 from lmsconf.kinds.shared.response_json import object_list, require_object
 from lmsconf.kinds.shared.times import format_time
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.drift import LastEdit

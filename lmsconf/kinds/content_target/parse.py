@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast
 
@@ -12,6 +11,7 @@ from lmsconf.kinds.content_target.types import AUDIENCES, AssignmentSpec, assign
 from lmsconf.kinds.shared.kind_names import EVERYONE, USER
 from lmsconf.kinds.shared.manifest_entries import delete_entry, parse_names, parse_pins
 from lmsconf.kinds.shared.times import BadTime, parse_manifest_time
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, SourceMap

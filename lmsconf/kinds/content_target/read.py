@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from lmsconf.api.spec.listings import CATALOG
@@ -26,6 +25,7 @@ from lmsconf.kinds.manual_group.kind import KIND as GROUPS
 from lmsconf.kinds.shared.kind_names import CONTENT, EDITS, EVERYONE, GROUP, SMART_GROUP, UNNAMED_TARGETS, USER
 from lmsconf.kinds.shared.response_json import object_list, require_object
 from lmsconf.kinds.smart_group.kind import KIND as SMART_GROUPS
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import RemoteId
 from lmsconf.model.api import Api
 from lmsconf.model.canonical_json import Json

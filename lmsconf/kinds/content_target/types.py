@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from typing import Final
 
 from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, EVERYONE, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.response_json import optional_text, require_text
 from lmsconf.kinds.shared.times import format_time
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address, RemoteId, escape, unescape
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import pin_in

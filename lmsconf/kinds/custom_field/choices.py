@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final
 
 from lmsconf.errors import shorten
 from lmsconf.kinds.custom_field.types import ChoiceRow, CustomFieldSpec, DeclaredChoice, DeclaredChoices, FieldRow
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, choices_registry_kind
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.declarations import DesiredResource, pin_in
 from lmsconf.model.names import normalize_name

@@ -6,7 +6,7 @@ The count is of distinct people, archived ones included. It is None where answer
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, NamedTuple, TypeAlias
 
 from lmsconf.errors import InvalidResponse, Severity
@@ -16,6 +16,7 @@ from lmsconf.kinds.shared.answer_rows import AnswerRow, parse_answer
 from lmsconf.kinds.shared.kind_names import ANSWERS, USER
 from lmsconf.kinds.shared.response_json import require_text
 from lmsconf.kinds.user.types import AnswersRow, HolderRow, PersonRow, PersonSpec
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name

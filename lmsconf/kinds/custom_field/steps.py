@@ -7,7 +7,7 @@ references it, must stay until the last smart group drops it, and the service ma
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 
 from lmsconf.api.spec.value_encoding import encode_cleared_description
@@ -16,6 +16,7 @@ from lmsconf.kinds.custom_field.choices import NEW
 from lmsconf.kinds.custom_field.types import FLAGS, MOST_FIELDS, CustomFieldSpec, FieldRow
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD
 from lmsconf.kinds.shared.renames import free_name_ref, freed_name_ref, temporary_name, uses_temporary_name
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.calls import Call, Step
 from lmsconf.model.forms import Form

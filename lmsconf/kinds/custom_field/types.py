@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, cast
 
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD
 from lmsconf.kinds.shared.response_json import object_list, require_text
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import RemoteId
 from lmsconf.model.canonical_json import Json
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import cast
 
 from lmsconf.errors import Problem
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_email
 from lmsconf.planner.kind import ManifestEntry

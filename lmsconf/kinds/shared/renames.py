@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.calls import Step
 from lmsconf.model.names import normalize_name

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple, cast
 
 from lmsconf.errors import shorten
 from lmsconf.kinds.custom_field.choices import choice_has_error, renamed_choice_hint
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP, choices_registry_kind
 from lmsconf.kinds.smart_group.types import ConditionRow, DeclaredCondition, SmartGroupRow, SmartGroupSpec
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DesiredResource

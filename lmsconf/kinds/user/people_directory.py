@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final
 
 from lmsconf.errors import Severity
 from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.kinds.shared.people_lists import PeopleList
 from lmsconf.kinds.user.types import RIGHTS, PersonRow, PersonSpec
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.names import did_you_mean, normalize_email

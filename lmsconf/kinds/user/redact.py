@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.shared.kind_names import ADMIN, CUSTOM_FIELD, USER
 from lmsconf.kinds.user.people_directory import PeopleDirectory
 from lmsconf.kinds.user.types import RIGHTS, AdminRow, HolderRow, PersonRow, PersonSpec
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import RemoteId
 from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.names import normalize_name

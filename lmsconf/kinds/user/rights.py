@@ -7,12 +7,13 @@ States and transitions).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from lmsconf.kinds.shared.kind_names import ADMIN
 from lmsconf.kinds.shared.response_json import require_object
 from lmsconf.kinds.user.types import AdminRow, PersonRow, PersonSpec
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.api import GetRequest
 from lmsconf.model.calls import Call
 from lmsconf.model.plan import Change

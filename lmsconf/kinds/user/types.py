@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Final, TypeAlias
 
@@ -12,6 +12,7 @@ from lmsconf.kinds.shared.answer_rows import AnswerRow, parse_answers
 from lmsconf.kinds.shared.kind_names import ADMIN, ANSWERS, HOLDERS, USER
 from lmsconf.kinds.shared.people_lists import PeopleList
 from lmsconf.kinds.shared.response_json import optional_text, require_object, require_text
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_email

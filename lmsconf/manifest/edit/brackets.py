@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.manifest.edit.text_buffer import TextBuffer, TextEdit, UnsafeEdit
 from lmsconf.manifest.edit.tree_builder import Node
 

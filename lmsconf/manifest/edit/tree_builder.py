@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, TypeAlias, TypedDict, cast
 
 import yaml
 
 from lmsconf.errors import LmsconfError
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.manifest.yaml.scalars import resolve_scalar
 from lmsconf.model.canonical_json import Json
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, TypeAlias, cast
 
 from lmsconf.errors import Problem, SourceLocation
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.manifest.expand.for_each import drop_keys
 from lmsconf.manifest.expand.sets import NamedSets, Report, referenced_names
 from lmsconf.manifest.yaml.nodes import EntrySourceMap, KeyPath, Map, Seq, combine_items

@@ -5,10 +5,10 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from lmsconf.errors import Problem, SourceLocation, shorten
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.manifest.yaml.csv_positions import CsvPositions
 from lmsconf.manifest.yaml.nodes import (
     Mark,

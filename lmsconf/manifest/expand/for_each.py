@@ -6,11 +6,11 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import product
 from typing import Final, cast
 
 from lmsconf.errors import Problem, Severity
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.manifest.expand.variables import Variables, child_nodes, referenced_variables
 from lmsconf.manifest.validation import messages
 from lmsconf.manifest.validation.check import SchemaValidator

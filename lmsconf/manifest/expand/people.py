@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 from pathlib import Path
 from typing import Final, cast
 
 from lmsconf.errors import Problem, Severity, SourceLocation, shorten
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.manifest.expand.csv_table import (
     ColumnSource,
     CsvRow,

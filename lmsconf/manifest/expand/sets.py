@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, TypeAlias, cast
 
 from lmsconf.errors import Problem, Severity, SourceLocation
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.manifest.expand.people import CsvPeopleExpander, matching_keys
 from lmsconf.manifest.expand.variables import Variables, child_nodes
 from lmsconf.manifest.validation import messages

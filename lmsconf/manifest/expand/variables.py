@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final, cast
 
 from lmsconf.errors import Problem, SourceLocation
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.manifest.yaml.nodes import Map, Mark, Seq, Source, store_marks
 from lmsconf.manifest.yaml.read_result import too_long_problem
 from lmsconf.manifest.yaml.scalars import VARIABLE_START

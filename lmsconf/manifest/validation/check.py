@@ -1,17 +1,17 @@
 """Validation of values against a JSON Schema. The only module that imports jsonschema.
 
-A validator compiled by fastjsonschema accepts valid values, twelve times as fast; jsonschema examines only those that
-it rejects.
+The gate accepts valid values, many times as fast; jsonschema examines only those that it rejects.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
+from lmsconf.manifest.validation.gate import Check, compile_gate
 from lmsconf.manifest.validation.schema_finding import SchemaFinding
 from lmsconf.manifest.validation.schema_query import (
     Schema,
@@ -26,19 +26,15 @@ from lmsconf.model.canonical_json import Json
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
 
-_PROSE = frozenset(["description", "title", "examples"])
 _FREE = frozenset(["column", "system_condition", "where"])
 """Keys whose texts are not names: the service or a CSV header may have line breaks in them."""
 _NO_NAME: dict[str, Json] = {"not": {"type": "string", "pattern": r"[\t\r\n]"}}
 """Schema keywords that reject a text which cannot be a name: one with a line break or a tab."""
-_NAME = r"^[^\t\r\n]*\Z"
-"""The same as a pattern for fastjsonschema, whose `not` would raise and catch an error for each valid name."""
 
 
 class SchemaValidator:
     """One schema, compiled when the first value is checked.
 
-    Schemas use only keywords that all drafts share, since fastjsonschema supports none newer than draft 7.
     names: whether a non-empty text, and a free key, must be a name: one line, without tabs.
     """
 
@@ -48,17 +44,10 @@ class SchemaValidator:
 
     def validate(self, value: Json) -> list[SchemaFinding]:
         """Return all findings against the value, in its order; empty if it is valid."""
-        return [] if self._passes(value) else self._rejected(value)
-
-    def _passes(self, value: Json) -> bool:
-        try:
-            self._gate(value)
-        except self._refusal:
-            return False
-        return True
+        return [] if self._gate(value) else self._rejected(value)
 
     def _rejected(self, value: Json) -> list[SchemaFinding]:
-        """Return jsonschema's findings, which are authoritative: the compiled validator only filters valid values."""
+        """Return jsonschema's findings, which are authoritative: the gate only filters valid values."""
         from jsonschema import Draft202012Validator
 
         errors = Draft202012Validator(self._strict).iter_errors(value)
@@ -69,19 +58,8 @@ class SchemaValidator:
         return _strict(self.schema, names=self._names)
 
     @cached_property
-    def _gate(self) -> Callable[[Json], object]:
-        import fastjsonschema
-
-        gate: Callable[[Json], object] = fastjsonschema.compile(
-            _for_gate(self._strict), use_default=False, use_formats=False, detailed_exceptions=False
-        )
-        return gate
-
-    @cached_property
-    def _refusal(self) -> type[Exception]:
-        import fastjsonschema
-
-        return cast("type[Exception]", fastjsonschema.JsonSchemaValueException)
+    def _gate(self) -> Check:
+        return compile_gate(self._strict)
 
 
 def _strict(schema: Schema, *, names: bool) -> dict[str, Json]:
@@ -106,27 +84,6 @@ def _strict(schema: Schema, *, names: bool) -> dict[str, Json]:
     if names and isinstance(schema.get("additionalProperties"), dict):
         strict["propertyNames"] = _NO_NAME
     return strict
-
-
-def _for_gate(schema: Schema) -> dict[str, Json]:
-    """Rewrite a schema for fast validation by fastjsonschema.
-
-    `oneOf` becomes `anyOf`: no value fits two branches of our unions. `const` gets a type, since 1 == True in Python.
-    """
-    quick: dict[str, Json] = {}
-    for key, part in schema.items():
-        if key in ("oneOf", "anyOf"):
-            quick["anyOf"] = [_for_gate(branch) for branch in cast("list[Schema]", part)]
-        elif key in ("properties", "patternProperties", "$defs"):
-            quick[key] = {name: _for_gate(below) for name, below in cast("Mapping[str, Schema]", part).items()}
-        elif key == "not":
-            quick["pattern"] = _NAME
-        elif key not in _PROSE:
-            quick[key] = _for_gate(part) if isinstance(part, dict) else part
-    if "const" in quick:
-        constant = quick.pop("const")
-        quick |= {"enum": [constant], "type": cast(Json, sorted(types_of_value(constant)))}
-    return quick
 
 
 def _findings(error: ValidationError, root: Schema) -> Iterator[SchemaFinding]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from lmsconf.errors import SourceLocation
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.manifest.validation.schema_query import (
     Schema,
 )

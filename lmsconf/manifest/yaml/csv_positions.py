@@ -5,11 +5,11 @@ from __future__ import annotations
 import csv
 import re
 from bisect import bisect_right
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
 from lmsconf.errors import SourceLocation
+from lmsconf.lazy_dataclass import dataclass
 
 _SEPARATORS: Final = (",", ";", "\t")
 _END: Final = re.compile(r"\r\n|\r|\n")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from lmsconf.errors import Problem, SourceLocation
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.manifest.yaml.nodes import Mark, Source, pack_mark
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.text_limits import FORBIDDEN, LONGEST

@@ -7,12 +7,12 @@ YAML is lax: duplicate keys, tags, merge keys and alias bombs are reported as pr
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, TypeAlias, cast
 
 import yaml
 
 from lmsconf.errors import Problem, shorten
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.manifest.yaml.nodes import Map, Mark, Seq, Source, pack_mark, store_marks
 from lmsconf.manifest.yaml.parser_events import ParserEvent, YamlParser, syntax_problem
 from lmsconf.manifest.yaml.read_result import (

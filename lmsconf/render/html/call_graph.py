@@ -6,9 +6,9 @@ import json
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from lmsconf.documents.plan_values import request_body_json
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.calls import Call
 from lmsconf.model.plan import Action, Plan
 from lmsconf.render.html.document import Child, Markup, tag

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from lmsconf.errors import Problem, SourceLocation
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address
 from lmsconf.model.blockers import blockers, consent_command
 from lmsconf.model.plan import Action, Change, Plan

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from lmsconf.errors import Problem, SourceLocation
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address
 from lmsconf.model.plan import Action, Change, NoLongerDeclared
 from lmsconf.render.change_summary import KeyChange, key_changes

@@ -7,9 +7,9 @@ counts too, as not enrolled.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.sandbox.handlers.content_targets import EVERYONE, USER
 from lmsconf.sandbox.handlers.smart_group_membership import compute_members
 from lmsconf.sandbox.request_context import SMART_GROUP, RequestContext
