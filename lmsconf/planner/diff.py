@@ -55,25 +55,53 @@ class _Lists:
 def diff_forms(before: Form, after: Form) -> tuple[FieldChange, ...]:
     """Return the field changes between two forms, in the order of their keys."""
     changes: list[FieldChange] = []
-    nested: list[str] = []
     for key in dict.fromkeys((*before, *after)):
-        old, new = before.get(key), after.get(key)
-        if key in before and key in after and (isinstance(old, Mapping | list) or isinstance(new, Mapping | list)):
-            nested.append(key)
-        elif _members(old) is not None and _members(new) is not None:
-            changes.extend(_list_changes(key, old, new))
-        elif type(old) is not type(new) or old != new:
-            changes.append(FieldChange(path=key, before=form_to_json(old), after=form_to_json(new)))
-    if nested:
-        changes.extend(_nested_changes({key: before[key] for key in nested}, {key: after[key] for key in nested}))
+        if key in before and key in after:
+            changes.extend(_value_changes(key, before[key], after[key]))
+        elif before.get(key) is not None or after.get(key) is not None:
+            changes.append(_change(key, before.get(key), after.get(key)))
     order = {key: position for position, key in enumerate((*before, *after))}
     return tuple(sorted(changes, key=lambda change: (order[change.path.partition(".")[0]], change.path)))
 
 
-def _nested_changes(before: Form, after: Form) -> Iterator[FieldChange]:
-    # Imported for values inside values only: importing deepdiff takes a third of a small plan's time.
+def _value_changes(path: str, old: object, new: object) -> Iterator[FieldChange]:
+    """Compare two values of one key."""
+    if isinstance(old, Mapping) and isinstance(new, Mapping) and _are_alike(old, new):
+        for key in dict.fromkeys((*old, *new)):
+            if key in old and key in new:
+                yield from _value_changes(f"{path}.{key}", old[key], new[key])
+            else:
+                yield _change(f"{path}.{key}", old.get(key), new.get(key))
+    elif isinstance(old, list) and isinstance(new, list) and _are_pairs_of_mappings(old, new):
+        for position, (left, right) in enumerate(zip(old, new, strict=True)):
+            yield from _value_changes(f"{path}.{position}", left, right)
+    elif isinstance(old, Mapping | list) or isinstance(new, Mapping | list):
+        yield from _nested_changes(path, old, new)
+    elif _members(old) is not None and _members(new) is not None:
+        yield from _list_changes(path, old, new)
+    elif type(old) is not type(new) or old != new:
+        yield _change(path, old, new)
+
+
+def _are_alike(old: Mapping[str, object], new: Mapping[str, object]) -> bool:
+    """Whether two mappings share most of their keys. Of others, deepdiff may tell the whole as changed."""
+    return 2 * len(old.keys() & new.keys()) >= len(old.keys() | new.keys())
+
+
+def _are_pairs_of_mappings(old: list[object], new: list[object]) -> bool:
+    return len(old) == len(new) and all(isinstance(item, Mapping) for item in (*old, *new))
+
+
+def _change(path: str, old: object, new: object) -> FieldChange:
+    return FieldChange(path=path, before=form_to_json(old), after=form_to_json(new))
+
+
+def _nested_changes(path: str, old: object, new: object) -> Iterator[FieldChange]:
+    """Compare two lists in which order matters, or values of different shapes."""
+    # Imported for these only: importing deepdiff takes a third of a small plan's time.
     from deepdiff import DeepDiff
 
+    before, after = {path: old}, {path: new}
     lists = _Lists()
     tree = DeepDiff(before, after, view="tree", custom_operators=[lists], verbose_level=2, cache_size=0)
     yield from lists.changes

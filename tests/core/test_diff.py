@@ -66,3 +66,35 @@ def test_keyed_names_show_in_their_order_and_compare_without_it() -> None:
     assert len({one, other}) == 1
     assert KeyedNames({"1": "A"}) != one
     assert one != {"1": "A", "2": "B"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "changes"),
+    [
+        (
+            [{"who": "a", "from": None}],
+            [{"who": "a", "from": "May"}],
+            (FieldChange(path="to.0.from", before=None, after="May"),),
+        ),
+        (
+            [{"who": "a"}, {"who": "b"}],
+            [{"who": "a"}, {"who": "c"}],
+            (FieldChange(path="to.1.who", before="b", after="c"),),
+        ),
+        (
+            [{"in": {"deep": frozenset("a")}}],
+            [{"in": {"deep": frozenset("b")}}],
+            (FieldChange(path="to.0.in.deep", added=("b",), removed=("a",)),),
+        ),
+        ([{"who": "a", "n": 1}], [{"who": "a", "n": True}], (FieldChange(path="to.0.n", before=1, after=True),)),
+        (["a", "b"], ["a", "c"], (FieldChange(path="to.1", before="b", after="c"),)),
+        ({"a": "1", "b": "2"}, {}, (FieldChange(path="to", before={"a": "1", "b": "2"}, after={}),)),
+        ({"a": "1", "b": "2"}, {"c": "3"}, (FieldChange(path="to", before={"a": "1", "b": "2"}, after={"c": "3"}),)),
+        ({"a": "1"}, ["a"], (FieldChange(path="to", before={"a": "1"}, after=["a"]),)),
+    ],
+)
+def test_values_inside_values_are_told_by_their_place(
+    old: object, new: object, changes: tuple[FieldChange, ...]
+) -> None:
+    """Inside lists whose order matters by position, inside mappings by key; mappings with little in common as a whole."""
+    assert diff_forms({"to": old}, {"to": new}) == changes
