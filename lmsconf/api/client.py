@@ -22,6 +22,8 @@ from lmsconf.model.canonical_json import Json
 if TYPE_CHECKING:
     import httpx
 
+    from lmsconf.api.transport.in_process_wire import InProcessService
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
@@ -52,7 +54,7 @@ class Client:
     The token is redacted from errors and from what `on_call` gets. Raises LmsconfError for an unsafe URL or token.
 
     spec             the API under the project's dialect; default: no overrides
-    transport        replaces the network, as the sandbox does; the client does not close it
+    transport        replaces the network: one of httpx, or a service in this process; the client does not close it
     rate_limiter     rate limiter shared by the clients of a run; default: one per client
     circuit_breaker  circuit breaker shared likewise; default: one per call
     on_call          called after each attempt
@@ -68,7 +70,7 @@ class Client:
         token: str,
         *,
         spec: ApiSpec | None = None,
-        transport: httpx.BaseTransport | None = None,
+        transport: httpx.BaseTransport | InProcessService | None = None,
         retry: RetryPolicy | None = None,
         rate_limiter: RateLimiter | None = None,
         circuit_breaker: CircuitBreaker | None = None,

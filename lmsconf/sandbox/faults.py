@@ -16,8 +16,11 @@ ALWAYS: Final = 2**31
 """More than any script needs."""
 
 
-class ConnectionLost(Exception):
-    """The connection broke before the response; the adapters translate it to a network error."""
+class ConnectionLost(ConnectionError):
+    """The connection broke before the response. The adapters for httpx and for a port make a network error of it."""
+
+    def __init__(self) -> None:
+        super().__init__("the connection broke before an answer came")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

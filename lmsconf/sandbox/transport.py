@@ -23,5 +23,5 @@ class Sandbox(SandboxService, httpx.BaseTransport):
         try:
             answer = self.answer(request.method, path, query, headers, request.read())
         except ConnectionLost as error:
-            raise httpx.RemoteProtocolError("the connection broke before an answer came", request=request) from error
+            raise httpx.RemoteProtocolError(str(error), request=request) from error
         return httpx.Response(answer.status, headers=answer.headers, stream=httpx.ByteStream(answer.body))

@@ -18,7 +18,7 @@ from lmsconf.support.url_rules import host_problem
 if TYPE_CHECKING:
     from lmsconf.api.client import Client, Exchange
     from lmsconf.api.worker_pool import Progress
-    from lmsconf.sandbox.transport import Sandbox
+    from lmsconf.sandbox.service import SandboxService
 
 
 class HostNotAllowed(LmsconfError):
@@ -71,7 +71,7 @@ class Connection:
         self._retry = retry or RetryPolicy()
         self._rate_limiter = RateLimiter(max_rate, clock=self._retry.clock, sleep=self._retry.sleep)
         self._circuit_breaker = CircuitBreaker(self._retry)
-        self._sandbox: Sandbox | None = None
+        self._sandbox: SandboxService | None = None
         self._token: str | None = None
 
     def __enter__(self) -> Connection:
@@ -102,9 +102,9 @@ class Connection:
         if not chosen.embedded and hosts is not None and (wrong := host_problem(self.url, hosts)):
             raise HostNotAllowed(f"{_url_name(self.name)}: {wrong[0]}", hint=wrong[1])
         if chosen.embedded:
-            from lmsconf.sandbox.transport import Sandbox
+            from lmsconf.sandbox.service import SandboxService
 
-            self._sandbox = Sandbox(chosen.database or ":memory:", spec=self.spec, seed=chosen.seed)
+            self._sandbox = SandboxService(chosen.database or ":memory:", spec=self.spec, seed=chosen.seed)
             self._token = "sandbox"  # noqa: S105  # the embedded workspace keeps no secret
         elif chosen.token is None:
             self._token = ""

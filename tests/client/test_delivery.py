@@ -9,8 +9,9 @@ import httpcore
 import httpx
 import pytest
 
-from lmsconf.api.transport.delivery_status import DELIVERY_BY_ERROR, FAILURES, DeliveryStatus, classify_delivery
-from lmsconf.api.transport.pool_transport import ERRORS
+from lmsconf.api.transport.httpx_wire import DELIVERY_BY_ERROR, FAILURES, classify_delivery
+from lmsconf.api.transport.pool_wire import DELIVERY_BY_ERROR as POOL
+from lmsconf.api.transport.wire import DeliveryStatus
 from lmsconf.errors import ApiError, Unreachable, WriteOutcomeUnknown
 
 from .network import Network, client, one_call
@@ -90,10 +91,11 @@ def test_a_certificate_is_final() -> None:
     assert sent("write", wrong)[1] == 1
 
 
-def test_every_error_of_the_pool_is_one_of_httpx() -> None:
-    """Each of httpcore's exported errors is restated as httpx's of that name; the pool keeps one to itself."""
+def test_every_error_of_the_pool_says_what_that_of_httpx_says() -> None:
+    """Each of httpcore's exported errors is in the pool's table, as httpx's of that name; it keeps one to itself."""
     named = {name: kind for name, kind in vars(httpcore).items() if isinstance(kind, type)}
     errors = {name: kind for name, kind in named.items() if issubclass(kind, Exception)}
-    assert {kind.__name__: other.__name__ for kind, other in ERRORS.items()} == {
-        name: name for name in errors.keys() - {"ConnectionNotAvailable"}
+    statuses = {kind.__name__: status for kind, status in DELIVERY_BY_ERROR.items()}
+    assert {kind.__name__: status for kind, status in POOL.items()} == {
+        name: statuses[name] for name in errors.keys() - {"ConnectionNotAvailable"}
     }

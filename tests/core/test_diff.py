@@ -96,5 +96,5 @@ def test_keyed_names_show_in_their_order_and_compare_without_it() -> None:
 def test_values_inside_values_are_told_by_their_place(
     old: object, new: object, changes: tuple[FieldChange, ...]
 ) -> None:
-    """Inside lists whose order matters by position, inside mappings by key; mappings with little in common as a whole."""
+    """In lists whose order matters by position, in mappings by key; mappings with little in common as a whole."""
     assert diff_forms({"to": old}, {"to": new}) == changes

@@ -49,10 +49,11 @@ MAY_IMPORT = {
 HTTPX = "lmsconf.support.httpx_import"
 DOORS = {
     "httpx": {
-        *("api/transport/http.py", "api/transport/pool_transport.py", "api/transport/delivery_status.py"),
+        *("api/transport/httpx_wire.py", "api/transport/pool_wire.py", "api/transport/certificates.py"),
+        "api/transport/http.py",
         *("api/client.py", "sandbox/transport.py", "support/httpx_import.py"),
     },
-    "httpcore": {"api/transport/deadline.py", "api/transport/pool_transport.py"},
+    "httpcore": {"api/transport/deadline_network.py", "api/transport/pool_wire.py"},
     "yaml": {
         "manifest/edit/tree_builder.py",
         "manifest/yaml/parser_events.py",
@@ -128,7 +129,7 @@ def test_httpx_is_imported_without_its_command_line() -> None:
     code = "import sys, lmsconf.sandbox.transport as it; print([m for m in ('rich', 'pygments') if m in sys.modules])"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout == "[]\n"
-    importing = [one for one in modules() if "httpx" in set(imported(one)) and one.name != "client.py"]
+    importing = [one for one in modules() if "httpx" in set(imported(one)) and one.name not in ("client.py", "http.py")]
     assert importing == [path]
 
 

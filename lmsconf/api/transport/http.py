@@ -1,51 +1,36 @@
-"""HTTP transport over httpx: one request, one response, within a deadline and a size limit.
+"""HTTP transport: one request, one response, within a deadline and a size limit.
 
-It uses a transport of httpx without its client: no redirects, no cookies, only the headers set here. The module
-`delivery_status` classifies their errors.
+No redirects, no cookies, only the headers set here. A wire carries the bytes and classifies its errors.
 """
 
 from __future__ import annotations
 
 import io
-import logging
 import math
-import os
-import ssl
 import time
 import zlib
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache, lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final, cast
 from urllib.parse import SplitResult, urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 from lmsconf import __version__
-from lmsconf.api.transport.deadline import Deadline, DeadlineNetwork
-from lmsconf.api.transport.delivery_status import FAILURES, DeliveryStatus, certificate_hint, classify_delivery
-from lmsconf.api.transport.pool_transport import PoolTransport, connection_pool
+from lmsconf.api.transport.deadline import Deadline
+from lmsconf.api.transport.in_process_wire import InProcessService, InProcessWire
+from lmsconf.api.transport.wire import DeliveryStatus, RawHeaders, Wire, WireRequest, WireResponse
 from lmsconf.errors import LmsconfError
 from lmsconf.lazy_dataclass import dataclass
-from lmsconf.support.httpx_import import httpx
 from lmsconf.support.redaction import HIDDEN, escaped_forms, redact_secrets, register_secret
-from lmsconf.support.url_rules import is_loopback, strip_final_newline, token_problem, url_problem
+from lmsconf.support.url_rules import strip_final_newline, token_problem, url_problem
+
+if TYPE_CHECKING:
+    import httpx
 
 URL_NAME = "the workspace's url"
 _CONNECT_SECONDS = 10.0
 _SILENT_SECONDS = 30.0
+_RESERVED: Final = str.maketrans({char: f"%{ord(char):02X}" for char in '"<>`{}'})
+"""Characters that a path may hold in lmsconf's arguments and not in a request."""
 _WITHOUT_BODY = frozenset({"GET", "HEAD", "DELETE"})
-
-
-class _Redacting(logging.Filter):
-    """Redact secrets from the log records of httpx and httpcore, which include response headers."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        record.msg, record.args = redact_secrets(record.getMessage()), ()
-        return True
-
-
-_REDACTING: Final = _Redacting()
-for _name in ("httpx", *(f"httpcore.{part}" for part in ("connection", "http11", "proxy"))):
-    logging.getLogger(_name).addFilter(_REDACTING)
 
 
 class RequestNotSent(Exception):
@@ -84,7 +69,7 @@ class HttpTransport:
         base_url: str,
         token: str,
         *,
-        transport: httpx.BaseTransport | None,
+        transport: httpx.BaseTransport | InProcessService | None,
         seconds: float,
         max_bytes: int,
         url_name: str = URL_NAME,
@@ -95,30 +80,22 @@ class HttpTransport:
         self.url, self.host, self.url_name = self._base, parts.netloc, url_name
         self._token = _checked_token(token)
         register_secret(self._token)
-        self._headers = httpx.Headers(
-            {
-                "Host": parts.netloc,
-                "Authorization": f"Bearer {self._token}",
-                "Accept": "application/json",
-                "Accept-Encoding": "gzip",
-                "User-Agent": f"lmsconf/{__version__}",
-            }
-        )
+        self._headers: RawHeaders = [
+            (b"Host", parts.netloc.encode("ascii")),
+            (b"Authorization", f"Bearer {self._token}".encode("ascii")),
+            (b"Accept", b"application/json"),
+            (b"Accept-Encoding", b"gzip"),
+            (b"User-Agent", f"lmsconf/{__version__}".encode("ascii")),
+        ]
         self._deadline = Deadline(clock)
-        self._transport = _transport(parts, self._deadline, kept=1) if transport is None else transport
-        # A service may close a kept-alive connection just as it is reused, which makes a write ambiguous. So each write
-        # gets a new connection; a read is simply retried.
-        self._fresh = _transport(parts, self._deadline, kept=0) if transport is None else transport
-        self._owns_transport = transport is None
+        self._wire = _wire(transport, parts, self._deadline)
         self._seconds = seconds
         self._max_bytes = max_bytes
         self._timeouts = _timeouts(seconds)
 
     def close(self) -> None:
         """Close the connections. A transport that was passed in stays open."""
-        if self._owns_transport:
-            self._transport.close()
-            self._fresh.close()
+        self._wire.close()
 
     def redact(self, text: str) -> str:
         """Redact the token, which a service may echo, and other secrets from a text."""
@@ -142,56 +119,52 @@ class HttpTransport:
         """
         self._deadline.start(min(self._seconds, max_seconds))
         timeouts = self._timeouts if max_seconds >= self._seconds else _timeouts(max_seconds)
+        request = WireRequest(
+            method, target.translate(_RESERVED), self._headers_of(method, body, extra_headers), body, timeouts
+        )
         try:
-            request = httpx.Request(
-                method,
-                _url(self._base + target),
-                headers=self._headers_of(method, body, extra_headers),
-                stream=httpx.ByteStream(body or b""),
-                extensions={"timeout": timeouts},
-            )
-            request.read()  # gives `content` to transports that read it
-            response = (self._fresh if writes else self._transport).handle_request(request)
+            response = self._wire.send(request, fresh=writes)
             try:
                 return self._answer(response)
             finally:
                 response.close()
-        except FAILURES as error:
+        except self._wire.failures as error:
             raise self._failure(error) from error
 
-    def _headers_of(self, method: str, body: bytes | None, extra: Mapping[str, str] | None) -> httpx.Headers:
-        """Return the headers of one request; the common ones are built once, since httpx parses headers slowly."""
+    def _headers_of(self, method: str, body: bytes | None, extra: Mapping[str, str] | None) -> RawHeaders:
+        """Return the headers of one request; those of one without a body are the same each time."""
         if method in _WITHOUT_BODY and body is None and not extra:
             return self._headers
-        length = {} if method in _WITHOUT_BODY and body is None else {"Content-Length": str(len(body or b""))}
-        kind = {} if body is None else {"Content-Type": "application/json"}
-        return httpx.Headers({**self._headers, **length, **kind, **(extra or {})})
+        length = [] if method in _WITHOUT_BODY and body is None else [(b"Content-Length", b"%d" % len(body or b""))]
+        kind = [] if body is None else [(b"Content-Type", b"application/json")]
+        more = [(name.encode("ascii"), value.encode("ascii")) for name, value in (extra or {}).items()]
+        return [*self._headers, *length, *kind, *more]
 
     def _failure(self, error: Exception) -> RequestNotSent | ResponseLost:
-        """Map an httpx error to ours; one without a message is described by its class name."""
-        reason, fate = self.redact(str(error)) or type(error).__name__, classify_delivery(error)
-        if fate is DeliveryStatus.AMBIGUOUS:
-            return ResponseLost(reason)
-        return RequestNotSent(reason, final=fate is DeliveryStatus.FINAL, hint=certificate_hint(error, self.host))
+        """Map an error of the wire to ours; one without a message is described by its class name."""
+        from lmsconf.api.transport.certificates import certificate_hint  # imports ssl
 
-    def _answer(self, response: httpx.Response) -> HttpResponse:
+        reason, status = self.redact(str(error)) or type(error).__name__, self._wire.delivery_status(error)
+        if status is DeliveryStatus.AMBIGUOUS:
+            return ResponseLost(reason)
+        return RequestNotSent(reason, final=status is DeliveryStatus.FINAL, hint=certificate_hint(error, self.host))
+
+    def _answer(self, response: WireResponse) -> HttpResponse:
         """Read the response to its end. Raises ResponseLost at the deadline."""
-        headers = {name.lower(): value.decode("latin-1") for name, value in response.headers.raw}
+        headers = {name.lower(): value.decode("latin-1") for name, value in response.headers}
         body, unreadable = b"", None
         try:
             body = self._body(response, headers.get(b"content-encoding", "").strip().lower())
         except (ValueError, zlib.error) as error:
             unreadable = str(error)
         after, location, date = (headers.get(name) for name in (b"retry-after", b"location", b"date"))
-        return HttpResponse(response.status_code, body, after, location, unreadable, date)
+        return HttpResponse(response.status, body, after, location, unreadable, date)
 
-    def _body(self, response: httpx.Response, encoding: str) -> bytes:
+    def _body(self, response: WireResponse, encoding: str) -> bytes:
         """Return the decompressed body. Raises ValueError if too long or malformed, ResponseLost at the deadline."""
         if encoding not in ("", "identity", "gzip", "x-gzip"):
             raise ValueError(f"it is encoded as {encoding[:40]!r}, which was not asked for")
-        if not isinstance(response.stream, httpx.SyncByteStream):
-            raise ValueError("it comes from a transport that is not synchronous")
-        return self._gather(self._until(response.stream), unzip=encoding.endswith("gzip"))
+        return self._gather(self._until(response.chunks), unzip=encoding.endswith("gzip"))
 
     def _until(self, chunks: Iterable[bytes]) -> Iterable[bytes]:
         """Yield chunks until the deadline: per-read timeouts would let one byte a second go on for ever."""
@@ -220,12 +193,6 @@ class HttpTransport:
         return parts.getvalue()
 
 
-@lru_cache(maxsize=2048)
-def _url(text: str) -> httpx.URL:
-    """Parse a URL, cached: most are requested again, before and after a write and by the next plan."""
-    return httpx.URL(text)
-
-
 def _checked(base_url: str, *, in_process: bool) -> SplitResult:
     """Split a URL. Raises LmsconfError if it is not safe to send a token to."""
     if wrong := url_problem(base_url, in_process="sandbox" if in_process else None):
@@ -248,53 +215,16 @@ def _timeouts(seconds: float) -> dict[str, float]:
     return {"connect": min(_CONNECT_SECONDS, seconds), "read": silent, "write": silent, "pool": seconds}
 
 
-def _transport(parts: SplitResult, deadline: Deadline, *, kept: int) -> httpx.BaseTransport:
-    """Return a transport of one connection, through the proxy of the environment. kept: 1 for keep-alive, else 0."""
-    proxy, variable = _proxy(parts)
-    trust = _trust() if parts.scheme == "https" else _no_trust()
-    try:
-        return PoolTransport(connection_pool(proxy, trust, DeadlineNetwork(deadline), keepalive_connections=kept))
-    except (ImportError, ValueError, httpx.InvalidURL) as error:
-        # The message of httpx may contain the proxy's password.
-        kind = (proxy or "").partition("://")[0]
-        reason = "socks needs the package socksio" if isinstance(error, ImportError) else f"{kind} is no kind of proxy"
-        raise LmsconfError(
-            f"the proxy that {variable} names cannot be used: {redact_secrets(reason)}",
-            hint=f"Set {variable} to http://HOST:PORT, or NO_PROXY={parts.hostname} to go there without a proxy.",
-        ) from error
+def _wire(transport: httpx.BaseTransport | InProcessService | None, parts: SplitResult, deadline: Deadline) -> Wire:
+    """Return the wire of a transport. The libraries of each kind are imported only for it: they take long to import."""
+    if transport is None:
+        from lmsconf.api.transport.pool_wire import PoolWire
 
+        return PoolWire(parts, deadline)
+    if hasattr(transport, "handle_request"):
+        from lmsconf.api.transport.httpx_wire import HttpxWire
 
-def _proxy(parts: SplitResult) -> tuple[str | None, str]:
-    """Return the proxy for a host, None without one, and the name of the variable that sets it."""
-    host, proxies = parts.hostname or "", getproxies()
-    if is_loopback(host) or proxy_bypass(host):
-        return None, ""
-    for scheme in (parts.scheme, "all"):
-        if proxy := proxies.get(scheme):
-            names = (f"{scheme}_proxy", f"{scheme.upper()}_PROXY")
-            variable = next((name for name in names if os.environ.get(name)), "the system")
-            # As in other programs, a bare host and port in these variables means plain http.
-            return (proxy if "://" in proxy else f"http://{proxy}"), variable
-    return None, ""
-
-
-@cache
-def _trust() -> ssl.SSLContext:
-    """Load the trusted certificates, once: it takes longer than a request. Raises LmsconfError."""
-    try:
-        return httpx.create_ssl_context()
-    except OSError as error:
-        name = next((name for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if os.environ.get(name)), None)
-        missing = "no certificates in PEM format are in it" if isinstance(error, ssl.SSLError) else error.strerror
-        of = f"{name}={os.environ[name]}" if name else "the certificates that come with Python's certifi"
-        raise LmsconfError(
-            f"the certificates to trust cannot be read from {of}: {missing}",
-            hint=f"Set {name or 'SSL_CERT_FILE'} to a PEM file of the authorities to trust"
-            f"{', or unset it to trust the usual ones' if name else ''}.",
-        ) from error
-
-
-@cache
-def _no_trust() -> ssl.SSLContext:
-    """Return an SSL context for plain http, which is never used: it trusts nothing and is cheap to make."""
-    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        return HttpxWire(
+            cast("httpx.BaseTransport", transport), f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
+        )
+    return InProcessWire(transport)

@@ -1,0 +1,64 @@
+"""The certificates that are trusted, and what to do about one that is not."""
+
+from __future__ import annotations
+
+import os
+import ssl
+from functools import cache
+from typing import Final
+
+from lmsconf.errors import LmsconfError
+
+_WAYS_OUT: Final = (
+    ((9, 10), "Whoever runs the service must renew it; see also whether the clock of this machine is right."),
+    ((62, 64), "It is made out to another name: check the workspace's url."),
+    (
+        (2, 18, 19, 20, 21),
+        "If a company's own authority made it, set SSL_CERT_FILE to a PEM file with that authority's certificate.",
+    ),
+)
+"""OpenSSL's verify codes and the hint for each: validity dates, host name, issuer."""
+
+
+def certificate_hint(error: Exception, host: str) -> str | None:
+    """Return which check the certificate of a host failed, and what to do; None if no certificate caused the error."""
+    certificate_error = find_certificate_error(error)
+    if certificate_error is None:
+        return None
+    code = getattr(certificate_error, "verify_code", None)
+    checked = getattr(certificate_error, "verify_message", None) or "it is not valid"
+    way_out = next((way for codes, way in _WAYS_OUT if code in codes), "Whoever runs the service must mend it.")
+    return f"The certificate of {host} was refused: {checked.rstrip('.')}. {way_out}"
+
+
+def find_certificate_error(error: BaseException | None) -> ssl.SSLCertVerificationError | None:
+    """Return the certificate error in the chain of causes, if any."""
+    while error is not None:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return error
+        error = error.__cause__ or error.__context__
+    return None
+
+
+@cache
+def load_trust() -> ssl.SSLContext:
+    """Load the trusted certificates, once: it takes longer than a request. Raises LmsconfError."""
+    from lmsconf.support.httpx_import import httpx  # only https needs it
+
+    try:
+        return httpx.create_ssl_context()
+    except OSError as error:
+        name = next((name for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if os.environ.get(name)), None)
+        missing = "no certificates in PEM format are in it" if isinstance(error, ssl.SSLError) else error.strerror
+        of = f"{name}={os.environ[name]}" if name else "the certificates that come with Python's certifi"
+        raise LmsconfError(
+            f"the certificates to trust cannot be read from {of}: {missing}",
+            hint=f"Set {name or 'SSL_CERT_FILE'} to a PEM file of the authorities to trust"
+            f"{', or unset it to trust the usual ones' if name else ''}.",
+        ) from error
+
+
+@cache
+def no_trust() -> ssl.SSLContext:
+    """Return an SSL context for plain http, which is never used: it trusts nothing and is cheap to make."""
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
