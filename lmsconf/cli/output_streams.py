@@ -100,6 +100,8 @@ def problems_document(problems: Sequence[Problem]) -> str:
 
 def report_problems(problems: Sequence[Problem]) -> None:
     """Write problems as text to stderr."""
+    if not problems:
+        return
     from lmsconf.render.text.plan import problems_text
 
     text = problems_text([_clean(problem) for problem in problems])

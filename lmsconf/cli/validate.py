@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from lmsconf.cli.frame import CommandContext, Output, output_options, pass_context
 from lmsconf.cli.output_streams import report_problems
 from lmsconf.cli.planning import load_context_settings
 from lmsconf.errors import ExitCode, ProblemsFound, UsageError
+
+if TYPE_CHECKING:
+    from lmsconf.export.manifest_files import ExpandedManifest
 
 
 @click.command()
@@ -21,24 +26,30 @@ def validate(context: CommandContext, *, expanded: bool, output: Output) -> Exit
 
     With --expanded the result is a manifest: what yours say without variables, for_each, sets, except and CSV files.
     """
-    from lmsconf.export.manifest_files import ExpandedManifest
-    from lmsconf.render.json import problems_json
     from lmsconf.workspace.project_manifests import validate_offline
 
     if expanded and output.format == "json":
         raise UsageError("--expanded prints YAML", hint="Leave --format out.")
     settings = load_context_settings(context)
-    plain = ExpandedManifest()
-    manifests = validate_offline(settings, plain.add_entry if expanded else None)
+    plain = _expanded_manifest() if expanded else None
+    manifests = validate_offline(settings, plain.add_entry if plain else None)
     if any(problem.is_error for problem in manifests.problems):
         raise ProblemsFound(manifests.problems)
     if output.format == "json":
+        from lmsconf.render.json import problems_json
+
         output.write(problems_json(manifests.problems))
         return ExitCode.OK
     report_problems(manifests.problems)
-    if expanded:
+    if plain:
         output.write(plain.yaml_text())
         return ExitCode.OK
     count, files = len(manifests.declared), len(manifests.files)
     output.write(f"{count:,} resource{'s' * (count != 1)} in {files} file{'s' * (files != 1)}: no errors.\n")
     return ExitCode.OK
+
+
+def _expanded_manifest() -> ExpandedManifest:
+    from lmsconf.export.manifest_files import ExpandedManifest
+
+    return ExpandedManifest()

@@ -36,7 +36,7 @@ from lmsconf.manifest.sections import (
     sections_validator,
     set_validators,
 )
-from lmsconf.manifest.validation import cross, messages
+from lmsconf.manifest.validation import cross
 from lmsconf.manifest.validation.check import SchemaValidator
 from lmsconf.manifest.validation.schema_finding import SchemaFinding
 from lmsconf.manifest.yaml.nodes import EntrySourceMap, KeyPath, Map, Seq
@@ -190,6 +190,8 @@ class _Loading:
     def _check_outline(self, document: Document, outline: SchemaValidator) -> None:
         places = EntrySourceMap(document.value, document.source, document.at)
         for finding in outline.validate(document.value):
+            from lmsconf.manifest.validation import messages
+
             problems = messages.problems_from_finding(
                 finding, places, message_prefix=None, code_area="manifest", address=None
             )
@@ -222,6 +224,8 @@ class _Loading:
             self.declared.extend(section.kind.parse(entry))
 
     def _tell(self, section: Section, entry: ExpandedEntry, findings: Iterable[SchemaFinding]) -> None:
+        from lmsconf.manifest.validation import messages  # only for a problem
+
         name = entry.body.get("name") if isinstance(entry.body, dict) else None
         # A name with line breaks would break the one-line message.
         is_name = isinstance(name, str) and name.strip() and not any(char in name for char in "\t\r\n")

@@ -40,13 +40,13 @@ from lmsconf.planner.manifest_entries import (
     Trail,
     UnexportableRow,
 )
-from lmsconf.planner.redaction import Entry, LivePerson, RedactionContext, Report, RestoreContext
 
 BOX: Final = "box"
 """The usual shape of a node in a graph."""
 
 if TYPE_CHECKING:
     from lmsconf.planner.reading import ReadContext
+    from lmsconf.planner.redaction import Entry, LivePerson, RedactionContext, Report, RestoreContext
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from functools import cache
 from pathlib import Path
@@ -12,8 +12,8 @@ from typing import Final, cast
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation, shorten
 from lmsconf.manifest.file_set import ManifestFileReader, UnreadableFile
-from lmsconf.manifest.validation import messages
 from lmsconf.manifest.validation.check import SchemaValidator
+from lmsconf.manifest.validation.schema_finding import SchemaFinding
 from lmsconf.manifest.yaml.nodes import EntrySourceMap, KeyPath, Map
 from lmsconf.manifest.yaml.strict_reader import read_yaml
 from lmsconf.model.canonical_json import Json
@@ -61,13 +61,7 @@ def read_project_file(root: Path) -> ProjectFile:
     if reading.documents:
         document = reading.documents[0]
         places = EntrySourceMap(document.value, document.source, document.at)
-        shape = [
-            problem
-            for finding in _shape(text).validate(document.value)
-            for problem in messages.problems_from_finding(
-                finding, places, message_prefix=None, code_area="project", address=None
-            )
-        ]
+        shape = _problems_of_shape(_shape(text).validate(document.value), places)
         problems += shape
         if isinstance(document.value, Map) and not shape:
             project = ProjectFile(document.value, places)
@@ -75,6 +69,20 @@ def read_project_file(root: Path) -> ProjectFile:
     if problems or project is None:
         raise ProblemsFound(sorted(problems, key=lambda problem: problem.source or SourceLocation("")))
     return project
+
+
+def _problems_of_shape(findings: Sequence[SchemaFinding], places: EntrySourceMap) -> list[Problem]:
+    if not findings:
+        return []
+    from lmsconf.manifest.validation import messages  # only for a problem
+
+    return [
+        problem
+        for finding in findings
+        for problem in messages.problems_from_finding(
+            finding, places, message_prefix=None, code_area="project", address=None
+        )
+    ]
 
 
 def _shape(text: str) -> SchemaValidator:

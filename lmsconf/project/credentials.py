@@ -6,7 +6,6 @@ import os
 import re
 import shlex
 import stat
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -151,6 +150,8 @@ class CommandToken:
 
         Raises TokenUnavailable, and CommandNotApproved for a command that is not approved.
         """
+        import subprocess  # slow to import, and few tokens come from a command
+
         self.approvals.require_approval(self.command, self.folder)
         words = shlex.join(self.command)
         try:

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from lmsconf.errors import LmsconfError
 from lmsconf.project.config_file import FILE
-from lmsconf.support.git import find_work_tree
 
 
 class UntrustedProjectFolder(LmsconfError):
@@ -26,6 +25,8 @@ def find_project_folder(start: Path, environ: Mapping[str, str]) -> Path:
     `start`; and at any folder that another user (but root) owns or may write to. Raises UntrustedProjectFolder if such
     a folder has the project file.
     """
+    from lmsconf.support.git import find_work_tree  # with -C, nothing is searched
+
     real = Path(os.path.realpath(start))
     last = find_work_tree(real) or _home(real, environ) or real
     for folder in (real, *real.parents):

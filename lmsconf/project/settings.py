@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Mapping
 from dataclasses import field
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from socket import gethostname
 from typing import Final, cast
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation, UsageError, shorten
@@ -240,7 +240,7 @@ def _lock(project: ProjectFile, environ: Mapping[str, str]) -> LockSettings | No
     if declared is False:
         return None
     terms = declared if isinstance(declared, dict) else {}
-    owner = str(terms.get("owner") or f"{environ.get('USER') or 'somebody'} on {gethostname()}")
+    owner = str(terms.get("owner") or f"{environ.get('USER') or 'somebody'} on {platform.node()}")
     return LockSettings(lease=_seconds(str(terms.get("lease", "15m"))), owner=owner)
 
 

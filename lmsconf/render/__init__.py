@@ -6,6 +6,7 @@ No file, clock or terminal is used.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from typing import TypeAlias
 
 from lmsconf.errors import Problem
@@ -13,17 +14,6 @@ from lmsconf.model.drift import DriftReport
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.render.drift_json import drift_json
-from lmsconf.render.html.drift import drift_html
-from lmsconf.render.html.plan import apply_html, plan_html, snapshot_html
-from lmsconf.render.json import apply_json, plan_digest_line, plan_gitlab, plan_json, problems_json
-from lmsconf.render.junit import drift_junit
-from lmsconf.render.markdown.drift import drift_markdown
-from lmsconf.render.markdown.plan import apply_markdown, plan_markdown, snapshot_markdown
-from lmsconf.render.problem_annotations import problems_github, problems_markdown
-from lmsconf.render.sarif import drift_sarif
-from lmsconf.render.text.drift import drift_text
-from lmsconf.render.text.plan import apply_text, plan_text, problems_text, snapshot_text
 
 PlanView: TypeAlias = Callable[[Plan], str]
 ApplyView: TypeAlias = Callable[[ApplyReport], str]
@@ -31,39 +21,64 @@ DriftView: TypeAlias = Callable[[DriftReport], str]
 SnapshotView: TypeAlias = Callable[[Snapshot], str]
 ProblemsView: TypeAlias = Callable[[Sequence[Problem]], str]
 
+
+def _view(module: str, name: str) -> Callable[..., str]:
+    """Return a view that imports its module when it is called: a command prints one format, and there are many."""
+
+    def view(value: object, **options: object) -> str:
+        made: Callable[..., str] = getattr(import_module(f"lmsconf.render.{module}"), name)
+        return made(value, **options)
+
+    return view
+
+
+apply_html = _view("html.plan", "apply_html")
+apply_markdown = _view("markdown.plan", "apply_markdown")
+apply_text = _view("text.plan", "apply_text")
+drift_html = _view("html.drift", "drift_html")
+drift_markdown = _view("markdown.drift", "drift_markdown")
+plan_html = _view("html.plan", "plan_html")
+plan_markdown = _view("markdown.plan", "plan_markdown")
+plan_text = _view("text.plan", "plan_text")
+problems_json = _view("json", "problems_json")
+problems_text = _view("text.plan", "problems_text")
+
 PLAN_VIEWS: Mapping[str, PlanView] = {
     "text": plan_text,
-    "json": plan_json,
+    "json": _view("json", "plan_json"),
     "markdown": plan_markdown,
     "html": plan_html,
 }
-PLAN_EXTRACTS: Mapping[str, PlanView] = {"digest": plan_digest_line, "gitlab": plan_gitlab}
+PLAN_EXTRACTS: Mapping[str, PlanView] = {
+    "digest": _view("json", "plan_digest_line"),
+    "gitlab": _view("json", "plan_gitlab"),
+}
 """Views of single values of a plan, for scripts."""
 APPLY_VIEWS: Mapping[str, ApplyView] = {
     "text": apply_text,
-    "json": apply_json,
+    "json": _view("json", "apply_json"),
     "markdown": apply_markdown,
     "html": apply_html,
 }
 DRIFT_VIEWS: Mapping[str, DriftView] = {
-    "text": drift_text,
-    "json": drift_json,
-    "junit": drift_junit,
-    "sarif": drift_sarif,
+    "text": _view("text.drift", "drift_text"),
+    "json": _view("drift_json", "drift_json"),
+    "junit": _view("junit", "drift_junit"),
+    "sarif": _view("sarif", "drift_sarif"),
     "markdown": drift_markdown,
     "html": drift_html,
 }
 SNAPSHOT_VIEWS: Mapping[str, SnapshotView] = {
-    "text": snapshot_text,
-    "markdown": snapshot_markdown,
-    "html": snapshot_html,
+    "text": _view("text.plan", "snapshot_text"),
+    "markdown": _view("markdown.plan", "snapshot_markdown"),
+    "html": _view("html.plan", "snapshot_html"),
 }
 """There is no JSON view: a snapshot file is JSON already."""
 PROBLEMS_VIEWS: Mapping[str, ProblemsView] = {
     "text": problems_text,
     "json": problems_json,
-    "markdown": problems_markdown,
-    "github": problems_github,
+    "markdown": _view("problem_annotations", "problems_markdown"),
+    "github": _view("problem_annotations", "problems_github"),
 }
 
 __all__ = [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -84,6 +83,8 @@ def _pour(path: Path, content: bytes) -> None:
 
 def _replace(path: Path, content: bytes, mode: int) -> None:
     """Write a temporary file next to `path` and rename it; remove it on failure."""
+    import tempfile  # slow to import
+
     # The same folder, because a rename is atomic only within one file system.
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.", suffix=".tmp")
     try:

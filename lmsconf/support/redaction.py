@@ -20,13 +20,14 @@ _NAMES: Final = (
     r"|(?:client[_-]?)?secret|password|passwd|authorization"
 )
 _IS: Final = r"(?:=|%3d|\\u003d)"
-_LINK: Final = re.compile(r"(?i)(https?:(?:\\?/){2})([^\s\"'<>/\\?#]+)([^\s\"'<>]*)")
-_KEYED: Final = re.compile(rf"(?i)(?:[?&;#]|%3f|%26|\\u0026|\b)(?:{_NAMES}){_IS}")
-_BEARER: Final = re.compile(r"(?i)\b(bearer|basic)((?:\s|%20|\+)+)[\w.~+/=-]{8,}")
-_JWT: Final = re.compile(r"\beyJ[\w-]{4,}\.[\w-]+(?:\.[\w-]*)*")
-_PAIR: Final = re.compile(rf"(?i)(\b(?:{_NAMES}){_IS})(?!{re.escape(HIDDEN)})[^\s\"'<>&,;}}\\]+")
-_MEMBER: Final = re.compile(rf"(?i)(\"(?:{_NAMES})\"\s*:\s*\")(?:[^\"\\]|\\.)+")
-_QUOTED_MEMBER: Final = re.compile(rf"(?i)(\\\"(?:{_NAMES})\\\"\s*:\s*\\\")(?:(?!\\\").)+")
+# Texts, compiled by `re` when they are first used: few commands meet a secret, and these take a millisecond.
+_LINK: Final = r"(?i)(https?:(?:\\?/){2})([^\s\"'<>/\\?#]+)([^\s\"'<>]*)"
+_KEYED: Final = rf"(?i)(?:[?&;#]|%3f|%26|\\u0026|\b)(?:{_NAMES}){_IS}"
+_BEARER: Final = r"(?i)\b(bearer|basic)((?:\s|%20|\+)+)[\w.~+/=-]{8,}"
+_JWT: Final = r"\beyJ[\w-]{4,}\.[\w-]+(?:\.[\w-]*)*"
+_PAIR: Final = rf"(?i)(\b(?:{_NAMES}){_IS})(?!{re.escape(HIDDEN)})[^\s\"'<>&,;}}\\]+"
+_MEMBER: Final = rf"(?i)(\"(?:{_NAMES})\"\s*:\s*\")(?:[^\"\\]|\\.)+"
+_QUOTED_MEMBER: Final = rf"(?i)(\\\"(?:{_NAMES})\\\"\s*:\s*\\\")(?:(?!\\\").)+"
 
 _known: set[str] = set()
 
@@ -52,11 +53,11 @@ def redact_registered_tokens(text: str) -> str:
 
 def redact_secrets(text: str) -> str:
     """Redact everything that looks like a secret: registered tokens, JWTs, credentials and pre-signed links."""
-    text = _LINK.sub(_link, redact_registered_tokens(text))
-    text = _BEARER.sub(rf"\1\2{HIDDEN}", text)
-    text = _JWT.sub(HIDDEN, text)
-    text = _QUOTED_MEMBER.sub(rf"\1{HIDDEN}", _MEMBER.sub(rf"\1{HIDDEN}", text))
-    return _PAIR.sub(rf"\1{HIDDEN}", text)
+    text = re.sub(_LINK, _link, redact_registered_tokens(text))
+    text = re.sub(_BEARER, rf"\1\2{HIDDEN}", text)
+    text = re.sub(_JWT, HIDDEN, text)
+    text = re.sub(_QUOTED_MEMBER, rf"\1{HIDDEN}", re.sub(_MEMBER, rf"\1{HIDDEN}", text))
+    return re.sub(_PAIR, rf"\1{HIDDEN}", text)
 
 
 def _link(match: re.Match[str]) -> str:
@@ -64,4 +65,4 @@ def _link(match: re.Match[str]) -> str:
     scheme, place, rest = match.groups()
     host = place.rpartition("@")[2]
     shown = place if host == place else f"{HIDDEN}@{host}"
-    return f"{scheme}{shown}/{HIDDEN}" if _KEYED.search(rest) else f"{scheme}{shown}{rest}"
+    return f"{scheme}{shown}/{HIDDEN}" if re.search(_KEYED, rest) else f"{scheme}{shown}{rest}"

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from lmsconf.errors import ProblemsFound
+from lmsconf.errors import Problem, ProblemsFound
 from lmsconf.kinds import all_kinds
 from lmsconf.manifest.load import EntryCallback, load_folder
 from lmsconf.model.address import Address
 from lmsconf.model.plan import RenameCandidate
 from lmsconf.planner.declaration_checks import refuse_expired_absent, refuse_left_alone
-from lmsconf.planner.drift import warn_of_expired_ignores as ignores_outlived
 from lmsconf.planner.plan import Manifests
 from lmsconf.project.config_file import ENV_WORKSPACE
 from lmsconf.project.settings import Settings
-from lmsconf.workspace.connection import dialect_problems
 
 
 def load_manifests(
@@ -42,9 +40,18 @@ def validate_offline(settings: Settings, keep: EntryCallback | None = None) -> M
     """Load the manifests, with every problem that can be found offline, including the dialect's and expired entries."""
     manifests = load_manifests(settings, keep)
     policy = settings.policy
-    late = (*refuse_expired_absent(manifests.absent, policy), *ignores_outlived(settings.ignores, policy.today))
+    dialect: Sequence[Problem] = ()
+    late = [*refuse_expired_absent(manifests.absent, policy)]
+    if settings.dialect:
+        from lmsconf.workspace.connection import dialect_problems
+
+        dialect = dialect_problems(settings)
+    if settings.ignores:
+        from lmsconf.planner.drift import warn_of_expired_ignores
+
+        late += warn_of_expired_ignores(settings.ignores, policy.today)
     alone = refuse_left_alone(manifests.declared, policy)
-    return replace(manifests, problems=(*dialect_problems(settings), *manifests.problems, *alone, *late))
+    return replace(manifests, problems=(*dialect, *manifests.problems, *alone, *late))
 
 
 def add_previous_names(manifests: Manifests, renamed: Mapping[Address, RenameCandidate]) -> Manifests:

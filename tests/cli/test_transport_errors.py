@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from lmsconf.api.transport import http
+from lmsconf.api.transport import certificates
 from lmsconf.cli import app
 from lmsconf.cli.frame import run_command_line
 from lmsconf.errors import ExitCode
@@ -36,9 +36,9 @@ def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     (tmp_path / "manifests").mkdir()
     (tmp_path / "manifests" / "groups.yaml").write_text("groups: [{name: A}]\n")
     # What is trusted is read once in a process; each test has an environment of its own.
-    http._trust.cache_clear()
+    certificates.load_trust.cache_clear()
     yield
-    http._trust.cache_clear()
+    certificates.load_trust.cache_clear()
 
 
 def told(root: Path, capsys: pytest.CaptureFixture[str], expected: ExitCode) -> tuple[str, str]:

@@ -10,10 +10,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import tzinfo
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from lmsconf.api.spec.listings import CATALOG
-from lmsconf.kinds.content_target import redact
 from lmsconf.kinds.content_target.export import (
     REFERENCES,
     absent_assignment_entry,
@@ -61,7 +60,9 @@ from lmsconf.planner.kind import Kind, ManifestEntry
 from lmsconf.planner.live_names import LiveNames
 from lmsconf.planner.manifest_entries import EntryBody, EntryItems, ExportedEntry, UnexportableRow
 from lmsconf.planner.reading import ReadContext
-from lmsconf.planner.redaction import Entry, RedactionContext, Report, RestoreContext
+
+if TYPE_CHECKING:
+    from lmsconf.planner.redaction import Entry, RedactionContext, Report, RestoreContext
 
 
 class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
@@ -261,18 +262,26 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
 
     def named_emails(self, entry: DesiredResource[AssignmentSpec] | DeleteEntry[Any]) -> Iterator[str]:
         """Yield the e-mail of an audience that is a person."""
+        from lmsconf.kinds.content_target import redact
+
         return redact.people_named(entry)
 
     def redact_rows(self, redaction: RedactionContext, row_type: type[ListedRow]) -> Iterable[HasName]:
         """Count the assignments to undeclared people."""
+        from lmsconf.kinds.content_target import redact
+
         return redact.redact_rows(redaction) if row_type is TargetRow else super().redact_rows(redaction, row_type)
 
     def restore_rows(self, restoring: RestoreContext, row_type: type[ListedRow]) -> Iterable[HasName]:
         """Add the assignments to people who are only counted."""
+        from lmsconf.kinds.content_target import redact
+
         return redact.restore_rows(restoring) if row_type is TargetRow else super().restore_rows(restoring, row_type)
 
     def without_people(self, entry: Entry, new: frozenset[str], report: Report) -> Entry | None:
         """Leave out people that a redacted snapshot does not know."""
+        from lmsconf.kinds.content_target import redact
+
         return redact.drop_unknown_people(entry, new, report)
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from lmsconf.api.spec.listings import MANUAL_GROUPS
 from lmsconf.errors import Problem
-from lmsconf.kinds.manual_group import redact
 from lmsconf.kinds.manual_group.diff import diff_group, state_before_deletion
 from lmsconf.kinds.manual_group.read import read_groups
 from lmsconf.kinds.manual_group.steps import ADDITION_CHECKS, LIST_OPERATIONS, group_deletion, group_steps
@@ -49,7 +48,9 @@ from lmsconf.planner.live_names import LiveNames
 from lmsconf.planner.manifest_entries import ANY, EntryBody
 from lmsconf.planner.matching import match_named
 from lmsconf.planner.reading import ReadContext
-from lmsconf.planner.redaction import Entry, RedactionContext, Report, RestoreContext
+
+if TYPE_CHECKING:
+    from lmsconf.planner.redaction import Entry, RedactionContext, Report, RestoreContext
 
 
 class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
@@ -204,14 +205,20 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
 
     def redact_rows(self, redaction: RedactionContext, row_type: type[ListedRow]) -> Iterable[HasName]:
         """Count the undeclared people in lists."""
+        from lmsconf.kinds.manual_group import redact
+
         return redact.redact_rows(redaction)
 
     def restore_rows(self, restoring: RestoreContext, row_type: type[ListedRow]) -> Iterable[HasName]:
         """Add placeholders for the people who are only counted in lists."""
+        from lmsconf.kinds.manual_group import redact
+
         return redact.restore_rows(restoring)
 
     def without_people(self, entry: Entry, new: frozenset[str], report: Report) -> Entry | None:
         """Leave out people that a redacted snapshot does not know."""
+        from lmsconf.kinds.manual_group import redact
+
         return redact.drop_unknown_people(entry, new, report)
 
 

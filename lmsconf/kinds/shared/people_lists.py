@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from lmsconf.errors import Problem
 from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_email
 from lmsconf.planner.kind import ManifestEntry
-from lmsconf.planner.redaction import Entry, Report, not_compared_warning
+
+if TYPE_CHECKING:
+    from lmsconf.planner.redaction import Entry, Report
 
 EMAILS: dict[str, Json] = {
     "type": "array",
@@ -120,6 +122,8 @@ def drop_unknown_from_list(
     """Return a declared list without people that a redacted snapshot does not know, each reported."""
     if people is None:
         return None
+    from lmsconf.planner.redaction import not_compared_warning
+
     for person in sorted(people.named_emails & new):
         report(not_compared_warning(entry.address, person, entry.places.find(person, key), key))
     return PeopleList(people.include - new, people.exclude - new, people.whole)

@@ -7,7 +7,7 @@ specification, Smart Groups).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from lmsconf.api.spec.listings import SMART_GROUPS
 from lmsconf.errors import Problem
@@ -20,7 +20,6 @@ from lmsconf.kinds.shared.manifest_entries import (
 )
 from lmsconf.kinds.shared.people_lists import NOBODY
 from lmsconf.kinds.shared.renames import find_rename_cycles
-from lmsconf.kinds.smart_group import redact
 from lmsconf.kinds.smart_group.condition_losses import plan_condition_losses
 from lmsconf.kinds.smart_group.conditions import (
     NumberedCondition,
@@ -53,7 +52,9 @@ from lmsconf.planner.live_names import LiveNames
 from lmsconf.planner.manifest_entries import EntryBody
 from lmsconf.planner.matching import match_named
 from lmsconf.planner.reading import ReadContext
-from lmsconf.planner.redaction import Entry, RedactionContext, Report, RestoreContext
+
+if TYPE_CHECKING:
+    from lmsconf.planner.redaction import Entry, RedactionContext, Report, RestoreContext
 
 
 class SmartGroupKind(Kind[SmartGroupSpec, SmartGroupRow]):
@@ -216,14 +217,20 @@ class SmartGroupKind(Kind[SmartGroupSpec, SmartGroupRow]):
 
     def redact_rows(self, redaction: RedactionContext, row_type: type[ListedRow]) -> Iterable[HasName]:
         """Count the undeclared people in lists."""
+        from lmsconf.kinds.smart_group import redact
+
         return redact.redact_rows(redaction)
 
     def restore_rows(self, restoring: RestoreContext, row_type: type[ListedRow]) -> Iterable[HasName]:
         """Add placeholders for the people who are only counted in lists."""
+        from lmsconf.kinds.smart_group import redact
+
         return redact.restore_rows(restoring)
 
     def without_people(self, entry: Entry, new: frozenset[str], report: Report) -> Entry | None:
         """Leave out people that a redacted snapshot does not know."""
+        from lmsconf.kinds.smart_group import redact
+
         return redact.drop_unknown_people(entry, new, report)
 
 

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from lmsconf.api.spec.listings import USERS
 from lmsconf.errors import Problem
 from lmsconf.kinds.custom_field.lost_answers import count_lost_answers
 from lmsconf.kinds.shared.kind_names import ADMIN, CUSTOM_FIELD, HOLDERS, USER
 from lmsconf.kinds.shared.manifest_entries import delete_entry, parse_names, parse_pins, partial_undo
-from lmsconf.kinds.user import redact
 from lmsconf.kinds.user.diff import diff_person
 from lmsconf.kinds.user.export import PART_REFERENCES, REFERENCES, person_entries, unread_value_notes
 from lmsconf.kinds.user.parse import find_contradictions, parse_person
@@ -42,7 +41,9 @@ from lmsconf.planner.live_names import LiveNames
 from lmsconf.planner.manifest_entries import ExportedEntry, UnexportableRow
 from lmsconf.planner.matching import match_declared, refuse_taken_names
 from lmsconf.planner.reading import ReadContext
-from lmsconf.planner.redaction import Entry, LivePerson, RedactionContext, Report, RestoreContext
+
+if TYPE_CHECKING:
+    from lmsconf.planner.redaction import Entry, LivePerson, RedactionContext, Report, RestoreContext
 
 _DATE: Final = "custom_archive_date"
 
@@ -219,6 +220,8 @@ class UserKind(Kind[PersonSpec, PersonRow]):
         self, planning: PlanContext, declared: Sequence[DesiredResource[PersonSpec]]
     ) -> Iterator[LivePerson]:
         """Return all people of the snapshot."""
+        from lmsconf.kinds.user import redact
+
         return redact.live_people(planning.snapshot, declared)
 
     def named_emails(self, entry: DesiredResource[PersonSpec] | DeleteEntry[Any]) -> Iterator[str]:
@@ -227,14 +230,20 @@ class UserKind(Kind[PersonSpec, PersonRow]):
 
     def redact_rows(self, redaction: RedactionContext, row_type: type[ListedRow]) -> Iterable[HasName]:
         """Keep what is declared of people, and count undeclared admins."""
+        from lmsconf.kinds.user import redact
+
         return redact.redact_rows(redaction, row_type)
 
     def restore_rows(self, restoring: RestoreContext, row_type: type[ListedRow]) -> Iterable[HasName]:
         """Restore the e-mails of named people, and add placeholders for those who are only counted."""
+        from lmsconf.kinds.user import redact
+
         return redact.restore_rows(restoring, row_type)
 
     def without_people(self, entry: Entry, new: frozenset[str], report: Report) -> Entry | None:
         """Leave out people that a redacted snapshot does not know."""
+        from lmsconf.kinds.user import redact
+
         return redact.drop_unknown_people(entry, new, report)
 
 

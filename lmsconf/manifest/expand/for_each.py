@@ -12,7 +12,6 @@ from typing import Final, cast
 from lmsconf.errors import Problem, Severity
 from lmsconf.lazy_dataclass import dataclass
 from lmsconf.manifest.expand.variables import Variables, child_nodes, referenced_variables
-from lmsconf.manifest.validation import messages
 from lmsconf.manifest.validation.check import SchemaValidator
 from lmsconf.manifest.yaml.nodes import EntrySourceMap, Map, Mark, Seq, Source, store_marks
 from lmsconf.model.canonical_json import Json
@@ -109,6 +108,8 @@ class ForEachExpander:
             return None
         findings = _SHAPE.validate({FOR_EACH: expanded})
         for finding in findings:
+            from lmsconf.manifest.validation import messages
+
             for problem in messages.problems_from_finding(
                 finding, places, message_prefix=within, code_area="manifest", address=None
             ):

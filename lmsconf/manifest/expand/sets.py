@@ -11,7 +11,6 @@ from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.lazy_dataclass import dataclass
 from lmsconf.manifest.expand.people import CsvPeopleExpander, matching_keys
 from lmsconf.manifest.expand.variables import Variables, child_nodes
-from lmsconf.manifest.validation import messages
 from lmsconf.manifest.validation.check import SchemaValidator
 from lmsconf.manifest.yaml.nodes import EntrySourceMap, KeyPath, Map, Mark, Seq, Source, combine_items, store_marks
 from lmsconf.manifest.yaml.read_result import Document
@@ -80,6 +79,8 @@ class NamedSets:
         findings = self.shape.validate(whole)
         if variables.problem_count == problems_before:
             for finding in findings:
+                from lmsconf.manifest.validation import messages
+
                 within = f"{self._noun} {quote_name(name)}"
                 for problem in messages.problems_from_finding(
                     finding, places, message_prefix=within, code_area="manifest", address=None
