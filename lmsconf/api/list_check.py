@@ -15,11 +15,11 @@ from lmsconf.model.names import quote_name
 def required_list(operation: Operation) -> tuple[str, str]:
     """Return the wire name and the dialect key of a response's one required list; empty if there is none."""
     success = operation.success or {}
-    needed = cast("list[str]", success.get("required", []))
     properties = cast("Mapping[str, Schema]", success.get("properties", {}))
-    if len(needed) != 1 or properties[needed[0]].get("type") != "array":
-        return "", ""
-    return needed[0], dialect_key_of(properties[needed[0]])
+    match success.get("required"):
+        case [str(name)] if properties[name].get("type") == "array":
+            return name, dialect_key_of(properties[name])
+    return "", ""
 
 
 def refuse_missing_list(operation: Operation, response: Json) -> Json:
@@ -42,7 +42,11 @@ def missing_list_hint(list_name: str, dialect_key: str, response: Json) -> str:
     wrong = (
         f"{quote_name(list_name)} is no list" if list_name in members else f"the key {quote_name(list_name)} is missing"
     )
-    other = f", and there is a list under {quote_name(lists[0])}" if len(lists) == 1 else ""
+    match lists:
+        case [only]:
+            other = f", and there is a list under {quote_name(only)}"
+        case _:
+            other = ""
     way_out = f"No dialect key names it: the service must write {list_name}, and [] where there are none."
     if dialect_key:
         way_out = f"If the service calls it otherwise, say so under `dialect:` ({dialect_key})."

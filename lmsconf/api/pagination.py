@@ -182,7 +182,6 @@ def _pass(
                 pages.foresee(total, len(rows))
             # Advance by the rows received, not by `limit`: the service may cap its pages.
             scan.received += len(rows)
-            _refuse_endless(schema, scan)
             if is_enough:
                 return FIRST_PAGE_ONLY
             if rows and len(scan.rows) == known:

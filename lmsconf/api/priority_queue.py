@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from enum import IntEnum
+from enum import IntEnum, auto
 from heapq import heappop, heappush
 from itertools import count
 from typing import Generic, TypeVar
@@ -12,11 +12,10 @@ T = TypeVar("T")
 
 
 class Priority(IntEnum):
-    """CHAIN: the next request follows from the response, as with pages. FAN_OUT: independent. END: stops a worker."""
+    """CHAIN: the next request follows from the response, as with pages. FAN_OUT: independent, and served after them."""
 
-    CHAIN = 0
-    FAN_OUT = 1
-    END = 2
+    CHAIN = auto()
+    FAN_OUT = auto()
 
 
 class PriorityQueue(Generic[T]):
@@ -33,7 +32,7 @@ class PriorityQueue(Generic[T]):
             heappush(self._heap, (priority, next(self._order), item))
             self._changed.notify()
 
-    def get(self, linger: float = 0.0) -> tuple[Priority, T]:
+    def get(self, linger: float) -> tuple[Priority, T]:
         """Remove and return the first item with its priority; block until there is one.
 
         linger: seconds to wait for a CHAIN item while only others are queued. The worker that has just finished a page

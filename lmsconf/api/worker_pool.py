@@ -94,7 +94,8 @@ class WorkerPool:
             if task is not None:
                 task.cancel()
         for _ in self._workers:
-            self._queue.put(Priority.END, None)
+            # Served last, since nothing is submitted any more.
+            self._queue.put(Priority.FAN_OUT, None)
         for worker in self._workers if wait else ():
             worker.join()
 
@@ -107,7 +108,7 @@ class WorkerPool:
         worker.start()
 
     def _work(self, client: Client) -> None:
-        """Run jobs until END is dequeued."""
+        """Run jobs until None is dequeued."""
         with client:
             linger = 0.0
             while True:

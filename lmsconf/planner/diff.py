@@ -48,9 +48,6 @@ class _Lists:
         self.changes.extend(_list_changes(_path(level), level.t1, level.t2))
         return True
 
-    def normalize_value_for_hashing(self, parent: object, obj: object) -> object:
-        return obj
-
 
 def diff_forms(before: Form, after: Form) -> tuple[FieldChange, ...]:
     """Return the field changes between two forms, in the order of their keys."""
@@ -103,7 +100,7 @@ def _nested_changes(path: str, old: object, new: object) -> Iterator[FieldChange
 
     before, after = {path: old}, {path: new}
     lists = _Lists()
-    tree = DeepDiff(before, after, view="tree", custom_operators=[lists], verbose_level=2, cache_size=0)
+    tree = DeepDiff(before, after, view="tree", custom_operators=[lists], verbose_level=2)
     yield from lists.changes
     for report in ("values_changed", "type_changes", "dictionary_item_added", "dictionary_item_removed"):
         yield from (_single(level) for level in cast("Iterable[DiffLevel]", tree.get(report, ())))

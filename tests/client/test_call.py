@@ -116,6 +116,25 @@ def test_misuse_is_told_before_anything_is_sent(operation: str, given: dict[str,
     assert network.requests == []
 
 
+@pytest.mark.parametrize(
+    ("headers", "reason"),
+    [
+        ({"X-Other": "u"}, r"certificates\.status has no header \['X-Other'\]"),
+        ({"Service-Calling-User-Id": "u\r\nX-Other: v"}, r"cannot be the header Service-Calling-User-Id"),
+        ({"Service-Calling-User-Id": "ü"}, r"cannot be the header Service-Calling-User-Id"),
+    ],
+)
+def test_a_header_that_an_operation_lacks_is_not_sent(headers: dict[str, str], reason: str) -> None:
+    """Nor a value that would end the header's line, or that HTTP cannot write."""
+    network = Network(said(200, {}))
+    by = client(network=network)
+    with pytest.raises(ValueError, match=reason):
+        by.call("certificates.status", path={"progressId": "p"}, headers=headers)
+    assert network.requests == []
+    by.call("certificates.status", path={"progressId": "p"}, headers={"Service-Calling-User-Id": "u"})
+    assert network.requests[0].headers["Service-Calling-User-Id"] == "u"
+
+
 @pytest.mark.parametrize("body", [{"a": [("x",)]}, {"a": {"b": ("x",)}}, {"a": {1: "x"}}, {"a": float("nan")}])
 def test_a_body_that_is_no_json_is_not_sent(body: dict[str, object]) -> None:
     """A value that JSON cannot hold, however deep in the body, is a ValueError: no reference without an id is sent."""
@@ -373,6 +392,23 @@ def test_an_answer_is_never_held_beyond_its_limit() -> None:
             perform(small, READ)
 
 
+@pytest.mark.parametrize("packed", [False, True])
+def test_an_answer_may_be_as_long_as_the_limit(packed: bool) -> None:
+    """Of 1,000 bytes all are read; of one more the error says that it is too long, also where it comes compressed."""
+
+    def answer(length: int) -> httpx.Response:
+        body = b'{"userIds": []' + b" " * (length - 15) + b"}"
+        return raw(200, gzip.compress(body), content_encoding="gzip") if packed else raw(200, body)
+
+    def read(length: int) -> object:
+        by = Client("http://sandbox", CANARY, transport=Network(answer(length)), max_bytes=1_000)
+        return perform(by, READ)
+
+    assert read(1_000) == {"userIds": []}
+    with pytest.raises(InvalidResponse, match=r"it is longer than 1,000 bytes"):
+        read(1_001)
+
+
 def test_a_dripping_answer_ends_with_the_deadline() -> None:
     """A service that never quite falls silent is given up: the read as unreachable, the write as lost."""
 
@@ -403,12 +439,16 @@ def test_a_certificate_is_not_asked_for_twice() -> None:
 @pytest.mark.parametrize(
     ("code", "said_of_it", "way_out"),
     [
+        (9, "certificate is not yet valid", "must renew it"),
         (10, "certificate has expired", "must renew it"),
+        (2, "unable to get issuer certificate", "SSL_CERT_FILE"),
         (18, "self-signed certificate", "SSL_CERT_FILE"),
         (19, "self-signed certificate in certificate chain", "SSL_CERT_FILE"),
         (20, "unable to get local issuer certificate", "SSL_CERT_FILE"),
         (21, "unable to verify the first certificate", "SSL_CERT_FILE"),
         (62, "Hostname mismatch", "made out to another name"),
+        (64, "IP address mismatch", "made out to another name"),
+        (1, "unspecified certificate verification error", "must mend it"),
     ],
 )
 def test_a_refused_certificate_says_which_check_failed(code: int, said_of_it: str, way_out: str) -> None:

@@ -241,6 +241,25 @@ def test_a_write_is_not_sent_at_the_last_moment() -> None:
     assert network.requests == []
 
 
+def test_a_request_is_sent_while_a_second_is_left() -> None:
+    """A second and a half is enough for an answer."""
+    group = Group(Network(said(200, {"userIds": []})))
+    group.breaker.record_failure(group.clock.time - 118.5)
+    assert group.read() == {"userIds": []}
+
+
+def test_outages_are_counted_from_one() -> None:
+    """0 means that there is none, and each outage has a number of its own."""
+    breaker = Group(Network(said(200))).breaker
+    numbers = [breaker.outage_number]
+    for _ in range(2):
+        breaker.record_failure(0.0)
+        numbers.append(breaker.outage_number)
+        breaker.record_response()
+        numbers.append(breaker.outage_number)
+    assert numbers == [0, 1, 0, 2, 0]
+
+
 def test_after_as_long_again_a_program_may_begin_anew() -> None:
     """A script that runs on tries again later, and finds the service back."""
     dead = [httpx.ConnectError("refused")] * 4

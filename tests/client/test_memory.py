@@ -6,9 +6,21 @@ import pytest
 
 import lmsconf.api
 from lmsconf.api.endpoint_group import LEFT_OUT
-from lmsconf.api.limits import MIB, TEXT, MemoryQuota, OversizedResponse, estimate_memory
+from lmsconf.api.limits import (
+    ANSWER,
+    TEXT,
+    ListingLimit,
+    MemoryQuota,
+    OversizedResponse,
+    estimate_memory,
+    fan_out_memory_limit,
+    listing_limit,
+    refuse_oversized_body,
+)
 from lmsconf.errors import InvalidResponse
 from lmsconf.model.address import Address
+
+MIB = 2**20
 
 
 def test_the_answers_of_a_fan_out_share_one_quota() -> None:
@@ -34,13 +46,51 @@ def test_a_quota_can_be_used_up_to_its_last_byte() -> None:
 
 def test_the_estimate_is_near_what_python_takes() -> None:
     """Numbers, texts, lists and objects each count, about as much as they take; a text that is too long is refused."""
-    assert estimate_memory(1) == estimate_memory(1.5) > 0
+    assert estimate_memory(1) == estimate_memory(1.5) == 32
     assert estimate_memory(None) == estimate_memory(True) == 0
-    assert estimate_memory("é" * 100) - estimate_memory("") == 4 * (estimate_memory("a" * 100) - estimate_memory(""))
-    assert estimate_memory([1, 2]) - estimate_memory([1]) == estimate_memory(1) + 8
-    assert estimate_memory({"key": 1}) > estimate_memory([1])
+    assert estimate_memory("a" * 100) == 56 + 100
+    assert estimate_memory("é" * 100) == 56 + 4 * 100
+    assert estimate_memory([1, 2]) == 56 + 2 * (8 + 32)
+    assert estimate_memory({"key": 1, "k": {}}) == 200 + 4 + 32 + 200
+    assert estimate_memory(["a" * TEXT]) > TEXT
     with pytest.raises(OversizedResponse, match="100,000 characters"):
         estimate_memory(["a" * (TEXT + 1)])
+
+
+def test_an_object_in_two_lists_counts_once() -> None:
+    """Rows that share an object keep it once; a number or a text in a list counts each time."""
+    shared, counted = {"name": "a"}, set[int]()
+    first, second = estimate_memory([shared, 1], counted), estimate_memory([shared, 1], counted)
+    assert first - second == estimate_memory(shared)
+    assert second == estimate_memory([1]) + 8
+
+
+@pytest.mark.parametrize(("sign", "size"), [(b",", 100), (b"[", 100), (b"{", 400)], ids=str)
+@pytest.mark.parametrize(("paged", "mib"), [(True, 32), (False, 64)])
+def test_a_body_may_hold_so_many_values(sign: bytes, size: int, paged: bool, mib: int) -> None:
+    """32 MiB of values in a page of a listing, 64 MiB in any other response; with one value more it is refused."""
+    fits = mib * MIB // size
+    refuse_oversized_body((sign * fits).ljust(MIB), paged=paged)
+    with pytest.raises(OversizedResponse, match=f"more values than fit in {mib} MiB of memory"):
+        refuse_oversized_body((sign * (fits + 1)).ljust(MIB), paged=paged)
+
+
+def test_a_small_body_is_not_counted() -> None:
+    """Less than a quarter of a MiB fits in memory whatever it holds."""
+    refuse_oversized_body(b"{" * (MIB // 4 - 1), paged=True)
+    with pytest.raises(OversizedResponse):
+        refuse_oversized_body(b"{" * (MIB // 4), paged=True)
+
+
+def test_the_limits_are_those_that_leave_room_for_large_workspaces() -> None:
+    """People have more room than other resources, and whole rows six times as much memory as compared fields."""
+    assert ANSWER == 16 * MIB
+    people, others = ListingLimit(250_000, 128 * MIB), ListingLimit(50_000, 24 * MIB)
+    for name, limit in {"users.list": people, "users.extended-info": people, "manual-groups.list": others}.items():
+        assert listing_limit(name, whole_rows=False) == limit
+        assert listing_limit(name, whole_rows=True) == ListingLimit(limit.rows, 6 * limit.memory)
+    assert fan_out_memory_limit(whole_responses=False) == 96 * MIB
+    assert fan_out_memory_limit(whole_responses=True) == 6 * 96 * MIB
 
 
 def test_the_default_of_arguments_that_may_be_none_is_public() -> None:

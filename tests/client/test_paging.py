@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 
 import httpx
 import pytest
 from waiting import HANGS
 
 from lmsconf.api.concurrent_reader import ConcurrentReader
+from lmsconf.api.limits import PAGES, ListingLimit, estimate_memory
+from lmsconf.api.pagination import ListingSchema, read_listing
 from lmsconf.api.spec.listings import MANUAL_GROUPS, USERS
 from lmsconf.api.worker_pool import WorkerPool
 from lmsconf.errors import InvalidResponse, Unauthorized, Unreachable
 from lmsconf.model.api import ListedRows, ListOperation
+from lmsconf.model.canonical_json import Json
 
 from .network import Network, client, pages, said
 
@@ -253,3 +257,52 @@ def test_only_what_is_wanted_of_a_row_is_kept() -> None:
     with WorkerPool(lambda: client(said(200, {"users": [{"userId": 1, "name": "x" * 9}], "matchCount": 1}))) as pool:
         found = ConcurrentReader(pool).rows(USERS, keep=lambda row: {"userId": row["userId"]})
     assert found.rows == ({"userId": 1},)
+
+
+ROW_BYTES = estimate_memory({"userId": "1", "name": "name of 1"})
+"""What one of the rows below counts for."""
+
+
+def limited(number: int, *, rows: int = 10**9, memory: int = 10**9, page: int = 2, total: bool = False) -> ListedRows:
+    """A listing of so many rows, read with these limits."""
+    everyone: list[Json] = [{"userId": str(at % 10), "name": f"name of {at % 10}"} for at in range(number)]
+    if page == 1:
+        everyone = [{"userId": str(at)} for at in range(number)]
+
+    def request_page(query: Mapping[str, Json]) -> Future[Json]:
+        skip, response = int(str(query["skip"])), Future[Json]()
+        body: dict[str, Json] = {"users": everyone[skip : skip + page]}
+        response.set_result({**body, "matchCount": number} if total else body)
+        return response
+
+    schema = ListingSchema(
+        rows_key="users",
+        id_key="userId",
+        total_key="matchCount",
+        page_size=page,
+        size_limit=ListingLimit(rows=rows, memory=memory),
+    )
+    return read_listing(request_page, schema, {})
+
+
+def test_as_many_rows_as_the_limit_allows_are_read() -> None:
+    """One more ends the run, be it counted by the service or found while reading."""
+    assert len(limited(4, rows=4).rows) == len(limited(4, rows=4, total=True).rows) == 4
+    with pytest.raises(InvalidResponse, match=r"more users than lmsconf reads: at most 4 are read, and more came"):
+        limited(5, rows=4)
+    with pytest.raises(InvalidResponse, match=r"it counts 5 of them, and at most 4 are read"):
+        limited(5, rows=4, total=True)
+
+
+def test_rows_may_take_as_much_memory_as_the_limit_allows() -> None:
+    """One byte less ends the run, and the sentence says after how many rows."""
+    assert len(limited(4, memory=4 * ROW_BYTES).rows) == 4
+    with pytest.raises(InvalidResponse, match=r"4 of them take more than 0 MiB of memory"):
+        limited(4, memory=4 * ROW_BYTES - 1)
+
+
+def test_a_listing_of_too_many_pages_is_left() -> None:
+    """Pages of one row each are read up to the limit, and no further."""
+    assert limited(PAGES, page=1).incomplete is None
+    with pytest.raises(InvalidResponse, match=r"20,002 of them came in more than 20,000 pages"):
+        limited(PAGES + 2, page=1)

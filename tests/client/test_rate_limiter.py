@@ -111,6 +111,53 @@ def test_what_was_under_way_counts_once() -> None:
     assert learning.rate() == pytest.approx(20.0, rel=0.05)
 
 
+@pytest.mark.parametrize("late", [None, 0.0, 3.0])
+def test_a_refusal_from_before_the_last_one_teaches_nothing(late: float | None) -> None:
+    """The rate goes on growing from the last refusal, and a turn that is far away is not put off by a nearer time."""
+    clock = Clock()
+    learning, untouched = rate_limiter(clock), rate_limiter(clock)
+    for limiter in (learning, untouched):
+        limiter.record_rate_limited(clock.time, 10.0)
+    sent = clock.time - 0.01
+    clock.time += 12.0 if late is None else 5.0
+    learning.record_rate_limited(sent, late)
+    assert learning.rate() == untouched.rate()
+    start = clock.time
+    assert learning.wait_turn(60.0)
+    waited = clock.time - start
+    clock.time = start
+    assert untouched.wait_turn(60.0)
+    assert clock.time - start == waited
+
+
+@pytest.mark.parametrize(("told", "waited"), [(None, 1 / 20), (0.0, 0.0), (3.0, 3.0)])
+def test_after_a_refusal_the_next_request_waits(told: float | None, waited: float) -> None:
+    """As long as the service says; where it says nothing, for one turn at the rate that was learnt."""
+    clock = Clock()
+    learning = rate_limiter(clock)
+    learning.record_rate_limited(clock.time, told)
+    start = clock.time
+    assert learning.rate() == 20.0
+    assert learning.wait_turn(60.0)
+    assert clock.time - start == pytest.approx(waited)
+
+
+@pytest.mark.parametrize("told", [0.5, 1.0, 4.0])
+def test_a_late_refusal_still_says_when_to_come_back(told: float) -> None:
+    """A request that was under way when the rate was learnt: its Retry-After holds, and the rate stays."""
+    clock = Clock()
+    learning = rate_limiter(clock)
+    sent = clock.time
+    clock.time += 1.0
+    learning.record_rate_limited(clock.time, 2.0)
+    clock.time += 2.5
+    start = clock.time
+    learning.record_rate_limited(sent, told)
+    assert learning.wait_turn(60.0)
+    assert clock.time - start == told
+    assert learning.rate() == 20.0
+
+
 def test_all_wait_for_the_time_that_one_was_told() -> None:
     """After a Retry-After of seven seconds nobody sends before, and then one after the other."""
     clock = Clock()

@@ -393,6 +393,20 @@ def test_how_a_text_is_written_is_for_the_service_to_judge() -> None:
     assert sent(network.requests[0]) == {"email": "anna at home", "language": "pt-BR"}
 
 
+def test_only_ids_and_filters_may_not_be_empty() -> None:
+    """An empty description or filter text is a value, and so is an empty list in what is written."""
+    network = Network(said(200, {"customFieldId": "f", "users": [], "groupId": "g"}))
+    by = service(network=network)
+    by.custom_fields.create("A", "TEXT", description="")
+    by.users.list(filter="")
+    by.groups.create("A", member_ids=[])
+    assert [sent(request) for request in network.requests] == [
+        {"name": "A", "type": "TEXT", "description": ""},
+        None,
+        {"name": "A", "memberIds": []},
+    ]
+
+
 @pytest.mark.parametrize(
     ("dialect", "text"),
     [

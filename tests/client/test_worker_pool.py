@@ -13,7 +13,7 @@ from waiting import HANGS, awaited
 
 from lmsconf.api.client import Client
 from lmsconf.api.concurrent_reader import ConcurrentReader
-from lmsconf.api.priority_queue import Priority
+from lmsconf.api.priority_queue import Priority, PriorityQueue
 from lmsconf.api.worker_pool import WorkerPool
 from lmsconf.errors import LmsconfError, Rejected, Unreachable
 from lmsconf.model.api import Api, ListOperation, ReadArguments
@@ -109,6 +109,27 @@ def test_a_chain_goes_before_a_fan_out() -> None:
     assert order == ["c", "a", "b"]
 
 
+def test_a_worker_waits_for_the_next_page_and_no_longer() -> None:
+    """A page that is there, or comes while a worker lingers, is taken at once, before what was submitted earlier."""
+    queue: PriorityQueue[str] = PriorityQueue()
+    queue.put(Priority.FAN_OUT, "detail")
+    taken: list[str] = []
+    first, second = threading.Event(), threading.Event()
+
+    def work() -> None:
+        for done in (first, second):
+            taken.append(queue.get(linger=2 * HANGS)[1])
+            done.set()
+
+    queue.put(Priority.CHAIN, "page 1")
+    threading.Thread(target=work, daemon=True).start()
+    awaited(first)
+    queue.put(Priority.CHAIN, "page 2")
+    awaited(second)
+    assert taken == ["page 1", "page 2"]
+    assert queue.get(0.0) == (Priority.FAN_OUT, "detail")
+
+
 def test_after_a_failure_no_more_of_a_fan_out_is_sent() -> None:
     """The error is raised at once, and what has not begun never begins."""
     network = Network(answering=lambda request: said(404) if "/3/" in request.url.path else echo(request))
@@ -151,6 +172,14 @@ def test_jobs_run_side_by_side_and_all_end() -> None:
         with pytest.raises(Unreachable, match="gone"):
             reader.together({"fails": fail, **{str(number): lambda number=number: job(number) for number in range(8)}})
     assert sorted(ended) == list(range(8))
+
+
+def test_no_thread_keeps_the_process_alive() -> None:
+    """A program that is interrupted while it reads ends at once: workers and jobs are daemon threads."""
+    with WorkerPool(lambda: client(raw(200)), parallelism=1) as pool:
+        assert pool.submit(lambda _: threading.current_thread().daemon).result() is True
+        jobs = {"a": lambda: threading.current_thread().daemon}
+        assert ConcurrentReader(pool).together(jobs) == {"a": True}
 
 
 def test_progress_counts_up_to_what_was_asked() -> None:

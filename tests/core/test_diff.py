@@ -98,3 +98,19 @@ def test_values_inside_values_are_told_by_their_place(
 ) -> None:
     """In lists whose order matters by position, in mappings by key; mappings with little in common as a whole."""
     assert diff_forms({"to": old}, {"to": new}) == changes
+
+
+def test_a_list_in_place_of_a_text_is_another_value() -> None:
+    """And a text in place of a list: nothing is added or removed, at the first level and below it."""
+    for one, other in ((frozenset({"x"}), "y"), ("y", frozenset({"x"})), (None, frozenset({"x"}))):
+        change = {"before": ["x"] if one == frozenset({"x"}) else one, "after": ["x"] if other != "y" else "y"}
+        assert diff_forms({"a": one}, {"a": other}) == (FieldChange(path="a", **change),)
+        assert diff_forms({"more": {"a": one}}, {"more": {"a": other}}) == (FieldChange(path="more.a", **change),)
+
+
+def test_lists_without_order_are_compared_inside_a_key() -> None:
+    """As at the first level: by what comes and what goes, and by what has another name."""
+    found = diff_forms({"more": {"a": frozenset("ab")}}, {"more": {"a": frozenset("bc")}})
+    assert found == (FieldChange(path="more.a", added=("c",), removed=("a",)),)
+    renamed = diff_forms({"more": {"a": KeyedNames({"1": "A"})}}, {"more": {"a": KeyedNames({"1": "B"})}})
+    assert renamed == (FieldChange(path="more.a.A", before="A", after="B"),)

@@ -6,10 +6,11 @@ import json
 
 import pytest
 
-from lmsconf.documents import problems_file
+from lmsconf.documents import problems_file, snapshot_file
 from lmsconf.documents.document import JsonObjectReader, render_json
 from lmsconf.errors import InvalidResponse, LmsconfError, Problem, StalePlan
 from lmsconf.kinds.shared.response_json import object_list
+from lmsconf.model.snapshot import Snapshot
 
 FORMAT = json.loads(problems_file.dumps([Problem(code="a/b", message="m")]))["format"]
 
@@ -33,6 +34,14 @@ def test_problems_that_were_edited_are_refused() -> None:
     """A problem without its parts is no problem that lmsconf wrote."""
     with pytest.raises(StalePlan):
         problems_file.loads(render_json({"format": FORMAT, "problems": [{"code": 1}]}))
+
+
+def test_a_snapshot_of_another_format_is_refused() -> None:
+    """By its format, also where everything else fits: a later version may mean something else by it."""
+    written = json.loads(snapshot_file.dumps(Snapshot(workspace="w", url="u", taken_at="t", people=None)))
+    assert snapshot_file.loads(json.dumps(written)).workspace == "w"
+    with pytest.raises(LmsconfError, match=r"is a lmsconf\.snapshot/2 document, not a lmsconf\.snapshot/1"):
+        snapshot_file.loads(json.dumps({**written, "format": "lmsconf.snapshot/2"}))
 
 
 def test_an_answer_with_a_text_where_an_object_should_be_is_refused() -> None:

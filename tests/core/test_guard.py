@@ -59,6 +59,23 @@ def test_half_a_limit_can_be_off() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "stricter"),
+    [
+        (None, None, None),
+        (None, GuardLimit(count=3), GuardLimit(count=3)),
+        (GuardLimit(count=3), None, GuardLimit(count=3)),
+        (GuardLimit(count=3, share=0.5), GuardLimit(count=4, share=0.1), GuardLimit(count=3, share=0.1)),
+        (GuardLimit(count=None, share=0.5), GuardLimit(count=4), GuardLimit(count=4, share=0.5)),
+    ],
+)
+def test_the_stricter_limit_is_the_lower_half_of_both(
+    one: GuardLimit | None, other: GuardLimit | None, stricter: GuardLimit | None
+) -> None:
+    """A guard that is off on one side is still on: nothing is let pass that either side stops."""
+    assert GuardLimits(deletes=one).stricter(GuardLimits(deletes=other)).deletes == stricter
+
+
 def test_words_and_figures_of_a_reason() -> None:
     """One is not many, and thousands are told apart."""
     assert judged(deletes(1), limit=GuardLimit(count=0)).reason == "1 delete, and the limit is 0"

@@ -75,3 +75,10 @@ def test_a_new_seal_does_not_make_a_report(key: str, value: object) -> None:
     document["seal"] = sha256({**document, "seal": ""})
     with pytest.raises(StalePlan):
         report_file.loads(render_json(document))
+
+
+def test_an_edited_report_is_told_from_a_broken_one() -> None:
+    """Whatever was edited, also where it is no report any more: the sentence says that it was changed."""
+    for edited in (TEXT.replace('"exit": 5', '"exit": 6'), TEXT.replace('"exit": 5', '"exit": "5"')):
+        with pytest.raises(StalePlan, match="was changed after lmsconf wrote it"):
+            report_file.loads(edited)

@@ -161,6 +161,7 @@ def test_a_likely_rename_stops_and_prints_the_line(tmp_path: Path, seed: str, ma
     it = project(tmp_path, seed)
     plan = it.plan(manifests)
     assert (guards(plan)["recreates"].total, guards(plan)["recreates"].allow) == (1, "recreates=1")
+    assert [(one.taken, one.size) for one in plan.measures if one.guard == "recreates"] == [(1, 0)]
     assert line in " ".join(str(problem.hint) for problem in plan.all_problems)
     assert lmsconf(tmp_path, "apply", "--auto-approve").code == 4
     assert lmsconf(tmp_path, "apply", "--auto-approve", "--allow", "recreates=1").code == 0

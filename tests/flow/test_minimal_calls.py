@@ -230,6 +230,8 @@ def test_a_field_in_use_may_be_refused(tmp_path: Path) -> None:
     assert "smart_group/Sellers" in problem.message
     (guard,) = (one for one in plan.guards if one.name == "refusals")
     assert (guard.total, guard.tripped, guard.allow) == (1, True, "refusals=1")
+    counted = [(one.of, one.taken, one.size) for one in plan.measures if one.guard == "refusals"]
+    assert counted == [("custom_field/Dept", 1, 0)]
 
 
 def test_a_smart_group_is_replaced_by_one_on_a_new_choice(tmp_path: Path) -> None:

@@ -603,3 +603,10 @@ def test_somebody_brought_back_is_in_lists_again(tmp_path: Path) -> None:
         "users: [{email: gone@acme.example, archived: false}]\ngroups: [{name: A, members: [mo@acme.example]}]"
     )
     assert sorted(calls) == ["manual-groups.remove-member", "users.unarchive"]
+
+
+def test_what_leaves_a_list_of_answers_is_counted(tmp_path: Path) -> None:
+    """Each choice that a person no longer has is a removal; a list of answers has no size that a share is taken of."""
+    plan = project(tmp_path).plan("users: [{email: anna@acme.example, answers: {Skills: [C]}}]")
+    counted = [(one.of, one.taken, one.size) for one in plan.measures if one.guard == "removals"]
+    assert counted == [("user/anna@acme.example answers.Skills", 2, 0)]

@@ -391,6 +391,17 @@ def test_unrelated_drift_does_not_block(stage: ServedProject, hand: Hand) -> Non
     assert ran.code == 0, ran.err
 
 
+def test_a_new_group_like_an_unchanged_one_is_no_rename(stage: ServedProject) -> None:
+    """The plan's own changes are planned again without the rest of the manifests, which then looks undeclared."""
+    both_in = "members: [bo@acme.example, cy@acme.example]"
+    stage.write(f"groups: [{{name: Audience, {both_in}}}, {{name: Crowd, {both_in}}}]")
+    call("manual-groups.add-members", {"userIds": ["u-bo", "u-cy"]}, groupId="g-aud")(stage)
+    assert stage("plan", "--out", str(stage.root / "plan.json")).code == 0
+    ran = stage("apply", str(stage.root / "plan.json"))
+    assert ran.code == 0, ran.err
+    assert [one.operation for one in ran.writes] == ["manual-groups.create", "manual-groups.add-members"]
+
+
 def test_a_refusal_shows_reviewed_then_and_now(stage: ServedProject) -> None:
     """Key by key in the words of the manifest: what the plan wants, what was live then, what is live now."""
     call("manual-groups.add-members", ENDS, groupId="g-team")(stage)

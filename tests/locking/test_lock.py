@@ -121,6 +121,15 @@ def test_a_lock_until_the_end_of_time_is_only_a_lock(until: str) -> None:
         pass
 
 
+@pytest.mark.parametrize("until", ["9998-12-31T23:59:59Z", "9999-11-30T00:00:00Z", "9999-12-30T23:59:59Z"])
+def test_a_lock_until_a_far_day_names_it(until: str) -> None:
+    """Every time before the last day of the calendar is shown as it is."""
+    day = ClockedWorkspace()
+    day.make(f"{LOCK_PREFIX}abc until {until} held by far")
+    with pytest.raises(LockHeldElsewhere, match=f"far, until {until}"), day.smith().hold(TERMS):
+        pass
+
+
 def test_a_lock_that_nobody_can_read_holds_until_it_is_taken_away() -> None:
     """A reserved name that is not as ours are never ends by itself."""
     day = ClockedWorkspace()

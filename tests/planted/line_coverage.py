@@ -100,20 +100,27 @@ class Reached:
     seconds: Mapping[str, float]
 
     def tests(self, lines: Sequence[int], within: float) -> list[str]:
-        """Tests that reach one of these lines, else the file, else any; of each function first the quickest."""
-        found = frozenset().union(*(self.lines.get(line, ()) for line in lines))
-        # What is done once for all tests, as imports and caches are, shows in none of them.
-        found = found or frozenset().union(*self.lines.values()) or frozenset(self.seconds)
-        functions: dict[str, list[str]] = {}
-        for test in sorted(found & self.seconds.keys(), key=lambda one: self.seconds[one]):
-            functions.setdefault(test.partition("[")[0], []).append(test)
+        """Tests that reach one of these lines, then those that reach the file, else any, in so many seconds.
+
+        Of each function first the quickest.
+        """
+        near = frozenset().union(*(self.lines.get(line, ()) for line in lines))
+        # What is done once for all tests, as imports and caches are, shows in the first of them or in none.
+        inside = frozenset().union(*self.lines.values())
         chosen: list[str] = []
-        for test in filter(None, chain.from_iterable(zip_longest(*functions.values()))):
+        for test in (*self._quickest(near), *self._quickest((inside or frozenset(self.seconds)) - near)):
             within -= self.seconds[test]
             if within < 0 and chosen:
                 break
             chosen.append(test)
         return chosen
+
+    def _quickest(self, tests: frozenset[str]) -> Iterator[str]:
+        """One test of each function, then another one of each, those before which take less time."""
+        functions: dict[str, list[str]] = {}
+        for test in sorted(tests & self.seconds.keys(), key=lambda one: (self.seconds[one], one)):
+            functions.setdefault(test.partition("[")[0], []).append(test)
+        return filter(None, chain.from_iterable(zip_longest(*functions.values())))
 
 
 @cache

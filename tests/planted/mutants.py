@@ -24,6 +24,7 @@ from .source_copy import Outcome, RunResult, grounds
 
 _SECONDS: Final = 45.0
 _TIMES_SLOWER: Final = 8
+_STARTING: Final = 30.0
 _SCORE: Final = 0.95
 _SHOWN: Final = 70
 
@@ -201,11 +202,13 @@ def main(names: Sequence[str]) -> int:
         sound: dict[str, bool] = {}
 
         def judged(mutant: Mutant) -> RunResult:
-            known = reached(mutant.file).tests(mutant.lines, _SECONDS)
-            tests = [test for test in known if test in there and sound.get(test, True)]
+            known = reached(mutant.file)
+            near = known.tests(mutant.lines, _SECONDS)
+            tests = [test for test in near if test in there and sound.get(test, True)]
             if not tests:
                 return RunResult(Outcome.MISSED, 0.0, "")
-            found = tried({mutant.file: mutant.text}, tests, _TIMES_SLOWER * _SECONDS)
+            patience = _STARTING + _TIMES_SLOWER * sum(known.seconds[test] for test in tests)
+            found = tried({mutant.file: mutant.text}, tests, patience)
             by = max((test for test in tests if found.by.startswith(f"FAILED {test}")), key=len, default="")
             if by and by not in sound:
                 # A test that fails here anyhow finds nothing.

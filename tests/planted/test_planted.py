@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from .faults import ROOT, Fault, faults
-from .line_coverage import everyday, moved
+from .line_coverage import Reached, everyday, moved
 from .mutants import explained, modules, mutants, sample
 from .source_copy import Outcome, SourceCopy
 
@@ -114,3 +114,14 @@ def test_everyday_tests_are_near_the_code() -> None:
 def test_lines_that_moved_are_found_again() -> None:
     """A line of today is that of then with the same text in the same order; a new one stands for the one before."""
     assert moved(["a", "b", "c"], ["new", "a", "c", "other"]) == {1: None, 2: 1, 3: 3, 4: 3}
+
+
+def test_the_tests_of_a_line_come_before_those_of_its_file() -> None:
+    """Of each function first the quickest; what is kept for all tests shows in the first of them only."""
+    seconds = {"f[a]": 2.0, "f[b]": 1.0, "g": 1.5, "other": 0.1, "elsewhere": 0.1}
+    known = Reached({1: frozenset({"f[a]", "f[b]", "g"}), 2: frozenset({"g", "other"})}, seconds)
+    assert known.tests([1], 9.0) == ["f[b]", "g", "f[a]", "other"]
+    assert known.tests([1], 2.5) == ["f[b]", "g"]
+    assert known.tests([2], 0.05) == ["other"]
+    assert known.tests([3], 9.0)[0] == "other"
+    assert Reached({}, seconds).tests([1], 0.3) == ["elsewhere", "other"]
