@@ -32,6 +32,7 @@ from lmsconf.model.outcomes import ApplyReport, CallOutcome, is_already_accepted
 from lmsconf.model.plan import Plan
 from lmsconf.model.policy import Consent, GuardLimits, Policy, saved_guard_limits
 from lmsconf.model.scope import VerifiedScope, VerifyMode, count_skipped_people
+from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.guards import evaluate_guards, refuse_protected_changes
 from lmsconf.planner.plan import Manifests, attach_problems, make_plan
 from lmsconf.planner.plan_as_manifests import plan_to_manifests
@@ -67,8 +68,13 @@ class Applier(WorkspaceReader):
         )
         return replace(plan, guards=guards, changes=changes, problems=tuple(problems))
 
-    def refuse_stale_plan(self, plan: Plan, progress: Reading | None = None) -> None:
-        """Raise StalePlan if the plan expired, is offline or for another workspace, or if a resource in it changed."""
+    def refuse_stale_plan(self, plan: Plan, progress: Reading | None = None, kept: Snapshot | None = None) -> Snapshot:
+        """Raise StalePlan if the plan expired, is offline or for another workspace, or if a resource in it changed.
+
+        kept: what this run read of the workspace shortly before. Then only what the plan touches is read again, by id,
+        if that can show that the plan fits; whether another plan is stale is decided by a whole reading.
+        Returns the snapshot that the plan fits.
+        """
         if plan.offline:
             raise StalePlan(
                 "the plan was made from a snapshot file and cannot be applied",
@@ -85,16 +91,23 @@ class Applier(WorkspaceReader):
                 f"{self.connection.name} ({self.connection.url})",
                 hint="Choose the workspace with --workspace, or plan again.",
             )
-        manifests, policy = self._again(plan)
-        snapshot = self.read(reads_needed(manifests, policy), progress)
-        now, broken = self.plan_with_errors(manifests, policy, snapshot)
-        if differences := find_stale_resources(plan, now, broken):
+        again = None if kept is None else self.reread(kept, plan.changes, progress)
+        if again is not None and not self._stale_resources(plan, again):
+            return again
+        snapshot = self.read(reads_needed(*self._again(plan)), progress)
+        if differences := self._stale_resources(plan, snapshot):
             changed = ", ".join(dict.fromkeys(one.address for one in differences if one.address))
             raise StalePlan(
                 f"the workspace has changed since the plan was made{': ' if changed else ''}{changed}",
                 hint="Plan again and review it.",
                 differences=differences,
             )
+        return snapshot
+
+    def _stale_resources(self, plan: Plan, snapshot: Snapshot) -> tuple[Problem, ...]:
+        """Return why the plan does not fit a snapshot."""
+        manifests, policy = self._again(plan)
+        return find_stale_resources(plan, *self.plan_with_errors(manifests, policy, snapshot))
 
     def _settling(self, plan: Plan, again: Begin) -> AmbiguousWriteResolver:
         return AmbiguousWriteResolver(
@@ -119,14 +132,29 @@ class Applier(WorkspaceReader):
             # A resource in a cycle of renames needs a temporary name, which requires the one that has its name.
             return self._replayed(plan)
 
-    def _replayed(self, plan: Plan, *, only: Address | None = None) -> Plan:
+    def _replayed(self, plan: Plan, *, only: Address | None = None, snapshot: Snapshot | None = None) -> Plan:
         """Re-plan the plan's own changes on the current snapshot: all of them before it is applied, none of them after.
 
-        only: restricts it to this resource and its dependencies.
+        only: restricts it to this resource and its dependencies. snapshot: the current one, if it was read just now.
         """
         manifests, policy = self._again(plan, only)
-        snapshot = self.read(reads_needed(manifests, policy))
+        snapshot = snapshot or self.read(reads_needed(manifests, policy))
         return make_plan(all_kinds(), manifests, snapshot, policy, self.call_templates, created_at=self.now())
+
+    def _left(self, plan: Plan, kept: Snapshot | None) -> Plan:
+        """Re-plan the plan's own changes after a run: what it touched is read again by id, if that shows it all done.
+
+        kept: what this run read of the workspace before its first call.
+        """
+        if kept is not None and (again := self.reread(kept, plan.changes)) is not None:
+            try:
+                left = self._replayed(plan, snapshot=again)
+            except ProblemsFound:
+                # The whole reading raises it again, if it is not about what was left out.
+                return self._replayed(plan)
+            if not left.changes:
+                return left
+        return self._replayed(plan)
 
     def _again(self, plan: Plan, only: Address | None = None) -> tuple[Manifests, Policy]:
         """Return a plan's own changes as manifests, and the policy to plan them: no ownership, nothing excluded."""
@@ -154,14 +182,16 @@ class Applier(WorkspaceReader):
         keep: Begin | None = None,
         verify: VerifyMode = VerifyMode.ALL,
         made_from: Manifests | None = None,
+        kept: Snapshot | None = None,
     ) -> ApplyReport:
         """Send the calls of a plan, verify the result and report. Does no check beforehand: use `lmsconf.apply`.
 
         journal: records each call before it is sent, and its outcome. keep: called before that for each call; stops the
         run by raising LmsconfError. verify: what is planned again. made_from: the manifests that the plan was just made
-        from; default: the project's manifests, if their digest is the plan's.
+        from; default: the project's manifests, if their digest is the plan's. kept: what this run read of the workspace
+        before, so that only what the plan touches needs to be read again.
         """
-        look = self._look_back(plan, verify, made_from)
+        look = self._look_back(plan, verify, made_from, kept)
         if journal is None:
             return self._carried_out(plan, meta, look, tell, keep)
         on_outcome = tell or (lambda _: None)
@@ -219,7 +249,7 @@ class Applier(WorkspaceReader):
             exit=exit_code(run, verification.converged),
         )
 
-    def _look_back(self, plan: Plan, verify: VerifyMode, made_from: Manifests | None) -> Look:
+    def _look_back(self, plan: Plan, verify: VerifyMode, made_from: Manifests | None, kept: Snapshot | None) -> Look:
         """Return the function that verifies the workspace after the run. Reads the manifests before the run."""
         if made_from is not None and not plan.changes:
             # The workspace was read for this plan just now, and nothing is sent.
@@ -238,7 +268,7 @@ class Applier(WorkspaceReader):
         return partial(
             verify_by_replanning,
             plan,
-            touched=lambda: self._replayed(plan),
+            touched=lambda: self._left(plan, kept),
             whole=None if manifests is None else partial(self._everything, plan, manifests),
             reason=reason,
         )

@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from lmsconf.apply.applier import Applier
-from lmsconf.apply.safe_apply import ApplyOptions, ApplyProgress, PlanSource, apply_safely
+from lmsconf.apply.safe_apply import ApplyOptions, ApplyProgress, PlanSource, PreparedPlan, apply_safely
 from lmsconf.documents.plan_file import dumps, loads
 from lmsconf.errors import Problem, UsageError
 from lmsconf.export.export import ExportResult, export_snapshot
@@ -114,8 +114,8 @@ class Project:
             raise UsageError("approve is not callable", hint="Pass a function that takes the plan and returns a bool.")
         given = parse_consents(allow)
 
-        def judged(workspace: Applier, progress: ApplyProgress) -> tuple[Plan, Manifests | None]:
-            return workspace.reevaluate_guards(plan, given), None
+        def judged(workspace: Applier, progress: ApplyProgress) -> PreparedPlan:
+            return PreparedPlan(plan=workspace.reevaluate_guards(plan, given))
 
         options = ApplyOptions(
             approve=approve,

@@ -2,13 +2,25 @@
 
     1. take the local lock, and wait until no request of an earlier run can arrive any more
     2. make the plan, or load it; compare its digest with the expected one
-    3. compare a saved plan with the workspace as it is now
+    3. compare a saved plan with the workspace as it is now: all that its changes rest on is read
     4. stop at certain refusals and tripped guards
     5. ask for approval
     6. take the remote lock, if the project has one; compare the plan with the workspace once more
     7. open the journal, send the calls, verify the result
 
 Until step 7 no request is sent that changes a resource.
+
+What step 6 reads, immediately before the first call. If this run itself has read the workspace in the last minute, to
+make the plan or in step 3, it reads again only what the calls touch, by id: the resource of each call with everything
+that its declaration compares; the custom fields, where the calls name fields or choices; all names of a kind in which
+something is created or renamed. Where that cannot show that the plan still fits, as with deletions, removed choices and
+administrator rights, or where it finds any difference, everything is read as in step 3.
+
+That is enough, because a call changes only its own resource, which is compared as closely as by a whole reading, and
+names everything else by the id that was reviewed. Two races remain. Somebody changes another resource within that
+minute, such as the e-mail of a new member or the name of an audience: the call does what was reviewed to the reviewed
+id, or the service refuses it, and the read-back of step 7 reports what is not as declared. Somebody changes the same
+resource between step 6 and its call: the call overwrites what it sets, as it would after a whole reading.
 """
 
 from __future__ import annotations
@@ -16,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import field, replace
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from lmsconf.apply.ambiguous_writes import WaitClock
 from lmsconf.apply.applier import Applier
@@ -33,6 +45,7 @@ from lmsconf.model.calls import Call
 from lmsconf.model.outcomes import ApplyReport, CallOutcome, CallStatus
 from lmsconf.model.plan import Plan
 from lmsconf.model.scope import VerifyMode
+from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.plan import Manifests
 from lmsconf.project.settings import Settings
 from lmsconf.workspace.connection import Connection
@@ -41,15 +54,27 @@ Report: TypeAlias = "Callable[[int, int | None], None]"
 """Report progress: steps done, and the total; None while it is unknown."""
 
 
+_KEPT_FOR: Final = 60.0
+"""Seconds for which what this run read of the workspace is kept, beside what its calls touch."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedPlan:
+    """A plan to apply. manifests, snapshot: what it was made from just now; None for a saved plan."""
+
+    plan: Plan
+    manifests: Manifests | None = None
+    snapshot: Snapshot | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanSource:
     """Where the plan comes from.
 
-    get: returns the plan, and the manifests that it was made from just now; None for a saved plan. saved: the plan was
-    made earlier, so it is compared with the workspace before anything else.
+    get: makes or loads it. saved: the plan was made earlier, so it is compared with the workspace before anything else.
     """
 
-    get: Callable[[Applier, ApplyProgress], tuple[Plan, Manifests | None]]
+    get: Callable[[Applier, ApplyProgress], PreparedPlan]
     saved: bool
 
 
@@ -113,11 +138,12 @@ def apply_safely(
     the plan is not approved or the journal cannot be written.
     """
     with _local_lock(settings, progress), _workspace(settings, options, progress) as workspace, ExitStack() as leases:
-        plan, manifests = source.get(workspace, progress)
+        prepared = source.get(workspace, progress)
+        plan, manifests = prepared.plan, prepared.manifests
         journal = None
         try:
             progress.planned(plan)
-            keep = _cleared(workspace, plan, source, options, progress, leases)
+            keep, kept = _cleared(workspace, prepared, source, options, progress, leases)
             journal = Journal.begin(settings.root, plan, meta=options.meta) if plan.calls else None
         except LmsconfError as error:
             progress.stopped(workspace.report_unstarted(plan, error, meta=options.meta))
@@ -125,25 +151,33 @@ def apply_safely(
         except KeyboardInterrupt as cut:
             progress.interrupted(cut)
             return workspace.report_unstarted(plan, InterruptedBeforeStart(cut), meta=options.meta), False
+        # Where everything is read anew to verify the run, a second snapshot beside that one would double the memory.
+        del prepared
+        kept = None if options.verify is VerifyMode.ALL and manifests is not None else kept
         with journal or nullcontext():
-            return _executed(workspace, plan, manifests, options, progress, journal, keep), journal is not None
+            return _executed(workspace, plan, manifests, options, progress, journal, keep, kept), journal is not None
 
 
 def _cleared(
     workspace: Applier,
-    plan: Plan,
+    prepared: PreparedPlan,
     source: PlanSource,
     options: ApplyOptions,
     progress: ApplyProgress,
     leases: ExitStack,
-) -> Begin | None:
-    """Run steps 2 to 6 for a plan that is made. Returns the function that renews the remote lock before each call."""
+) -> tuple[Begin | None, Snapshot | None]:
+    """Run steps 2 to 6 for a plan that is made.
+
+    Returns the function that renews the remote lock before each call, and the snapshot that the plan was last compared
+    with.
+    """
+    plan, kept, read_at = prepared.plan, prepared.snapshot, workspace.timing.now()
     digest = plan_digest(plan)
     if options.digest is not None and options.digest != digest:
         raise StalePlan(f"the plan's digest is {digest}, not {options.digest}", hint="Review the plan as it is now.")
     if source.saved:
         # A plan that no longer fits is stale first, whatever its guards say.
-        _check_fresh(workspace, plan, progress)
+        kept, read_at = _check_fresh(workspace, plan, progress), workspace.timing.now()
     refuse_blocked(plan)
     asks = options.approve is not None and bool(plan.calls)
     if asks and options.approve is not None and not options.approve(plan):
@@ -151,13 +185,15 @@ def _cleared(
     keep = leases.enter_context(_remote_lock(workspace, plan, progress))
     if plan.calls and (asks or keep or not source.saved):
         # The workspace may have changed while the plan was reviewed, or under the lock of another run.
-        _check_fresh(workspace, plan, progress)
-    return keep
+        if workspace.timing.now() - read_at > _KEPT_FOR:
+            kept = None
+        kept = _check_fresh(workspace, plan, progress, kept)
+    return keep, kept
 
 
-def _check_fresh(workspace: Applier, plan: Plan, progress: ApplyProgress) -> None:
+def _check_fresh(workspace: Applier, plan: Plan, progress: ApplyProgress, kept: Snapshot | None = None) -> Snapshot:
     with progress.phase("Checking") as tell:
-        workspace.refuse_stale_plan(plan, tell)
+        return workspace.refuse_stale_plan(plan, tell, kept)
 
 
 @contextmanager
@@ -202,6 +238,7 @@ def _executed(
     progress: ApplyProgress,
     journal: Journal | None,
     keep: Begin | None,
+    kept: Snapshot | None,
 ) -> ApplyReport:
     """Send the calls and verify them."""
     done = 0
@@ -228,6 +265,7 @@ def _executed(
                 keep=begin,
                 verify=options.verify,
                 made_from=manifests,
+                kept=kept,
             )
     except KeyboardInterrupt as cut:
         if begun:

@@ -27,8 +27,6 @@ from lmsconf.model.scope import VerifyMode
 if TYPE_CHECKING:
     from lmsconf.apply.applier import Applier
     from lmsconf.apply.safe_apply import ApplyProgress
-    from lmsconf.model.plan import Plan
-    from lmsconf.planner.plan import Manifests
 
 
 @click.command()
@@ -73,7 +71,7 @@ def apply(
     Afterwards everything that the plan was made of is planned again, and whatever differs is told with exit 6. The
     manifests of a PLANFILE must be at hand for that: where they are not, only what it changes is looked at.
     """
-    from lmsconf.apply.safe_apply import ApplyOptions, PlanSource
+    from lmsconf.apply.safe_apply import ApplyOptions, PlanSource, PreparedPlan
     from lmsconf.apply.safe_apply import apply_safely as apply_safely
     from lmsconf.cli.apply_screen import ApplyScreen, parse_key_values, prompt_approval, write_report
     from lmsconf.documents.plan_file import loads
@@ -88,15 +86,17 @@ def apply(
         raise UsageError("there is no terminal to ask on", hint="Pass --auto-approve, or apply a plan file.")
     settings = load_context_settings(context)
 
-    def plan(workspace: Applier, progress: ApplyProgress) -> tuple[Plan, Manifests | None]:
+    def prepare(workspace: Applier, progress: ApplyProgress) -> PreparedPlan:
+        manifests = snapshot = None
         if planfile is not None:
-            saved = loads(read_text(planfile), plan_signing_key(context))
-            made, manifests = workspace.reevaluate_guards(saved, consented), None
+            plan = workspace.reevaluate_guards(loads(read_text(planfile), plan_signing_key(context)), consented)
         else:
             manifests = load_valid_manifests(workspace)
+            policy = build_policy(settings, only, excluded, additive, consented)
             with progress.phase("Reading") as tell:
-                made = workspace.plan(manifests, build_policy(settings, only, excluded, additive, consented), tell)
-        return replace(made, command=apply_command_line(settings, only, excluded, additive, planfile)), manifests
+                plan, snapshot = workspace.plan_and_snapshot(manifests, policy, tell)
+        command = apply_command_line(settings, only, excluded, additive, planfile)
+        return PreparedPlan(plan=replace(plan, command=command), manifests=manifests, snapshot=snapshot)
 
     options = ApplyOptions(
         approve=prompt_approval if asks else None,
@@ -107,5 +107,5 @@ def apply(
         max_rate=max_rate,
     )
     screen = ApplyScreen(output, shows_plan=planfile is None)
-    report, journalled = apply_safely(settings, PlanSource(get=plan, saved=planfile is not None), options, screen)
+    report, journalled = apply_safely(settings, PlanSource(get=prepare, saved=planfile is not None), options, screen)
     return write_report(output, report, journalled=journalled)

@@ -17,6 +17,7 @@ guard_counts, guards         what a plan deletes and revokes, and which limits t
 drift, drift_findings        a plan of all manifests → drift
 plan_as_manifests            a plan's changes → declarations again
 read_scope, reading          which listings a plan needs, read concurrently into a snapshot
+rereading                    what a plan touches, read again by id into a copy of an earlier snapshot
 redaction, snapshot_redaction
                              snapshots without the people that no manifest names
 dependency_graph             declarations → the graph of what they depend on

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias
 from lmsconf.errors import Problem
 from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address, Ref, RemoteId, escape_slashes
-from lmsconf.model.api import ListOperation
+from lmsconf.model.api import Api, ListOperation
 from lmsconf.model.calls import Call, Step, is_creation
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, SourceMap
@@ -314,6 +314,22 @@ class Kind(ABC, Generic[Spec, Row]):
         if self.list_operation is None or not reading.is_needed(self.name):
             return None
         return reading.publish_listing(self, reading.api.rows(self.list_operation))
+
+    def can_reread(self, kept: Snapshot, changes: Sequence[Change]) -> bool:
+        """Return whether `reread` finds everything by which these changes of the kind could be stale or unfinished.
+
+        False, the default: everything that they are compared with is read as for a plan. So is what deletes or
+        revokes, since its guards count what no row shows.
+        """
+        return not changes
+
+    def reread(self, api: Api, kept: Snapshot, changes: Sequence[Change]) -> Listing[Row]:
+        """Return the kept listing with the rows that changes touch, of any kind, as they are now.
+
+        Rows are read by id. All names are read where a name is given, since only the listing tells whether it is taken.
+        Raises Rejected for a row that is not live any more.
+        """
+        return kept.of(self.name)
 
     def contradicted_listings(self, snapshot: Snapshot) -> Iterator[tuple[str, str]]:
         """Yield the other listings that lack what live resources of this kind reference, each with the reason."""

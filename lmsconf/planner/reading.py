@@ -236,13 +236,18 @@ def read_workspace(
     listings = reading.run()
     name = wanted.policy.workspace
     snapshot = Snapshot(workspace=name, url=url, taken_at=taken_at, people=reading.people, listings=listings)
+    return mark_contradicted(snapshot, kinds)
+
+
+def mark_contradicted(snapshot: Snapshot, kinds: Mapping[str, AnyKind]) -> Snapshot:
+    """Return a snapshot in which a listing that looks complete is marked incomplete if another one contradicts it."""
     doubts = {
-        name: replace(listings[name], incomplete=reason)
+        name: replace(snapshot.listings[name], incomplete=reason)
         for kind in kinds.values()
         for name, reason in kind.contradicted_listings(snapshot)
-        if listings[name].incomplete is None
+        if snapshot.listings[name].incomplete is None
     }
-    return replace(snapshot, listings={**listings, **doubts})
+    return replace(snapshot, listings={**snapshot.listings, **doubts})
 
 
 def emails_of(

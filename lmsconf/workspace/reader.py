@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -24,6 +24,7 @@ from lmsconf.planner.drift_findings import AppliedBase, DriftInputs
 from lmsconf.planner.plan import Manifests, make_plan
 from lmsconf.planner.read_scope import Declarations, ReadScope
 from lmsconf.planner.reading import read_workspace
+from lmsconf.planner.rereading import can_reread, reread
 from lmsconf.planner.snapshot_redaction import drop_unknown_people, redact_snapshot, restore_snapshot
 from lmsconf.project.settings import Settings
 from lmsconf.workspace.base_comparison import (
@@ -89,10 +90,23 @@ class WorkspaceReader:
 
     def plan(self, manifests: Manifests, policy: Policy, progress: Reading | None = None) -> Plan:
         """Return what apply would do. Raises ProblemsFound if the manifests or the workspace do not allow a plan."""
+        return self.plan_and_snapshot(manifests, policy, progress)[0]
+
+    def plan_and_snapshot(
+        self, manifests: Manifests, policy: Policy, progress: Reading | None = None
+    ) -> tuple[Plan, Snapshot]:
+        """Return what apply would do, and the snapshot that it follows from; raises like `plan`."""
         refuse_errors(manifests)
-        wanted = ReadScope(declared=manifests.declared, absent=manifests.absent, policy=policy)
-        snapshot = self.read(wanted, progress)
-        return make_plan(all_kinds(), manifests, snapshot, policy, self.call_templates, created_at=self.now())
+        snapshot = self.read(reads_needed(manifests, policy), progress)
+        at = self.now()
+        return make_plan(all_kinds(), manifests, snapshot, policy, self.call_templates, created_at=at), snapshot
+
+    def reread(self, kept: Snapshot, changes: Sequence[Change], progress: Reading | None = None) -> Snapshot | None:
+        """Read again what changes touch, by id; None if only a whole reading can tell. Raises ApiError."""
+        if not can_reread(all_kinds(), kept, changes):
+            return None
+        with self.connection.worker_pool(self.parallelism, progress) as pool:
+            return reread(self.connection.reader(pool), all_kinds(), kept, changes)
 
     def drift(
         self,

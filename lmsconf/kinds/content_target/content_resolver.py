@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import Any, Final, TypeAlias
 
 from lmsconf.errors import SourceLocation
-from lmsconf.kinds.content_target.types import AssignmentSpec, ContentRow, TargetPlanningState
+from lmsconf.kinds.content_target.types import AssignmentSpec, ContentRow, TargetPlanningState, unnamed_content
 from lmsconf.kinds.shared.kind_names import CONTENT, EVERYONE
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, pin_in
@@ -97,7 +97,7 @@ class ContentResolver:
 
         An export writes `content ID` where a manifest cannot hold the name.
         """
-        return normalize_name(row.name) == name or (name == f"content {row.id}" and name not in self._by_name)
+        return normalize_name(row.name) == name or (name == unnamed_content(row.id) and name not in self._by_name)
 
     def _misnamed(self, at: SourceLocation, address: Address, row: ContentRow, name: str) -> None:
         others = ", ".join(sorted(other.id for other in self._by_name.get(name, ())))

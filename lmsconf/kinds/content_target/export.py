@@ -14,6 +14,7 @@ from lmsconf.kinds.content_target.types import (
     assignment_address,
     audience_entry,
     resolve_audience,
+    unnamed_content,
 )
 from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, EVERYONE, USER
 from lmsconf.kinds.shared.times import format_shortest_time
@@ -80,7 +81,8 @@ def _content(live: LiveNames, row: ContentRow | None) -> tuple[Json, str]:
     name = normalize_name(row.name)
     if not is_valid_name(name):
         # The id identifies the content, whatever name is given with it.
-        return {"name": f"content {row.id}", "id": row.id}, f"content {row.id}"
+        name = unnamed_content(row.id)
+        return {"name": name, "id": row.id}, name
     return ({"name": name, "id": row.id} if live.is_duplicate(CONTENT, row) else name), name
 
 

@@ -23,7 +23,7 @@ from lmsconf.kinds.content_target.export import (
 from lmsconf.kinds.content_target.last_edits import last_edits
 from lmsconf.kinds.content_target.matching import match_assignments
 from lmsconf.kinds.content_target.parse import audience_from, contents_of, parse_absent_assignments, parse_assignments
-from lmsconf.kinds.content_target.read import find_empty_group_listings, read_assignments
+from lmsconf.kinds.content_target.read import find_empty_group_listings, read_assignments, reread_assignments
 from lmsconf.kinds.content_target.schema import ABSENT_SCHEMA, SCHEMA
 from lmsconf.kinds.content_target.steps import (
     ON_EXISTING,
@@ -45,7 +45,7 @@ from lmsconf.kinds.content_target.types import (
 from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, EDITS, USER
 from lmsconf.kinds.shared.manifest_entries import partial_undo
 from lmsconf.model.address import EVERYBODY, Address, RemoteId
-from lmsconf.model.api import ListOperation
+from lmsconf.model.api import Api, ListOperation
 from lmsconf.model.calls import Call, Step
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
@@ -251,6 +251,14 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
     def read(self, reading: ReadContext) -> Listing[TargetRow] | None:
         """Read the catalog, and the targets of the named contents."""
         return read_assignments(self, reading)
+
+    def can_reread(self, kept: Snapshot, changes: Sequence[Change]) -> bool:
+        """The targets of its content show an assignment; they are deleted with a group only where that is in whole."""
+        return True
+
+    def reread(self, api: Api, kept: Snapshot, changes: Sequence[Change]) -> Listing[TargetRow]:
+        """The targets of the touched contents."""
+        return reread_assignments(api, kept, changes)
 
     def contradicted_listings(self, snapshot: Snapshot) -> Iterator[tuple[str, str]]:
         """Listings of groups that are empty, although content is assigned to groups."""

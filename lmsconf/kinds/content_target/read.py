@@ -20,9 +20,20 @@ from lmsconf.kinds.content_target.types import (
     kind_from_target_type,
     parse_content_row,
     parse_target_row,
+    split_address,
+    unnamed_content,
 )
 from lmsconf.kinds.manual_group.kind import KIND as GROUPS
-from lmsconf.kinds.shared.kind_names import CONTENT, EDITS, EVERYONE, GROUP, SMART_GROUP, UNNAMED_TARGETS, USER
+from lmsconf.kinds.shared.kind_names import (
+    CONTENT,
+    CONTENT_TARGET,
+    EDITS,
+    EVERYONE,
+    GROUP,
+    SMART_GROUP,
+    UNNAMED_TARGETS,
+    USER,
+)
 from lmsconf.kinds.shared.response_json import object_list, require_object
 from lmsconf.kinds.smart_group.kind import KIND as SMART_GROUPS
 from lmsconf.lazy_dataclass import dataclass
@@ -30,11 +41,13 @@ from lmsconf.model.address import RemoteId
 from lmsconf.model.api import Api
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_email, normalize_name
+from lmsconf.model.plan import Change
 from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.guards import SMALL, has_share, least_live_within_share, may_exceed_share
 from lmsconf.planner.kind import Kind
 from lmsconf.planner.read_scope import Declarations
 from lmsconf.planner.reading import ReadContext, has_difference, keep_keys, sorted_listing
+from lmsconf.planner.rereading import changes_of
 
 AnswersById: TypeAlias = "dict[RemoteId, tuple[Json, tuple[TargetRow, ...]]]"
 """Content id → the response for it, and its targets."""
@@ -264,3 +277,13 @@ def _ids(answer: tuple[Json, tuple[TargetRow, ...]]) -> set[RemoteId]:
 def _by_name(kind: str, listing: Listing[Any]) -> dict[str, str]:
     """Ids by name, those of people by e-mail."""
     return {normalize_email(row.name) if kind == USER else normalize_name(row.name): row.id for row in listing.rows}
+
+
+def reread_assignments(api: Api, kept: Snapshot, changes: Sequence[Change]) -> Listing[TargetRow]:
+    """Return the targets, with those of each content whose assignments change as they are now."""
+    listing = kept.of(CONTENT_TARGET)
+    named = {parts[0] for change in changes_of(CONTENT_TARGET, changes) if (parts := split_address(change.address))}
+    contents = [row for row in kept.rows(ContentRow) if named & {normalize_name(row.name), unnamed_content(row.id)}]
+    now = read_targets(api, contents)
+    others = (row for row in listing.rows if row.content not in now)
+    return sorted_listing((*others, *(row for _, rows in now.values() for row in rows)), listing.incomplete)

@@ -45,6 +45,11 @@ def parse_content_row(data: Mapping[str, Json]) -> ContentRow:
     )
 
 
+def unnamed_content(id: str) -> str:
+    """Return the name under which manifests have content whose own name they cannot hold."""
+    return f"content {id}"
+
+
 @dataclass(slots=True)
 class TargetPlanningState:
     """What a plan learns from the catalog and the live targets.

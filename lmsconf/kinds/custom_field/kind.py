@@ -17,7 +17,7 @@ from lmsconf.kinds.custom_field.diff import diff_field, live_field_form
 from lmsconf.kinds.custom_field.export import field_entry_body, replay_field_entry
 from lmsconf.kinds.custom_field.lost_answers import field_undo, record_deletions
 from lmsconf.kinds.custom_field.parse import parse_field
-from lmsconf.kinds.custom_field.read import read_fields
+from lmsconf.kinds.custom_field.read import can_reread_fields, read_fields, reread_fields
 from lmsconf.kinds.custom_field.schema import SCHEMA
 from lmsconf.kinds.custom_field.steps import (
     REFUSED_IN_USE,
@@ -32,13 +32,14 @@ from lmsconf.kinds.shared.manifest_entries import ABSENT_NAMED, delete_entry_by_
 from lmsconf.kinds.shared.renames import find_rename_cycles
 from lmsconf.kinds.shared.response_json import id_in_response
 from lmsconf.model.address import Address, Ref
+from lmsconf.model.api import Api
 from lmsconf.model.calls import Call, Step
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Change, Undo
-from lmsconf.model.snapshot import Listing
+from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, SideEffect, Similarity
 from lmsconf.planner.diff import KeyedNames
 from lmsconf.planner.kind import Kind, ManifestEntry
@@ -187,6 +188,14 @@ class CustomFieldKind(Kind[CustomFieldSpec, FieldRow]):
     def read(self, reading: ReadContext) -> Listing[FieldRow] | None:
         """Read the listing, twice before a field is created."""
         return read_fields(self, reading)
+
+    def can_reread(self, kept: Snapshot, changes: Sequence[Change]) -> bool:
+        """Except where answers are deleted."""
+        return can_reread_fields(changes)
+
+    def reread(self, api: Api, kept: Snapshot, changes: Sequence[Change]) -> Listing[FieldRow]:
+        """The listing, which has all details."""
+        return reread_fields(api, kept, changes)
 
 
 KIND: Final = CustomFieldKind()

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from lmsconf.api.spec.listings import CUSTOM_FIELDS
 from lmsconf.kinds.custom_field.lost_answers import deletes_answers, may_delete_choices
 from lmsconf.kinds.custom_field.types import CustomFieldSpec, FieldRow, parse_field_row
-from lmsconf.model.api import ListedRows
-from lmsconf.model.snapshot import Listing
+from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP, USER
+from lmsconf.model.api import Api, ListedRows
+from lmsconf.model.plan import Action, Change
+from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.kind import Kind
 from lmsconf.planner.reading import ReadContext, sorted_listing
+from lmsconf.planner.rereading import changed_keys
 
 FieldKind: TypeAlias = "Kind[CustomFieldSpec, FieldRow]"
+_REFERRING: Final = {SMART_GROUP: "conditions", USER: "answers"}
+"""Kind → the key whose values are fields and choices."""
 
 
 def read_fields(kind: FieldKind, reading: ReadContext) -> Listing[FieldRow] | None:
@@ -46,3 +52,22 @@ def _creates(kind: FieldKind, reading: ReadContext, rows: ListedRows) -> bool:
     listing = sorted_listing(map(parse_field_row, rows.rows), rows.incomplete)
     matches = (match for _, matched in reading.matches(kind, listing) for match in matched.matches)
     return any(match.row is None and reading.chosen(match.address) for match in matches)
+
+
+def can_reread_fields(changes: Sequence[Change]) -> bool:
+    """Return whether the listing of fields shows all that changes touch: not the answers that a deletion takes."""
+    return not any(one.action is Action.DELETE or any(field.removed for field in one.fields) for one in changes)
+
+
+def reread_fields(api: Api, kept: Snapshot, changes: Sequence[Change]) -> Listing[FieldRow]:
+    """Return the fields as they are listed now, if a change touches or names one; otherwise as they were read."""
+    if not any(one.address.kind == CUSTOM_FIELD or _names_fields(one) for one in changes):
+        return kept.of(CUSTOM_FIELD)
+    rows = api.rows(CUSTOM_FIELDS)
+    return sorted_listing(map(parse_field_row, rows.rows), rows.incomplete)
+
+
+def _names_fields(change: Change) -> bool:
+    """Return whether the calls of a change send ids of fields and choices."""
+    key = _REFERRING.get(change.address.kind)
+    return key is not None and key in changed_keys(change)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from lmsconf.api.spec.listings import MANUAL_GROUPS
 from lmsconf.errors import Problem
 from lmsconf.kinds.manual_group.diff import diff_group, state_before_deletion
-from lmsconf.kinds.manual_group.read import read_groups
+from lmsconf.kinds.manual_group.read import can_reread_groups, read_groups, reread_groups
 from lmsconf.kinds.manual_group.steps import ADDITION_CHECKS, LIST_OPERATIONS, group_deletion, group_steps
 from lmsconf.kinds.manual_group.types import (
     FEWEST_MEMBERS,
@@ -34,13 +34,14 @@ from lmsconf.kinds.shared.renames import find_rename_cycles
 from lmsconf.kinds.user.export import people_list_trails, people_lists_body
 from lmsconf.kinds.user.people_directory import people_addresses, people_directory, people_display_names
 from lmsconf.model.address import Address
+from lmsconf.model.api import Api
 from lmsconf.model.calls import Call, Step
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.forms import Form
 from lmsconf.model.names import LOCK_PREFIX, normalize_name
-from lmsconf.model.plan import Undo
-from lmsconf.model.snapshot import HasName, ListedRow, Listing
+from lmsconf.model.plan import Change, Undo
+from lmsconf.model.snapshot import HasName, ListedRow, Listing, Snapshot
 from lmsconf.planner.context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, SideEffect, Similarity
 from lmsconf.planner.grant_verification import GrantVerification
 from lmsconf.planner.kind import Kind, ManifestEntry
@@ -202,6 +203,14 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
     def read(self, reading: ReadContext) -> Listing[GroupRow] | None:
         """Read the listing, and members and managers where they are compared."""
         return read_groups(self, reading)
+
+    def can_reread(self, kept: Snapshot, changes: Sequence[Change]) -> bool:
+        """Except where a group is deleted, and where the groups are many."""
+        return can_reread_groups(kept, changes)
+
+    def reread(self, api: Api, kept: Snapshot, changes: Sequence[Change]) -> Listing[GroupRow]:
+        """Members and managers of the touched groups, and the listing where a name is given."""
+        return reread_groups(api, kept, changes)
 
     def redact_rows(self, redaction: RedactionContext, row_type: type[ListedRow]) -> Iterable[HasName]:
         """Count the undeclared people in lists."""

@@ -31,19 +31,25 @@ from lmsconf.kinds.smart_group.conditions import (
 from lmsconf.kinds.smart_group.diff import diff_smart_group, state_before_deletion
 from lmsconf.kinds.smart_group.export import PART_REFERENCES, REFERENCES, smart_group_entry_body
 from lmsconf.kinds.smart_group.parse import find_unknown_choices, parse_smart_group
-from lmsconf.kinds.smart_group.read import find_unlisted_fields, read_smart_groups
+from lmsconf.kinds.smart_group.read import (
+    can_reread_smart_groups,
+    find_unlisted_fields,
+    read_smart_groups,
+    reread_smart_groups,
+)
 from lmsconf.kinds.smart_group.schema import SCHEMA
 from lmsconf.kinds.smart_group.steps import smart_group_deletion, smart_group_steps
 from lmsconf.kinds.smart_group.types import SmartGroupRow, SmartGroupSpec, parse_listed_row
 from lmsconf.kinds.user.people_directory import people_addresses
 from lmsconf.kinds.user.people_list_steps import list_additions_verification
 from lmsconf.model.address import Address
+from lmsconf.model.api import Api
 from lmsconf.model.calls import Call, Step
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normalize_name
-from lmsconf.model.plan import Undo
+from lmsconf.model.plan import Change, Undo
 from lmsconf.model.snapshot import HasName, ListedRow, Listing, Snapshot
 from lmsconf.planner.context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, SideEffect, Similarity
 from lmsconf.planner.grant_verification import GrantVerification
@@ -210,6 +216,14 @@ class SmartGroupKind(Kind[SmartGroupSpec, SmartGroupRow]):
     def read(self, reading: ReadContext) -> Listing[SmartGroupRow] | None:
         """Read the listing, and conditions and managers where they are compared."""
         return read_smart_groups(self, reading)
+
+    def can_reread(self, kept: Snapshot, changes: Sequence[Change]) -> bool:
+        """Except where a smart group is deleted, or loses a condition with a field."""
+        return can_reread_smart_groups(changes)
+
+    def reread(self, api: Api, kept: Snapshot, changes: Sequence[Change]) -> Listing[SmartGroupRow]:
+        """The touched smart groups, and the listing where a name is given."""
+        return reread_smart_groups(api, kept, changes)
 
     def contradicted_listings(self, snapshot: Snapshot) -> Iterator[tuple[str, str]]:
         """Fields in conditions that are not listed."""

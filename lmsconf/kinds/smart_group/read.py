@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from lmsconf.api.spec.listings import SMART_GROUPS
 from lmsconf.kinds.custom_field.kind import KIND as FIELDS
 from lmsconf.kinds.custom_field.types import FieldRow
-from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD
-from lmsconf.kinds.smart_group.types import SmartGroupRow, SmartGroupSpec, parse_detail_row
+from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP
+from lmsconf.kinds.smart_group.types import SmartGroupRow, SmartGroupSpec, parse_detail_row, parse_listed_row
 from lmsconf.model.address import RemoteId
+from lmsconf.model.api import Api, ListedRows
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.plan import Action, Change
 from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.kind import Kind
 from lmsconf.planner.reading import ReadContext, keep_keys, sorted_listing
+from lmsconf.planner.rereading import changes_of, gives_name, keep_details, replace_rows, touched_ids
 
 
 def read_smart_groups(kind: Kind[SmartGroupSpec, SmartGroupRow], reading: ReadContext) -> Listing[SmartGroupRow] | None:
     """Return the smart groups, with conditions and managers where they are compared; None if they are not needed."""
     if not reading.is_needed(kind.name):
         return None
-    listing = reading.publish_listing(kind, reading.api.rows(SMART_GROUPS, keep=keep_keys("smartGroupId", "name")))
+    listing = reading.publish_listing(kind, _listed(reading.api))
     wanted = _wanted(kind, reading, listing)
-    answers = reading.api.each("smart-groups.get", [({"smartGroupId": row.id}, {}) for row in wanted])
+    answers = _details(reading.api, wanted)
     details = {row.id: parse_detail_row(row, answer) for row, answer in zip(wanted, answers, strict=True)}
     reading.report_people(kind.name, {id for row in details.values() for id in row.managers or ()})
     return sorted_listing((details.get(row.id, row) for row in listing.rows), listing.incomplete)
@@ -52,3 +57,39 @@ def find_unlisted_fields(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
             if condition.field and condition.field not in known:
                 yield CUSTOM_FIELD, f"smart group {row.name} names field id {condition.field}, which is not among them"
                 return
+
+
+def can_reread_smart_groups(changes: Sequence[Change]) -> bool:
+    """Return whether the changed smart groups show what changes touch.
+
+    The assignments that are deleted with a smart group may be of any content, and which ones lose a condition with a
+    deleted field shows only in all of them.
+    """
+    return not any(change.action is Action.DELETE or change.is_effect for change in changes)
+
+
+def reread_smart_groups(api: Api, kept: Snapshot, changes: Sequence[Change]) -> Listing[SmartGroupRow]:
+    """Return the smart groups with changed and created ones as they are now; with all names if one is given."""
+    listing, mine = kept.of(SMART_GROUP), changes_of(SMART_GROUP, changes)
+    if any(map(gives_name, mine)):
+        rows = _listed(api)
+        listing = keep_details(sorted_listing(map(parse_listed_row, rows.rows), rows.incomplete), listing)
+    touched = touched_ids(mine, listing.rows)
+    wanted = [row for row in listing.rows if row.id in touched]
+    answers = _details(api, wanted)
+    now = (parse_detail_row(_named(row, answer), answer) for row, answer in zip(wanted, answers, strict=True))
+    return replace_rows(listing, {row.id: row for row in now})
+
+
+def _named(row: SmartGroupRow, answer: Json) -> SmartGroupRow:
+    """Return a row under the name in its detail response, as far as it has one."""
+    name = answer.get("name") if isinstance(answer, dict) else None
+    return row if name is None else replace(row, name=str(name))
+
+
+def _listed(api: Api) -> ListedRows:
+    return api.rows(SMART_GROUPS, keep=keep_keys("smartGroupId", "name"))
+
+
+def _details(api: Api, rows: Sequence[SmartGroupRow]) -> list[Json]:
+    return api.each("smart-groups.get", [({"smartGroupId": row.id}, {}) for row in rows])

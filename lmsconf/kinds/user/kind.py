@@ -22,12 +22,13 @@ from lmsconf.kinds.user.diff import diff_person
 from lmsconf.kinds.user.export import PART_REFERENCES, REFERENCES, person_entries, unread_value_notes
 from lmsconf.kinds.user.parse import find_contradictions, parse_person
 from lmsconf.kinds.user.people_directory import register_planned_people
-from lmsconf.kinds.user.read import read_people
+from lmsconf.kinds.user.read import can_reread_people, read_people, reread_people
 from lmsconf.kinds.user.rights import admin_grant_verification, refuse_admin_lockout, revoked_rights, revokes_admin
 from lmsconf.kinds.user.schema import ABSENT_SCHEMA, SCHEMA
 from lmsconf.kinds.user.steps import person_steps
 from lmsconf.kinds.user.types import AdminRow, HolderRow, PersonRow, PersonSpec, parse_person_row
 from lmsconf.model.address import Address
+from lmsconf.model.api import Api
 from lmsconf.model.calls import Call, Step
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
@@ -215,6 +216,14 @@ class UserKind(Kind[PersonSpec, PersonRow]):
     def read(self, reading: ReadContext) -> Listing[PersonRow] | None:
         """Read the listing, or only the number of people, and further attributes where they are declared."""
         return read_people(self, reading)
+
+    def can_reread(self, kept: Snapshot, changes: Sequence[Change]) -> bool:
+        """Except where other people matter, and where the people are many."""
+        return can_reread_people(kept, changes)
+
+    def reread(self, api: Api, kept: Snapshot, changes: Sequence[Change]) -> Listing[PersonRow]:
+        """The touched people."""
+        return reread_people(api, kept, changes)
 
     def live_people(
         self, planning: PlanContext, declared: Sequence[DesiredResource[PersonSpec]]

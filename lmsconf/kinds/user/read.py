@@ -30,6 +30,7 @@ from lmsconf.kinds.user.types import (
     PersonSpec,
     parse_detail_values,
     parse_listed_values,
+    parse_person_row,
     parse_rights,
 )
 from lmsconf.model.address import RemoteId
@@ -37,13 +38,16 @@ from lmsconf.model.api import Api, ListedRows
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.names import normalize_email
-from lmsconf.model.snapshot import Listing
+from lmsconf.model.plan import Action, Change
+from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.context import MatchResult, PlanContext
 from lmsconf.planner.kind import Kind
 from lmsconf.planner.reading import ReadContext, keep_keys, sorted_listing
+from lmsconf.planner.rereading import changed_keys, changes_of, declared_keys, is_cheaper_by_id, replace_rows
 
 _LISTED = frozenset({"first_name", "last_name", "metadata", "answers", "custom_archive_date"})
 _SINGLE = frozenset({"language", "applications"})
+_OTHERS_MATTER = frozenset({"email", "admin", "archived", "custom_archive_date"})
 Data = Mapping[str, Json]
 PersonKind: TypeAlias = "Kind[PersonSpec, PersonRow]"
 
@@ -224,3 +228,31 @@ def _again(
 
 def _with(row: PersonRow, details: Mapping[str, object]) -> PersonRow:
     return replace(row, **details) if details else row  # type: ignore[arg-type]  # keys are fields, values read for them
+
+
+def can_reread_people(kept: Snapshot, changes: Sequence[Change]) -> bool:
+    """Return whether single people show what changes touch, and are fewer than the pages of their listing.
+
+    A new e-mail may be taken by anybody, and whoever else is admin decides whether rights may be revoked.
+    """
+    alone = all(change.action is Action.UPDATE and not changed_keys(change) & _OTHERS_MATTER for change in changes)
+    return alone and is_cheaper_by_id(len(changes), kept.people)
+
+
+def reread_people(api: Api, kept: Snapshot, changes: Sequence[Change]) -> Listing[PersonRow]:
+    """Return the people, with the declared attributes of changed ones as they are now."""
+    declared = {change.id: declared_keys(change) for change in changes_of(USER, changes)}
+    rows = [row for row in kept.rows(PersonRow) if row.id in declared]
+    answers = api.each("users.get", [({"userId": row.id}, {}) for row in rows])
+    now = (
+        _reread(row, require_object(answer, "a user"), declared[row.id])
+        for row, answer in zip(rows, answers, strict=True)
+    )
+    return replace_rows(kept.of(USER), {row.id: row for row in now})
+
+
+def _reread(row: PersonRow, data: Data, keys: frozenset[str]) -> PersonRow:
+    """Return a person from a single response, with the attributes that were read of its row before."""
+    details = parse_listed_values(data, keys & _LISTED) | parse_detail_values(data, keys)
+    rights = {} if row.admin is row.manager is None else parse_rights(data)
+    return _with(parse_person_row(data), details | rights)

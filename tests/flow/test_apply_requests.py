@@ -1,0 +1,216 @@
+"""What an apply that makes its own plan asks beside that plan and the verification: few reads by id, and its calls."""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from integrity.served_project import ServedProject, staged
+
+from lmsconf.cli import app
+from lmsconf.cli.frame import run_command_line
+
+DIALECT: Mapping[str, str | int] = {"paging.limit": 20}
+OPTIONS = "dialect: {paging.limit: 20}\nownership: {content_targets: declared_content}\n"
+DECLARED = """\
+custom_fields: [{name: Country}, {name: Site, hidden: false, choices: [Rome, Oslo]}]
+groups: [{name: G1, members: [p1@acme.example, p100@acme.example], managers: []}, {name: G2}, {name: G3, members: []}]
+smart_groups: [{name: S1, conditions: [{field: Country, choices: [SE]}], managers: [p200@acme.example]}, {name: S2}]
+content_targets: [{content: C1, assign_to: [{group: G1}, {smart_group: S1}]}]
+users: [{email: p7@acme.example, metadata: {cost: "1"}, manager: false}]
+"""
+
+
+def workspace() -> str:
+    """What is declared, as it is declared, among many others."""
+    lists = {1: "members: [p1@acme.example, p100@acme.example]"}
+    more = {7: ", metadata: {cost: '1'}", 0: ", admin: true", 1: ", admin: true"}
+    people = (f"{{email: p{n}@acme.example, id: u-{n:05}{more.get(n, '')}}}" for n in range(420))
+    conditions = "conditions: [{field: Country, choices: [SE]}]"
+    return "\n".join(
+        [
+            "people: [" + ", ".join(people) + "]",
+            "custom_fields:",
+            "- {name: Country, type: CHOICE, choices: [SE, NO]}",
+            "- {name: Site, type: CHOICE, choices: [Rome, Oslo]}",
+            "groups:",
+            *(f"- {{name: G{n}, id: g-{n}, {lists.get(n, 'members: []')}}}" for n in range(1, 41)),
+            "smart_groups:",
+            *(
+                f"- {{name: S{n}, id: s-{n}, {conditions}{', managers: [p200@acme.example]' if n == 1 else ''}}}"
+                for n in range(1, 41)
+            ),
+            "content: [" + ", ".join(f"{{name: C{n}, id: c-{n}}}" for n in range(1, 41)) + "]",
+            "content_targets: [{content: C1, assign_to: [{group: G1}, {smart_group: S1}]}]",
+        ]
+    )
+
+
+class Phases(NamedTuple):
+    """The operations that an apply asked for: for its plan, then until its last write, and for its verification."""
+
+    plan: Counter[str]
+    beside: Counter[str]
+    verification: Counter[str]
+
+
+class Screen(io.StringIO):
+    """A stream that notices when the plan stands on it."""
+
+    def __init__(self, then: Callable[[], object]) -> None:
+        super().__init__()
+        self.then: Callable[[], object] | None = then
+
+    def write(self, text: str) -> int:
+        if "\nPlan: " in text and self.then is not None:
+            then, self.then = self.then, None
+            then()
+        return super().write(text)
+
+
+def applied(stage: ServedProject, *words: str, then: Callable[[], object] = lambda: None, code: int = 0) -> Phases:
+    """Plans and applies in one run, does `then` when the plan is shown, and sorts what the workspace was asked."""
+    log = stage.sandbox.log
+    log.clear()
+    marks: list[int] = []
+
+    def planned() -> None:
+        marks.append(len(log))
+        then()
+
+    screen = Screen(planned)
+    with redirect_stderr(screen), redirect_stdout(io.StringIO()):
+        ended = run_command_line(app, ["-C", str(stage.root), "apply", "--auto-approve", *words])
+    assert ended == code, screen.getvalue()
+    writes = [position for position, one in enumerate(log) if one.writes and position >= marks[0]]
+    parts = (0, marks[0], writes[-1] + 1 if writes else len(log), len(log))
+    plan, beside, verification = (
+        Counter(one.operation or "" for one in log[start:end]) for start, end in pairwise(parts)
+    )
+    return Phases(plan, beside, verification)
+
+
+@pytest.fixture
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServedProject]:
+    with staged(tmp_path, workspace(), monkeypatch, OPTIONS, DIALECT) as stage:
+        stage.write(DECLARED)
+        assert stage("plan", "--detailed-exitcode").code == 0
+        yield stage
+
+
+class Case(NamedTuple):
+    """A change of the declarations, and what it costs: reads before the first call, and the calls.
+
+    verified: what `--verify touched` reads beyond the same reads again.
+    """
+
+    old: str
+    new: str
+    reads: Mapping[str, int]
+    calls: Sequence[str]
+    verified: Mapping[str, int] = {}
+
+
+LISTS = {"manual-groups.members": 1, "manual-groups.managers": 1}
+NAMES, SMART_NAMES = {"manual-groups.list": 4}, {"smart-groups.list": 4}
+FIELDS, SMART, TARGETS, PERSON = (
+    {operation: 1} for operation in ("custom-fields.list", "smart-groups.get", "content-targets.list", "users.get")
+)
+FEW: Mapping[str, Case] = {
+    "field, flag": Case("hidden: false", "hidden: true", FIELDS, ["custom-fields.replace"]),
+    "field, choice": Case("[Rome, Oslo]", "[Rome, Oslo, Turin]", FIELDS, ["custom-fields.replace"]),
+    "field, renamed": Case("name: Site", "name: Place, previously: [Site]", FIELDS, ["custom-fields.replace"]),
+    "field, made": Case("{name: Country}", "{name: Country}, {name: N, type: TEXT}", FIELDS, ["custom-fields.create"]),
+    "group, member": Case(
+        "p100@acme.example]", "p100@acme.example, p7@acme.example]", LISTS, ["manual-groups.add-members"]
+    ),
+    "group, manager": Case("managers: []", "managers: [p7@acme.example]", LISTS, ["manual-groups.add-managers"]),
+    "group, member out": Case(", p100@acme.example]", "]", LISTS, ["manual-groups.remove-member"]),
+    "smart group, manager": Case(
+        "p200@acme.example]}", "p200@acme.example, p7@acme.example]}", SMART, ["smart-groups.add-managers"]
+    ),
+    "smart group, conditions": Case(
+        "choices: [SE]", "choices: [SE, NO]", {**FIELDS, **SMART}, ["smart-groups.replace-conditions"]
+    ),
+    "assignment, mandatory": Case("{group: G1}", "{group: G1, mandatory: true}", TARGETS, ["content-targets.create"]),
+    "assignment, made": Case("{group: G1}", "{group: G1}, {group: G2}", TARGETS, ["content-targets.create"]),
+    "assignment, out": Case("{group: G1}, {smart", "{smart", TARGETS, ["content-targets.delete"]),
+    "person, metadata": Case('cost: "1"', 'cost: "2"', PERSON, ["users.update-metadata"]),
+    "person, manager right": Case("manager: false", "manager: true", PERSON, ["user-access.make-manager"]),
+}
+"""At most three requests, however much else there is."""
+PAGES: Mapping[str, Case] = {
+    "group, renamed": Case(
+        "name: G3", "name: Third, previously: [G3]", {**NAMES, **LISTS}, ["manual-groups.rename"]
+    ),
+    "group, made": Case(
+        "{name: G2}", "{name: G2}, {name: Made, members: [p7@acme.example]}", NAMES,
+        ["manual-groups.create", "manual-groups.add-members"], LISTS,
+    ),
+    "smart group, renamed": Case(
+        "{name: S2}", "{name: Second, previously: [S2]}", {**SMART_NAMES, **SMART}, ["smart-groups.rename"]
+    ),
+    "smart group, made": Case(
+        "{name: S2}", "{name: S2}, {name: Made, conditions: [{field: Country, choices: [NO]}]}",
+        {**SMART_NAMES, **FIELDS}, ["smart-groups.create"], SMART,
+    ),
+}  # fmt: skip
+"""Two pages of names beside them, and two beyond the end: only the listing tells whether a name is taken."""
+WHOLE: Mapping[str, tuple[str, str, str]] = {
+    "group, deleted": ("{name: G2}, ", "", "absent: {groups: [G2]}\n"),
+    "choice, deleted": ("[Rome, Oslo]", "[Rome]", ""),
+    "admin right": ("manager: false", "manager: false, admin: true", ""),
+}
+"""What counts, or takes away, more than the resource itself shows."""
+
+
+def rewritten(stage: ServedProject, old: str, new: str, more: str = "") -> None:
+    """The same manifests but for one thing."""
+    assert old in DECLARED
+    stage.write(DECLARED.replace(old, new, 1) + more)
+
+
+@pytest.mark.parametrize("what", {**FEW, **PAGES})
+def test_an_apply_reads_by_id_what_it_touches(stage: ServedProject, what: str) -> None:
+    """Before its calls, and after them with `--verify touched`: that, and nothing that the plan has read beside it."""
+    old, new, reads, calls, verified = {**FEW, **PAGES}[what]
+    rewritten(stage, old, new)
+    asked = applied(stage, "--verify", "touched")
+    assert asked.beside == Counter({**reads, **dict.fromkeys(calls, 1)})
+    assert asked.verification == Counter({**reads, **verified})
+    assert what in PAGES or asked.beside.total() <= 3
+    assert stage("plan", "--detailed-exitcode").code == 0
+
+
+def test_the_default_verification_costs_what_a_plan_costs(stage: ServedProject) -> None:
+    """An apply of one key: two requests beside its plan and a plan of everything that is declared."""
+    stage.sandbox.log.clear()
+    stage("plan")
+    planned = Counter(one.operation or "" for one in stage.sandbox.log)
+    rewritten(stage, *FEW["person, metadata"][:2])
+    asked = applied(stage)
+    assert asked.plan == asked.verification == planned
+    assert asked.beside == Counter(["users.get", "users.update-metadata"])
+
+
+@pytest.mark.parametrize("what", WHOLE)
+def test_more_is_read_where_a_single_resource_does_not_show_enough(stage: ServedProject, what: str) -> None:
+    """The assignments of a deleted group, the answers to a deleted choice, the other administrators."""
+    rewritten(stage, *WHOLE[what])
+    asked = applied(stage, "--verify", "touched", "--allow", "refusals=1", "--allow", "removals=1")
+    assert asked.beside.total() > 20
+
+
+def test_a_lock_costs_requests_of_its_own(stage: ServedProject) -> None:
+    """Groups are listed before and after its lock is made, which is then looked up and deleted."""
+    stage.options(OPTIONS + "lock: {lease: 10m}\n")
+    rewritten(stage, *FEW["person, metadata"][:2])
+    asked = applied(stage, "--verify", "touched")
+    own = Counter({"manual-groups.list": 12, "manual-groups.create": 1, "manual-groups.delete": 1})
+    assert asked.beside + asked.verification == own + Counter({"users.get": 2, "users.update-metadata": 1})

@@ -1,0 +1,132 @@
+"""Somebody changes the workspace by hand while an apply runs, between the plan that it makes and its first call."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+
+import pytest
+from waiting import VirtualClock, nobody_waits
+
+import lmsconf
+from lmsconf.apply.ambiguous_writes import WaitClock
+from lmsconf.cli import app
+from lmsconf.cli.frame import run_command_line
+from lmsconf.errors import ExitCode, StalePlan
+from lmsconf.model.plan import Plan
+
+from .served_project import CommandResult, ServedProject, staged
+from .test_stale_plans import ALL, DIALECT, MANIFESTS, OPTIONS, SEED, Hand, Screen
+
+ONLY_GROWS = (
+    MANIFESTS.partition("absent:")[0]
+    .replace(", admin: false", "")
+    .replace("  - {email: di@acme.example, custom_archive_date: 2027-01-01T00:00:00Z}\n", "")
+)
+"""Changes that few requests by id show to be still as planned: none deletes or revokes."""
+WHOLE = {"person, admin", "person, archive date", *(what for what in ALL if " to delete" in what)}
+"""What no change of these manifests is about."""
+ELSEWHERE = {what for what in ALL if " to come, " in what}
+"""What somebody does to a resource that a change only refers to."""
+TOUCHED = sorted({*ALL} - WHOLE - ELSEWHERE)
+
+
+@pytest.fixture
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServedProject]:
+    with staged(tmp_path, SEED, monkeypatch, OPTIONS, DIALECT) as stage:
+        stage.write(ONLY_GROWS)
+        yield stage
+
+
+def raced(stage: ServedProject, hand: Hand, *words: str) -> CommandResult:
+    """Applies, and does something by hand as soon as the plan is shown. Gives what was written after that."""
+
+    def by_hand() -> None:
+        hand(stage)
+        stage.sandbox.log.clear()
+
+    screen = Screen(by_hand)
+    with redirect_stderr(screen), redirect_stdout(io.StringIO()):
+        code = run_command_line(app, ["-C", str(stage.root), "apply", "--auto-approve", *words])
+    assert screen.then is None, screen.getvalue()
+    return CommandResult(code, "", screen.getvalue(), [one for one in stage.sandbox.log if one.writes])
+
+
+def test_few_requests_show_that_nobody_did_anything(stage: ServedProject) -> None:
+    """No person and no content is listed again before the first call, and the run ends as planned."""
+    ran = raced(stage, lambda _: None)
+    assert ran.code == 0, ran.err
+    before = [one.operation for one in stage.sandbox.log[: stage.sandbox.log.index(ran.writes[0])]]
+    assert "users.get" in before
+    assert not {"users.list", "content.list"} & {*before}
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("what", TOUCHED)
+def test_what_is_changed_meanwhile_is_refused(stage: ServedProject, what: str) -> None:
+    """Every attribute of everything that the plan touches: exit 3, the resource is named, nothing is sent."""
+    address, hand = ALL[what]
+    ran = raced(stage, hand)
+    assert (ran.code, ran.writes) == (3, []), ran.err
+    assert address in ran.err.replace("assignment of Intro to ", "content_target/Intro -> ")
+
+
+@pytest.mark.parametrize(
+    ("what", "absent"),
+    [
+        ("group to delete, assigned", "groups: [Going]"),
+        ("smart group to delete, assigned", "smart_groups: [Going smart]"),
+    ],
+)
+def test_a_deletion_is_compared_with_everything(stage: ServedProject, what: str, absent: str) -> None:
+    """Content is assigned to a group that is about to go: it would be deleted, too, and nobody has reviewed that."""
+    address, hand = ALL[what]
+    stage.write(f"absent: {{{absent}}}")
+    ran = raced(stage, hand)
+    assert (ran.code, ran.writes) == (3, []), ran.err
+    assert address in ran.err.replace("assignment of Other to ", "content_target/Other -> ")
+
+
+REFERRING = {
+    "member": "groups: [{name: Team, members: [bo@acme.example, cy@acme.example]}]",
+    "audience": "content_targets: [{content: Intro, assign_to: [{group: Audience}]}]",
+}
+"""Manifests whose calls send the id of another resource."""
+
+
+@pytest.mark.parametrize("what", sorted(ELSEWHERE))
+def test_a_lost_race_is_reported(stage: ServedProject, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    """The name that a call refers to by id is another one's meanwhile: the service or the verification says so."""
+    nobody_waits(monkeypatch)
+    address, hand = ALL[what]
+    stage.write(REFERRING[what.partition(" ")[0]])
+    ran = raced(stage, hand)
+    assert ran.code in (1, 5, 6), ran.err
+    assert address in ran.err.replace("assignment of Intro to ", "content_target/Intro -> ")
+    assert [one.operation for one in ran.writes] in (["manual-groups.add-members"], ["content-targets.create"])
+
+
+@pytest.mark.parametrize(("seconds", "stale"), [(59, False), (61, True)])
+def test_what_was_read_is_kept_for_a_minute(
+    stage: ServedProject, monkeypatch: pytest.MonkeyPatch, seconds: float, stale: bool
+) -> None:
+    """While a plan waits for approval an audience gets another name: after a minute that makes the plan stale."""
+    clock = VirtualClock()
+    monkeypatch.setattr("lmsconf.apply.safe_apply.WaitClock", lambda tell: WaitClock(now=clock.now, tell=tell))
+    stage.options(OPTIONS + "settle: 0s\n")
+    stage.write(REFERRING["audience"])
+    project = lmsconf.open(stage.root)
+
+    def slowly(plan: Plan) -> bool:
+        ALL["audience to come, renamed"][1](stage)
+        clock.sleep(seconds)
+        return True
+
+    plan = project.plan()
+    if stale:
+        with pytest.raises(StalePlan):
+            project.apply(plan, approve=slowly)
+    else:
+        assert project.apply(plan, approve=slowly).exit == ExitCode.NOT_CONVERGED
