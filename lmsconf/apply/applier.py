@@ -35,7 +35,7 @@ from lmsconf.model.scope import VerifiedScope, VerifyMode, count_skipped_people
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.guards import evaluate_guards, refuse_protected_changes
 from lmsconf.planner.plan import Manifests, attach_problems, make_plan
-from lmsconf.planner.plan_as_manifests import plan_to_manifests
+from lmsconf.planner.plan_as_manifests import people_ids, plan_to_manifests
 from lmsconf.workspace.project_manifests import load_manifests, refuse_errors
 from lmsconf.workspace.reader import Reading, WorkspaceReader, reads_needed
 
@@ -94,7 +94,7 @@ class Applier(WorkspaceReader):
         again = None if kept is None else self.reread(kept, plan.changes, progress)
         if again is not None and not self._stale_resources(plan, again):
             return again
-        snapshot = self.read(reads_needed(*self._again(plan)), progress)
+        snapshot = self._read_touched(plan, progress=progress)
         if differences := self._stale_resources(plan, snapshot):
             changed = ", ".join(dict.fromkeys(one.address for one in differences if one.address))
             raise StalePlan(
@@ -138,8 +138,13 @@ class Applier(WorkspaceReader):
         only: restricts it to this resource and its dependencies. snapshot: the current one, if it was read just now.
         """
         manifests, policy = self._again(plan, only)
-        snapshot = snapshot or self.read(reads_needed(manifests, policy))
+        snapshot = snapshot or self._read_touched(plan, only)
         return make_plan(all_kinds(), manifests, snapshot, policy, self.call_templates, created_at=self.now())
+
+    def _read_touched(self, plan: Plan, only: Address | None = None, progress: Reading | None = None) -> Snapshot:
+        """Read all that the plan's own changes are compared with; people by the ids that the plan has of them."""
+        wanted = reads_needed(*self._again(plan, only))
+        return self.read(replace(wanted, people=people_ids(plan, all_kinds())), progress)
 
     def _left(self, plan: Plan, kept: Snapshot | None) -> Plan:
         """Re-plan the plan's own changes after a run: what it touched is read again by id, if that shows it all done.

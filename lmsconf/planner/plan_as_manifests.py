@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lmsconf.errors import LmsconfError, Problem, SourceLocation, StalePlan
+from lmsconf.model.address import RemoteId
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.plan import Action, Change, Plan
 from lmsconf.planner.kind import AnyKind, ManifestEntry
@@ -56,6 +57,14 @@ def plan_to_manifests(plan: Plan, kinds: Mapping[str, AnyKind]) -> Manifests:
         files=plan.manifests_files,
         digest=plan.manifests_digest,
     )
+
+
+def people_ids(plan: Plan, kinds: Mapping[str, AnyKind]) -> frozenset[RemoteId]:
+    """Return the ids of the people that the plan changes, and of those whom its calls add to lists."""
+    changed = {change.id for change in plan.changes if change.id is not None and kinds[change.address.kind].is_person}
+    bodies = (call.body.values() for call in plan.calls if call.people and isinstance(call.body, Mapping))
+    lists = (value for values in bodies for value in values if isinstance(value, list))
+    return frozenset(changed | {RemoteId(id) for ids in lists for id in ids if isinstance(id, str)})
 
 
 def _refuse(problem: Problem) -> None:

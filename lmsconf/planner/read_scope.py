@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from lmsconf.lazy_dataclass import dataclass
+from lmsconf.model.address import RemoteId
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.policy import Policy
 from lmsconf.planner.kind import AnyKind
@@ -40,6 +41,7 @@ class ReadScope:
 
     everything: also what is neither declared nor owned. edits: also the last editor of each resource, where the service
     returns it. beside: the declarations of a base, which are planned separately on the same snapshot.
+    people: ids that people whom the declarations name had when a plan was made, to look them up instead of all people.
     """
 
     declared: tuple[DesiredResource[Any], ...] = ()
@@ -48,3 +50,4 @@ class ReadScope:
     everything: bool = False
     edits: bool = False
     beside: Declarations | None = None
+    people: frozenset[RemoteId] = frozenset()

@@ -45,6 +45,7 @@ class ReadContext:
     since a resource that one declares and the other deletes must be read for both.
     chosen: whether an address is planned. people: the number of people in the workspace, None until it is read.
     editors: ids of last editors, for a drift report; some may be no people of the workspace.
+    named_people: the ids that named people had when a plan was made.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class ReadContext:
         )
         self.people: int | None = None
         self.editors: set[RemoteId] = set()
+        self.named_people = wanted.people
         self._lock = threading.RLock()
         self._states: dict[type[ReadState], ReadState] = {}
         self._listings: dict[str, Future[Listing[Any]]] = {}

@@ -23,9 +23,13 @@ class RunningServer(NamedTuple):
 
     def operations(self) -> Counter[str]:
         """How often each operation was asked for since the last time somebody looked."""
+        return Counter(self.sequence())
+
+    def sequence(self) -> list[str]:
+        """The operations that were asked for since the last time somebody looked, in their order."""
         lines = self.log.read_text(encoding="utf-8").splitlines()
         self.log.write_text("", encoding="utf-8")
-        return Counter(json.loads(line)["operation"] for line in lines)
+        return [json.loads(line)["operation"] for line in lines]
 
 
 @contextmanager

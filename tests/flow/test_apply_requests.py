@@ -15,6 +15,7 @@ from integrity.served_project import ServedProject, staged
 
 from lmsconf.cli import app
 from lmsconf.cli.frame import run_command_line
+from lmsconf.model.canonical_json import Json
 
 DIALECT: Mapping[str, str | int] = {"paging.limit": 20}
 OPTIONS = "dialect: {paging.limit: 20}\nownership: {content_targets: declared_content}\n"
@@ -23,14 +24,14 @@ custom_fields: [{name: Country}, {name: Site, hidden: false, choices: [Rome, Osl
 groups: [{name: G1, members: [p1@acme.example, p100@acme.example], managers: []}, {name: G2}, {name: G3, members: []}]
 smart_groups: [{name: S1, conditions: [{field: Country, choices: [SE]}], managers: [p200@acme.example]}, {name: S2}]
 content_targets: [{content: C1, assign_to: [{group: G1}, {smart_group: S1}]}]
-users: [{email: p7@acme.example, metadata: {cost: "1"}, manager: false}]
+users: [{email: p300@acme.example, metadata: {cost: "1"}, manager: false}]
 """
 
 
 def workspace() -> str:
     """What is declared, as it is declared, among many others."""
     lists = {1: "members: [p1@acme.example, p100@acme.example]"}
-    more = {7: ", metadata: {cost: '1'}", 0: ", admin: true", 1: ", admin: true"}
+    more = {300: ", metadata: {cost: '1'}", 0: ", admin: true", 1: ", admin: true"}
     people = (f"{{email: p{n}@acme.example, id: u-{n:05}{more.get(n, '')}}}" for n in range(420))
     conditions = "conditions: [{field: Country, choices: [SE]}]"
     return "\n".join(
@@ -128,12 +129,12 @@ FEW: Mapping[str, Case] = {
     "field, renamed": Case("name: Site", "name: Place, previously: [Site]", FIELDS, ["custom-fields.replace"]),
     "field, made": Case("{name: Country}", "{name: Country}, {name: N, type: TEXT}", FIELDS, ["custom-fields.create"]),
     "group, member": Case(
-        "p100@acme.example]", "p100@acme.example, p7@acme.example]", LISTS, ["manual-groups.add-members"]
+        "p100@acme.example]", "p100@acme.example, p400@acme.example]", LISTS, ["manual-groups.add-members"]
     ),
-    "group, manager": Case("managers: []", "managers: [p7@acme.example]", LISTS, ["manual-groups.add-managers"]),
+    "group, manager": Case("managers: []", "managers: [p400@acme.example]", LISTS, ["manual-groups.add-managers"]),
     "group, member out": Case(", p100@acme.example]", "]", LISTS, ["manual-groups.remove-member"]),
     "smart group, manager": Case(
-        "p200@acme.example]}", "p200@acme.example, p7@acme.example]}", SMART, ["smart-groups.add-managers"]
+        "p200@acme.example]}", "p200@acme.example, p400@acme.example]}", SMART, ["smart-groups.add-managers"]
     ),
     "smart group, conditions": Case(
         "choices: [SE]", "choices: [SE, NO]", {**FIELDS, **SMART}, ["smart-groups.replace-conditions"]
@@ -150,7 +151,7 @@ PAGES: Mapping[str, Case] = {
         "name: G3", "name: Third, previously: [G3]", {**NAMES, **LISTS}, ["manual-groups.rename"]
     ),
     "group, made": Case(
-        "{name: G2}", "{name: G2}, {name: Made, members: [p7@acme.example]}", NAMES,
+        "{name: G2}", "{name: G2}, {name: Made, members: [p400@acme.example]}", NAMES,
         ["manual-groups.create", "manual-groups.add-members"], LISTS,
     ),
     "smart group, renamed": Case(
@@ -207,8 +208,53 @@ def test_more_is_read_where_a_single_resource_does_not_show_enough(stage: Served
     assert asked.beside.total() > 20
 
 
+SAVED: Mapping[str, Mapping[str, int]] = {
+    "group, member": {**NAMES, **LISTS, "users.list": 1, "users.get": 2},
+    "person, metadata": {"users.list": 1, "users.get": 2},
+    "person, manager right": {"users.list": 1, "users.get": 2},
+    "smart group, manager": {**SMART_NAMES, **FIELDS, **SMART, "users.list": 1, "users.get": 2},
+    "assignment, mandatory": {"users.list": 1, **NAMES, **SMART_NAMES, "content.list": 2, **TARGETS},
+}
+
+
+@pytest.mark.parametrize("what", SAVED)
+def test_a_saved_plan_is_compared_with_all_that_it_refers_to(stage: ServedProject, what: str) -> None:
+    """Names are listed, since time has passed; people are looked up by the ids that the plan has of them."""
+    rewritten(stage, *FEW[what][:2])
+    plan = str(stage.root / "plan.json")
+    assert stage("plan", "--out", plan).code == 0
+    stage.sandbox.log.clear()
+    assert stage("apply", plan).code == 0
+    first = next(position for position, one in enumerate(stage.sandbox.log) if one.writes)
+    assert Counter(one.operation or "" for one in stage.sandbox.log[:first]) == Counter(SAVED[what])
+
+
+EDITS: Mapping[str, tuple[str, str, str, Json]] = {
+    "a member to come, another e-mail": ("group, member", "users.update-email", "u-00400", {"email": "x@acme.example"}),
+    "a member to come, deleted": ("group, member", "users.delete", "u-00400", None),
+    "a member, another e-mail": ("group, member", "users.update-email", "u-00100", {"email": "x@acme.example"}),
+    "a person, metadata": ("person, metadata", "users.update-metadata", "u-00300", {"metadata": {"cost": "3"}}),
+    "a person, another e-mail": ("person, metadata", "users.update-email", "u-00300", {"email": "x@acme.example"}),
+    "a person, deleted": ("person, metadata", "users.delete", "u-00300", None),
+    "a person, archived": ("person, metadata", "users.archive", "u-00300", None),
+}
+"""What somebody does to a person after a plan was saved."""
+
+
+@pytest.mark.parametrize("what", EDITS)
+def test_a_person_who_is_looked_up_is_compared(stage: ServedProject, what: str) -> None:
+    """A saved plan is stale when one of its people is another one by now, though not all people are listed."""
+    case, operation, id, body = EDITS[what]
+    rewritten(stage, *FEW[case][:2])
+    plan = str(stage.root / "plan.json")
+    assert stage("plan", "--out", plan).code == 0
+    stage.hand(operation, {"userId": id}, body)
+    ran = stage("apply", plan)
+    assert (ran.code, ran.writes) == (3, []), ran.err
+
+
 def test_a_lock_costs_requests_of_its_own(stage: ServedProject) -> None:
-    """Groups are listed before and after its lock is made, which is then looked up and deleted."""
+    """Groups are listed before its lock is made, until it shows, and for others after that; then it is deleted."""
     stage.options(OPTIONS + "lock: {lease: 10m}\n")
     rewritten(stage, *FEW["person, metadata"][:2])
     asked = applied(stage, "--verify", "touched")

@@ -63,6 +63,8 @@ def _looked_up(
     if most < 1 or len(unknown) > most:
         return None
     ids = reading.wait_for_reported_people()
+    if ids is not None:
+        ids |= reading.named_people
     if ids is None or len(others := sorted(ids - first.keys())) > most or len(unknown) > len(others):
         return None
     try:

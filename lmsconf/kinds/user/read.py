@@ -47,6 +47,7 @@ from lmsconf.planner.rereading import changed_keys, changes_of, declared_keys, i
 
 _LISTED = frozenset({"first_name", "last_name", "metadata", "answers", "custom_archive_date"})
 _SINGLE = frozenset({"language", "applications"})
+_ALONE = frozenset({"first_name", "last_name", "metadata", "language", "applications", "manager"})
 _OTHERS_MATTER = frozenset({"email", "admin", "archived", "custom_archive_date"})
 Data = Mapping[str, Json]
 PersonKind: TypeAlias = "Kind[PersonSpec, PersonRow]"
@@ -90,9 +91,20 @@ def read_people(kind: PersonKind, reading: ReadContext) -> Listing[PersonRow] | 
 
 def _only_in_lists(reading: ReadContext) -> bool:
     """Return whether of people only their ids and e-mails in lists and assignments are needed."""
-    if reading.everything or reading.covers(USER) or reading.call_templates.behaviour(WHO_CAN_MANAGE) == "with-right":
+    if (
+        reading.everything
+        or (reading.covers(USER) and not _all_known(reading))
+        or reading.call_templates.behaviour(WHO_CAN_MANAGE) == "with-right"
+    ):
         return False
     return not may_lose_answers(FIELDS, reading)
+
+
+def _all_known(reading: ReadContext) -> bool:
+    """Return whether all declared people are known by id, with keys that a single response has as the listing does."""
+    people = [one for one in reading.declared if one.address.kind == USER and reading.chosen(one.address)]
+    pins = {one.pin(reading.policy.workspace) for one in people}
+    return pins <= reading.named_people and all(one.spec.declared_keys <= _ALONE for one in people)
 
 
 def _kept(reading: ReadContext) -> Callable[[dict[str, Json]], dict[str, Json]]:
