@@ -211,7 +211,7 @@ class _Runner:
 
 @contextmanager
 def defer_interrupts(handler: Callable[[KeyboardInterrupt], None]) -> Iterator[None]:
-    """While the context is active, pass an interruption to `hear` instead of raising it at an arbitrary point.
+    """While the context is active, pass an interruption to `handler` instead of raising it at an arbitrary point.
 
     Signals arrive in the main thread only; in other threads, and for a signal without a Python handler, nothing
     changes.

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import json
+import random
 import ssl
+import zlib
 from collections.abc import Iterator
 from urllib.parse import quote
 
@@ -290,6 +293,33 @@ def test_every_status_means_one_thing(status: int, on_read: type[ApiError], on_w
         assert "sandbox" in error.message
 
 
+@pytest.mark.parametrize(
+    ("status", "is_named"),
+    [(status, status in (400, 409, 422)) for status in (399, 400, 401, 404, 408, 409, 410, 421, 422, 423)],
+)
+def test_only_what_wrong_names_would_get_names_the_dialect(status: int, is_named: bool) -> None:
+    """A write with wrong names may be bad, in conflict or unprocessable; any other refusal is about something else."""
+    assert ("manual-groups.rename.name" in str(failure(WRITE, said(status)).hint)) is is_named
+
+
+def test_an_excerpt_shows_the_beginning_of_a_body() -> None:
+    """Its first 300 characters; of a body over 64 KiB nothing of the word in which it is cut."""
+    assert failure(WRITE, raw(400, b"x" * 299)).body == "x" * 299
+    assert failure(WRITE, raw(400, b"x" * 301)).body == "x" * 300
+    assert failure(WRITE, raw(400, b"x" * 2**16)).body == "x" * 300
+    assert failure(WRITE, raw(400, b"x" * (2**16 + 1))).body == ""
+    assert failure(WRITE, raw(400, b"no. " + b"x" * 2**16)).body == "no."
+
+
+@pytest.mark.parametrize(("seconds", "silent"), [(60.0, 30.0), (20.0, 20.0), (5.0, 5.0)])
+def test_a_request_has_so_long_to_connect_and_to_be_silent(seconds: float, silent: float) -> None:
+    """Ten seconds for the connection and thirty for each read and write, and never more than for the whole."""
+    network = Network(said(200, {"userIds": []}))
+    perform(Client("http://sandbox", CANARY, transport=network, seconds=seconds), READ)
+    asked = network.requests[0].extensions["timeout"]
+    assert asked == {"connect": min(10.0, seconds), "read": silent, "write": silent, "pool": seconds}
+
+
 def test_unavailable_until_is_not_a_lost_answer() -> None:
     """503 with Retry-After says that a write was not done."""
     assert type(failure(WRITE, said(503, None, Retry_After="1"))) is Unreachable
@@ -375,7 +405,11 @@ def test_compressed_answers_are_read() -> None:
         return httpx.Response(200, stream=httpx.ByteStream(content), headers={"Content-Encoding": encoding})
 
     assert perform(client(answer(packed, "gzip")), READ) == {"userIds": ["u"]}
-    twice = ((packed + b"x", "gzip"), (packed + packed, "gzip"))
+    # A text of which a part is repeated as far away as the compression looks back.
+    far = bytes(random.Random(1).choices(b"0123456789abcdef", k=30_000))  # noqa: S311  # no secret
+    text = json.dumps({"userIds": [(far + far).decode()]}).encode()
+    assert perform(client(answer(gzip.compress(text), "gzip")), READ) == json.loads(text)
+    twice = ((packed + b"x", "gzip"), (packed + packed, "gzip"), (zlib.compress(b'{"userIds": []}'), "gzip"))
     for content, encoding in ((packed[:-9], "gzip"), (b"{}", "gzip"), (b"{}", "br"), *twice):
         assert type(failure(READ, answer(content, encoding))) is InvalidResponse
 

@@ -211,6 +211,27 @@ def test_a_refusal_among_the_first_requests_does_not_stall_a_run(answers: int) -
     assert learning.rate() == 20.0
 
 
+@pytest.mark.parametrize(("answers", "rate"), [(7, 20.0), (8, 10.0), (9, 10.0)])
+def test_eight_answers_are_enough_to_measure_a_rate(answers: int, rate: float) -> None:
+    """Half of what they came at; with fewer a run goes on with the usual rate."""
+    clock = Clock()
+    learning = rate_limiter(clock)
+    answered(learning, clock, 20.0, answers)
+    learning.record_rate_limited(clock.time, None)
+    assert learning.rate() == pytest.approx(rate)
+
+
+def test_a_low_rate_recovers_by_half_a_request_a_second() -> None:
+    """From one a second it would otherwise take a run twenty seconds to come to two."""
+    clock = Clock()
+    learning = rate_limiter(clock)
+    answered(learning, clock, 2.0, 64)
+    learning.record_rate_limited(clock.time, None)
+    assert learning.rate() == pytest.approx(1.0)
+    clock.time += 10.0
+    assert learning.rate() == pytest.approx(6.0)
+
+
 @pytest.mark.parametrize(("told", "slowest"), [(None, 1.0), (0.0, 20.0), (0.01, 20.0)])
 def test_a_service_that_names_the_time_is_asked_faster(told: float | None, slowest: float) -> None:
     """Refused again and again, a run goes down to one a second; to twenty, where the service names the pause."""

@@ -9,7 +9,11 @@ import pytest
 from flow.project import Project
 
 from lmsconf.apply.staleness import CODE, find_stale_resources
-from lmsconf.model.plan import GuardCount
+from lmsconf.errors import LmsconfError, StalePlan
+from lmsconf.kinds import all_kinds
+from lmsconf.model.address import Address
+from lmsconf.model.plan import Action, GuardCount
+from lmsconf.planner.plan_as_manifests import plan_to_manifests
 
 SEED = """
 people: [{email: anna@acme.example}, {email: bo@acme.example}, {email: cy@acme.example}]
@@ -44,3 +48,16 @@ def test_a_list_in_a_body_is_compared(tmp_path: Path) -> None:
     fewer = {key: value[:1] if isinstance(value, list) else value for key, value in call.body.items()}
     assert fewer != call.body
     assert [one.code for one in find_stale_resources(replace(plan, calls=(replace(call, body=fewer),)), plan)] == [CODE]
+
+
+def test_a_plan_of_what_no_manifest_can_say_is_refused(tmp_path: Path) -> None:
+    """A change whose form lacks what identifies it, or that its kind does not allow, is not carried out from a file."""
+    plan = Project(tmp_path, SEED).plan("groups: [{name: A, members: [anna@acme.example]}]")
+    [change] = plan.changes
+    nameless = replace(change, after={"members": ["anna@acme.example"]})
+    with pytest.raises(StalePlan, match="group/A: what the plan says of it is not whole"):
+        plan_to_manifests(replace(plan, changes=(nameless,)), all_kinds())
+    anna = Address.of("user", "anna@acme.example")
+    gone = replace(change, address=anna, action=Action.DELETE, before={"email": anna.name}, after=None)
+    with pytest.raises(LmsconfError, match="people are never deleted"):
+        plan_to_manifests(replace(plan, changes=(gone,)), all_kinds())

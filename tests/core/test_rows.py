@@ -8,11 +8,16 @@ from typing import Any
 
 import pytest
 
+from lmsconf.kinds.content_target.last_edits import EditRow, last_edits, parse_edit_rows
+from lmsconf.kinds.content_target.types import parse_target_row
 from lmsconf.kinds.shared.answer_rows import AnswerRow
 from lmsconf.kinds.smart_group.types import ConditionRow, SmartGroupRow
 from lmsconf.kinds.user.types import PersonRow
 from lmsconf.model.address import RemoteId
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.drift import LastEdit
 from lmsconf.model.rows import row_from_json, row_to_json
+from lmsconf.model.snapshot import Listing, Snapshot
 
 PERSON = PersonRow(
     RemoteId("u-1"),
@@ -56,3 +61,35 @@ def test_anything_else_is_no_row(edit: Edit, said: str) -> None:
     edit(row)
     with pytest.raises(ValueError, match=said):
         row_from_json(PersonRow, row)
+
+
+@pytest.mark.parametrize(
+    ("by", "at", "edit"),
+    [
+        ("u-1", "2026-01-05T08:00:00Z", LastEdit("anna@acme.example", "2026-01-05T08:00:00+00:00")),
+        ({"name": "Bo", "id": "u-2"}, "1767600000000", LastEdit("u-2", "2026-01-05T08:00:00+00:00")),
+        ({"userId": None, "email": "c@x.example"}, "lately", LastEdit("c@x.example", "lately")),
+        (None, "2026-01-05", LastEdit(None, "2026-01-05T00:00:00+00:00")),
+        ("u-1", "", LastEdit("anna@acme.example", None)),
+        ({}, None, None),
+        ("", "", None),
+    ],
+)
+def test_who_edited_an_assignment_and_when_is_told(by: Json, at: Json, edit: LastEdit | None) -> None:
+    """By e-mail where the person is known, at a time as plans show it; nothing where the service says neither."""
+    target: dict[str, Json] = {"targetId": "g-1", "targetType": "GROUP", "updatedBy": by, "updatedAt": at}
+    rows = tuple(parse_edit_rows(RemoteId("c-1"), {"targets": [target]}))
+    people = Listing(rows=(PersonRow(RemoteId("u-1"), "anna@acme.example"),))
+    listings = {"user": people, EditRow.listing: Listing(rows=rows)}
+    snapshot = Snapshot(workspace="w", url="u", taken_at="t", people=None, listings=listings)
+    assert last_edits(snapshot, None) == ({} if edit is None else {"c-1/GROUP/g-1": edit})
+
+
+def test_an_assignment_without_a_window_has_no_limits() -> None:
+    """Whether the service leaves its times out, or writes null or an empty text."""
+    target: dict[str, Json] = {"targetId": "g-1", "targetType": "GROUP", "mandatory": True}
+    plain = parse_target_row(RemoteId("c-1"), target)
+    assert (plain.start, plain.finish, plain.mandatory, plain.label) == (None, None, True, "")
+    for empty in (None, ""):
+        assert parse_target_row(RemoteId("c-1"), {**target, "startTime": empty, "finishTime": empty}) == plain
+    assert parse_target_row(RemoteId("c-1"), {**target, "startTime": 5}).start == "5"

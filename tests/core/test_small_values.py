@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 from datetime import UTC, date, datetime, time
 
 import pytest
@@ -9,12 +11,14 @@ import pytest
 from lmsconf.errors import Problem, Severity
 from lmsconf.model.address import Address
 from lmsconf.model.forms import sort_items
-from lmsconf.model.names import confusable_skeleton, normalize_name
+from lmsconf.model.names import confusable_skeleton, nearest_name, normalize_name
 from lmsconf.model.outcomes import ApplyReport, CallOutcome, CallStatus
 from lmsconf.model.plan import Action, Change
 from lmsconf.model.scope import VerifiedScope, VerifyMode
 from lmsconf.model.settings_changes import IN_USE, diff_settings
+from lmsconf.model.text_limits import is_representable
 from lmsconf.model.time_formats import local_to_utc
+from lmsconf.planner.redaction import pseudonym
 
 
 def test_unordered_objects_are_sorted_by_their_values() -> None:
@@ -88,3 +92,28 @@ def test_fewer_refusals_are_a_weaker_setting(base: str | None, now: str | None, 
     """What counts as a field in use: each value refuses less than the one before it, and none is the strictest."""
     (change,) = diff_settings({IN_USE: base} if base else {}, {IN_USE: now} if now else {})
     assert change.weaker is is_weaker
+
+
+def test_only_long_names_are_looked_at_for_piles_of_marks() -> None:
+    """Up to 200 characters a name is brought to NFC whatever it holds; a longer one gets no suggestion either."""
+    pile = "e" + "\u0301" * 40
+    for length, is_composed in ((200, True), (201, False)):
+        name = "x" * (length - len(pile)) + pile
+        assert len(name) == length
+        assert (normalize_name(name) != name) is is_composed
+        assert (confusable_skeleton(name) != name) is is_composed
+        assert (nearest_name("x" * length, ["x" * (length - 1) + "y"]) is not None) is is_composed
+
+
+def test_a_manifest_holds_texts_and_keys_up_to_a_length() -> None:
+    """Half of the longest text, since it may be escaped, and keys of 500 characters."""
+    assert is_representable("x" * 50_000)
+    assert not is_representable(["x" * 50_001])
+    assert is_representable({"k" * 500: [1, None, {"a": "b"}]})
+    assert not is_representable({"k" * 501: "x"})
+
+
+def test_a_pseudonym_can_be_made_by_anybody_with_the_salt() -> None:
+    """The first 16 digits of the HMAC-SHA256 of the e-mail in lower case, keyed with the salt."""
+    digest = hmac.new(b"salt", b"anna@acme.example", hashlib.sha256).hexdigest()
+    assert pseudonym("salt", " Anna@acme.example ") == f"person-{digest[:16]}"

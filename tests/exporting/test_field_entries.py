@@ -1,0 +1,41 @@
+"""Live custom fields as manifest entries: what can be said of them, and notes on what cannot."""
+
+from __future__ import annotations
+
+import pytest
+
+from lmsconf.kinds.custom_field.export import field_entry_body
+from lmsconf.kinds.custom_field.types import parse_field_row
+from lmsconf.model.canonical_json import Json
+
+SHARED = "choices that share a name, or have none: "
+
+
+def live(**more: Json) -> dict[str, Json]:
+    """A field as the service lists it."""
+    return {"id": "f", "customFieldId": "f", "name": "Dept", "type": "CHOICE", **more}
+
+
+@pytest.mark.parametrize(
+    ("names", "choices", "notes"),
+    [
+        ([], None, []),
+        (["B", "A"], ["B", "A"], []),
+        (["A", "B", "A"], {"include": ["B"]}, [f"{SHARED}2"]),
+        (["A", "a\nb"], {"include": ["A"]}, [f"{SHARED}1"]),
+        (["A", "A", "A"], None, [f"{SHARED}3"]),
+    ],
+)
+def test_choices_that_a_manifest_can_tell_apart_are_declared(names: list[str], choices: Json, notes: list[str]) -> None:
+    """All of them as a list in their order; else those with a name of their own, and a count of the others."""
+    rows: list[Json] = [{"choiceId": f"c-{number}", "name": name} for number, name in enumerate(names)]
+    entry = field_entry_body(parse_field_row(live(choices=rows)))
+    assert entry.keys == {"type": "CHOICE"} | ({} if choices is None else {"choices": choices})
+    assert list(entry.notes) == notes
+
+
+def test_only_what_differs_from_the_default_is_declared() -> None:
+    """A flag that is set and a description; of a type that manifests do not know there is a note."""
+    entry = field_entry_body(parse_field_row(live(type="DATE", description="Since", isHidden=True, isLocked=False)))
+    assert entry.keys == {"description": "Since", "hidden": True}
+    assert list(entry.notes) == ["its type DATE is none that a manifest knows"]
