@@ -12,15 +12,17 @@ Until step 7 no request is sent that changes a resource.
 
 What step 6 reads, immediately before the first call. If this run itself has read the workspace in the last minute, to
 make the plan or in step 3, it reads again only what the calls touch, by id: the resource of each call with everything
-that its declaration compares; the custom fields, where the calls name fields or choices; all names of a kind in which
-something is created or renamed. Where that cannot show that the plan still fits, as with deletions, removed choices and
-administrator rights, or where it finds any difference, everything is read as in step 3.
+that its declaration compares, except the name of a manual group; the custom fields, where the calls name fields or
+choices; all names of a kind in which something is created or renamed. Where that cannot show that the plan still fits,
+as with deletions, removed choices and administrator rights, or where it finds any difference, everything is read as in
+step 3.
 
 That is enough, because a call changes only its own resource, which is compared as closely as by a whole reading, and
-names everything else by the id that was reviewed. Two races remain. Somebody changes another resource within that
-minute, such as the e-mail of a new member or the name of an audience: the call does what was reviewed to the reviewed
-id, or the service refuses it, and the read-back of step 7 reports what is not as declared. Somebody changes the same
-resource between step 6 and its call: the call overwrites what it sets, as it would after a whole reading.
+names everything else by the id that was reviewed. Two races remain. Somebody changes within that minute what only a
+listing shows, such as the e-mail of a new member, or the name of a group or an audience: the call does what was
+reviewed to the reviewed id, or the service refuses it, and the read-back of step 7 reports what is not as declared.
+Somebody changes the same resource between step 6 and its call: the call overwrites what it sets, as it would after a
+whole reading.
 """
 
 from __future__ import annotations

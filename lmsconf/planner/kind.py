@@ -316,10 +316,10 @@ class Kind(ABC, Generic[Spec, Row]):
         return reading.publish_listing(self, reading.api.rows(self.list_operation))
 
     def can_reread(self, kept: Snapshot, changes: Sequence[Change]) -> bool:
-        """Return whether `reread` finds everything by which these changes of the kind could be stale or unfinished.
+        """Return whether `reread` shows the resources of these changes as a whole reading would, and is no slower.
 
-        False, the default: everything that they are compared with is read as for a plan. So is what deletes or
-        revokes, since its guards count what no row shows.
+        Otherwise, which is the default, all that they are compared with is read as for a plan: so for a deletion that
+        takes along, or whose guards count, what the resource itself does not show.
         """
         return not changes
 

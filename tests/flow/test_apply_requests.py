@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from integrity.served_project import ServedProject, staged
@@ -16,6 +16,7 @@ from integrity.served_project import ServedProject, staged
 from lmsconf.cli import app
 from lmsconf.cli.frame import run_command_line
 from lmsconf.model.canonical_json import Json
+from lmsconf.sandbox.faults import ALWAYS, Fault, FaultScript
 
 DIALECT: Mapping[str, str | int] = {"paging.limit": 20}
 OPTIONS = "dialect: {paging.limit: 20}\nownership: {content_targets: declared_content}\n"
@@ -251,6 +252,20 @@ def test_a_person_who_is_looked_up_is_compared(stage: ServedProject, what: str) 
     stage.hand(operation, {"userId": id}, body)
     ran = stage("apply", plan)
     assert (ran.code, ran.writes) == (3, []), ran.err
+
+
+@pytest.mark.parametrize("fault", [{"status": 404}, {"spoil": "html"}], ids=str)
+def test_where_single_reads_do_not_help_all_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: dict[str, Any]
+) -> None:
+    """A service that gives no readable single person: the listing shows that the plan still fits."""
+    script = FaultScript(Fault(operation="users.get", times=ALWAYS, **fault))
+    with staged(tmp_path, workspace(), monkeypatch, OPTIONS, DIALECT, faults=script) as stage:
+        stage.write("users: [{email: p300@acme.example, metadata: {cost: '2'}}]")
+        asked = applied(stage)
+        assert asked.beside["users.list"] == 21
+        assert asked.beside["users.update-metadata"] == 1
+        assert stage("plan", "--detailed-exitcode").code == 0
 
 
 def test_a_lock_costs_requests_of_its_own(stage: ServedProject) -> None:

@@ -17,6 +17,7 @@ from lmsconf.api.spec import ApiSpec
 from lmsconf.cli import app
 from lmsconf.cli.frame import run_command_line
 from lmsconf.model.canonical_json import Json
+from lmsconf.sandbox.faults import FaultScript
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.service import LoggedRequest
 from lmsconf.sandbox.transport import Sandbox
@@ -79,13 +80,14 @@ def staged(
     options: str = "",
     dialect: Mapping[str, str | int] | None = None,
     on_log: Callable[[LoggedRequest], None] | None = None,
+    faults: FaultScript | None = None,
 ) -> Iterator[ServedProject]:
     """A project in `root` and its workspace, for as long as the `with` lasts. on_log: hears of each request."""
     for name in ("LMSCONF_URL", "LMSCONF_WORKSPACE", "LMSCONF_PLAN_KEY"):
         patch.delenv(name, raising=False)
     patch.setenv("LMSCONF_TOKEN", "sandbox")
     (root / "seed.yaml").write_text(seed, encoding="utf-8")
-    sandbox = Sandbox(":memory:", spec=ApiSpec(dialect), seed=root / "seed.yaml", on_log=on_log)
+    sandbox = Sandbox(":memory:", spec=ApiSpec(dialect), seed=root / "seed.yaml", on_log=on_log, faults=faults)
     try:
         with serve(sandbox) as server:
             stage = ServedProject(root, sandbox, server.url)

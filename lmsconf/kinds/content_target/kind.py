@@ -253,7 +253,7 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
         return read_assignments(self, reading)
 
     def can_reread(self, kept: Snapshot, changes: Sequence[Change]) -> bool:
-        """The targets of its content show an assignment; they are deleted with a group only where that is in whole."""
+        """Always: the targets of a content show all its assignments."""
         return True
 
     def reread(self, api: Api, kept: Snapshot, changes: Sequence[Change]) -> Listing[TargetRow]:

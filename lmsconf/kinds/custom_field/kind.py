@@ -190,7 +190,7 @@ class CustomFieldKind(Kind[CustomFieldSpec, FieldRow]):
         return read_fields(self, reading)
 
     def can_reread(self, kept: Snapshot, changes: Sequence[Change]) -> bool:
-        """Except where answers are deleted."""
+        """Unless a field or a choice is deleted, and answers with it."""
         return can_reread_fields(changes)
 
     def reread(self, api: Api, kept: Snapshot, changes: Sequence[Change]) -> Listing[FieldRow]:

@@ -205,7 +205,7 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
         return read_groups(self, reading)
 
     def can_reread(self, kept: Snapshot, changes: Sequence[Change]) -> bool:
-        """Except where a group is deleted, and where the groups are many."""
+        """Unless a group is deleted, or they are many."""
         return can_reread_groups(kept, changes)
 
     def reread(self, api: Api, kept: Snapshot, changes: Sequence[Change]) -> Listing[GroupRow]:

@@ -218,7 +218,7 @@ class SmartGroupKind(Kind[SmartGroupSpec, SmartGroupRow]):
         return read_smart_groups(self, reading)
 
     def can_reread(self, kept: Snapshot, changes: Sequence[Change]) -> bool:
-        """Except where a smart group is deleted, or loses a condition with a field."""
+        """Unless a smart group is deleted, or loses a condition with a field."""
         return can_reread_smart_groups(changes)
 
     def reread(self, api: Api, kept: Snapshot, changes: Sequence[Change]) -> Listing[SmartGroupRow]:

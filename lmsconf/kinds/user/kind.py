@@ -218,7 +218,7 @@ class UserKind(Kind[PersonSpec, PersonRow]):
         return read_people(self, reading)
 
     def can_reread(self, kept: Snapshot, changes: Sequence[Change]) -> bool:
-        """Except where other people matter, and where the people are many."""
+        """Unless other people matter to a change, or they are many."""
         return can_reread_people(kept, changes)
 
     def reread(self, api: Api, kept: Snapshot, changes: Sequence[Change]) -> Listing[PersonRow]:

@@ -1,8 +1,9 @@
 """Look up the few people that a plan shows by id, instead of listing all: a request per person, not per page of people.
 
-The ids come from the lists and assignments that the plan compares. Every declared e-mail must belong to one of these
-people or to one on the first page; otherwise the listing is read to its end, since only all of it shows who does not
-exist. The filter of the listing is not used: the API specification does not show what it matches (Users).
+The ids come from the lists and assignments that the plan compares, and from a plan that was made before. Every
+declared e-mail must belong to one of these people or to one on the first page; otherwise the listing is read to its
+end, since only all of it shows who does not exist. The filter of the listing is not used: the API specification does
+not show what it matches (Users).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from lmsconf.api.spec.listings import USERS
-from lmsconf.errors import Rejected
+from lmsconf.errors import InvalidResponse, Rejected
 from lmsconf.kinds.shared.response_json import require_object
 from lmsconf.kinds.user.extended_info import PeopleCount
 from lmsconf.model.api import ListedRows
@@ -69,8 +70,8 @@ def _looked_up(
         return None
     try:
         answers = reading.api.each("users.get", [({"userId": id}, {}) for id in others])
-    except Rejected:
-        # The id is not a person's: only the listing shows whose it is.
+    except (Rejected, InvalidResponse):
+        # The id is not a person's, or the response cannot be read: only the listing shows whose it is.
         return None
     people = [keep(dict(require_object(answer, "a user"))) for answer in answers]
     if [str(person.get("userId")) for person in people] != others or not unknown <= _emails(people):
