@@ -12,6 +12,7 @@ from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.calls import Call
 from lmsconf.model.plan import Action, Plan
 from lmsconf.render.html.document import Child, Markup, tag
+from lmsconf.render.html.packed_rows import PackedRow, packed_list
 from lmsconf.render.resource_wording import count_kind, count_noun, resource_title, short_title
 
 MAX_NODES = 300
@@ -25,12 +26,17 @@ def call_anchors(calls: Sequence[Call]) -> Mapping[str, str]:
     return {call.id: f"call-{number}" for number, call in enumerate(calls, 1)}
 
 
-def call_list(calls: Sequence[Call], resource_anchors: Mapping[str, str]) -> Markup:
-    """Render every call in the plan's order. resources: address → HTML anchor of its row."""
+def call_list(calls: Sequence[Call], resource_anchors: Mapping[str, str], packed_for: str | None = None) -> Markup:
+    """Render every call in the plan's order.
+
+    resource_anchors: address → HTML anchor of its row. packed_for: the command that prints the calls of a large page,
+    whose script shows them.
+    """
     names, numbers = call_anchors(calls), _numbers(calls)
-    return tag(
-        "div", [_call(call, names, numbers, resource_anchors.get(str(call.address))) for call in calls], class_="list"
-    )
+    rows = ((call, _call(call, names, numbers, resource_anchors.get(str(call.address)))) for call in calls)
+    if packed_for is not None:
+        return packed_list("calls", (PackedRow(row, names[call.id]) for call, row in rows), packed_for)
+    return tag("div", [row for _, row in rows], class_="list")
 
 
 def _numbers(calls: Sequence[Call]) -> Mapping[str, int]:

@@ -11,6 +11,7 @@ from lmsconf.model.blockers import blockers, consent_command
 from lmsconf.model.plan import Action, Change, Plan
 from lmsconf.render.change_summary import KeyChange, key_changes
 from lmsconf.render.html.document import NOTHING, Child, Markup, join_markup, tag
+from lmsconf.render.html.packed_rows import Pack, PackedRow, how_rows_appear, is_large, pack_after_full
 from lmsconf.render.plan_wording import (
     ACTION_SIGNS,
     ACTION_WORDS,
@@ -42,10 +43,11 @@ class ExpandableRow:
 
 @dataclass(frozen=True, slots=True)
 class RowGroup:
-    """Rows under a heading."""
+    """Rows under a heading. full: whether they stand in full in the HTML of a large page, as far as there is room."""
 
     heading: str
     rows: Sequence[ExpandableRow]
+    full: bool = True
 
 
 def count_cards(counts: Iterable[tuple[str, int, str]]) -> Markup:
@@ -67,13 +69,19 @@ def table_of_contents(sections: Iterable[tuple[str, str]]) -> Markup:
     return tag("nav", tag("ul", items), aria_label="On this page")
 
 
-def filterable_rows(groups: Sequence[RowGroup], states: Mapping[str, str], *, state_noun: str) -> Markup:
-    """Render rows in groups, with search and filters. states: state → label. word: the noun for a row's state."""
+def filterable_rows(groups: Sequence[RowGroup], states: Mapping[str, str], *, state_noun: str, command: str) -> Markup:
+    """Render rows in groups, with search and filters. states: state → label. state_noun: the noun for a row's state.
+
+    Those of a large page are packed. command: prints them all without a browser.
+    """
     every = [row for group in groups for row in group.rows]
+    pack = Pack("rows", command) if is_large(len(every)) else None
     return join_markup(
         _tools(every, states, state_noun),
-        tag("div", [_group(group) for group in groups], id="rows"),
+        None if pack is None else how_rows_appear(command),
+        tag("div", [_group(group, pack) for group in groups], id="rows"),
         tag("p", "Nothing fits this search.", class_="nothing", id="nothing", hidden=True),
+        None if pack is None else pack.script(),
     )
 
 
@@ -111,13 +119,17 @@ def _file(row: ExpandableRow) -> str:
     return row.source.file if row.source else ""
 
 
-def _group(group: RowGroup) -> Markup:
-    return tag(
-        "div",
-        tag("h3", group.heading),
-        tag("div", [_row(row) for row in group.rows], class_="list"),
-        class_="group",
+def _group(group: RowGroup, pack: Pack | None) -> Markup:
+    rows = tag("div", [_row(row) for row in group.rows], class_="list") if pack is None else _packed(group, pack)
+    return tag("div", tag("h3", group.heading), rows, class_="group")
+
+
+def _packed(group: RowGroup, pack: Pack) -> Markup:
+    rows = (
+        PackedRow(_row(row), row.anchor, {"kind": row.address.kind, "state": row.state, "file": _file(row)})
+        for row in group.rows
     )
+    return pack_after_full(pack, rows, full=group.full)
 
 
 def _row(row: ExpandableRow) -> Markup:
@@ -150,8 +162,14 @@ def change_row(anchor: str, change: Change, calls: Child = None) -> ExpandableRo
         sign=ACTION_SIGNS[change.action],
         facts=_facts(change),
         source=change.source,
-        body=[change_details(change), calls],
+        body=_change_body(change, calls),
     )
+
+
+def _change_body(change: Change, calls: Child) -> Iterator[Child]:
+    """Yield the body only when the row is rendered: all of a large plan at once take hundreds of megabytes."""
+    yield change_details(change)
+    yield calls
 
 
 def change_details(change: Change) -> list[Child]:

@@ -25,6 +25,7 @@ from lmsconf.render.html.components import (
     problem_note,
 )
 from lmsconf.render.html.document import Child, tag
+from lmsconf.render.html.packed_rows import is_large
 from lmsconf.render.html.plan import page_header, sections_page
 from lmsconf.render.plan_wording import workspace_line
 from lmsconf.render.resource_wording import count_noun, count_unmanaged, kind_noun
@@ -46,7 +47,9 @@ def drift_html(drift: DriftReport) -> str:
         (
             "findings",
             "Findings",
-            filterable_rows(list(_groups(drift)), _STATES, state_noun="finding") if drift.findings else None,
+            filterable_rows(list(_groups(drift)), _STATES, state_noun="finding", command="lmsconf drift --format text")
+            if drift.findings
+            else None,
         ),
         ("not-applied", drift_wording.NOT_APPLIED, _not_applied(drift)),
         ("ignored", "Ignored by the project file", _ignored(drift)),
@@ -64,7 +67,8 @@ def drift_html(drift: DriftReport) -> str:
     ]
     manifests = f"{count_noun(len(drift.manifests_files), 'file')}, sha256 {drift.manifests_digest}"
     footer = definition_list([("Looked at", drift.created_at), ("Manifests", manifests)])
-    return sections_page(f"Drift of {drift.workspace}", top, sections, footer)
+    large = is_large(len(drift.findings))
+    return sections_page(f"Drift of {drift.workspace}", top, sections, footer, large=large)
 
 
 def _counts(drift: DriftReport) -> Iterator[tuple[str, int, str]]:

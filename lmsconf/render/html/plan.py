@@ -44,6 +44,7 @@ from lmsconf.render.html.components import (
     table_of_contents,
 )
 from lmsconf.render.html.document import Child, Markup, join_markup, render_document, tag
+from lmsconf.render.html.packed_rows import is_large, packed_notes
 from lmsconf.render.plan_wording import abandoned_heading, plan_summary, scope_sentences, workspace_line
 from lmsconf.render.resource_wording import count_listed_rows, count_noun, count_unmanaged, resource_title
 
@@ -83,7 +84,8 @@ def plan_html(plan: Plan) -> str:
             ),
         ]
     )
-    return sections_page(f"Plan for {plan.workspace}", [top, verdict], sections, footer)
+    large = is_large(len(plan.changes))
+    return sections_page(f"Plan for {plan.workspace}", [top, verdict], sections, footer, large=large)
 
 
 def apply_html(report: ApplyReport) -> str:
@@ -93,7 +95,9 @@ def apply_html(report: ApplyReport) -> str:
         (
             "calls",
             "Calls",
-            filterable_rows(list(_outcomes(report)), _STATUSES, state_noun="result") if report.outcomes else None,
+            filterable_rows(list(_outcomes(report)), _STATUSES, state_noun="result", command=_SHOW_REPORT)
+            if report.outcomes
+            else None,
         ),
         ("residue", REMAINING_CHANGES_HEADING.rstrip(":"), _residue(report.remaining_changes)),
         ("others", other_changes_heading(report).rstrip(":"), _residue(report.foreign_changes)),
@@ -106,7 +110,8 @@ def apply_html(report: ApplyReport) -> str:
     ]
     times = (("Started", report.started_at), ("Finished", report.finished_at))
     footer = definition_list([*times, ("Plan", tag("code", report.plan_digest)), *sorted(report.meta.items())])
-    return sections_page(f"Apply to {report.workspace}", [top, verdict], sections, footer)
+    large = is_large(len(report.outcomes))
+    return sections_page(f"Apply to {report.workspace}", [top, verdict], sections, footer, large=large)
 
 
 def snapshot_html(snapshot: Snapshot) -> str:
@@ -120,12 +125,15 @@ def snapshot_html(snapshot: Snapshot) -> str:
     )
 
 
-def sections_page(title: str, top: Child, sections: Iterable[tuple[str, str, Child]], footer: Child) -> str:
-    """Return a page of (anchor, heading, body) sections; empty ones are left out."""
+def sections_page(
+    title: str, top: Child, sections: Iterable[tuple[str, str, Child]], footer: Child, *, large: bool = False
+) -> str:
+    """Return a page of (anchor, heading, body) sections; empty ones are left out. large: whether rows are packed."""
     held = [(anchor, heading, join_markup(body)) for anchor, heading, body in sections]
     held = [part for part in held if part[2]]
     links = table_of_contents((anchor, heading) for anchor, heading, _ in held) if len(held) > 1 else None
-    return render_document(title, header=[top, links], main=[section(*part) for part in held], footer=footer)
+    main = [section(*part) for part in held]
+    return render_document(title, header=[top, links], main=main, footer=footer, large=large)
 
 
 def page_header(kind: str, workspace: str, first_line: str) -> list[Child]:
@@ -156,8 +164,9 @@ def _plan_cards(plan: Plan) -> Markup:
     )
 
 
-def _attention(plan: Plan) -> list[Child]:
-    return [problem_note(problem) for problem in sort_by_severity(plan.problems)]
+def _attention(plan: Plan) -> Child:
+    notes = (problem_note(problem) for problem in sort_by_severity(plan.problems))
+    return packed_notes(notes, _SHOW_PLAN) if is_large(len(plan.changes)) else list(notes)
 
 
 def _anchors(changes: Iterable[Change]) -> Mapping[str, str]:
@@ -173,10 +182,11 @@ def _changes(plan: Plan) -> Child:
         RowGroup(
             _heading(risk, group),
             [change_row(anchors[at := str(change.address)], change, calls.get(at)) for change in group],
+            full=not risk.safe,
         )
         for risk, group in group_by_risk(plan.changes).items()
     ]
-    return filterable_rows(groups, ACTIONS, state_noun="action")
+    return filterable_rows(groups, ACTIONS, state_noun="action", command=_SHOW_PLAN)
 
 
 def _heading(risk: Risk, changes: Sequence[Change]) -> str:
@@ -188,7 +198,9 @@ def _calls(plan: Plan) -> Child:
     if not plan.calls:
         return None
     heading = f"{count_noun(len(plan.calls), 'API call')}, in the order in which they are sent"
-    return tag("details", tag("summary", heading), call_list(plan.calls, _anchors(plan.changes)), class_="fold")
+    packed_for = _SHOW_CALLS if is_large(len(plan.changes)) else None
+    calls = call_list(plan.calls, _anchors(plan.changes), packed_for)
+    return tag("details", tag("summary", heading), calls, class_="fold")
 
 
 def _let_go(plan: Plan) -> Child:
@@ -217,6 +229,10 @@ def _residue(changes: Sequence[Change]) -> Child:
     return tag("ul", [tag("li", change_details(change)) for change in changes])
 
 
+_SHOW_PLAN = "lmsconf show PLAN.json --format text"
+_SHOW_CALLS = "lmsconf show PLAN.json --format json"
+_SHOW_REPORT = "lmsconf show REPORT.json --format text"
+
 _STATUSES = {
     CallStatus.FAILED.value: "Failed",
     CallStatus.BLOCKED.value: "Skipped",
@@ -232,7 +248,8 @@ def _outcomes(report: ApplyReport) -> Iterator[RowGroup]:
     for status, label in _STATUSES.items():
         call_rows = [_outcome(number, outcome) for number, outcome in numbered if outcome.status.value == status]
         if call_rows:
-            yield RowGroup(f"{label}: {count_noun(len(call_rows), 'API call')}", call_rows)
+            heading = f"{label}: {count_noun(len(call_rows), 'API call')}"
+            yield RowGroup(heading, call_rows, full=status != CallStatus.DONE.value)
 
 
 def _outcome(number: int, outcome: CallOutcome) -> ExpandableRow:
