@@ -45,15 +45,19 @@ class Browser:
         self.call("Emulation.setEmulatedMedia", features=features)
         self.complaints, self.requests = [], []
         self.call("Page.navigate", url=page.as_uri())
-        until = time.monotonic() + PATIENCE
-        while self.run("document.readyState") != "complete" or "#main" not in self.run("document.body.innerHTML"):
-            assert time.monotonic() < until, "the page did not load"
+        self.until("document.readyState === 'complete' && document.body.innerHTML.includes('#main')")
 
     def run(self, script: str) -> Any:
         """What an expression comes to in the page; promises are awaited."""
         told = self.call("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
         assert "exceptionDetails" not in told, told
         return told["result"].get("value")
+
+    def until(self, condition: str) -> None:
+        """Until an expression is true in the page, also in one whose own scripts do not run."""
+        end = time.monotonic() + PATIENCE
+        while not self.run(condition):
+            assert time.monotonic() < end, f"it never came: {condition}"
 
     def press(self, key: str) -> None:
         """One key, as a person presses it."""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import html
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from browser import CHROMIUM, PATIENCE, Browser, browser
+from browser import CHROMIUM, Browser, browser
 from document_samples import COMPLETE, EMPTY, change, outcome
 from drift_samples import ALL
 from hostile.payloads import HALF, NAMES
@@ -47,17 +46,9 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def until(chromium: Browser, condition: str) -> None:
-    """Waits until an expression is true in the page."""
-    end = time.monotonic() + PATIENCE
-    while not chromium.run(condition):
-        assert time.monotonic() < end, condition
-        chromium.settle()
-
-
 def open_page(chromium: Browser, path: Path) -> None:
     chromium.open(path)
-    until(chromium, "!document.querySelector('#main').ariaBusy")
+    chromium.until("!document.querySelector('#main').ariaBusy")
 
 
 def type_(chromium: Browser, element: str, value: str, event: str) -> None:
@@ -75,9 +66,8 @@ def choose(chromium: Browser, name: str, value: str) -> None:
 def follow(chromium: Browser, anchor: str) -> None:
     """Follows a link within the page, until what it leads to is open and in the window."""
     chromium.run(f"location.hash = {anchor!r}")
-    until(chromium, f"document.getElementById({anchor!r})?.open && !document.querySelector('#main').ariaBusy")
-    until(
-        chromium,
+    chromium.until(f"document.getElementById({anchor!r})?.open && !document.querySelector('#main').ariaBusy")
+    chromium.until(
         f"(at => at.top < innerHeight && at.bottom > 0)(document.getElementById({anchor!r}).getBoundingClientRect())",
     )
 
@@ -100,16 +90,16 @@ def test_a_large_page_is_alone_and_light(chromium: Browser, path: Path) -> None:
 def test_rows_come_as_they_are_scrolled_to(chromium: Browser, path: Path) -> None:
     """At the end stands the last row; the rows on the way are let go of, and are back, as they were, further up."""
     open_page(chromium, path)
-    follow(chromium, "change-601")
-    until(chromium, "document.querySelector('#change-601').offsetHeight > 60")
+    follow(chromium, "change-1491")
+    chromium.until("document.querySelector('#change-1491').offsetHeight > 60")
     scroll_to_end(chromium)
-    until(chromium, f"{LAST} === 'change-3000'")
-    until(chromium, "!document.querySelector('#change-601')")
+    chromium.until(f"{LAST} === 'change-3000'")
+    chromium.until("!document.querySelector('#change-1491')")
     assert chromium.run(ROWS) < 900
     chromium.run("document.querySelector('#rows').scrollIntoView()")
-    follow(chromium, "change-611")
-    until(chromium, "document.querySelector('#change-601')?.open")
-    assert not chromium.run("document.querySelector('#change-602')?.open")
+    follow(chromium, "change-1501")
+    chromium.until("document.querySelector('#change-1491')?.open")
+    assert not chromium.run("document.querySelector('#change-1492')?.open")
     assert chromium.complaints == []
 
 
@@ -118,11 +108,11 @@ def test_search_and_filters_find_what_is_packed(chromium: Browser, path: Path) -
     open_page(chromium, path)
     chromium.run("document.querySelector('#changes').scrollIntoView()")
     search(chromium, "team 02999 of")
-    until(chromium, f"{COUNT} === '1 of 3,000'")
-    until(chromium, "document.querySelector('#change-3000')?.offsetHeight > 0")
+    chromium.until(f"{COUNT} === '1 of 3,000'")
+    chromium.until("document.querySelector('#change-3000')?.offsetHeight > 0")
     assert chromium.run("[...document.querySelectorAll('.group')].filter(one => !one.hidden).length") == 1
     search(chromium, "no such thing")
-    until(chromium, f"{COUNT} === '0 of 3,000' && !document.querySelector('#nothing').hidden")
+    chromium.until(f"{COUNT} === '0 of 3,000' && !document.querySelector('#nothing').hidden")
     search(chromium, "")
     for name, value in (("state", "delete"), ("kind", "content_target"), ("file", "manifests/people.yaml")):
         choose(chromium, name, value)
@@ -131,13 +121,13 @@ def test_search_and_filters_find_what_is_packed(chromium: Browser, path: Path) -
         for one in PLAN.changes
         if (one.action, one.address.kind) == (Action.DELETE, "content_target") and one.source
     ]
-    until(chromium, f"{COUNT} === '{len(fitting)} of 3,000'")
+    chromium.until(f"{COUNT} === '{len(fitting)} of 3,000'")
     search(chromium, "p19@acme.example")
     holding = [one for one in fitting if "p19@acme.example" in str(one.before)]
-    until(chromium, f"{COUNT} === '{len(holding)} of 3,000'")
+    chromium.until(f"{COUNT} === '{len(holding)} of 3,000'")
     chromium.run("document.querySelector('#search').focus()")
     chromium.press("Escape")
-    until(chromium, f"{COUNT} === '{len(fitting)} of 3,000'")
+    chromium.until(f"{COUNT} === '{len(fitting)} of 3,000'")
     assert chromium.complaints == []
 
 
@@ -146,7 +136,7 @@ def test_words_of_markup_are_not_found(chromium: Browser, path: Path) -> None:
     open_page(chromium, path)
     for word in ("<details", "class=", "calls-of", "&gt;"):
         search(chromium, word)
-        until(chromium, f"{COUNT} === '0 of 3,000'")
+        chromium.until(f"{COUNT} === '0 of 3,000'")
 
 
 def test_links_lead_to_what_is_packed(chromium: Browser, path: Path) -> None:
@@ -155,9 +145,9 @@ def test_links_lead_to_what_is_packed(chromium: Browser, path: Path) -> None:
     follow(chromium, "call-2900")
     follow(chromium, "change-2900")
     chromium.run("document.querySelector('#change-2900 .calls-of a').click()")
-    until(chromium, "location.hash === '#call-2900'")
+    chromium.until("location.hash === '#call-2900'")
     search(chromium, "team 00007 of")
-    until(chromium, f"{COUNT} === '1 of 3,000'")
+    chromium.until(f"{COUNT} === '1 of 3,000'")
     follow(chromium, "change-2800")
     assert chromium.run(COUNT) == "3,000 shown"
     chromium.run("location.hash = 'no-such-thing'")
@@ -171,9 +161,9 @@ def test_a_link_from_outside_leads_to_a_packed_row(chromium: Browser, path: Path
     linked.write_text('<a id="main" href="plan.html#change-2950">#main</a>', encoding="utf-8")
     chromium.open(linked)
     chromium.run("document.querySelector('a').click()")
-    until(chromium, "document.getElementById('change-2950')?.open")
+    chromium.until("document.getElementById('change-2950')?.open")
     top = "document.getElementById('change-2950').getBoundingClientRect().top"
-    until(chromium, f"{top} >= 0 && {top} < 200")
+    chromium.until(f"{top} >= 0 && {top} < 200")
 
 
 def test_keys_move_through_packed_rows(chromium: Browser, path: Path) -> None:
@@ -182,17 +172,17 @@ def test_keys_move_through_packed_rows(chromium: Browser, path: Path) -> None:
     search(chromium, "created")
     chromium.run("document.activeElement.blur()")
     chromium.press("k")
-    until(chromium, f"document.activeElement.tagName === 'SUMMARY' && {AT} === 'change-3000'")
+    chromium.until(f"document.activeElement.tagName === 'SUMMARY' && {AT} === 'change-3000'")
     search(chromium, "")
     choose(chromium, "state", "create")
-    until(chromium, f"{COUNT} === '1,200 of 3,000'")
+    chromium.until(f"{COUNT} === '1,200 of 3,000'")
     order = [number for number, one in enumerate(PLAN.changes, 1) if one.action is Action.CREATE]
     chromium.run("document.activeElement.blur()")
     for number in order[:120]:
         chromium.press("j")
-        until(chromium, f"{AT} === 'change-{number}'")
+        chromium.until(f"{AT} === 'change-{number}'")
     chromium.press("k")
-    until(chromium, f"{AT} === 'change-{order[118]}'")
+    chromium.until(f"{AT} === 'change-{order[118]}'")
     chromium.press("Enter")
     assert chromium.run("document.activeElement.parentElement.open")
 
@@ -226,9 +216,7 @@ def test_without_javascript_the_riskiest_can_be_read(chromium: Browser, path: Pa
     chromium.call("Emulation.setScriptExecutionDisabled", value=True)
     try:
         chromium.call("Page.reload")
-        end = time.monotonic() + PATIENCE
-        while chromium.run("document.readyState") != "complete" or not chromium.run(ROWS):
-            assert time.monotonic() < end
+        chromium.until(f"document.readyState === 'complete' && {ROWS} > 0")
         notes = chromium.run(
             "[...document.querySelectorAll('#rows [data-unread]')].filter(p => p.offsetHeight).map(p => p.textContent)"
         )
@@ -245,7 +233,7 @@ def test_a_browser_that_cannot_unpack_says_so(chromium: Browser, path: Path) -> 
     script = chromium.call("Page.addScriptToEvaluateOnNewDocument", source="delete window.DecompressionStream")
     try:
         chromium.call("Page.navigate", url=path.as_uri())
-        until(chromium, "document.querySelector('[data-unread]')?.textContent.includes('cannot unpack')")
+        chromium.until("document.querySelector('[data-unread]')?.textContent.includes('cannot unpack')")
         assert chromium.run("[...document.querySelectorAll('[data-unread]')].every(note => !note.hidden)")
         assert "DecompressionStream" in chromium.run("document.querySelector('[data-unread]').textContent")
     finally:
@@ -282,9 +270,9 @@ def test_hostile_names_do_nothing_in_packed_rows(chromium: Browser, tmp_path: Pa
     open_page(chromium, path)
     chromium.run(DIALOGS)
     search(chromium, "[")  # the words of all rows are read
-    until(chromium, f"!{COUNT}.startsWith('2,') && {COUNT}.includes(' of ')")
+    chromium.until(f"!{COUNT}.startsWith('2,') && {COUNT}.includes(' of ')")
     search(chromium, "")
-    until(chromium, f"{COUNT}.endsWith(' shown')")
+    chromium.until(f"{COUNT}.endsWith(' shown')")
     chromium.run("document.querySelector('#unfold').click()")
     seen: dict[str, str] = {}
     for number in range(2_000, len(changes) + 1, 20):
@@ -314,7 +302,7 @@ def test_other_large_reports_work_too(page: str, chromium: Browser, tmp_path: Pa
     open_page(chromium, path)
     assert chromium.run(COUNT) == "2,500 shown"
     search(chromium, "team 2498")
-    until(chromium, f"{COUNT} === '1 of 2,500'")
+    chromium.until(f"{COUNT} === '1 of 2,500'")
     follow(chromium, anchor)
     assert chromium.run(f"document.getElementById('{anchor}').textContent.includes('Team 2499')")
     assert chromium.complaints == []
@@ -327,6 +315,6 @@ def test_packed_rows_fit_every_screen(scheme: str, width: int, chromium: Browser
     """On a phone as on a desk the page is as wide as the screen, at its top and at its end."""
     chromium.open(path, scheme)
     chromium.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
-    until(chromium, "!document.querySelector('#main').ariaBusy")
+    chromium.until("!document.querySelector('#main').ariaBusy")
     follow(chromium, "change-3000")
     assert chromium.run("document.documentElement.scrollWidth") <= width
