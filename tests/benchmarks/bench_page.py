@@ -1,8 +1,8 @@
-"""The first paint of the page about a plan of 1,000 changes, beside that of a page with a single line.
+"""Size, first paint and memory of the page about a plan, from 1,000 to 20,000 changes, beside a page of a single line.
 
     python tests/benchmarks/bench_page.py [--repeat 7]
 
-Needs Chromium. The time is the browser's own: from the begin of loading until something is seen.
+Needs Chromium. The time of the first paint is the browser's own: from the begin of loading until something is seen.
 """
 
 from __future__ import annotations
@@ -10,23 +10,43 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
-from measuring import tell
+from measuring import Run, exponent, process, tell, verdict
 
-sys.path[:0] = [str(Path(__file__).parents[1] / "views"), str(Path(__file__).parents[2])]
+VIEWS = Path(__file__).parents[1] / "views"
+sys.path[:0] = [str(VIEWS), str(Path(__file__).parents[2])]
 
 from browser import CHROMIUM, Browser, browser  # noqa: E402  found on the path that was just added
-from large_plans import large  # noqa: E402  it too
 
-from lmsconf.render import plan_html  # noqa: E402  it too
+SIZES = (1_000, 2_000, 10_000, 20_000)
+JUDGED, MEGABYTES, PAINT = 10_000, 1.5, 200
+"""How many changes the goals are for, and the most MB and milliseconds."""
 
 _EMPTY = '<!doctype html><html lang="en"><title>Empty</title><a href="#main">One line.</a></html>'
+_MAKE = """
+import sys
+sys.path[:0] = sys.argv[1:3]
+from pathlib import Path
+from large_plans import large
+from lmsconf.render import plan_html
+Path(sys.argv[4]).write_text(plan_html(large(int(sys.argv[3]))), encoding="utf-8")
+"""
 _PAINTED = """new Promise(done => new PerformanceObserver(list => {
     const [first] = list.getEntriesByName("first-contentful-paint");
     if (first) done(first.startTime);
 }).observe({type: "paint", buffered: true}))"""
+
+
+class Opened(NamedTuple):
+    """What a browser took for a page: milliseconds until the first paint, MiB of JavaScript and DOM, and elements."""
+
+    paint: float
+    memory: float
+    elements: int
 
 
 def main() -> None:
@@ -36,25 +56,56 @@ def main() -> None:
     if CHROMIUM is None:
         sys.exit("there is no Chromium here")
     with tempfile.TemporaryDirectory() as temporary, browser() as chromium:
-        pages = {"plan.html": plan_html(large(1_000)), "empty.html": _EMPTY}
-        for name, text in pages.items():
-            (Path(temporary) / name).write_text(text, encoding="utf-8")
-        paints: dict[str, list[float]] = {name: [] for name in pages}
-        for _ in range(repeat):
-            for name in pages:
-                paints[name].append(painted(chromium, Path(temporary) / name))
-    ours, empty = median(paints["plan.html"]), median(paints["empty.html"])
-    tell(f"first paint, medians of {repeat} openings in turn")
-    tell(f"  a plan of 1,000 changes  {ours:5.0f} ms, {len(pages['plan.html']) / 1e6:.1f} MB (the promise is a second)")
-    tell(f"  a page of one line       {empty:5.0f} ms")
-    tell(f"  plan : one line  {ours / empty:.1f}")
+        pages = {size: Path(temporary) / f"{size}.html" for size in SIZES}
+        made = {size: written(size, page) for size, page in pages.items()}
+        pages[0] = Path(temporary) / "empty.html"
+        pages[0].write_text(_EMPTY, encoding="utf-8")
+        rounds = [{size: opened(chromium, page) for size, page in pages.items()} for _ in range(repeat)]
+        megabytes = {size: page.stat().st_size / 1e6 for size, page in pages.items()}
+    middle = {size: Opened(*map(median, zip(*(one[size] for one in rounds), strict=True))) for size in pages}
+    report(repeat, middle, megabytes, made)
 
 
-def painted(chromium: Browser, page: Path) -> float:
-    """Milliseconds until something of the page is seen."""
+def written(size: int, page: Path) -> Run:
+    """A process that makes a plan of so many changes, and its page."""
+    return process([sys.executable, "-c", _MAKE, str(VIEWS), str(VIEWS.parents[1]), str(size), str(page)])
+
+
+def opened(chromium: Browser, page: Path) -> Opened:
+    """Opens a page until something of it is seen, and measures it once it rests."""
     chromium.open(page)
     chromium.settle()
-    return float(chromium.run(_PAINTED))
+    paint = float(chromium.run(_PAINTED))
+    chromium.until("!document.querySelector('main')?.ariaBusy")
+    chromium.call("HeapProfiler.collectGarbage")
+    heap = chromium.call("Runtime.getHeapUsage")
+    memory = (heap["usedSize"] + heap["embedderHeapUsedSize"] + heap["backingStorageSize"]) / 2**20
+    return Opened(paint, memory, chromium.run("document.querySelectorAll('*').length"))
+
+
+def report(repeat: int, middle: dict[int, Opened], megabytes: dict[int, float], made: dict[int, Run]) -> None:
+    tell(f"medians of {repeat} openings in turn; the page is made once, in a process of its own")
+    tell("  changes       MB  first paint  browser  elements  made in  by")
+    tell(f"  one line           {middle[0].paint:8.0f} ms {middle[0].memory:4.0f} MiB  {middle[0].elements:8,.0f}")
+    for size in SIZES:
+        one, run = middle[size], made[size]
+        tell(
+            f"  {size:8,}  {megabytes[size]:7.2f}  {one.paint:8.0f} ms {one.memory:4.0f} MiB  {one.elements:8,.0f}"
+            f"  {run.wall:5.1f} s  {run.memory:.0f} MiB"
+        )
+    goal(f"size of the page of {JUDGED:,} changes, MB", megabytes[JUDGED], MEGABYTES)
+    goal("its first paint, ms", middle[JUDGED].paint, PAINT)
+    goal("growth of making it, from 2,000 to 20,000 changes: N^", growth(made), 1.05)
+
+
+def growth(made: dict[int, Run]) -> float:
+    sizes: Sequence[int] = [size for size in SIZES if size >= 2_000]
+    return exponent(sizes, [made[size].cpu for size in sizes])
+
+
+def goal(what: str, figure: float, most: float) -> None:
+    """Today's figure, the goal and their ratio."""
+    tell(f"  {what} {figure:.2f}  goal {most:g}  ratio {figure / most:.2f}  {verdict(figure, most)}")
 
 
 if __name__ == "__main__":

@@ -117,17 +117,18 @@ def is_large(rows: int) -> bool:
 
 
 def pack_after_full(pack: Pack, rows: Iterable[PackedRow], *, full: bool, class_: str = "list") -> Markup:
-    """Return a list: with `full`, its first rows in full as long as the pack has room for them; the others packed."""
+    """Return a list: with `full`, rows in full while the pack has room for them, so one huge row hides no other.
+
+    The other rows are packed, and stand behind those.
+    """
     shown: list[Child] = []
     first = len(pack)
     for row in rows:
-        if full and len(pack) == first and len(row.markup) <= pack.room:
+        if full and len(row.markup) <= pack.room:
             pack.room -= len(row.markup)
             shown.append(row.markup)
-            continue
-        pack.add(row)
-        if full:
-            pack.room = 0  # what comes later is less important
+        else:
+            pack.add(row)
     packed = len(pack) - first
     if not packed:
         return tag("div", shown, class_=class_)
