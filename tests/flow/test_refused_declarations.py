@@ -1,0 +1,181 @@
+"""Declarations that cannot be planned, each with its code, what is wrong and the way out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lmsconf.errors import Problem, ProblemsFound
+from lmsconf.workspace.project_manifests import load_manifests
+
+from .edited_snapshot import plan_against
+from .project import Project
+
+SEED = """
+people: [{email: anna@acme.example, id: u-anna}]
+custom_fields: [{name: Dept, type: CHOICE, choices: [A, B]}]
+groups: [{name: G, id: g-1}, {name: D, id: g-2}]
+content: [{name: Intro, id: c-1}, {name: Twin, id: c-2}, {name: Other, id: c-3}]
+content_targets: [{content: Intro, assign_to: [{group: G}], visible_from: 2026-01-05T10:00:00Z}]
+"""
+EVERYONE = "assign_to: [everyone]"
+
+
+def errors(plan: Callable[[], object]) -> list[Problem]:
+    """The errors that there is no plan because of."""
+    with pytest.raises(ProblemsFound) as caught:
+        plan()
+    return [problem for problem in caught.value.problems if problem.is_error]
+
+
+def window(start: str, finish: str) -> str:
+    return (
+        f"content_targets: [{{content: Intro, assign_to: [everyone], visible_from: {start}, visible_until: {finish}}}]"
+    )
+
+
+@pytest.mark.parametrize(
+    ("manifests", "code", "message", "hint"),
+    [
+        (
+            "custom_fields: [{name: Note, type: TEXT, choices: [A]}]",
+            "manifest/text-choices",
+            "Note: a TEXT field has no choices",
+            "make it CHOICE or MULTI_SELECT",
+        ),
+        (
+            "custom_fields: [{name: Dept, choices: {include: [A], exclude: [B, A]}}]",
+            "manifest/choice-both",
+            'Dept: the choice "A" is both included and excluded',
+            "one of the two lists",
+        ),
+        (
+            "custom_fields: [{name: Dept, choices: [A, B, A]}]",
+            "manifest/choice-twice",
+            'Dept: the choice "A" stands here twice',
+            "Delete one of the two",
+        ),
+        (
+            window("2026-02-01T00:00:00Z", "2026-01-01T00:00:00Z"),
+            "content-target/window",
+            "Intro: it would be hidden before it can be seen",
+            "must be later than",
+        ),
+        (
+            window("2026-02-01T00:00:00Z", "2026-02-01T00:00:00Z"),
+            "content-target/window",
+            "Intro: it would be hidden before it can be seen",
+            "must be later than",
+        ),
+        (
+            f"content_targets: [{{content: {{name: Intro, id: c-9}}, {EVERYONE}}}]",
+            "content/pin-not-live",
+            'content_target/Intro -> everyone: no content with the id "c-9" is in the catalog',
+            '"Intro" has the id c-1.',
+        ),
+        (
+            f"content_targets: [{{content: {{name: Outro, id: c-9}}, {EVERYONE}}}]",
+            "content/pin-not-live",
+            'content_target/Outro -> everyone: no content with the id "c-9" is in the catalog',
+            "Correct the id, or leave it out.",
+        ),
+        (
+            "groups: [{name: G, id: g-9}]",
+            "identity/pin-not-live",
+            'group/G: no group with the id "g-9" is live',
+            '"G" is live with the id g-1.',
+        ),
+        (
+            "groups: [{name: H, id: g-9}]",
+            "identity/pin-not-live",
+            'group/H: no group with the id "g-9" is live',
+            "Correct the id, or leave it out.",
+        ),
+    ],
+)
+def test_what_contradicts_itself_or_the_workspace_is_an_error(
+    tmp_path: Path, manifests: str, code: str, message: str, hint: str
+) -> None:
+    """One error, at its place in the manifest."""
+    it = Project(tmp_path, SEED)
+    it.write(manifests)
+    found = list(load_manifests(it.settings).problems) or errors(it.plan)
+    assert [(one.code, one.message) for one in found] == [(code, message)]
+    assert hint in str(found[0].hint)
+    assert found[0].source is not None
+
+
+def test_a_window_of_a_second_is_one(tmp_path: Path) -> None:
+    """Later is later."""
+    it = Project(tmp_path, SEED)
+    plan = it.plan(window("2026-02-01T00:00:00Z", "2026-02-01T00:00:01Z"))
+    assert [str(change.action) for change in plan.changes] == ["create"]
+
+
+def renamed(snapshot: dict[str, Any]) -> None:
+    """Two contents have one name."""
+    next(row for row in snapshot["content"] if row["id"] == "c-3")["name"] = "Twin"
+
+
+def odd_time(snapshot: dict[str, Any]) -> None:
+    """The service writes a time in a way of its own."""
+    snapshot["content_target"][0]["start"] = "soon"
+
+
+def shared_id(snapshot: dict[str, Any]) -> None:
+    """A person and a group have one id, and the assignment does not say which of them it is for."""
+    snapshot["user"][0]["id"] = "g-1"
+    snapshot["content_target"][0] |= {"type": "TEAM", "label": ""}
+
+
+@pytest.mark.parametrize(
+    ("edit", "manifests", "code", "message", "hint"),
+    [
+        (
+            renamed,
+            f"content_targets: [{{content: Twin, {EVERYONE}}}]",
+            "content/twice",
+            'content_target/Twin -> everyone: "Twin" is in the catalog with the ids c-2, c-3',
+            "Say which one",
+        ),
+        (
+            odd_time,
+            "content_targets: [{content: Intro, assign_to: [{group: G}], visible_from: 2026-01-05T10:00:00Z}]",
+            "content-target/time",
+            'content_target/Intro -> group/G: "soon" cannot be read as a time',
+            "content-targets.time-format",
+        ),
+        (
+            shared_id,
+            "content_targets: [{content: Intro, assign_to: [{group: G}], visible_from: 2026-01-05T10:00:00Z}]",
+            "content-target/audience",
+            'content_target/Intro -> group/G: a live assignment is for the id "g-1", which is that of group/G and '
+            'user/anna@acme.example, and its targetType "TEAM" does not tell which',
+            "Take the assignment out of the manifests",
+        ),
+    ],
+)
+def test_what_the_workspace_leaves_open_is_an_error(
+    tmp_path: Path, edit: Callable[[dict[str, Any]], object], manifests: str, code: str, message: str, hint: str
+) -> None:
+    """Two contents of one name, a time that cannot be read, an assignment that may be for either of two."""
+    found = errors(lambda: plan_against(Project(tmp_path, SEED), manifests, edit))
+    assert [(one.code, one.message) for one in found] == [(code, message)]
+    assert hint in str(found[0].hint)
+
+
+def test_what_leans_on_a_resource_in_doubt_says_what_to_plan_too(tmp_path: Path) -> None:
+    """The error of the group says why; where the group is left out of the plan, the assignment points to it."""
+    manifests = f"""
+groups: [{{name: D, id: g-9}}]
+content_targets: [{{content: Other, assign_to: [{{group: D}}]}}]
+"""
+    it = Project(tmp_path, SEED)
+    assert [one.code for one in errors(lambda: it.plan(manifests))] == ["identity/pin-not-live"]
+    [found] = errors(lambda: it.plan(manifests, excluded=("group/D",)))
+    assert (found.code, found.address) == ("reference/in-doubt", "content_target/Other -> group/D")
+    assert found.message.endswith("it names group/D, of which nobody can tell yet what is live")
+    assert found.hint == "Plan group/D too: its error says why."
