@@ -169,9 +169,9 @@ def test_what_the_workspace_leaves_open_is_an_error(
 
 def test_what_leans_on_a_resource_in_doubt_says_what_to_plan_too(tmp_path: Path) -> None:
     """The error of the group says why; where the group is left out of the plan, the assignment points to it."""
-    manifests = f"""
-groups: [{{name: D, id: g-9}}]
-content_targets: [{{content: Other, assign_to: [{{group: D}}]}}]
+    manifests = """
+groups: [{name: D, id: g-9}]
+content_targets: [{content: Other, assign_to: [{group: D}]}]
 """
     it = Project(tmp_path, SEED)
     assert [one.code for one in errors(lambda: it.plan(manifests))] == ["identity/pin-not-live"]

@@ -14,7 +14,7 @@ from laws.sandbox_project import TransportConnection
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.apply.applier import Applier
-from lmsconf.errors import LmsconfError
+from lmsconf.errors import LmsconfError, ProblemsFound
 from lmsconf.model.plan import Action, Plan
 from lmsconf.project.settings import load_settings
 from lmsconf.sandbox.transport import Sandbox
@@ -135,13 +135,17 @@ class PagedProject:
 
     def plan(self, transport: Spoiled) -> Plan | None:
         """The plan, None where there is an error."""
+        try:
+            return self.planned(transport)
+        except LmsconfError:
+            return None
+
+    def planned(self, transport: Spoiled) -> Plan:
+        """The plan. Raises LmsconfError."""
         settings = load_settings(self.root, None, {})
         link = TransportConnection(transport, ApiSpec({"paging.limit": PAGE}))
         workspace = Applier(settings=settings, connection=link, parallelism=2)
-        try:
-            return workspace.plan(load_manifests(settings), settings.policy)
-        except LmsconfError:
-            return None
+        return workspace.plan(load_manifests(settings), settings.policy)
 
 
 def radical(plan: Plan) -> set[tuple[str, str]]:
@@ -219,3 +223,15 @@ def test_a_list_that_comes_empty_creates_nothing_twice(world: PagedProject, path
     [url, *_] = sorted({one for one in whole.asked if one.startswith(path)})
     found = world.plan(Spoiled(world.sandbox, url, SPOILS["empty"], times))
     assert found is None or radical(found) <= radical(truth)
+
+
+def test_no_field_is_made_from_two_different_listings(world: PagedProject) -> None:
+    """Fields come without a count: where the second look before a creation brings others, it is an error."""
+    manifests = "custom_fields: [{name: F0}, {name: Fresh, type: TEXT}]\n"
+    (world.root / "manifests" / "all.yaml").write_text(manifests, encoding="utf-8")
+    (world.root / "lmsconf.yaml").write_text("workspaces: {sandbox: {url: 'sandbox:'}}\n", encoding="utf-8")
+    assert radical(world.planned(Spoiled(world.sandbox))) == {("create", "custom_field/Fresh")}
+    with pytest.raises(ProblemsFound) as caught:
+        world.planned(Spoiled(world.sandbox, "/custom-fields", SPOILS["last row missing"], 1))
+    assert [one.code for one in caught.value.problems] == ["read/incomplete"]
+    assert "it was read twice, and other fields came" in caught.value.problems[0].message
