@@ -39,3 +39,17 @@ def test_only_what_differs_from_the_default_is_declared() -> None:
     entry = field_entry_body(parse_field_row(live(type="DATE", description="Since", isHidden=True, isLocked=False)))
     assert entry.keys == {"description": "Since", "hidden": True}
     assert list(entry.notes) == ["its type DATE is none that a manifest knows"]
+
+
+@pytest.mark.parametrize(
+    ("ids", "id"),
+    [
+        ({"id": "f-1", "customFieldId": "f-1"}, "f-1"),
+        ({"customFieldId": "f-2"}, "f-2"),
+        ({"id": "f-3"}, "f-3"),
+        ({"id": "f-4", "customFieldId": None}, "f-4"),
+    ],
+)
+def test_a_field_has_one_id_under_either_key(ids: dict[str, Json], id: str) -> None:
+    """`id` and `customFieldId` are the same, and a service may send only one of them."""
+    assert parse_field_row({"name": "Dept", "type": "TEXT", **ids}).id == id

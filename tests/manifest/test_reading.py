@@ -167,6 +167,13 @@ def test_forbidden_characters(char: str) -> None:
     assert codes(read_yaml("a.yaml", f"# in a comment {char}\na: b\n")) == ["a.yaml:1:16 yaml/character"]
 
 
+def test_a_text_may_be_as_long_as_the_limit() -> None:
+    """100,000 characters; one more is refused, and the error says where."""
+    assert one("a: " + "x" * 100_000) == {"a": "x" * 100_000}
+    (problem,) = read_yaml("a.yaml", "a: " + "x" * 100_001).problems
+    assert (str(problem.source), problem.message) == ("a.yaml:1:4", "this text is longer than 100,000 characters")
+
+
 def test_binary_file() -> None:
     """A file that is no text at all is told about at once, once a line."""
     with Effort() as effort:
