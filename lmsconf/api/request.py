@@ -13,7 +13,8 @@ from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.canonical_json import Json
 
 _HEADER_VALUE = re.compile(r"[\x21-\x7e]+")
-_PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|\Z))[^/?#\\\x00-\x20\x7f-\U0010ffff]+)+")
+_PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|\Z))[!\"$-.0->@-\[\]-~]+)+")
+"""Printable ASCII but / ? # and the backslash, between slashes."""
 
 
 @dataclass(frozen=True, slots=True)

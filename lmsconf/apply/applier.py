@@ -27,6 +27,7 @@ from lmsconf.kinds import all_kinds
 from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address
 from lmsconf.model.calls import Call
+from lmsconf.model.declarations import Manifests
 from lmsconf.model.names import exact_pattern
 from lmsconf.model.outcomes import ApplyReport, CallOutcome, is_already_accepted
 from lmsconf.model.plan import Plan
@@ -34,7 +35,7 @@ from lmsconf.model.policy import Consent, GuardLimits, Policy, saved_guard_limit
 from lmsconf.model.scope import VerifiedScope, VerifyMode, count_skipped_people
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.guards import evaluate_guards, refuse_protected_changes
-from lmsconf.planner.plan import Manifests, attach_problems, make_plan
+from lmsconf.planner.plan import attach_problems, make_plan
 from lmsconf.planner.plan_as_manifests import people_ids, plan_to_manifests
 from lmsconf.workspace.project_manifests import load_manifests, refuse_errors
 from lmsconf.workspace.reader import Reading, WorkspaceReader, reads_needed

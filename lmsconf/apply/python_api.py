@@ -23,13 +23,13 @@ from lmsconf.errors import Problem, UsageError
 from lmsconf.export.export import ExportResult, export_snapshot
 from lmsconf.kinds import all_kinds
 from lmsconf.lazy_dataclass import dataclass
+from lmsconf.model.declarations import Manifests
 from lmsconf.model.drift import DriftReport
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan
 from lmsconf.model.policy import Policy, parse_consents
 from lmsconf.model.scope import VerifyMode
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.planner.plan import Manifests
 from lmsconf.project.settings import Settings, load_settings
 from lmsconf.support.atomic_files import read_text, write_atomically
 from lmsconf.workspace.base_loader import load_base

@@ -44,11 +44,11 @@ from lmsconf.journal.workspace_lock import hold_lock
 from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.blockers import refuse_blocked
 from lmsconf.model.calls import Call
+from lmsconf.model.declarations import Manifests
 from lmsconf.model.outcomes import ApplyReport, CallOutcome, CallStatus
 from lmsconf.model.plan import Plan
 from lmsconf.model.scope import VerifyMode
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.planner.plan import Manifests
 from lmsconf.project.settings import Settings
 from lmsconf.workspace.connection import Connection
 

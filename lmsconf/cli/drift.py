@@ -21,7 +21,7 @@ from lmsconf.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from lmsconf.export.drifted_project import DriftedProject
-    from lmsconf.planner.plan import Manifests
+    from lmsconf.model.declarations import Manifests
     from lmsconf.project.settings import Settings
     from lmsconf.workspace.base_comparison import BaseManifests
     from lmsconf.workspace.reader import Reading, WorkspaceReader

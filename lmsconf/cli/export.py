@@ -15,8 +15,8 @@ from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, UsageError
 
 if TYPE_CHECKING:
     from lmsconf.export.export import ExportResult
+    from lmsconf.model.declarations import Manifests
     from lmsconf.model.snapshot import Snapshot
-    from lmsconf.planner.plan import Manifests
     from lmsconf.project.settings import Settings
     from lmsconf.workspace.reader import WorkspaceReader
 

@@ -18,9 +18,9 @@ from lmsconf.errors import ExitCode, UsageError
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from lmsconf.model.declarations import Manifests
     from lmsconf.model.plan import Plan
     from lmsconf.model.policy import Consent, Policy
-    from lmsconf.planner.plan import Manifests
     from lmsconf.project.settings import Settings
     from lmsconf.workspace.reader import Reading, WorkspaceReader
 

@@ -13,7 +13,7 @@ from lmsconf.cli.planning import load_context_settings, max_rate, open_workspace
 from lmsconf.errors import ExitCode
 
 if TYPE_CHECKING:
-    from lmsconf.planner.plan import Manifests
+    from lmsconf.model.declarations import Manifests
     from lmsconf.project.settings import Settings
 
 

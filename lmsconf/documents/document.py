@@ -23,12 +23,12 @@ TOOL: Json = {"name": "lmsconf", "version": __version__}
 
 # Outside of JSON strings these characters do not occur, so each can be escaped without changing the value.
 # CI runners interpret `##[` and `##vso[` anywhere in a line as commands.
-_ACTIVE: Final = re.compile(rf"(?![\n\r\t])[{UNPRINTABLE}]|#(?=#\w*\[)")
+_ACTIVE: Final = rf"(?![\n\r\t])[{UNPRINTABLE}]|#(?=#\w*\[)"
 
 
 def escape_invisible(text: str) -> str:
     """Return equivalent JSON text with invisible characters and CI commands escaped."""
-    return _ACTIVE.sub(lambda match: _escaped(ord(match[0])), text)
+    return re.sub(_ACTIVE, lambda match: _escaped(ord(match[0])), text)
 
 
 def _escaped(code: int) -> str:

@@ -9,12 +9,11 @@ from typing import Any
 
 from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address
-from lmsconf.model.declarations import DeleteEntry, DesiredResource
+from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.context import CallTemplates, PlanContext
 from lmsconf.planner.kind import AnyKind
-from lmsconf.planner.plan import Manifests
 
 
 @dataclass(frozen=True, slots=True)

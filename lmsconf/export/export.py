@@ -12,6 +12,7 @@ from lmsconf.export.verify_empty_plan import EmptyPlanCheck, deletes_undeclared
 from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
+from lmsconf.model.declarations import Manifests
 from lmsconf.model.names import matches_patterns
 from lmsconf.model.plan import Change, Plan
 from lmsconf.model.policy import Policy
@@ -20,7 +21,7 @@ from lmsconf.planner.context import CallTemplates, PlanContext
 from lmsconf.planner.kind import AnyKind
 from lmsconf.planner.live_names import LiveNames
 from lmsconf.planner.manifest_entries import ExportedEntry, UnexportableRow
-from lmsconf.planner.plan import Manifests, make_plan
+from lmsconf.planner.plan import make_plan
 
 _MOST_PROBLEMS = 20
 """How many problems of one sort are reported individually."""

@@ -31,12 +31,12 @@ from lmsconf.manifest.edit.yaml_editor import EditRefused, YamlEditor, replace_v
 from lmsconf.manifest.schemas import has_conditions, key_schema
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
+from lmsconf.model.declarations import Manifests
 from lmsconf.model.drift import DriftFinding, DriftState, FieldDrift
 from lmsconf.model.names import normalize_name
 from lmsconf.model.time_formats import parse_response_time
 from lmsconf.planner.drift_findings import TAKE_OVER
 from lmsconf.planner.kind import AnyKind
-from lmsconf.planner.plan import Manifests
 from lmsconf.support.atomic_files import read_text
 
 

@@ -17,12 +17,11 @@ from lmsconf.lazy_dataclass import dataclass
 from lmsconf.manifest.validation import cross
 from lmsconf.manifest.validation.check import SchemaValidator
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.declarations import DesiredResource
+from lmsconf.model.declarations import DesiredResource, Manifests
 from lmsconf.model.plan import Action, Change, Plan
 from lmsconf.model.text_limits import is_representable
 from lmsconf.planner.kind import AnyKind, ManifestEntry
 from lmsconf.planner.manifest_entries import ExportedEntry, UnexportableRow
-from lmsconf.planner.plan import Manifests
 from lmsconf.planner.planned_resources import OWNED
 
 _OURS: Final = "\0export"

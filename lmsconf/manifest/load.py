@@ -45,10 +45,9 @@ from lmsconf.manifest.yaml.scalars import VARIABLE_START
 from lmsconf.manifest.yaml.strict_reader import AliasBudget, read_yaml
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.declarations import DeleteEntry, DesiredResource
+from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
 from lmsconf.planner import kind as core
 from lmsconf.planner.kind import AnyKind
-from lmsconf.planner.plan import Manifests
 
 EntryCallback: TypeAlias = Callable[[KeyPath, Json], None]
 """Callback: receives the keys that lead to the section, and each entry after expansion."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 from datetime import date
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
-from lmsconf.errors import SourceLocation
+from lmsconf.errors import Problem, SourceLocation
 from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json
@@ -72,3 +72,14 @@ class DeleteEntry(_Entry[Spec_co]):
     """One resource to delete, under `absent`. until: the last day of the entry; later it is reported as expired."""
 
     until: date | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifests:
+    """The content of all manifests, with their files, and one digest of these."""
+
+    declared: tuple[DesiredResource[Any], ...] = ()
+    absent: tuple[DeleteEntry[Any], ...] = ()
+    problems: tuple[Problem, ...] = ()
+    files: tuple[str, ...] = ()
+    digest: str = ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 import unicodedata
@@ -97,6 +96,8 @@ def nearest_name(name: str, known: Iterable[str]) -> str | None:
     """Return the known name most similar to `name`; None if none is similar, or the name is very long."""
     if len(name) > _LONG:
         return None
+    import difflib  # only a mistyped name needs it
+
     by_look = {casefold_name(other): other for other in known}
     close = difflib.get_close_matches(casefold_name(name), by_look, n=1, cutoff=0.6)
     return by_look[close[0]] if close else None

@@ -8,11 +8,10 @@ from datetime import datetime
 from typing import Any
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address
 from lmsconf.model.blockers import is_blocking
 from lmsconf.model.canonical_json import sha256
-from lmsconf.model.declarations import DeleteEntry, DesiredResource
+from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
 from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Change, Plan, UnmanagedResources
 from lmsconf.model.policy import Policy
@@ -40,17 +39,6 @@ from lmsconf.planner.selection import Selection
 
 NOT_LIVE = sha256(None)
 """The fingerprint of a resource that is not live."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Manifests:
-    """The content of all manifests, with their files, and one digest of these."""
-
-    declared: tuple[DesiredResource[Any], ...] = ()
-    absent: tuple[DeleteEntry[Any], ...] = ()
-    problems: tuple[Problem, ...] = ()
-    files: tuple[str, ...] = ()
-    digest: str = ""
 
 
 def make_plan(

@@ -10,10 +10,9 @@ from typing import Any
 
 from lmsconf.errors import LmsconfError, Problem, SourceLocation, StalePlan
 from lmsconf.model.address import RemoteId
-from lmsconf.model.declarations import DeleteEntry, DesiredResource
+from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
 from lmsconf.model.plan import Action, Change, Plan
 from lmsconf.planner.kind import AnyKind, ManifestEntry
-from lmsconf.planner.plan import Manifests
 
 
 class _Source:

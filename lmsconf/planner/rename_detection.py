@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
-from difflib import SequenceMatcher
 from typing import Any, Final
 
 from lmsconf.errors import Problem, Severity
@@ -254,6 +253,8 @@ def _parts(change: Change, key: str | None, parts: NewParts | None) -> Iterator[
 
 def _likest(old: str, names: Sequence[Json]) -> Json:
     """Return the name most similar to the old one."""
+    from difflib import SequenceMatcher  # few plans have such names
+
     return max(names, key=lambda name: SequenceMatcher(None, old, str(name)).ratio())
 
 

@@ -13,11 +13,11 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Final
 
 from lmsconf.errors import Problem
+from lmsconf.model.declarations import Manifests
 from lmsconf.model.names import normalize_email
 from lmsconf.model.snapshot import HasName, Listing, Snapshot, SnapshotRedaction
 from lmsconf.planner.context import PlanContext
 from lmsconf.planner.kind import AnyKind, in_snapshot_order
-from lmsconf.planner.plan import Manifests
 from lmsconf.planner.reading import emails_of
 from lmsconf.planner.redaction import EMAIL, RedactionContext, RestoreContext, UnnamedRow, pseudonym
 

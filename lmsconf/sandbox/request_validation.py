@@ -6,14 +6,15 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 from urllib.parse import unquote_plus
-
-import fastjsonschema
 
 from lmsconf.api.spec import Operation, Schema
 from lmsconf.sandbox.api_refusal import bad_request
 from lmsconf.sandbox.request_context import Json, Request
+
+if TYPE_CHECKING:
+    import fastjsonschema
 
 _WHOLE_NUMBER: Final = re.compile(r"-?\d{1,10}", re.ASCII)
 _INT32: Final = range(-(2**31), 2**31)
@@ -122,6 +123,8 @@ def _parameter(name: str, value: str, schema: Schema) -> Json:
 @cache
 def _compiled(schema: str) -> Callable[[Json], None]:
     """Return a function that rejects bodies that do not match the schema, with the path in the body."""
+    import fastjsonschema  # slow to import, and no read of a plan has a body
+
     # The key is the schema's text: compiling takes milliseconds, and many workspaces share the same few schemas.
     validate = fastjsonschema.compile(json.loads(schema), use_default=False)
 

@@ -15,14 +15,13 @@ from lmsconf.lazy_dataclass import dataclass
 from lmsconf.manifest.edit.yaml_text import format_inline
 from lmsconf.model.blockers import is_blocking
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.declarations import DeleteEntry, DesiredResource
+from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
 from lmsconf.model.plan import Change, ChangeOrigin, NoLongerDeclared, Plan
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.context import CallTemplates, PlanContext
 from lmsconf.planner.guards import evaluate_guards
 from lmsconf.planner.kind import AnyKind
-from lmsconf.planner.plan import Manifests
 from lmsconf.planner.read_scope import Declarations
 
 

@@ -18,8 +18,8 @@ from typing import Final, NamedTuple
 from lmsconf.errors import LmsconfError, UsageError
 from lmsconf.lazy_dataclass import dataclass
 from lmsconf.manifest.file_set import FILE_LIMIT, PROJECT_FILE
+from lmsconf.model.declarations import Manifests
 from lmsconf.model.policy import GuardLimits, Policy
-from lmsconf.planner.plan import Manifests
 from lmsconf.project.base_trust import NOWHERE, RequestDestination, refuse_untrusted_changes, request_destination
 from lmsconf.project.config_file import ENV_WORKSPACE
 from lmsconf.project.config_reader import read_project_file

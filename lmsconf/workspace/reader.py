@@ -6,38 +6,31 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from lmsconf.errors import Problem, ProblemsFound
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address
+from lmsconf.model.declarations import Manifests
 from lmsconf.model.drift import DriftReport
 from lmsconf.model.plan import Change, Plan, RenameCandidate
 from lmsconf.model.policy import Policy
-from lmsconf.model.settings_changes import diff_settings
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.time_formats import format_utc
 from lmsconf.planner.context import PlanContext
-from lmsconf.planner.drift import make_drift
-from lmsconf.planner.drift_findings import AppliedBase, DriftInputs
-from lmsconf.planner.plan import Manifests, make_plan
+from lmsconf.planner.plan import make_plan
 from lmsconf.planner.read_scope import Declarations, ReadScope
 from lmsconf.planner.reading import read_workspace
 from lmsconf.planner.rereading import can_reread, reread
-from lmsconf.planner.snapshot_redaction import drop_unknown_people, redact_snapshot, restore_snapshot
 from lmsconf.project.settings import Settings
-from lmsconf.workspace.base_comparison import (
-    BaseManifests,
-    ManifestsVersion,
-    attach_origins,
-    evaluate_base_guards,
-    find_orphaned_resources,
-    merge_manifests,
-)
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import add_previous_names, refuse_errors, without_entries
-from lmsconf.workspace.settings_comparison import settings_by_path
+
+if TYPE_CHECKING:
+    from lmsconf.planner.drift_findings import AppliedBase
+    from lmsconf.workspace.base_comparison import BaseManifests, ManifestsVersion
 
 Clock = Callable[[], datetime]
 Reading = Callable[[int, int], None]
@@ -74,6 +67,8 @@ class WorkspaceReader:
 
     def redact_snapshot(self, snapshot: Snapshot, manifests: Manifests | None) -> Snapshot:
         """The snapshot reduced to the people that the manifests name."""
+        from lmsconf.planner.snapshot_redaction import redact_snapshot
+
         planning = PlanContext(snapshot, self.settings.policy, self.call_templates, lambda _: True)
         return redact_snapshot(planning, manifests or Manifests(), all_kinds())
 
@@ -150,6 +145,9 @@ class WorkspaceReader:
         reads_all: bool = False,
     ) -> DriftReport:
         """Compare manifests with a snapshot. reads_all: the snapshot holds the whole workspace."""
+        from lmsconf.planner.drift import make_drift
+        from lmsconf.planner.drift_findings import DriftInputs
+
         refuse_errors(manifests)
         # Where everything comparable was read already, all of it is compared.
         compares = None if reads_all else self.settings.policy.compares
@@ -184,6 +182,8 @@ class WorkspaceReader:
 
     def _applied(self, base: BaseManifests, snapshot: Snapshot, compares: int | None) -> AppliedBase:
         """What the base's manifests would change on the snapshot."""
+        from lmsconf.planner.drift_findings import AppliedBase
+
         manifests, policy = base.version.manifests, base.version.policy
         try:
             refuse_errors(manifests)
@@ -194,6 +194,8 @@ class WorkspaceReader:
 
     def plan_offline(self, manifests: Manifests, policy: Policy, snapshot: Snapshot) -> Plan:
         """Plan against a snapshot file; the plan can be shown, not applied."""
+        from lmsconf.planner.snapshot_redaction import drop_unknown_people, restore_snapshot
+
         refuse_errors(manifests)
         live = restore_snapshot(snapshot, manifests, all_kinds())
         planned = drop_unknown_people(snapshot, manifests, all_kinds())
@@ -214,6 +216,17 @@ class WorkspaceReader:
 
         snapshot: what both are planned against; default: the workspace is read once for both.
         """
+        from lmsconf.model.settings_changes import diff_settings
+        from lmsconf.planner.snapshot_redaction import drop_unknown_people, restore_snapshot
+        from lmsconf.workspace.base_comparison import (
+            ManifestsVersion,
+            attach_origins,
+            evaluate_base_guards,
+            find_orphaned_resources,
+            merge_manifests,
+        )
+        from lmsconf.workspace.settings_comparison import settings_by_path
+
         refuse_errors(manifests)
         if snapshot is None:
             live = self.read(_both(manifests, policy, base.version), progress)
@@ -242,6 +255,8 @@ class WorkspaceReader:
 
     def _changes_of(self, version: ManifestsVersion, snapshot: Snapshot) -> tuple[Change, ...] | None:
         """What another version would change; None if it cannot be planned."""
+        from lmsconf.planner.snapshot_redaction import drop_unknown_people
+
         try:
             refuse_errors(version.manifests)
             manifests = drop_unknown_people(snapshot, version.manifests, all_kinds())

@@ -14,11 +14,11 @@ from lmsconf.kinds import all_kinds
 from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.kinds.user.types import PersonRow
 from lmsconf.model.address import RemoteId
+from lmsconf.model.declarations import Manifests
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.context import PlanContext
 from lmsconf.planner.kind import Kind
-from lmsconf.planner.plan import Manifests
 from lmsconf.planner.redaction import LivePerson, RedactionContext
 from lmsconf.planner.snapshot_redaction import drop_unknown_people, redact_snapshot, restore_snapshot
 

@@ -16,7 +16,7 @@ from call_count import Effort
 from lmsconf.kinds import all_kinds
 from lmsconf.manifest.file_set import FILE_LIMIT
 from lmsconf.manifest.load import load_folder
-from lmsconf.planner.plan import Manifests
+from lmsconf.model.declarations import Manifests
 
 MILLION = 1 << 20
 LITTLE, MUCH = 500_000, 10_000_000

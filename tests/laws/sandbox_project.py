@@ -27,10 +27,10 @@ from lmsconf.apply.ambiguous_writes import WaitClock
 from lmsconf.apply.applier import Applier
 from lmsconf.documents.plan_file import dumps
 from lmsconf.errors import ProblemsFound
+from lmsconf.model.declarations import Manifests
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan
 from lmsconf.model.policy import Consent, Policy
-from lmsconf.planner.plan import Manifests
 from lmsconf.project.settings import Settings, load_settings
 from lmsconf.sandbox.faults import FaultScript
 from lmsconf.sandbox.seed import fill_workspace

@@ -19,7 +19,7 @@ from lmsconf.apply.applier import Applier
 from lmsconf.apply.lock_names import LockHeldElsewhere
 from lmsconf.apply.remote_lock import LockManager
 from lmsconf.errors import LmsconfError, StalePlan
-from lmsconf.planner.plan import Manifests
+from lmsconf.model.declarations import Manifests
 from lmsconf.project.settings import LockSettings, Settings
 from lmsconf.sandbox.transport import Sandbox
 from lmsconf.workspace.connection import Connection

@@ -16,7 +16,7 @@ from lmsconf.kinds import all_kinds
 from lmsconf.manifest.load import load_folder
 from lmsconf.manifest.yaml.strict_reader import read_yaml
 from lmsconf.model.canonical_json import Json
-from lmsconf.planner.plan import Manifests
+from lmsconf.model.declarations import Manifests
 from lmsconf.support.package_data import read_schema
 
 VARIABLES: dict[str, Json] = {

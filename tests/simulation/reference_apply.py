@@ -19,8 +19,8 @@ from lmsconf.api.spec import ApiSpec
 from lmsconf.api.worker_pool import Progress, WorkerPool
 from lmsconf.apply.ambiguous_writes import WaitClock as RunClock
 from lmsconf.apply.applier import Applier
+from lmsconf.model.declarations import Manifests
 from lmsconf.model.plan import Plan
-from lmsconf.planner.plan import Manifests
 from lmsconf.project.settings import Settings, load_settings
 from lmsconf.sandbox.seed import fill_workspace
 from lmsconf.sandbox.transport import Sandbox

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from difflib import get_close_matches
 from typing import cast
 
 from lmsconf.api.spec.operations import ApiDescription, Operation
@@ -113,5 +112,7 @@ def _not_text(key: str, value: object) -> Problem:
 
 def _nearest(key: str, known: list[str]) -> str:
     """Suggest the most similar key, or show an example of a key."""
+    from difflib import get_close_matches  # only a mistyped key needs it
+
     near = get_close_matches(key, known, n=1, cutoff=0.5)
     return f"Did you mean {near[0]}?" if near else f"Keys look like {known[0]}."

@@ -23,7 +23,6 @@ from lmsconf.kinds.content_target.export import (
 from lmsconf.kinds.content_target.last_edits import last_edits
 from lmsconf.kinds.content_target.matching import match_assignments
 from lmsconf.kinds.content_target.parse import audience_from, contents_of, parse_absent_assignments, parse_assignments
-from lmsconf.kinds.content_target.read import find_empty_group_listings, read_assignments, reread_assignments
 from lmsconf.kinds.content_target.schema import ABSENT_SCHEMA, SCHEMA
 from lmsconf.kinds.content_target.steps import (
     ON_EXISTING,
@@ -59,9 +58,9 @@ from lmsconf.planner.grant_verification import GrantVerification
 from lmsconf.planner.kind import Kind, ManifestEntry
 from lmsconf.planner.live_names import LiveNames
 from lmsconf.planner.manifest_entries import EntryBody, EntryItems, ExportedEntry, UnexportableRow
-from lmsconf.planner.reading import ReadContext
 
 if TYPE_CHECKING:
+    from lmsconf.planner.reading import ReadContext
     from lmsconf.planner.redaction import Entry, RedactionContext, Report, RestoreContext
 
 
@@ -250,6 +249,8 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
 
     def read(self, reading: ReadContext) -> Listing[TargetRow] | None:
         """Read the catalog, and the targets of the named contents."""
+        from lmsconf.kinds.content_target.read import read_assignments
+
         return read_assignments(self, reading)
 
     def can_reread(self, kept: Snapshot, changes: Sequence[Change]) -> bool:
@@ -258,10 +259,14 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
 
     def reread(self, api: Api, kept: Snapshot, changes: Sequence[Change]) -> Listing[TargetRow]:
         """The targets of the touched contents."""
+        from lmsconf.kinds.content_target.read import reread_assignments
+
         return reread_assignments(api, kept, changes)
 
     def contradicted_listings(self, snapshot: Snapshot) -> Iterator[tuple[str, str]]:
         """Listings of groups that are empty, although content is assigned to groups."""
+        from lmsconf.kinds.content_target.read import find_empty_group_listings
+
         return find_empty_group_listings(snapshot)
 
     def last_edits(self, snapshot: Snapshot, zone: tzinfo | None) -> Mapping[RemoteId, LastEdit]:

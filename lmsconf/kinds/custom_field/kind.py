@@ -8,7 +8,7 @@ use (API specification, Custom Fields).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from lmsconf.api.spec.listings import CUSTOM_FIELDS
 from lmsconf.errors import Problem
@@ -17,7 +17,6 @@ from lmsconf.kinds.custom_field.diff import diff_field, live_field_form
 from lmsconf.kinds.custom_field.export import field_entry_body, replay_field_entry
 from lmsconf.kinds.custom_field.lost_answers import field_undo, record_deletions
 from lmsconf.kinds.custom_field.parse import parse_field
-from lmsconf.kinds.custom_field.read import can_reread_fields, read_fields, reread_fields
 from lmsconf.kinds.custom_field.schema import SCHEMA
 from lmsconf.kinds.custom_field.steps import (
     REFUSED_IN_USE,
@@ -46,7 +45,9 @@ from lmsconf.planner.kind import Kind, ManifestEntry
 from lmsconf.planner.live_names import LiveNames
 from lmsconf.planner.manifest_entries import EntryBody
 from lmsconf.planner.matching import match_named
-from lmsconf.planner.reading import ReadContext
+
+if TYPE_CHECKING:
+    from lmsconf.planner.reading import ReadContext
 
 
 class CustomFieldKind(Kind[CustomFieldSpec, FieldRow]):
@@ -187,14 +188,20 @@ class CustomFieldKind(Kind[CustomFieldSpec, FieldRow]):
 
     def read(self, reading: ReadContext) -> Listing[FieldRow] | None:
         """Read the listing, twice before a field is created."""
+        from lmsconf.kinds.custom_field.read import read_fields
+
         return read_fields(self, reading)
 
     def can_reread(self, kept: Snapshot, changes: Sequence[Change]) -> bool:
         """Unless a field or a choice is deleted, and answers with it."""
+        from lmsconf.kinds.custom_field.read import can_reread_fields
+
         return can_reread_fields(changes)
 
     def reread(self, api: Api, kept: Snapshot, changes: Sequence[Change]) -> Listing[FieldRow]:
         """The listing, which has all details."""
+        from lmsconf.kinds.custom_field.read import reread_fields
+
         return reread_fields(api, kept, changes)
 
 

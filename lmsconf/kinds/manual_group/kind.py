@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 from lmsconf.api.spec.listings import MANUAL_GROUPS
 from lmsconf.errors import Problem
 from lmsconf.kinds.manual_group.diff import diff_group, state_before_deletion
-from lmsconf.kinds.manual_group.read import can_reread_groups, read_groups, reread_groups
 from lmsconf.kinds.manual_group.steps import ADDITION_CHECKS, LIST_OPERATIONS, group_deletion, group_steps
 from lmsconf.kinds.manual_group.types import (
     FEWEST_MEMBERS,
@@ -48,9 +47,9 @@ from lmsconf.planner.kind import Kind, ManifestEntry
 from lmsconf.planner.live_names import LiveNames
 from lmsconf.planner.manifest_entries import ANY, EntryBody
 from lmsconf.planner.matching import match_named
-from lmsconf.planner.reading import ReadContext
 
 if TYPE_CHECKING:
+    from lmsconf.planner.reading import ReadContext
     from lmsconf.planner.redaction import Entry, RedactionContext, Report, RestoreContext
 
 
@@ -202,14 +201,20 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
 
     def read(self, reading: ReadContext) -> Listing[GroupRow] | None:
         """Read the listing, and members and managers where they are compared."""
+        from lmsconf.kinds.manual_group.read import read_groups
+
         return read_groups(self, reading)
 
     def can_reread(self, kept: Snapshot, changes: Sequence[Change]) -> bool:
         """Unless a group is deleted, or they are many."""
+        from lmsconf.kinds.manual_group.read import can_reread_groups
+
         return can_reread_groups(kept, changes)
 
     def reread(self, api: Api, kept: Snapshot, changes: Sequence[Change]) -> Listing[GroupRow]:
         """Members and managers of the touched groups, and the listing where a name is given."""
+        from lmsconf.kinds.manual_group.read import reread_groups
+
         return reread_groups(api, kept, changes)
 
     def redact_rows(self, redaction: RedactionContext, row_type: type[ListedRow]) -> Iterable[HasName]:

@@ -31,12 +31,6 @@ from lmsconf.kinds.smart_group.conditions import (
 from lmsconf.kinds.smart_group.diff import diff_smart_group, state_before_deletion
 from lmsconf.kinds.smart_group.export import PART_REFERENCES, REFERENCES, smart_group_entry_body
 from lmsconf.kinds.smart_group.parse import find_unknown_choices, parse_smart_group
-from lmsconf.kinds.smart_group.read import (
-    can_reread_smart_groups,
-    find_unlisted_fields,
-    read_smart_groups,
-    reread_smart_groups,
-)
 from lmsconf.kinds.smart_group.schema import SCHEMA
 from lmsconf.kinds.smart_group.steps import smart_group_deletion, smart_group_steps
 from lmsconf.kinds.smart_group.types import SmartGroupRow, SmartGroupSpec, parse_listed_row
@@ -57,9 +51,9 @@ from lmsconf.planner.kind import Kind, ManifestEntry
 from lmsconf.planner.live_names import LiveNames
 from lmsconf.planner.manifest_entries import EntryBody
 from lmsconf.planner.matching import match_named
-from lmsconf.planner.reading import ReadContext
 
 if TYPE_CHECKING:
+    from lmsconf.planner.reading import ReadContext
     from lmsconf.planner.redaction import Entry, RedactionContext, Report, RestoreContext
 
 
@@ -215,18 +209,26 @@ class SmartGroupKind(Kind[SmartGroupSpec, SmartGroupRow]):
 
     def read(self, reading: ReadContext) -> Listing[SmartGroupRow] | None:
         """Read the listing, and conditions and managers where they are compared."""
+        from lmsconf.kinds.smart_group.read import read_smart_groups
+
         return read_smart_groups(self, reading)
 
     def can_reread(self, kept: Snapshot, changes: Sequence[Change]) -> bool:
         """Unless a smart group is deleted, or loses a condition with a field."""
+        from lmsconf.kinds.smart_group.read import can_reread_smart_groups
+
         return can_reread_smart_groups(changes)
 
     def reread(self, api: Api, kept: Snapshot, changes: Sequence[Change]) -> Listing[SmartGroupRow]:
         """The touched smart groups, and the listing where a name is given."""
+        from lmsconf.kinds.smart_group.read import reread_smart_groups
+
         return reread_smart_groups(api, kept, changes)
 
     def contradicted_listings(self, snapshot: Snapshot) -> Iterator[tuple[str, str]]:
         """Fields in conditions that are not listed."""
+        from lmsconf.kinds.smart_group.read import find_unlisted_fields
+
         return find_unlisted_fields(snapshot)
 
     def redact_rows(self, redaction: RedactionContext, row_type: type[ListedRow]) -> Iterable[HasName]:

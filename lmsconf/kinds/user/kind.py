@@ -22,7 +22,6 @@ from lmsconf.kinds.user.diff import diff_person
 from lmsconf.kinds.user.export import PART_REFERENCES, REFERENCES, person_entries, unread_value_notes
 from lmsconf.kinds.user.parse import find_contradictions, parse_person
 from lmsconf.kinds.user.people_directory import register_planned_people
-from lmsconf.kinds.user.read import can_reread_people, read_people, reread_people
 from lmsconf.kinds.user.rights import admin_grant_verification, refuse_admin_lockout, revoked_rights, revokes_admin
 from lmsconf.kinds.user.schema import ABSENT_SCHEMA, SCHEMA
 from lmsconf.kinds.user.steps import person_steps
@@ -41,9 +40,9 @@ from lmsconf.planner.kind import Kind, ManifestEntry
 from lmsconf.planner.live_names import LiveNames
 from lmsconf.planner.manifest_entries import ExportedEntry, UnexportableRow
 from lmsconf.planner.matching import match_declared, refuse_taken_names
-from lmsconf.planner.reading import ReadContext
 
 if TYPE_CHECKING:
+    from lmsconf.planner.reading import ReadContext
     from lmsconf.planner.redaction import Entry, LivePerson, RedactionContext, Report, RestoreContext
 
 _DATE: Final = "custom_archive_date"
@@ -215,14 +214,20 @@ class UserKind(Kind[PersonSpec, PersonRow]):
 
     def read(self, reading: ReadContext) -> Listing[PersonRow] | None:
         """Read the listing, or only the number of people, and further attributes where they are declared."""
+        from lmsconf.kinds.user.read import read_people
+
         return read_people(self, reading)
 
     def can_reread(self, kept: Snapshot, changes: Sequence[Change]) -> bool:
         """Unless other people matter to a change, or they are many."""
+        from lmsconf.kinds.user.read import can_reread_people
+
         return can_reread_people(kept, changes)
 
     def reread(self, api: Api, kept: Snapshot, changes: Sequence[Change]) -> Listing[PersonRow]:
         """The touched people."""
+        from lmsconf.kinds.user.read import reread_people
+
         return reread_people(api, kept, changes)
 
     def live_people(

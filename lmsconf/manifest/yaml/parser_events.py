@@ -8,7 +8,6 @@ import yaml
 
 from lmsconf.errors import Problem
 from lmsconf.manifest.yaml.nodes import Source, pack_mark
-from lmsconf.manifest.yaml.syntax_hints import ParserError, advise_on_syntax_error
 
 __all__ = ["ParserEvent", "YamlParser", "syntax_problem"]
 
@@ -38,6 +37,8 @@ class ParserEvent(Protocol):
 
 
 def syntax_problem(source: Source, error: yaml.MarkedYAMLError) -> Problem:
+    from lmsconf.manifest.yaml.syntax_hints import ParserError, advise_on_syntax_error  # only for a problem
+
     at, opened = error.problem_mark, error.context_mark
     complaint = ParserError(
         context=error.context or "",

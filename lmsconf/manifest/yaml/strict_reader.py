@@ -27,7 +27,6 @@ from lmsconf.manifest.yaml.read_result import (
     too_long_problem,
 )
 from lmsconf.manifest.yaml.scalars import VARIABLE_START, is_infinite_or_nan, resolve_scalar
-from lmsconf.manifest.yaml.syntax_hints import quote_value_hint
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.text_limits import FORBIDDEN, LONGEST
 
@@ -128,7 +127,7 @@ class _Builder:
             self._reading.documents.append(Document(self._source, value, at))
         for name, place in self._idle.items():
             message = f"&{name} is read as an anchor that nothing uses, not as part of the text"
-            self._report("yaml/unused-anchor", message, place, quote_value_hint(self._line(place)))
+            self._report("yaml/unused-anchor", message, place, self._quote_hint(place))
         self._anchors.clear()
         self._idle.clear()
         self._top = _Open(Seq(self._source), [], _FIRST, None)
@@ -208,7 +207,7 @@ class _Builder:
         anchored = self._anchors.get(name)
         self._idle.pop(name, None)
         if anchored is None:
-            hint = quote_value_hint(self._line(at))
+            hint = self._quote_hint(at)
             self._report(
                 "yaml/unknown-alias", f"*{name} stands for nothing: no finished &{name} comes before it", at, hint
             )
@@ -266,15 +265,19 @@ class _Builder:
         name = tag.replace(_TAG, "!!")
         # A plain word after a bare `!` may be a name that begins with it; quotes and brackets need no tag.
         hint = "Take the ! away." if tag == _BARE and self._source.rest(at)[1:].lstrip()[:1] in _OPENERS else None
-        self._report(
-            "yaml/tag", f"the tag {shorten(name)} means nothing here", at, hint or quote_value_hint(self._line(at))
-        )
+        self._report("yaml/tag", f"the tag {shorten(name)} means nothing here", at, hint or self._quote_hint(at))
 
     def _report_character(self, char: str, at: Mark) -> None:
         add_problem(self._reading, character_problem(char, self._source, at))
 
     def _report(self, code: str, message: str, at: Mark, hint: str | None) -> None:
         add_problem(self._reading, Problem(code=code, message=message, hint=hint, source=self._source.where(at)))
+
+    def _quote_hint(self, at: Mark) -> str | None:
+        """Return the hint to quote the value of the line at a mark, if it is one."""
+        from lmsconf.manifest.yaml.syntax_hints import quote_value_hint  # only for a problem
+
+        return quote_value_hint(self._line(at))
 
     def _line(self, at: Mark) -> str:
         return self._source.rest(at >> 32 << 32)
