@@ -1,0 +1,58 @@
+"""`plan` and `validate` of the quickstart, beside `python -c pass`.
+
+    python tests/benchmarks/bench_start.py [--repeat 15]
+
+What is compared is computing, user and system: it is what a start costs, and other work on the machine changes it less
+than the time on the clock. Modules are compiled before, as in an installed package, also where the environment says
+PYTHONDONTWRITEBYTECODE.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from measuring import LMSCONF, Run, in_turn, middle, process, tell, verdict
+
+QUICKSTART = Path(__file__).parent.parent.parent / "examples" / "quickstart"
+GOALS = {"plan": 16, "validate": 10}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repeat", type=int, default=15, help="counted runs of each")
+    repeat = parser.parse_args().repeat
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    with tempfile.TemporaryDirectory() as temporary:
+        project = Path(temporary) / "quickstart"
+        shutil.copytree(QUICKSTART, project, ignore=shutil.ignore_patterns("*.db*", ".lmsconf"))
+        bare, *ours = in_turn(
+            repeat,
+            lambda: process([sys.executable, "-c", "pass"]),
+            *(_command(project, command) for command in GOALS),
+        )
+    tell(f"the quickstart, medians of {repeat} runs in turn")
+    tell(f"  python -c pass       {middle(bare).cpu * 1000:5.0f} ms of computing")
+    for (command, goal), runs in zip(GOALS.items(), ours, strict=True):
+        found = _ratio(runs, bare)
+        tell(f"  lmsconf {command:12} {middle(runs).cpu * 1000:5.0f} ms of computing")
+        tell(f"  {command} : python -c pass  {found:.1f}  {verdict(found, goal)}")
+
+
+def _command(project: Path, command: str) -> Callable[[], Run]:
+    return lambda: process([LMSCONF, "-C", str(project), command])
+
+
+def _ratio(ours: Sequence[Run], theirs: Sequence[Run]) -> float:
+    """The median of the ratios of computing, round by round."""
+    return statistics.median(a.cpu / b.cpu for a, b in zip(ours, theirs, strict=True))
+
+
+if __name__ == "__main__":
+    main()
