@@ -220,14 +220,16 @@ SAVED: Mapping[str, Mapping[str, int]] = {
 
 @pytest.mark.parametrize("what", SAVED)
 def test_a_saved_plan_is_compared_with_all_that_it_refers_to(stage: ServedProject, what: str) -> None:
-    """Names are listed, since time has passed; people are looked up by the ids that the plan has of them."""
+    """Names are listed, since time has passed, and people looked up by the plan's ids; then what it touched is read."""
     rewritten(stage, *FEW[what][:2])
     plan = str(stage.root / "plan.json")
     assert stage("plan", "--out", plan).code == 0
     stage.sandbox.log.clear()
-    assert stage("apply", plan).code == 0
-    first = next(position for position, one in enumerate(stage.sandbox.log) if one.writes)
-    assert Counter(one.operation or "" for one in stage.sandbox.log[:first]) == Counter(SAVED[what])
+    assert stage("apply", plan, "--verify", "touched").code == 0
+    (write,) = (position for position, one in enumerate(stage.sandbox.log) if one.writes)
+    asked = [one.operation or "" for one in stage.sandbox.log]
+    assert Counter(asked[:write]) == Counter(SAVED[what])
+    assert Counter(asked[write + 1 :]) == Counter(FEW[what].reads)
 
 
 EDITS: Mapping[str, tuple[str, str, str, Json]] = {
