@@ -19,8 +19,9 @@ class CircuitBreaker:
     An outage starts when a request is sent that gets no response or a transient status (429, 500, 502, 503, 504), and
     ends with the next response of any other status. The breaker opens when one call stops retrying, after
     `RetryPolicy.max_consecutive_failures` (or clients times `RetryPolicy.max_attempts`, if more), or
-    `RetryPolicy.max_outage` seconds after the outage started. A rate-limited request is not counted as a failure, since
-    the service is up. While open, nothing is sent. It closes again after `RetryPolicy.max_outage` seconds, for
+    `RetryPolicy.max_outage` seconds after the outage started; later if the service asked to wait for more than a
+    minute, at most `RetryPolicy.patience` seconds after it started. A rate-limited request is not counted as a failure,
+    since the service is up. While open, nothing is sent. It closes again after `RetryPolicy.max_outage` seconds, for
     long-running programs.
     """
 
@@ -32,7 +33,7 @@ class CircuitBreaker:
         self._lives = self._too_much = False
         self._trouble = _WELL
         self._troubles = 0
-        self._end = math.inf
+        self._begun = self._end = math.inf
         self._spent_at: float | None = None
 
     def set_concurrency(self, clients: int) -> None:
@@ -68,13 +69,18 @@ class CircuitBreaker:
             with self._lock:
                 self._calm()
 
-    def record_failure(self, sent_at: float, *, rate_limited: bool = False) -> None:
-        """Record a failed request. sent_at: on the clock of `RetryPolicy`. rate_limited: it was refused as too many."""
+    def record_failure(self, sent_at: float, *, rate_limited: bool = False, retry_after: float | None = None) -> None:
+        """Record a failed request.
+
+        sent_at: on the clock of `RetryPolicy`. rate_limited: it was refused as too many. retry_after: in seconds.
+        """
         with self._lock:
             if self._trouble == _WELL:
                 self._troubles += 1
                 self._trouble = self._troubles
-                self._end = sent_at + self._retry.max_outage
+                self._begun, self._end = sent_at, sent_at + self._retry.max_outage
+            if retry_after is not None and self._retry.is_long(retry_after):
+                self._end = max(self._end, self._end_of_pause(retry_after))
             self._too_much = rate_limited
             if rate_limited:
                 return
@@ -87,6 +93,12 @@ class CircuitBreaker:
         with self._lock:
             if outage_number == self._trouble != _WELL:
                 self._spend()
+
+    def _end_of_pause(self, retry_after: float) -> float:
+        """Return the end of an outage with a pause that the service asked for: a minute later, within the patience."""
+        resumed = self._retry.clock() + retry_after
+        latest = self._begun + self._retry.patience + self._retry.short_retry_after
+        return min(resumed + self._retry.short_retry_after, latest)
 
     def _left(self, now: float) -> float:
         if self._spent_at is None and now > self._end - _TOO_LITTLE:

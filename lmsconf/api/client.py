@@ -86,7 +86,9 @@ class Client:
         )
         self.spec = spec or ApiSpec.default()
         self._retry = retry or RetryPolicy()
-        self._rate_limiter = rate_limiter or RateLimiter(clock=self._retry.clock, sleep=self._retry.sleep)
+        self._rate_limiter = rate_limiter or RateLimiter(
+            clock=self._retry.clock, sleep=self._retry.sleep, wall_clock=self._retry.wall_clock
+        )
         self._circuit_breaker = circuit_breaker
         self._on_call = on_call
 
@@ -154,8 +156,8 @@ class Client:
             if pause is None or pause > breaker.seconds_until_open():
                 breaker.record_give_up(trouble)
                 break
-            self._retry.sleep(pause)
-            waited += pause
+            self._rate_limiter.pause(pause)
+            waited += 0.0 if self._retry.is_long(pause) else pause
         if outcome is None:
             outcome = (
                 RequestNotSent(_TOO_MUCH, hint=LATER_HINT) if breaker.is_rate_limited else RequestNotSent(_GIVEN_UP)
@@ -171,7 +173,11 @@ class Client:
         if not isinstance(outcome, HttpResponse):
             return self._retry.wait_before_retry(tried, waited)
         return self._retry.wait_before_retry(
-            tried, waited, outcome.retry_after, rate_limited=self._is_too_much(outcome, breaker)
+            tried,
+            waited,
+            outcome.retry_after,
+            rate_limited=self._is_too_much(outcome, breaker),
+            not_now=outcome.status in NOT_NOW,
         )
 
     def _is_too_much(self, answer: HttpResponse, breaker: CircuitBreaker) -> bool:
@@ -182,7 +188,9 @@ class Client:
     def _may_send(self, breaker: CircuitBreaker) -> bool:
         """Wait for the rate limiter; return False if the circuit breaker is open or would open before then."""
         left = breaker.seconds_until_open()
-        return left > 0 and self._rate_limiter.wait_turn(left) and breaker.seconds_until_open() > 0
+        return (
+            left > 0 and self._rate_limiter.wait_turn(breaker.seconds_until_open) and breaker.seconds_until_open() > 0
+        )
 
     def _attempt(
         self, request: PreparedRequest, tried: int, breaker: CircuitBreaker
@@ -214,11 +222,13 @@ class Client:
             self._rate_limiter.record_response()
             breaker.record_response()
             return
-        breaker.record_failure(
-            sent, rate_limited=isinstance(outcome, HttpResponse) and self._is_too_much(outcome, breaker)
-        )
-        if isinstance(outcome, HttpResponse) and outcome.status in NOT_NOW:
-            self._rate_limiter.record_rate_limited(sent, self._retry.parse_retry_after(outcome.retry_after))
+        if not isinstance(outcome, HttpResponse):
+            breaker.record_failure(sent)
+            return
+        later = self._retry.parse_retry_after(outcome.retry_after) if outcome.status in NOT_NOW else None
+        breaker.record_failure(sent, rate_limited=self._is_too_much(outcome, breaker), retry_after=later)
+        if outcome.status in NOT_NOW:
+            self._rate_limiter.record_rate_limited(sent, later)
 
     def _may_repeat(self, request: PreparedRequest, outcome: HttpResponse | RequestNotSent | ResponseLost) -> bool:
         """Whether a retry cannot repeat a write and may succeed."""

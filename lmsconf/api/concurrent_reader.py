@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from lmsconf.api.limits import MemoryQuota, fan_out_memory_limit
 from lmsconf.api.list_check import refuse_missing_list
-from lmsconf.api.pagination import Keep, ListingSchema, OnFirstPage, read_listing
+from lmsconf.api.pagination import Keep, ListingSchema, OnFirstPage, PageRequests, read_listing
 from lmsconf.api.priority_queue import Priority
 from lmsconf.api.spec import ApiSpec, Operation
 from lmsconf.api.worker_pool import WorkerPool
@@ -37,11 +37,15 @@ class ConcurrentReader:
         """Return one response, requested before any queued fan-out."""
         return self._ask(self._readable(operation), path or {}, query or {}, Priority.CHAIN).result()
 
-    def each(self, operation: str, requests: Iterable[ReadArguments]) -> list[Json]:
+    def each(
+        self, operation: str, requests: Iterable[ReadArguments], *, on_queued: Callable[[], None] | None = None
+    ) -> list[Json]:
         """Return one response per request, in order. After a failure, those not yet started are cancelled."""
         known = self._readable(operation)
         room = MemoryQuota(fan_out_memory_limit(whole_responses=self._everything), f"to {known.method} {known.path}")
         futures = [self._ask(known, path, query, Priority.FAN_OUT, room) for path, query in requests]
+        if on_queued is not None:
+            on_queued()
         try:
             wait(futures, return_when=FIRST_EXCEPTION)
             return [refuse_missing_list(known, future.result()) for future in _failures(futures) or futures]
@@ -60,7 +64,16 @@ class ConcurrentReader:
         """Return the rows of a listing and whether they are provably complete; see `pagination.read_listing`."""
         known = self._readable(operation.name)
         schema = ListingSchema.for_operation(self._spec, operation, keep, whole_rows=self._everything)
-        return read_listing(lambda page: self._ask(known, {}, page, Priority.CHAIN), schema, query or {}, on_first)
+
+        def ask(page: Mapping[str, Json], is_expected: bool) -> Future[Json]:
+            return self._ask(known, {}, page, Priority.CHAIN, is_expected=is_expected)
+
+        pages = PageRequests(ask=ask, expect=self._pool.expect, drop=self._pool.drop_expected)
+        return read_listing(pages, schema, query or {}, on_first)
+
+    def end_total(self) -> None:
+        """Report from now on that no further request is queued."""
+        self._pool.end_total()
 
     def together(self, jobs: Mapping[str, Callable[[], object]]) -> dict[str, object]:
         """Run jobs concurrently, a thread each, and return their results. Their requests go to the worker pool."""
@@ -88,6 +101,8 @@ class ConcurrentReader:
         query: Mapping[str, Json],
         priority: Priority,
         room: MemoryQuota | None = None,
+        *,
+        is_expected: bool = False,
     ) -> Future[Json]:
         """Submit one request; return the future of its response. room: the memory quota it counts towards."""
 
@@ -97,7 +112,7 @@ class ConcurrentReader:
                 room.charge(answer)
             return answer
 
-        return self._pool.submit(ask, priority)
+        return self._pool.submit(ask, priority, is_expected=is_expected)
 
 
 def _failures(futures: list[Future[Json]]) -> list[Future[Json]]:

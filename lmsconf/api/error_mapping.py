@@ -7,11 +7,12 @@ from urllib.parse import urlsplit
 
 from lmsconf.api.limits import OversizedResponse, refuse_oversized_body
 from lmsconf.api.request import PreparedRequest
-from lmsconf.api.retry import TOO_MANY, UNAVAILABLE
+from lmsconf.api.retry import NOT_NOW, TOO_MANY, UNAVAILABLE
 from lmsconf.api.strict_json import decode
 from lmsconf.api.transport.http import HttpResponse, HttpTransport, RequestNotSent, ResponseLost
 from lmsconf.errors import ApiError, InvalidResponse, Rejected, Unauthorized, Unreachable, WriteOutcomeUnknown
 from lmsconf.model.canonical_json import Json
+from lmsconf.model.time_formats import duration_in_words
 
 _SHOWN = 300
 _LOOKED_AT = 64 * 1024
@@ -21,6 +22,8 @@ _MISUNDERSTOOD = (400, 409, 422)
 _PAGES = "paging.limit"
 _ACCESS_HINT = "Check the token (LMSCONF_TOKEN, or `token:` of the workspace): API keys are made in the workspace."
 LATER_HINT = "Try again later; a lower --max-rate or --parallelism asks less at a time."
+_SOON = 60
+"""A wait in seconds that an error does not tell: the run has waited longer."""
 _LOST_HINT = "Run again: lmsconf looks at what is there before it sends anything twice."
 _JSON_TYPES = {"object": dict, "array": list}
 
@@ -92,7 +95,7 @@ def _refusal(request: PreparedRequest, answer: HttpResponse, transport: HttpTran
     kind, hint = _meaning(request, answer, transport)
     body_part = f": {excerpt}" if excerpt else ""
     return kind(
-        f"{_place(request, transport)} answered {answer.status}{_times(tried)}{body_part}",
+        f"{_place(request, transport)} answered {answer.status}{_times(tried)}{_asked(answer)}{body_part}",
         hint=hint,
         operation=_id(request),
         status=answer.status,
@@ -155,6 +158,14 @@ def _place(request: PreparedRequest, transport: HttpTransport) -> str:
 
 def _times(tried: int) -> str:
     return "" if tried <= 1 else f" (tried {tried} times)"
+
+
+def _asked(answer: HttpResponse) -> str:
+    """Return the wait that a Retry-After in seconds asks for, if it takes minutes."""
+    text = (answer.retry_after or "").strip()
+    if answer.status not in NOT_NOW or not (text.isascii() and text.isdigit()) or int(text[:9]) <= _SOON:
+        return ""
+    return f" and asks to wait {duration_in_words(float(text[:9]))}"
 
 
 def _id(request: PreparedRequest) -> str | None:

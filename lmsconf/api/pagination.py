@@ -24,8 +24,8 @@ from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.api import ListedRows, ListOperation
 from lmsconf.model.canonical_json import Json
 
-Ask = Callable[[Mapping[str, Json]], Future[Json]]
-"""Request one page: query → future of the response."""
+Ask = Callable[[Mapping[str, Json], bool], Future[Json]]
+"""Request one page: query, and whether it was expected → future of the response."""
 Keep = Callable[[dict[str, Json]], dict[str, Json]]
 """Reduce a row to the fields that are kept."""
 OnFirstPage = Callable[[int | None, int], bool]
@@ -67,6 +67,19 @@ class ListingSchema:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageRequests:
+    """How pages are requested.
+
+    expect: called with the number of further pages, once the first page tells. drop: called with the number of those
+    that are not requested after all.
+    """
+
+    ask: Ask
+    expect: Callable[[int], None] = lambda _: None
+    drop: Callable[[int], None] = lambda _: None
+
+
 class _Pages:
     """The pages of one listing, by their `skip`.
 
@@ -74,8 +87,8 @@ class _Pages:
     used only if its `skip` equals the number of rows received before it; the rest are cancelled.
     """
 
-    def __init__(self, ask: Ask, schema: ListingSchema, query: Mapping[str, Json]) -> None:
-        self._ask, self._schema, self._query = ask, schema, query
+    def __init__(self, requests: PageRequests, schema: ListingSchema, query: Mapping[str, Json]) -> None:
+        self._requests, self._schema, self._query = requests, schema, query
         self._ahead: dict[int, Future[Json]] = {}
         self._next_skips: Iterator[int] = iter(())
 
@@ -88,23 +101,26 @@ class _Pages:
     def foresee(self, total: int | None, size: int) -> None:
         """Prefetch the pages after a first page of `size` rows."""
         if self._schema.paged and total is not None and size:
-            self._next_skips = iter(range(size, total, size))
+            skips = range(size, total, size)
+            self._requests.expect(len(skips))
+            self._next_skips = iter(skips)
             self._fill()
 
     def _fill(self) -> None:
         """Request the next pages, up to AHEAD unused ones."""
         while len(self._ahead) < AHEAD and (skip := next(self._next_skips, None)) is not None:
-            self._ahead[skip] = self._request(skip)
+            self._ahead[skip] = self._request(skip, is_expected=True)
 
     def drop(self) -> None:
         """Cancel the prefetched pages that were not used."""
-        self._next_skips = iter(())
+        self._requests.drop(sum(1 for _ in self._next_skips))
         for future in self._ahead.values():
             future.cancel()
 
-    def _request(self, skip: int) -> Future[Json]:
+    def _request(self, skip: int, *, is_expected: bool = False) -> Future[Json]:
         schema = self._schema
-        return self._ask({**self._query, "skip": skip, "limit": schema.page_size} if schema.paged else self._query)
+        query = {**self._query, "skip": skip, "limit": schema.page_size} if schema.paged else self._query
+        return self._requests.ask(query, is_expected)
 
 
 @dataclass(slots=True)
@@ -133,7 +149,7 @@ class _Unfit(Exception):
 
 
 def read_listing(
-    request_page: Ask, schema: ListingSchema, query: Mapping[str, Json], on_first_page: OnFirstPage | None = None
+    requests: PageRequests, schema: ListingSchema, query: Mapping[str, Json], on_first_page: OnFirstPage | None = None
 ) -> ListedRows:
     """Read every row of a listing. A failed or malformed page sets `incomplete` and raises nothing.
 
@@ -146,7 +162,7 @@ def read_listing(
     for _ in range(2):
         scan = ListingPass()
         try:
-            reason = _pass(request_page, schema, query, scan, on_first_page)
+            reason = _pass(requests, schema, query, scan, on_first_page)
         except (Unauthorized, Unreachable):
             raise
         except ApiError as error:
@@ -164,10 +180,14 @@ def read_listing(
 
 
 def _pass(
-    ask: Ask, schema: ListingSchema, query: Mapping[str, Json], scan: ListingPass, on_first: OnFirstPage | None
+    requests: PageRequests,
+    schema: ListingSchema,
+    query: Mapping[str, Json],
+    scan: ListingPass,
+    on_first: OnFirstPage | None,
 ) -> str | None:
     """Read to the end; return why `scan` may be incomplete, or None. Raises ApiError, _Unfit and _Endless."""
-    pages = _Pages(ask, schema, query)
+    pages = _Pages(requests, schema, query)
     try:
         while True:
             rows, total = _page(pages[scan.received], schema, is_first=scan.received == 0)

@@ -21,12 +21,16 @@ class RetryPolicy:
     """Retry policy of a client, and limits of the circuit breaker that the clients of a run share.
 
     A service that is down, hangs, or returns only transient statuses ends a run at most two minutes (`max_outage`)
-    after the first request that failed so; only the system's DNS lookup cannot be bounded. Durations are in seconds.
+    after the first request that failed so; only the system's DNS lookup cannot be bounded. If it asks with Retry-After
+    to wait for more than a minute, that is waited for, at most an hour (`patience`) after that request. Durations are
+    in seconds.
 
     max_attempts     of one call; while rate-limited or given a Retry-After, only `max_total_wait` limits them
     first_wait       maximum wait before the second attempt; doubles with each further one
     max_wait         upper bound of that maximum
-    max_retry_after  upper bound of a Retry-After
+    short_retry_after  a Retry-After up to this counts for `max_total_wait` and `max_outage`; one beyond `patience` is
+                     taken for this
+    patience         maximum outage while the service asks to wait for longer than `short_retry_after`
     max_total_wait   of one call between its attempts
     max_outage       outage after which the circuit breaker opens
     max_consecutive_failures  after which it opens
@@ -38,7 +42,8 @@ class RetryPolicy:
     max_attempts: int = 4
     first_wait: float = 0.5
     max_wait: float = 10.0
-    max_retry_after: float = 60.0
+    short_retry_after: float = 60.0
+    patience: float = 3600.0
     max_total_wait: float = 90.0
     max_outage: float = 120.0
     max_consecutive_failures: int = 20
@@ -69,13 +74,25 @@ class RetryPolicy:
         return status == TOO_MANY or (status == UNAVAILABLE and retry_after is not None)
 
     def wait_before_retry(
-        self, attempts: int, waited: float, retry_after: str | None = None, *, rate_limited: bool = False
+        self,
+        attempts: int,
+        waited: float,
+        retry_after: str | None = None,
+        *,
+        rate_limited: bool = False,
+        not_now: bool = True,
     ) -> float | None:
         """Return the seconds until the next attempt, after `attempts` and `waited` seconds; None: give up.
 
-        rate_limited: the service is up and limits the rate.
+        rate_limited: the service is up and limits the rate. not_now: the status is one of `NOT_NOW`; with another one,
+        a Retry-After counts as a short one.
         """
         left, requested = self.max_total_wait - waited, self.parse_retry_after(retry_after)
+        if requested is not None and self.is_long(requested):
+            if not_now:
+                # The circuit breaker bounds these waits.
+                return requested
+            requested = self.short_retry_after
         if left <= 0 or (attempts >= self.max_attempts and not rate_limited and requested is None):
             return None
         if requested is not None:
@@ -94,11 +111,15 @@ class RetryPolicy:
     def _longest(self, tried: int) -> float:
         return min(self.first_wait * 2.0 ** min(tried - 1, 30), self.max_wait)
 
+    def is_long(self, pause: float) -> bool:
+        """Return whether a Retry-After extends an outage."""
+        return pause > self.short_retry_after
+
     def parse_retry_after(self, retry_after: str | None) -> float | None:
-        """Return a Retry-After header in seconds, at most `max_retry_after`; None if missing or malformed."""
+        """Return a Retry-After header in seconds, one beyond `patience` shortened; None if missing or malformed."""
         text = (retry_after or "").strip()
         if text.isascii() and text.isdigit():
-            return min(float(text[:9]), self.max_retry_after)
+            return self._heeded(float(text[:9]))
         from email.utils import parsedate_to_datetime  # slow to import
 
         try:
@@ -106,4 +127,8 @@ class RetryPolicy:
         except (ValueError, OverflowError):
             return None
         until = (date if date.tzinfo else date.replace(tzinfo=UTC)) - datetime.fromtimestamp(self.wall_clock(), UTC)
-        return min(max(until.total_seconds(), 0.0), self.max_retry_after)
+        return self._heeded(max(until.total_seconds(), 0.0))
+
+    def _heeded(self, asked: float) -> float:
+        """Return a Retry-After; one that nobody would wait for is tried sooner, within the usual outage."""
+        return asked if asked <= self.patience else self.short_retry_after

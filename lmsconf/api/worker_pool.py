@@ -12,6 +12,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from lmsconf.api.priority_queue import Priority, PriorityQueue
+from lmsconf.model.progress import RateLimit, Report, RunProgress
 
 if TYPE_CHECKING:
     from lmsconf.api.client import Client
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _LINGER = 0.1
 """How long to wait for the next request of a chain, as a fraction of the time that the last one took."""
-Progress = Callable[[int, int], None]
-"""Called with the numbers of finished and of submitted requests so far. Calls never overlap."""
 
 
 class Job(Generic[T]):
@@ -51,21 +50,29 @@ class WorkerPool:
     """Runs jobs on at most `parallelism` clients, by priority, FIFO among equals.
 
     Threads start on demand, and are daemons: they do not keep the process alive.
+
+    limit: what limits the rate of requests now, for `progress`.
     """
 
     def __init__(
-        self, open_client: Callable[[], Client], *, parallelism: int = 4, progress: Progress | None = None
+        self,
+        open_client: Callable[[], Client],
+        *,
+        parallelism: int = 8,
+        progress: Report | None = None,
+        limit: Callable[[], RateLimit | None] = lambda: None,
     ) -> None:
         if parallelism < 1:
             raise ValueError("a worker pool needs at least one worker")
         self._open_client = open_client
         self._parallelism = parallelism
-        self._progress = progress
+        self._progress, self._limit = progress, limit
         self._queue: PriorityQueue[Job[Any] | None] = PriorityQueue()
-        self._lock = threading.Lock()
+        self._lock, self._reporting = threading.Lock(), threading.Lock()
         self._workers: list[threading.Thread] = []
         self._closed = False
-        self._busy = self._done = self._submitted = 0
+        self._busy = self._done = self._submitted = self._expected = 0
+        self._is_final = False
 
     def __enter__(self) -> WorkerPool:
         return self
@@ -73,8 +80,13 @@ class WorkerPool:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self.close(wait=kind is None)
 
-    def submit(self, job: Callable[[Client], T], priority: Priority = Priority.FAN_OUT) -> Future[T]:
-        """Queue `job`, to be called with a client; return the future of its result. Raises RuntimeError once closed."""
+    def submit(
+        self, job: Callable[[Client], T], priority: Priority = Priority.FAN_OUT, *, is_expected: bool = False
+    ) -> Future[T]:
+        """Queue `job`, to be called with a client; return the future of its result. Raises RuntimeError once closed.
+
+        is_expected: it is one of those that `expect` added to the total.
+        """
         task = Job(job)
         with self._lock:
             if self._closed:
@@ -83,8 +95,27 @@ class WorkerPool:
                 self._start_worker()
             self._busy += 1
             self._submitted += 1
+            self._expected -= is_expected
             self._queue.put(priority, task)
         return task.future
+
+    def expect(self, jobs: int) -> None:
+        """Add jobs to the total that will be submitted with `is_expected`, or given up with `drop_expected`."""
+        with self._lock:
+            self._expected += jobs
+        self.report_progress()
+
+    def drop_expected(self, jobs: int) -> None:
+        """Give up expected jobs. They stay in the total, which never falls, and count as done."""
+        with self._lock:
+            self._expected -= jobs
+            self._submitted += jobs
+            self._done += jobs
+
+    def end_total(self) -> None:
+        """Report from now on that no further job is submitted."""
+        self._is_final = True
+        self.report_progress()
 
     def close(self, *, wait: bool = True) -> None:
         """Stop the workers. With `wait`, submitted jobs finish first; without, those not started are cancelled."""
@@ -98,6 +129,9 @@ class WorkerPool:
             self._queue.put(Priority.FAN_OUT, None)
         for worker in self._workers if wait else ():
             worker.join()
+        with self._reporting:
+            # A rate limiter outlives the pool, and may still tell it of waits.
+            self._progress = None
 
     def _start_worker(self) -> None:
         """Start one more worker. Its client is opened here, so that `submit` raises for an invalid URL."""
@@ -118,12 +152,14 @@ class WorkerPool:
                 start = perf_counter()
                 task.run(client)
                 linger = (perf_counter() - start) * _LINGER if priority is Priority.CHAIN else 0.0
-                self._report_progress()
+                self.report_progress(finished=1)
 
-    def _report_progress(self) -> None:
-        """Count a finished job and report progress."""
-        with self._lock:
-            self._busy -= 1
-            self._done += 1
-            if self._progress:
-                self._progress(self._done, self._submitted)
+    def report_progress(self, finished: int = 0) -> None:
+        """Count finished jobs and report progress; also while nothing is finished but the run waits."""
+        with self._reporting:
+            with self._lock:
+                self._busy -= finished
+                self._done += finished
+                done, total = self._done, self._submitted + self._expected
+            if self._progress is not None:
+                self._progress(RunProgress(done=done, total=total, is_final=self._is_final, limit=self._limit()))

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, replace
 from functools import partial
+from typing import Final
 
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, WaitClock
 from lmsconf.apply.executor import CallExecutor, send_calls
 from lmsconf.apply.grant_verification import grants_to_verify
+from lmsconf.apply.phases import CallCounter, Phase, unreported
 from lmsconf.apply.run_outcome import exit_code, hints_on_updates, no_effect_problem, unattempted_calls
 from lmsconf.apply.scheduler import Begin, RunResult, Tell
 from lmsconf.apply.staleness import find_stale_resources
@@ -32,14 +34,16 @@ from lmsconf.model.names import exact_pattern
 from lmsconf.model.outcomes import ApplyReport, CallOutcome, is_already_accepted
 from lmsconf.model.plan import Plan
 from lmsconf.model.policy import Consent, GuardLimits, Policy, saved_guard_limits
+from lmsconf.model.progress import Report
 from lmsconf.model.scope import VerifiedScope, VerifyMode, count_skipped_people
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.guards import evaluate_guards, refuse_protected_changes
 from lmsconf.planner.plan import attach_problems, make_plan
 from lmsconf.planner.plan_as_manifests import people_ids, plan_to_manifests
 from lmsconf.workspace.project_manifests import load_manifests, refuse_errors
-from lmsconf.workspace.reader import Reading, WorkspaceReader, reads_needed
+from lmsconf.workspace.reader import WorkspaceReader, reads_needed
 
+_VERIFYING: Final = "Verifying"
 Look = Callable[[RunResult, AmbiguousWriteResolver], VerificationResult]
 """Verify the workspace after a run."""
 
@@ -69,7 +73,7 @@ class Applier(WorkspaceReader):
         )
         return replace(plan, guards=guards, changes=changes, problems=tuple(problems))
 
-    def refuse_stale_plan(self, plan: Plan, progress: Reading | None = None, kept: Snapshot | None = None) -> Snapshot:
+    def refuse_stale_plan(self, plan: Plan, progress: Report | None = None, kept: Snapshot | None = None) -> Snapshot:
         """Raise StalePlan if the plan expired, is offline or for another workspace, or if a resource in it changed.
 
         kept: what this run read of the workspace shortly before. Then only what the plan touches is read again, by id,
@@ -133,34 +137,47 @@ class Applier(WorkspaceReader):
             # A resource in a cycle of renames needs a temporary name, which requires the one that has its name.
             return self._replayed(plan)
 
-    def _replayed(self, plan: Plan, *, only: Address | None = None, snapshot: Snapshot | None = None) -> Plan:
+    def _replayed(
+        self,
+        plan: Plan,
+        *,
+        only: Address | None = None,
+        snapshot: Snapshot | None = None,
+        phase: Phase = unreported,
+    ) -> Plan:
         """Re-plan the plan's own changes on the current snapshot: all of them before it is applied, none of them after.
 
         only: restricts it to this resource and its dependencies. snapshot: the current one, if it was read just now.
         """
         manifests, policy = self._again(plan, only)
-        snapshot = snapshot or self._read_touched(plan, only)
+        if snapshot is None:
+            with phase(_VERIFYING) as progress:
+                snapshot = self._read_touched(plan, only, progress)
         return make_plan(all_kinds(), manifests, snapshot, policy, self.call_templates, created_at=self.now())
 
-    def _read_touched(self, plan: Plan, only: Address | None = None, progress: Reading | None = None) -> Snapshot:
+    def _read_touched(self, plan: Plan, only: Address | None = None, progress: Report | None = None) -> Snapshot:
         """Read all that the plan's own changes are compared with; people by the ids that the plan has of them."""
         wanted = reads_needed(*self._again(plan, only))
         return self.read(replace(wanted, people=people_ids(plan, all_kinds())), progress)
 
-    def _left(self, plan: Plan, kept: Snapshot | None) -> Plan:
+    def _left(self, plan: Plan, kept: Snapshot | None, phase: Phase) -> Plan:
         """Re-plan the plan's own changes after a run: what it touched is read again by id, if that shows it all done.
 
         kept: what this run read of the workspace before its first call.
         """
-        if kept is not None and (again := self.reread(kept, plan.changes)) is not None:
+        again = None
+        if kept is not None:
+            with phase(_VERIFYING) as progress:
+                again = self.reread(kept, plan.changes, progress)
+        if again is not None:
             try:
                 left = self._replayed(plan, snapshot=again)
             except ProblemsFound:
                 # The whole reading raises it again, if it is not about what was left out.
-                return self._replayed(plan)
+                return self._replayed(plan, phase=phase)
             if not left.changes:
                 return left
-        return self._replayed(plan)
+        return self._replayed(plan, phase=phase)
 
     def _again(self, plan: Plan, only: Address | None = None) -> tuple[Manifests, Policy]:
         """Return a plan's own changes as manifests, and the policy to plan them: no ownership, nothing excluded."""
@@ -183,7 +200,7 @@ class Applier(WorkspaceReader):
         plan: Plan,
         *,
         meta: Mapping[str, str],
-        tell: Tell | None = None,
+        phase: Phase = unreported,
         journal: Journal | None = None,
         keep: Begin | None = None,
         verify: VerifyMode = VerifyMode.ALL,
@@ -192,39 +209,35 @@ class Applier(WorkspaceReader):
     ) -> ApplyReport:
         """Send the calls of a plan, verify the result and report. Does no check beforehand: use `lmsconf.apply`.
 
-        journal: records each call before it is sent, and its outcome. keep: called before that for each call; stops the
-        run by raising LmsconfError. verify: what is planned again. made_from: the manifests that the plan was just made
-        from; default: the project's manifests, if their digest is the plan's. kept: what this run read of the workspace
-        before, so that only what the plan touches needs to be read again.
+        phase: receives the progress. journal: records each call before it is sent, and its outcome. keep: called before
+        that for each call; stops the run by raising LmsconfError. verify: what is planned again. made_from: the
+        manifests that the plan was just made from; default: the project's manifests, if their digest is the plan's.
+        kept: what this run read of the workspace before, so that only what the plan touches needs to be read again.
         """
-        look = self._look_back(plan, verify, made_from, kept)
+        look = self._look_back(plan, verify, made_from, kept, phase)
         if journal is None:
-            return self._carried_out(plan, meta, look, tell, keep)
-        on_outcome = tell or (lambda _: None)
+            return self._carried_out(plan, meta, look, phase, None, keep)
 
         def begin(call: Call) -> None:
             if keep is not None:
                 keep(call)
             journal.record_intent(call)
 
-        def note(outcome: CallOutcome) -> None:
-            journal.record_outcome(outcome)
-            on_outcome(outcome)
-
-        report = self._carried_out(plan, meta, look, note, begin)
+        report = self._carried_out(plan, meta, look, phase, journal.record_outcome, begin)
         return replace(report, problems=(*report.problems, *journal.record_end(report)))
 
     def _carried_out(
-        self, plan: Plan, meta: Mapping[str, str], look: Look, tell: Tell | None, begin: Begin | None = None
+        self,
+        plan: Plan,
+        meta: Mapping[str, str],
+        look: Look,
+        phase: Phase,
+        record: Tell | None,
+        begin: Begin | None = None,
     ) -> ApplyReport:
         started = self.now()
-        with self.connection.worker_pool(self.parallelism) as pool:
-            settling = self._settling(plan, begin or (lambda _: None))
-            kinds = all_kinds()
-            sender = CallExecutor(
-                pool, kinds, settling, grants=grants_to_verify(plan, kinds), hints=hints_on_updates(plan)
-            )
-            run = send_calls(plan, sender, width=self.parallelism, tell=tell, begin=begin)
+        with phase("Applying") as report:
+            run, settling = self._sent(plan, CallCounter(len(plan.calls), report), record, begin)
         verification = skipped_verification("The run was stopped before that.")
         try:
             if run.stopped_by is None and run.interrupted_by is None and (run.may_have_written or not plan.calls):
@@ -255,7 +268,28 @@ class Applier(WorkspaceReader):
             exit=exit_code(run, verification.converged),
         )
 
-    def _look_back(self, plan: Plan, verify: VerifyMode, made_from: Manifests | None, kept: Snapshot | None) -> Look:
+    def _sent(
+        self, plan: Plan, counter: CallCounter, record: Tell | None, begin: Begin | None
+    ) -> tuple[RunResult, AmbiguousWriteResolver]:
+        """Send the calls. record: called with each outcome."""
+
+        def note(outcome: CallOutcome) -> None:
+            if record is not None:
+                record(outcome)
+            counter.count(outcome)
+
+        with self.connection.worker_pool(self.parallelism, counter.report) as pool:
+            settling = self._settling(plan, begin or (lambda _: None))
+            kinds = all_kinds()
+            sender = CallExecutor(
+                pool, kinds, settling, grants=grants_to_verify(plan, kinds), hints=hints_on_updates(plan)
+            )
+            run = send_calls(plan, sender, width=self.parallelism, tell=note, begin=begin)
+        return run, settling
+
+    def _look_back(
+        self, plan: Plan, verify: VerifyMode, made_from: Manifests | None, kept: Snapshot | None, phase: Phase
+    ) -> Look:
         """Return the function that verifies the workspace after the run. Reads the manifests before the run."""
         if made_from is not None and not plan.changes:
             # The workspace was read for this plan just now, and nothing is sent.
@@ -274,8 +308,8 @@ class Applier(WorkspaceReader):
         return partial(
             verify_by_replanning,
             plan,
-            touched=lambda: self._left(plan, kept),
-            whole=None if manifests is None else partial(self._everything, plan, manifests),
+            touched=lambda: self._left(plan, kept, phase),
+            whole=None if manifests is None else partial(self._everything, plan, manifests, phase),
             reason=reason,
         )
 
@@ -288,7 +322,7 @@ class Applier(WorkspaceReader):
             return None, NO_MANIFESTS
         return (manifests, None) if manifests.digest == plan.manifests_digest else (None, OTHER_MANIFESTS)
 
-    def _everything(self, plan: Plan, manifests: Manifests) -> tuple[Plan, tuple[Problem, ...]]:
+    def _everything(self, plan: Plan, manifests: Manifests, phase: Phase) -> tuple[Plan, tuple[Problem, ...]]:
         """Re-plan the plan's whole selection of the manifests; also return the errors of what cannot be planned."""
         project_policy, chosen = self.settings.policy, plan.selection
         policy = replace(
@@ -301,7 +335,9 @@ class Applier(WorkspaceReader):
             additive=chosen.additive,
             verifying=True,
         )
-        return self.partial_plan(manifests, policy, self.read(reads_needed(manifests, policy)))
+        with phase(_VERIFYING) as progress:
+            snapshot = self.read(reads_needed(manifests, policy), progress)
+        return self.partial_plan(manifests, policy, snapshot)
 
     def report_unstarted(self, plan: Plan, error: LmsconfError, *, meta: Mapping[str, str]) -> ApplyReport:
         """Return the report of a run that stopped before its first call."""

@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
 from lmsconf.api import pagination
-from lmsconf.api.pagination import ListingSchema
+from lmsconf.api.pagination import ListingSchema, PageRequests
 from lmsconf.api.worker_pool import WorkerPool
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
 from lmsconf.apply.grant_verification import verify_grant
@@ -149,13 +149,13 @@ def _restated(refused: Rejected, as_: type[ApiError], hint: str) -> ApiError:
 def _live(client: Client, operation: ListOperation) -> list[dict[str, Json]]:
     """Return all rows of a listing. Raises ApiError where it may be incomplete."""
 
-    def page(query: Mapping[str, Json]) -> Future[Json]:
+    def page(query: Mapping[str, Json], _: bool) -> Future[Json]:
         # Sequential: all threads of the pool may be here, and would deadlock waiting for each other.
         response: Future[Json] = Future()
         response.set_result(client.call(operation.name, query=query))
         return response
 
-    rows = pagination.read_listing(page, ListingSchema.for_operation(client.spec, operation), {})
+    rows = pagination.read_listing(PageRequests(ask=page), ListingSchema.for_operation(client.spec, operation), {})
     if rows.incomplete:
         raise InvalidResponse(rows.incomplete, operation=operation.name)
     return list(rows.rows)

@@ -28,6 +28,7 @@ from lmsconf.model.drift import DriftReport
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan
 from lmsconf.model.policy import Policy, parse_consents
+from lmsconf.model.progress import Report
 from lmsconf.model.scope import VerifyMode
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.project.settings import Settings, load_settings
@@ -60,7 +61,7 @@ class Project:
 
     settings: Settings
     environ: Mapping[str, str]
-    parallelism: int = 4
+    parallelism: int = 8
     max_rate: float | None = None
 
     def validate(self) -> Sequence[Problem]:
@@ -76,21 +77,23 @@ class Project:
         allow: Sequence[str] = (),
         base: str | None = None,
         trust_project: Collection[str] = (),
+        progress: Report | None = None,
     ) -> Plan:
         """Return what `apply` would change. Changes nothing.
 
         only, excluded: patterns of addresses, such as `group/*`. allow: consents to guards, such as `removals=214`.
         base: a folder or a git ref with the manifests that these replace; trust_project: the parts of the project file
-        that may differ from the base's (`url`, `token`, `command`, `dialect`). Raises ProblemsFound where no plan can
+        that may differ from the base's (`url`, `token`, `command`, `dialect`). progress: called with each request that
+        is done, and at least once a minute while requests wait for a rate limit. Raises ProblemsFound where no plan can
         be made.
         """
         policy = self._policy(only=tuple(only), excluded=tuple(excluded), additive=additive, allow=allow)
         manifests = self._manifests()
         with self._reader() as reader:
             if base is None:
-                return reader.plan(manifests, policy)
+                return reader.plan(manifests, policy, progress)
             before = load_base(base, self.settings, policy, self.environ, trusted=trust_project)
-            return reader.plan_with_base(manifests, policy, before)
+            return reader.plan_with_base(manifests, policy, before, progress=progress)
 
     def apply(
         self,
@@ -134,10 +137,12 @@ class Project:
         trust_project: Collection[str] = (),
         count_unmanaged: bool = False,
         coverage: bool = False,
+        progress: Report | None = None,
     ) -> DriftReport:
         """Return where the workspace differs from the manifests. With `base`, only manual changes count.
 
-        count_unmanaged, coverage: read the whole workspace, not only what the manifests are compared with.
+        count_unmanaged, coverage: read the whole workspace, not only what the manifests are compared with. progress: as
+        for `plan`.
         """
         manifests = self._manifests()
         policy = self.settings.policy
@@ -145,16 +150,19 @@ class Project:
         if base is not None:
             before = load_base(base, self.settings, policy, self.environ, trusted=trust_project, with_older=False)
         with self._reader() as reader:
-            return reader.drift(manifests, base=before, count_unmanaged=count_unmanaged, reads_all=coverage)
+            return reader.drift(
+                manifests, base=before, count_unmanaged=count_unmanaged, reads_all=coverage, progress=progress
+            )
 
-    def export(self, kinds: Iterable[str] | None = None) -> ExportResult:
+    def export(self, kinds: Iterable[str] | None = None, *, progress: Report | None = None) -> ExportResult:
         """Return the live resources as manifests: `files` maps sections to YAML. Writes nothing.
 
         kinds: such as `group` or `content_target`. Resources that the project's manifests declare already are left out.
+        progress: as for `plan`.
         """
         manifests = self._manifests()
         with self._reader() as reader:
-            snapshot = reader.snapshot(manifests=manifests)
+            snapshot = reader.snapshot(progress, manifests)
             only = None if kinds is None else tuple(kinds)
             return export_snapshot(
                 snapshot,
@@ -165,10 +173,13 @@ class Project:
                 existing_manifests=manifests,
             )
 
-    def snapshot(self) -> Snapshot:
-        """Return everything in the workspace that manifests can declare, including people's e-mails and answers."""
+    def snapshot(self, *, progress: Report | None = None) -> Snapshot:
+        """Return everything in the workspace that manifests can declare, including people's e-mails and answers.
+
+        progress: as for `plan`.
+        """
         with self._reader() as reader:
-            return reader.snapshot(manifests=self._manifests())
+            return reader.snapshot(progress, self._manifests())
 
     def save_plan(self, plan: Plan, path: str | os.PathLike[str], *, key: bytes | None = None) -> None:
         """Write a plan file for `load_plan` and `lmsconf apply PLANFILE`. key: signs it; 32 bytes or more."""

@@ -30,10 +30,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import field, replace
-from typing import Final, TypeAlias
+from typing import Final
 
 from lmsconf.apply.ambiguous_writes import WaitClock
 from lmsconf.apply.applier import Applier
+from lmsconf.apply.phases import unreported
 from lmsconf.apply.remote_lock import LockManager
 from lmsconf.apply.scheduler import Begin
 from lmsconf.documents.plan_file import plan_digest
@@ -45,16 +46,13 @@ from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.blockers import refuse_blocked
 from lmsconf.model.calls import Call
 from lmsconf.model.declarations import Manifests
-from lmsconf.model.outcomes import ApplyReport, CallOutcome, CallStatus
+from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan
+from lmsconf.model.progress import Report
 from lmsconf.model.scope import VerifyMode
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.project.settings import Settings
 from lmsconf.workspace.connection import Connection
-
-Report: TypeAlias = "Callable[[int, int | None], None]"
-"""Report progress: steps done, and the total; None while it is unknown."""
-
 
 _KEPT_FOR: Final = 60.0
 """Seconds for which what this run read of the workspace is kept, beside what its calls touch."""
@@ -84,8 +82,8 @@ class ApplyProgress:
     """What an apply reports while it runs. Every method does nothing here; override those that you need."""
 
     def phase(self, label: str) -> AbstractContextManager[Report]:
-        """A phase begins: Reading, Checking or Applying. The context's value receives the progress."""
-        return nullcontext(lambda done, total: None)
+        """A phase begins: Reading, Checking, Applying or Verifying. The context's value receives the progress."""
+        return unreported(label)
 
     def planned(self, plan: Plan) -> None:
         """The plan is made or loaded, and nothing has been checked yet."""
@@ -116,7 +114,7 @@ class ApplyOptions:
     digest: str | None = None
     verify: VerifyMode = VerifyMode.ALL
     meta: Mapping[str, str] = field(default_factory=dict)
-    parallelism: int = 4
+    parallelism: int = 8
     max_rate: float | None = None
 
 
@@ -243,7 +241,6 @@ def _executed(
     kept: Snapshot | None,
 ) -> ApplyReport:
     """Send the calls and verify them."""
-    done = 0
     begun = False
 
     def begin(call: Call) -> None:
@@ -252,23 +249,17 @@ def _executed(
         if keep is not None:
             keep(call)
 
-    def count(outcome: CallOutcome) -> None:
-        nonlocal done
-        done += outcome.status is not CallStatus.NOT_ATTEMPTED
-        tell(done, len(plan.calls))
-
     try:
-        with progress.phase("Applying") as tell:
-            return workspace.execute(
-                plan,
-                meta=options.meta,
-                tell=count,
-                journal=journal,
-                keep=begin,
-                verify=options.verify,
-                made_from=manifests,
-                kept=kept,
-            )
+        return workspace.execute(
+            plan,
+            meta=options.meta,
+            phase=progress.phase,
+            journal=journal,
+            keep=begin,
+            verify=options.verify,
+            made_from=manifests,
+            kept=kept,
+        )
     except KeyboardInterrupt as cut:
         if begun:
             raise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from lmsconf.apply.safe_apply import ApplyProgress
@@ -13,6 +13,7 @@ from lmsconf.cli.output_streams import mask_if_enabled, show_progress, supports_
 from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound, UsageError
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan
+from lmsconf.model.progress import Report
 from lmsconf.render import APPLY_VIEWS
 from lmsconf.render.apply_wording import apply_summary, verification_result
 from lmsconf.render.escape import escape_terminal
@@ -29,9 +30,9 @@ class ApplyScreen(ApplyProgress):
         self._has_waited = False
 
     @contextmanager
-    def phase(self, label: str) -> Iterator[Callable[[int, int | None], None]]:
+    def phase(self, label: str) -> Iterator[Report]:
         with show_progress() as tell:
-            yield lambda done, total: tell(done, total, label)
+            yield lambda progress: tell(progress, label)
 
     def planned(self, plan: Plan) -> None:
         if self._shows_plan:

@@ -22,9 +22,10 @@ from lmsconf.errors import ExitCode, UsageError
 if TYPE_CHECKING:
     from lmsconf.export.drifted_project import DriftedProject
     from lmsconf.model.declarations import Manifests
+    from lmsconf.model.progress import Report
     from lmsconf.project.settings import Settings
     from lmsconf.workspace.base_comparison import BaseManifests
-    from lmsconf.workspace.reader import Reading, WorkspaceReader
+    from lmsconf.workspace.reader import WorkspaceReader
 
 
 @click.command()
@@ -108,7 +109,7 @@ def _base_of(base_name: str, settings: Settings, context: CommandContext, truste
 def _compared(
     workspace: WorkspaceReader,
     manifests: Manifests,
-    tell: Reading,
+    tell: Report,
     base: BaseManifests | None = None,
     *,
     count_unmanaged: bool = False,

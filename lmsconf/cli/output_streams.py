@@ -191,10 +191,10 @@ def supports_color(stream: TextIO) -> bool:
 def show_progress(stream: TextIO | None = None, *, quiet: bool = False) -> Iterator[Tell]:
     """Yield a progress callback: a bar on a terminal, a few plain lines elsewhere, nothing if quiet."""
     if quiet:
-        yield lambda done, total, label: None
+        yield lambda progress, label: None
         return
     from lmsconf.cli.progress import progress_bar, progress_lines
 
     where = sys.stderr if stream is None else stream
     with progress_bar(where) if where.isatty() and os.environ.get("TERM") != "dumb" else progress_lines(where) as tell:
-        yield lambda done, total, label: tell(done, total, mask_if_enabled(label))
+        yield lambda progress, label: tell(progress, mask_if_enabled(label))

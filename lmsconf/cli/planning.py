@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from lmsconf.model.declarations import Manifests
     from lmsconf.model.plan import Plan
     from lmsconf.model.policy import Consent, Policy
+    from lmsconf.model.progress import Report
     from lmsconf.project.settings import Settings
-    from lmsconf.workspace.reader import Reading, WorkspaceReader
+    from lmsconf.workspace.reader import WorkspaceReader
 
 P = ParamSpec("P")
 
@@ -38,7 +39,7 @@ _OPTIONS = (
 parallelism = click.option(
     "--parallelism",
     type=click.IntRange(1, 64),
-    default=4,
+    default=8,
     show_default=True,
     help="How many requests may be under way at a time.",
 )
@@ -159,10 +160,10 @@ def open_workspace(settings: Settings, parallelism: int, max_rate: float | None 
 
 
 @contextmanager
-def show_reading_progress(label: str) -> Iterator[Reading]:
-    """Show the progress of reading: requests done, and the total."""
+def show_reading_progress(label: str) -> Iterator[Report]:
+    """Show the progress of reading: requests done, the total, and what limits their rate."""
     with show_progress() as tell:
-        yield lambda done, total: tell(done, total, label)
+        yield lambda progress: tell(progress, label)
 
 
 def load_valid_manifests(workspace: WorkspaceReader) -> Manifests:

@@ -1,57 +1,85 @@
-"""Progress output: a bar for a terminal, sparse lines for a log."""
+"""Progress output: a bar for a terminal, sparse lines for a log; both tell what limits the rate."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO, TypeAlias
 
+from lmsconf.model.progress import RunProgress
 from lmsconf.render.escape import escape_terminal
+from lmsconf.render.progress_wording import LimitWording, count_text
 
-Tell = Callable[[int, "int | None", str], None]
-"""Progress callback (done, total, label); total is None while unknown. Thread-safe."""
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
-_SOON = 50
-"""The number of completed steps below which `progress_lines` writes nothing."""
+Tell: TypeAlias = Callable[[RunProgress, str], None]
+"""Progress callback: how far, and the label. Thread-safe."""
+
+_MANY = 50
+"""The total below which `progress_lines` writes no count."""
 
 
 @contextmanager
 def progress_bar(stream: TextIO) -> Iterator[Tell]:
-    """Yield the callback of a transient progress bar, removed at the end."""
+    """Yield the callback of a transient progress bar, removed at the end. What limits the rate stands above it."""
     # rich is slow to import, and only needed on a terminal.
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.text import Text
 
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(file=stream), transient=True) as shown:
-        task = shown.add_task("", total=None)
+    limits, above = LimitWording(), Text()
 
-        def tell(done: int, total: int | None, label: str) -> None:
-            shown.update(task, completed=done, total=total, description=escape_terminal(label))
+    class BarBelowText(Progress):
+        def get_renderables(self) -> Iterator[RenderableType]:
+            if above.plain:
+                yield above
+            yield from super().get_renderables()
+
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TextColumn("{task.fields[count]}", markup=False),
+        TimeElapsedColumn(),
+    )
+    with BarBelowText(*columns, console=Console(file=stream), transient=True) as shown:
+        task = shown.add_task("", total=None, count="")
+
+        def tell(progress: RunProgress, label: str) -> None:
+            if line := limits.due_line(progress):
+                above.plain = f"{escape_terminal(label)}: {line}"
+            elif progress.limit is None:
+                above.plain = ""
+            # A bar on a total that still grows would move back.
+            total = progress.total if progress.is_final else None
+            description = escape_terminal(label)
+            shown.update(
+                task, completed=progress.done, total=total, description=description, count=count_text(progress)
+            )
 
         yield tell
 
 
 @contextmanager
 def progress_lines(stream: TextIO) -> Iterator[Tell]:
-    """Yield a callback that writes a line per tenth of the total, or per 100 steps while the total is unknown.
+    """Yield a callback that writes the count at first, per tenth of the total, and once the total is known.
 
-    The first 49 steps write nothing, so that a short task has no lines.
+    A short task has no lines. What limits the rate is a line at most once a minute.
     """
-    lock = threading.Lock()
-    last: tuple[str, int] | None = None
+    lock, limits = threading.Lock(), LimitWording()
+    last: tuple[str, bool, int] | None = None
 
-    def tell(done: int, total: int | None, label: str) -> None:
+    def tell(progress: RunProgress, label: str) -> None:
         nonlocal last
-        if done < _SOON:
-            return
-        step = done * 10 // total if total else done // 100
+        name = escape_terminal(label)
         with lock:
-            if last is not None and last[0] == label and last[1] >= step:
-                return
-            last = (label, step)
-            stream.write(f"{escape_terminal(label)}: {done:,}{f' of {total:,}' if total is not None else ''}\n")
+            step = (label, progress.is_final, progress.done * 10 // max(progress.total, 1))
+            if progress.total >= _MANY and (last is None or last[:2] != step[:2] or last[2] < step[2]):
+                last = step
+                stream.write(f"{name}: {count_text(progress)}\n")
+            if line := limits.due_line(progress):
+                stream.write(f"{name}: {line}\n")
             stream.flush()
 
     yield tell

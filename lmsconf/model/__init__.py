@@ -3,6 +3,7 @@
     address, names, forms        addresses, name comparison, and the comparable manifest form of a resource
     declarations, calls, plan    desired resources; steps and calls; changes, possible renames, guard results and plans
     outcomes                     the result of each call, and of a run
+    progress                     how far a run is, and what limits its rate
     policy, scope                settings of the project file and the command line that decide a plan
     snapshot, rows, api          live state as a value and as JSON; the protocol of the reads that a plan needs
     drift, recorded_run          a drift report; a run as recorded in its journal

@@ -54,8 +54,17 @@ class Api(Protocol):
         """Send one request and return its JSON value."""
         ...
 
-    def each(self, operation: str, requests: Iterable[ReadArguments]) -> list[Json]:
-        """Send requests concurrently and return their JSON values in the order of the requests."""
+    def each(
+        self, operation: str, requests: Iterable[ReadArguments], *, on_queued: Callable[[], None] | None = None
+    ) -> list[Json]:
+        """Send requests concurrently and return their JSON values in the order of the requests.
+
+        on_queued: called once all of them are queued, so that progress knows their number.
+        """
+        ...
+
+    def end_total(self) -> None:
+        """Tell that no further request is queued than those that are queued now."""
         ...
 
     def rows(

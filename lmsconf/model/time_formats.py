@@ -51,6 +51,24 @@ def time_format_of(text: str) -> str:
     return "epoch-ms" if _EPOCH_MS.fullmatch(text.strip()) else "iso"
 
 
+def duration_in_words(seconds: float) -> str:
+    """Return such as `40 seconds`, `2 minutes 30 seconds`, `38 minutes` or `2 hours 10 minutes`: rounded, never 0."""
+    if seconds < 90:
+        return _counted(max(round(seconds), 1), "second")
+    if seconds < 595:
+        return _two(*divmod(round(seconds / 10) * 10, 60), "minute", "second")
+    minutes = round(seconds / 60)
+    return _counted(minutes, "minute") if minutes < 90 else _two(*divmod(minutes, 60), "hour", "minute")
+
+
+def _two(first: int, rest: int, first_unit: str, rest_unit: str) -> str:
+    return _counted(first, first_unit) + (f" {_counted(rest, rest_unit)}" if rest else "")
+
+
+def _counted(number: int, unit: str) -> str:
+    return f"{number:,} {unit}{'' if number == 1 else 's'}"
+
+
 def local_to_utc(day: date, clock: time, offset: str) -> datetime:
     """Return a local time at an offset such as `Z`, `+01`, `+0100` or `+01:00` in UTC. Raises ValueError."""
     if offset != "Z" and ":" not in offset:

@@ -71,6 +71,7 @@ class ReadContext:
         self._further: dict[str, Listing[Any]] = {}
         self._futures: defaultdict[str, list[Future[Any]]] = defaultdict(list)
         self._ended: dict[str, BaseException] = {}
+        self._may_request = set(kinds)
         for name in kinds:
             self._listings[name] = Future()
             self.fail_with_job(name, self._listings[name])
@@ -159,6 +160,14 @@ class ReadContext:
                 future.set_exception(self._ended[kind])
             self._futures[kind].append(future)
 
+    def end_requests(self, kind: str) -> None:
+        """Tell that the job of a kind requests nothing further, so that the total of all requests is known in time."""
+        with self._lock:
+            is_last = self._may_request == {kind}
+            self._may_request.discard(kind)
+        if is_last:
+            self.api.end_total()
+
     def plan_context(self, listings: Mapping[str, Listing[Any]]) -> PlanContext:
         """Return a PlanContext on listings, to match and compare with them before there is a snapshot."""
         snapshot = Snapshot(workspace="", url="", taken_at="", people=None, listings=listings)
@@ -219,6 +228,7 @@ class ReadContext:
 
     def _end(self, kind: str, error: BaseException) -> None:
         """Fail the futures that the job of a kind has left open."""
+        self.end_requests(kind)
         with self._lock:
             self._ended[kind] = error
             for future in self._futures[kind]:

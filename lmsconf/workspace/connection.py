@@ -17,7 +17,7 @@ from lmsconf.support.url_rules import host_problem
 
 if TYPE_CHECKING:
     from lmsconf.api.client import Client, Exchange
-    from lmsconf.api.worker_pool import Progress
+    from lmsconf.model.progress import Report
     from lmsconf.sandbox.service import SandboxService
 
 
@@ -69,7 +69,9 @@ class Connection:
         self._settings = settings
         self._on_call, self._only_reads = on_call, only_reads
         self._retry = retry or RetryPolicy()
-        self._rate_limiter = RateLimiter(max_rate, clock=self._retry.clock, sleep=self._retry.sleep)
+        self._rate_limiter = RateLimiter(
+            max_rate, clock=self._retry.clock, sleep=self._retry.sleep, wall_clock=self._retry.wall_clock
+        )
         self._circuit_breaker = CircuitBreaker(self._retry)
         self._sandbox: SandboxService | None = None
         self._token: str | None = None
@@ -81,11 +83,17 @@ class Connection:
         if self._sandbox is not None:
             self._sandbox.close_workspace()
 
-    def worker_pool(self, parallelism: int, progress: Progress | None = None) -> WorkerPool:
-        """Return a pool that sends at most so many concurrent requests. Close it, or use it in a `with`."""
+    def worker_pool(self, parallelism: int, progress: Report | None = None) -> WorkerPool:
+        """Return a pool that sends at most so many concurrent requests. Close it, or use it in a `with`.
+
+        progress: called after each request, and at least once a minute while requests wait.
+        """
         self._open()
         self._circuit_breaker.set_concurrency(parallelism)
-        return WorkerPool(self._client, parallelism=parallelism, progress=progress)
+        pool = WorkerPool(self._client, parallelism=parallelism, progress=progress, limit=self._rate_limiter.status)
+        if progress is not None:
+            self._rate_limiter.on_wait = pool.report_progress
+        return pool
 
     def reader(self, pool: WorkerPool, *, everything: bool = False) -> ConcurrentReader:
         """Return a read-only API over a pool. everything: whether all fields of each row are read."""

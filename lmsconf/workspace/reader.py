@@ -17,6 +17,7 @@ from lmsconf.model.declarations import Manifests
 from lmsconf.model.drift import DriftReport
 from lmsconf.model.plan import Change, Plan, RenameCandidate
 from lmsconf.model.policy import Policy
+from lmsconf.model.progress import Report
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.time_formats import format_utc
 from lmsconf.planner.context import PlanContext
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from lmsconf.workspace.base_comparison import BaseManifests, ManifestsVersion
 
 Clock = Callable[[], datetime]
-Reading = Callable[[int, int], None]
-"""Report progress: requests done, and requests in total."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +45,7 @@ class WorkspaceReader:
 
     settings: Settings
     connection: Connection
-    parallelism: int = 4
+    parallelism: int = 8
     clock: Clock = lambda: datetime.now(UTC)
 
     @property
@@ -57,7 +56,7 @@ class WorkspaceReader:
         """The current time in UTC, as documents show it."""
         return format_utc(self.clock())
 
-    def snapshot(self, progress: Reading | None = None, manifests: Manifests | None = None) -> Snapshot:
+    def snapshot(self, progress: Report | None = None, manifests: Manifests | None = None) -> Snapshot:
         """Read everything that manifests can declare.
 
         Language and applications need a request per person, and are read only where `manifests` declare them.
@@ -72,7 +71,7 @@ class WorkspaceReader:
         planning = PlanContext(snapshot, self.settings.policy, self.call_templates, lambda _: True)
         return redact_snapshot(planning, manifests or Manifests(), all_kinds())
 
-    def read(self, wanted: ReadScope, progress: Reading | None = None) -> Snapshot:
+    def read(self, wanted: ReadScope, progress: Report | None = None) -> Snapshot:
         with self.connection.worker_pool(self.parallelism, progress) as pool:
             return read_workspace(
                 self.connection.reader(pool, everything=wanted.everything),
@@ -83,12 +82,12 @@ class WorkspaceReader:
                 taken_at=self.now(),
             )
 
-    def plan(self, manifests: Manifests, policy: Policy, progress: Reading | None = None) -> Plan:
+    def plan(self, manifests: Manifests, policy: Policy, progress: Report | None = None) -> Plan:
         """Return what apply would do. Raises ProblemsFound if the manifests or the workspace do not allow a plan."""
         return self.plan_and_snapshot(manifests, policy, progress)[0]
 
     def plan_and_snapshot(
-        self, manifests: Manifests, policy: Policy, progress: Reading | None = None
+        self, manifests: Manifests, policy: Policy, progress: Report | None = None
     ) -> tuple[Plan, Snapshot]:
         """Return what apply would do, and the snapshot that it follows from; raises like `plan`."""
         refuse_errors(manifests)
@@ -96,7 +95,7 @@ class WorkspaceReader:
         at = self.now()
         return make_plan(all_kinds(), manifests, snapshot, policy, self.call_templates, created_at=at), snapshot
 
-    def reread(self, kept: Snapshot, changes: Sequence[Change], progress: Reading | None = None) -> Snapshot | None:
+    def reread(self, kept: Snapshot, changes: Sequence[Change], progress: Report | None = None) -> Snapshot | None:
         """Read again what changes touch, by id; None if only a whole reading can tell. Raises ApiError."""
         if not can_reread(all_kinds(), kept, changes):
             return None
@@ -110,7 +109,7 @@ class WorkspaceReader:
         base: BaseManifests | None = None,
         count_unmanaged: bool = False,
         reads_all: bool = False,
-        progress: Reading | None = None,
+        progress: Report | None = None,
     ) -> DriftReport:
         """Compare manifests and workspace as far as they can be planned; the rest is an error in the Drift.
 
@@ -126,7 +125,7 @@ class WorkspaceReader:
         self,
         manifests: Manifests,
         base: BaseManifests | None = None,
-        progress: Reading | None = None,
+        progress: Report | None = None,
         *,
         reads_all: bool = False,
     ) -> Snapshot:
@@ -210,7 +209,7 @@ class WorkspaceReader:
         base: BaseManifests,
         *,
         snapshot: Snapshot | None = None,
-        progress: Reading | None = None,
+        progress: Report | None = None,
     ) -> Plan:
         """Plan with a base: each change has its origin, by comparison with the base's plan.
 

@@ -31,6 +31,7 @@ from lmsconf.errors import (
     Terminated,
     UsageError,
 )
+from lmsconf.model.progress import RunProgress
 
 RAISED: dict[str, Callable[[], BaseException]] = {
     "kind": lambda: StalePlan("too many deletes", hint="lmsconf apply --allow deletes=9"),
@@ -242,12 +243,13 @@ def test_progress_on_a_terminal_is_a_bar() -> None:
     """Where a person watches, progress is drawn with rich."""
     program = (
         "import sys; from lmsconf.cli.output_streams import show_progress\n"
-        "with show_progress() as tell: tell(1, 2, 'Reading groups')\n"
+        "from lmsconf.model.progress import RunProgress\n"
+        "with show_progress() as tell: tell(RunProgress(done=1, total=2, is_final=True), 'Reading groups')\n"
         "assert 'rich' in sys.modules"
     )
     shown = terminal({}, program)
     assert "Reading groups" in shown
-    assert "1/2" in shown
+    assert "1 of 2" in shown
     assert "Error" not in shown
 
 
@@ -255,20 +257,48 @@ def test_progress_in_a_log_is_sparse_lines() -> None:
     """Without a terminal, a thousand steps are a handful of lines, the end among them; a few steps are none."""
     stream = io.StringIO()
     with show_progress(stream) as tell:
-        tell(1, 5, "Reading")
+        tell(RunProgress(done=1, total=5, is_final=True), "Reading")
         for done in range(1, 1001):
-            tell(done, 1000, "Applying\x1b[2J")
+            tell(RunProgress(done=done, total=1000, is_final=True), "Applying\x1b[2J")
     lines = stream.getvalue().splitlines()
-    assert lines[0] == "Applying\\x1b[2J: 50 of 1,000"
+    assert lines[0] == "Applying\\x1b[2J: 1 of 1,000"
     assert lines[-1] == "Applying\\x1b[2J: 1,000 of 1,000"
     assert 10 <= len(lines) <= 13
+
+
+def test_a_total_that_may_grow_says_so() -> None:
+    """While more may follow, the number is "at least"; once it is known, one line says it as it is."""
+    stream = io.StringIO()
+    with show_progress(stream) as tell:
+        for done, total, is_final in ((1, 76, False), (80, 1_576, False), (200, 1_576, False), (201, 1_580, True)):
+            tell(RunProgress(done=done, total=total, is_final=is_final), "Reading")
+    assert stream.getvalue().splitlines() == [
+        "Reading: 1 of at least 76",
+        "Reading: 200 of at least 1,576",
+        "Reading: 201 of 1,580",
+    ]
+
+
+def test_on_a_terminal_the_limit_stands_above_the_bar() -> None:
+    """Its line is replaced by the next one, and the bar stays below."""
+    program = (
+        "from lmsconf.cli.output_streams import show_progress\n"
+        "from lmsconf.model.progress import RateLimit, RunProgress\n"
+        "with show_progress() as tell:\n"
+        "  for minute in range(3):\n"
+        "    limit = RateLimit(at=60.0 * minute, wall=0.0, rate=0.5, resumes_in=0.0)\n"
+        "    tell(RunProgress(done=30 * minute, total=100, is_final=True, limit=limit), 'Reading')\n"
+    )
+    shown = terminal({}, program)
+    line = "Reading: limited to 0.5 requests a second; 40 left, about 80 seconds"
+    assert shown.index(line) < shown.rindex("60 of 100")
 
 
 def test_progress_can_be_quiet() -> None:
     """With quiet there is nothing, and nothing slow is imported."""
     stream = io.StringIO()
     with show_progress(stream, quiet=True) as tell:
-        tell(1, 1, "x")
+        tell(RunProgress(done=1, total=1, is_final=True), "x")
     assert stream.getvalue() == ""
 
 

@@ -36,7 +36,7 @@ def test_nothing_waits_while_all_is_well() -> None:
     clock = Clock()
     free = rate_limiter(clock)
     for _ in range(1_000):
-        free.wait_turn(60.0)
+        free.wait_turn(lambda: 60.0)
         free.record_response()
     assert (clock.waits, free.rate()) == ([], None)
 
@@ -46,7 +46,7 @@ def test_a_free_turn_costs_next_to_nothing() -> None:
     free = RateLimiter()
     with Effort() as effort:
         for _ in range(1_000):
-            free.wait_turn(60.0)
+            free.wait_turn(lambda: 60.0)
             free.record_response()
     assert effort.calls <= 5 * 1_000
 
@@ -58,7 +58,7 @@ def test_a_limit_holds_from_the_first_request(limit: float) -> None:
     limited = rate_limiter(clock, limit)
     times = []
     for number in range(20):
-        limited.wait_turn(60.0)
+        limited.wait_turn(lambda: 60.0)
         times.append(clock.time)
         if number == 10:
             clock.time += 30.0
@@ -68,18 +68,38 @@ def test_a_limit_holds_from_the_first_request(limit: float) -> None:
 
 
 def test_too_many_halves_the_rate_that_was_seen() -> None:
-    """A service that answered forty a second and then says 429 gets twenty; the next time seven tenths of them."""
+    """A service that answered forty a second and then says 429 gets twenty."""
     clock = Clock()
     learning = rate_limiter(clock)
     answered(learning, clock, 40.0, 200)
     learning.record_rate_limited(clock.time, None)
     assert learning.rate() == pytest.approx(20.0, rel=0.05)
-    clock.time += 0.001
-    answered(learning, clock, 20.0, 200)
-    seen = learning.rate()
-    assert seen is not None
+
+
+@pytest.mark.parametrize("accepted", [0.1, 0.56, 10.0])
+def test_what_is_accepted_between_refusals_is_the_rate(accepted: float) -> None:
+    """Whatever was sent before: from the second refusal on it is what was accepted since the first, or little more."""
+    clock = Clock()
+    learning = rate_limiter(clock)
+    answered(learning, clock, 40.0, 200)
+    for _ in range(12):
+        learning.record_rate_limited(clock.time, None)
+        clock.time += 0.001
+        answered(learning, clock, accepted, 30)
     learning.record_rate_limited(clock.time, None)
-    assert learning.rate() == pytest.approx(14.0, rel=0.1)
+    assert 0.95 <= (learning.rate() or 0.0) / accepted <= 1.45
+
+
+def test_nothing_accepted_between_refusals_halves_the_rate() -> None:
+    """It is tried half as often each time, down to once in ten seconds; what is accepted then brings it back soon."""
+    clock = Clock()
+    learning = rate_limiter(clock)
+    for expected in (20.0, 10.0, 5.0, 2.5, 1.25, 0.625, 0.3125, 0.15625, 0.1, 0.1):
+        learning.record_rate_limited(clock.time, None)
+        clock.time += 0.01
+        assert learning.rate() == pytest.approx(expected)
+    answered(learning, clock, 0.1, 5)
+    assert (learning.rate() or 0.0) > 2.0
 
 
 def test_who_waits_is_served_in_turn() -> None:
@@ -90,7 +110,7 @@ def test_who_waits_is_served_in_turn() -> None:
 
     def worker(number: int) -> None:
         clock.sleep(number / 100)
-        assert shared.wait_turn(60.0)
+        assert shared.wait_turn(lambda: 60.0)
         served.append(number)
         if number in (2, 4):
             shared.record_rate_limited(clock.time, None)
@@ -123,10 +143,10 @@ def test_a_refusal_from_before_the_last_one_teaches_nothing(late: float | None) 
     learning.record_rate_limited(sent, late)
     assert learning.rate() == untouched.rate()
     start = clock.time
-    assert learning.wait_turn(60.0)
+    assert learning.wait_turn(lambda: 60.0)
     waited = clock.time - start
     clock.time = start
-    assert untouched.wait_turn(60.0)
+    assert untouched.wait_turn(lambda: 60.0)
     assert clock.time - start == waited
 
 
@@ -138,7 +158,7 @@ def test_after_a_refusal_the_next_request_waits(told: float | None, waited: floa
     learning.record_rate_limited(clock.time, told)
     start = clock.time
     assert learning.rate() == 20.0
-    assert learning.wait_turn(60.0)
+    assert learning.wait_turn(lambda: 60.0)
     assert clock.time - start == pytest.approx(waited)
 
 
@@ -153,7 +173,7 @@ def test_a_late_refusal_still_says_when_to_come_back(told: float) -> None:
     clock.time += 2.5
     start = clock.time
     learning.record_rate_limited(sent, told)
-    assert learning.wait_turn(60.0)
+    assert learning.wait_turn(lambda: 60.0)
     assert clock.time - start == told
     assert learning.rate() == 20.0
 
@@ -167,8 +187,9 @@ def test_all_wait_for_the_time_that_one_was_told() -> None:
     learning.record_rate_limited(start, 7.0)
     times = []
     for _ in range(3):
-        learning.wait_turn(60.0)
+        learning.wait_turn(lambda: 60.0)
         times.append(clock.time - start)
+        learning.record_response()
     assert times == pytest.approx([7.0, 7.05, 7.1], rel=0.01)
 
 
@@ -182,23 +203,26 @@ def test_a_later_time_told_to_another_holds() -> None:
     learning.record_rate_limited(sent, 9.0)
     learning.record_rate_limited(sent, 1.0)
     start = clock.time
-    learning.wait_turn(60.0)
+    learning.wait_turn(lambda: 60.0)
     assert clock.time - start == pytest.approx(9.0)
 
 
-def test_the_rate_recovers_slowly_and_evenly() -> None:
-    """Each second gives back the same: after twenty as much as there was, never more than the limit."""
+def test_the_rate_grows_slowly_where_it_is_known_and_never_beyond_the_limit() -> None:
+    """Measured with 100 responses, it is a few hundredths more after the next 40, twice as much after 200."""
     clock = Clock()
-    learning = rate_limiter(clock, 50.0)
-    answered(learning, clock, 40.0, 200)
-    learning.record_rate_limited(clock.time, 0.0)
-    rates = []
-    for _ in range(60):
-        rates.append(learning.rate() or 0.0)
-        clock.time += 1.0
-    assert rates[20] == pytest.approx(rates[0] * 2)
-    assert rates[11] - rates[10] == pytest.approx(rates[1] - rates[0])
-    assert rates[59] == 50.0
+    learning = rate_limiter(clock, 15.0)
+    learning.record_rate_limited(clock.time, None)
+    clock.time += 0.001
+    answered(learning, clock, 5.0, 100)
+    learning.record_rate_limited(clock.time, None)
+    start = learning.rate() or 0.0
+    clock.time += 0.001
+    answered(learning, clock, 5.0, 40)
+    assert learning.rate() == pytest.approx(1.04 * start, rel=0.01)
+    answered(learning, clock, 5.0, 160)
+    assert learning.rate() == pytest.approx(2.0 * start, rel=0.02)
+    answered(learning, clock, 5.0, 400)
+    assert learning.rate() == 15.0
 
 
 @pytest.mark.parametrize("answers", [0, 3])
@@ -221,35 +245,26 @@ def test_eight_answers_are_enough_to_measure_a_rate(answers: int, rate: float) -
     assert learning.rate() == pytest.approx(rate)
 
 
-def test_a_low_rate_recovers_by_half_a_request_a_second() -> None:
-    """From one a second it would otherwise take a run twenty seconds to come to two."""
+def test_nobody_waits_in_vain_for_a_time_that_the_service_named() -> None:
+    """A Retry-After that lies beyond what is left of the run's budget is not waited for."""
     clock = Clock()
-    learning = rate_limiter(clock)
-    answered(learning, clock, 2.0, 64)
-    learning.record_rate_limited(clock.time, None)
-    assert learning.rate() == pytest.approx(1.0)
-    clock.time += 10.0
-    assert learning.rate() == pytest.approx(6.0)
+    told = rate_limiter(clock)
+    told.record_rate_limited(clock.time, 7.0)
+    assert not told.wait_turn(lambda: 3.0)
+    assert clock.waits == []
 
 
-@pytest.mark.parametrize(("told", "slowest"), [(None, 1.0), (0.0, 20.0), (0.01, 20.0)])
-def test_a_service_that_names_the_time_is_asked_faster(told: float | None, slowest: float) -> None:
-    """Refused again and again, a run goes down to one a second; to twenty, where the service names the pause."""
-    clock = Clock()
-    learning = rate_limiter(clock)
-    for _ in range(24):
-        answered(learning, clock, 100.0, 9)
-        learning.record_rate_limited(clock.time, told)
-    assert learning.rate() == pytest.approx(slowest)
-
-
-def test_nobody_waits_in_vain() -> None:
-    """A turn that lies beyond what is left of the run's budget is not waited for."""
+def test_a_turn_far_away_ends_no_run() -> None:
+    """Where many wait for a slow service, the last one waits as long as the run does, and looks again meanwhile."""
     clock = Clock()
     slow = rate_limiter(clock, 0.1)
-    assert slow.wait_turn(60.0)
-    assert not slow.wait_turn(3.0)
-    assert clock.waits == []
+    assert slow.wait_turn(lambda: 60.0)
+    left = iter([3.0, 3.0, 60.0, 60.0, 60.0, 60.0, 60.0, 60.0, 60.0])
+    assert slow.wait_turn(lambda: next(left))
+    assert clock.time == pytest.approx(1_010.0)
+    end = clock.time + 3.0
+    assert not slow.wait_turn(lambda: end - clock.time)
+    assert clock.time == pytest.approx(end)
 
 
 def test_who_sleeps_while_a_lesson_is_learnt_waits_again() -> None:
@@ -264,8 +279,8 @@ def test_who_sleeps_while_a_lesson_is_learnt_waits_again() -> None:
             limited.record_rate_limited(clock.time, lessons.pop())
 
     limited._sleep = sleep
-    limited.wait_turn(60.0)
-    limited.wait_turn(60.0)
+    limited.wait_turn(lambda: 60.0)
+    limited.wait_turn(lambda: 60.0)
     assert clock.time == pytest.approx(1_006.0)
 
 
@@ -280,7 +295,7 @@ def test_clients_report_to_their_rate_limiter(status: int) -> None:
     other = Client("http://sandbox", CANARY, transport=Network(FINE), retry=once, rate_limiter=shared)
     told.call("manual-groups.members", path={"groupId": "g"})
     other.call("manual-groups.members", path={"groupId": "g"})
-    assert clock.waits == [4.0, pytest.approx(0.05)]
+    assert clock.waits == [4.0, pytest.approx(0.05, rel=0.05)]
 
 
 def test_a_service_with_a_limit_is_served_to_the_end() -> None:

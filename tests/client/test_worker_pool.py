@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
 from collections.abc import Iterator
@@ -14,11 +15,13 @@ from waiting import HANGS, awaited
 from lmsconf.api.client import Client
 from lmsconf.api.concurrent_reader import ConcurrentReader
 from lmsconf.api.priority_queue import Priority, PriorityQueue
+from lmsconf.api.spec.listings import USERS
 from lmsconf.api.worker_pool import WorkerPool
 from lmsconf.errors import LmsconfError, Rejected, Unreachable
 from lmsconf.model.api import Api, ListOperation, ReadArguments
+from lmsconf.model.progress import RunProgress
 
-from .network import CANARY, Clock, Network, client, raw, said
+from .network import CANARY, Answering, Clock, Network, client, pages, raw, said
 
 
 class BarrierNetwork(Network):
@@ -184,13 +187,30 @@ def test_no_thread_keeps_the_process_alive() -> None:
 
 def test_progress_counts_up_to_what_was_asked() -> None:
     """Each finished request is told, with how many there are so far, never two at a time."""
-    told: list[tuple[int, int]] = []
-    with WorkerPool(
-        lambda: client(network=Network(answering=echo)), progress=lambda done, of: told.append((done, of))
-    ) as pool:
+    told: list[RunProgress] = []
+    with WorkerPool(lambda: client(network=Network(answering=echo)), progress=told.append) as pool:
         ConcurrentReader(pool).each("manual-groups.members", members(*map(str, range(20))))
-    assert [done for done, _ in told] == list(range(1, 21))
-    assert told[-1] == (20, 20)
+    assert [now.done for now in told] == list(range(1, 21))
+    assert (told[-1].total, told[-1].is_final) == (20, False)
+
+
+def test_the_total_counts_pages_before_they_are_asked_for_and_never_falls() -> None:
+    """A first page that counts 2,500 rows makes 25 requests known; none are taken back where the listing ends early."""
+    for rows in (2_500, 700):
+        told: list[RunProgress] = []
+        answer = pages("users", "userId", map(str, range(rows)), total="matchCount")
+
+        def counted(request: httpx.Request, answer: Answering = answer) -> httpx.Response:
+            page = json.loads(answer(request).content)
+            return said(200, page | {"matchCount": 2_500})
+
+        with WorkerPool(lambda: client(network=Network(answering=counted)), progress=told.append) as pool:
+            ConcurrentReader(pool).rows(USERS)
+            pool.end_total()
+        totals = [now.total for now in told]
+        assert totals == sorted(totals)
+        assert 25 in totals[:2]
+        assert (told[-1].is_final, told[-1].done) == (True, told[-1].total)
 
 
 def test_what_a_job_raises_is_raised_where_it_is_waited_for() -> None:

@@ -77,6 +77,9 @@ class Answers:
             raise rows
         return ListedRows(rows=tuple(rows))
 
+    def end_total(self) -> None:
+        self.asked.append("no more")
+
     def together(self, jobs: Mapping[str, Callable[[], object]]) -> dict[str, object]:
         return ConcurrentReader.together(cast(ConcurrentReader, self), jobs)
 
@@ -93,7 +96,7 @@ def test_a_kind_with_a_listing_says_how_a_row_is_parsed_and_no_more() -> None:
     api = Answers(doors=[{"id": "2", "name": "Back"}, {"id": "1", "name": "Front"}])
     snapshot = read(api, Plain("door", DOORS), Plain("lock", LOCKS), owned=["door"])
     assert [row.name for row in snapshot.of("door").rows] == ["Front", "Back"]
-    assert (api.asked, "lock" in snapshot.listings) == (["doors"], False)
+    assert (api.asked, "lock" in snapshot.listings) == (["doors", "no more"], False)
 
 
 def test_what_a_covered_kind_needs_is_read() -> None:

@@ -13,11 +13,12 @@ from waiting import Interruptions, awaited
 
 from lmsconf.api.client import Client
 from lmsconf.api.retry import RetryPolicy
-from lmsconf.api.worker_pool import Progress, WorkerPool
+from lmsconf.api.worker_pool import WorkerPool
 from lmsconf.apply.ambiguous_writes import WaitClock
 from lmsconf.apply.applier import Applier
 from lmsconf.errors import ExitCode, ProblemsFound
 from lmsconf.model.outcomes import ApplyReport, CallStatus
+from lmsconf.model.progress import Report
 from lmsconf.project.settings import load_settings
 from lmsconf.sandbox.transport import Sandbox
 from lmsconf.workspace.connection import Connection
@@ -83,7 +84,7 @@ class FaultyConnection(Connection):
     def __init__(self, way: FaultyTransport) -> None:
         self.name, self.url, self.spec, self.way = "sandbox", "sandbox:", way.sandbox.spec, way
 
-    def worker_pool(self, parallelism: int, progress: Progress | None = None) -> WorkerPool:
+    def worker_pool(self, parallelism: int, progress: Report | None = None) -> WorkerPool:
         retry = RetryPolicy(sleep=self.way.sleep)
         return WorkerPool(lambda: Client("http://sandbox", "sandbox", spec=self.spec, transport=self.way, retry=retry))
 

@@ -22,7 +22,7 @@ from lmsconf.api.client import Client
 from lmsconf.api.concurrent_reader import ConcurrentReader
 from lmsconf.api.retry import RetryPolicy
 from lmsconf.api.spec import ApiSpec
-from lmsconf.api.worker_pool import Progress, WorkerPool
+from lmsconf.api.worker_pool import WorkerPool
 from lmsconf.apply.ambiguous_writes import WaitClock
 from lmsconf.apply.applier import Applier
 from lmsconf.documents.plan_file import dumps
@@ -31,6 +31,7 @@ from lmsconf.model.declarations import Manifests
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan
 from lmsconf.model.policy import Consent, Policy
+from lmsconf.model.progress import Report
 from lmsconf.project.settings import Settings, load_settings
 from lmsconf.sandbox.faults import FaultScript
 from lmsconf.sandbox.seed import fill_workspace
@@ -58,7 +59,7 @@ class TransportConnection(Connection):
         self.name, self.url, self.spec = NAME, "sandbox:", spec
         self._transport = transport
 
-    def worker_pool(self, parallelism: int, progress: Progress | None = None) -> WorkerPool:
+    def worker_pool(self, parallelism: int, progress: Report | None = None) -> WorkerPool:
         return WorkerPool(self._client, parallelism=parallelism, progress=progress)
 
     def reader(self, pool: WorkerPool, *, everything: bool = False) -> ConcurrentReader:

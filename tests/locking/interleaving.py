@@ -13,13 +13,14 @@ import httpx
 
 from lmsconf.api.client import Client
 from lmsconf.api.retry import RetryPolicy
-from lmsconf.api.worker_pool import Progress, WorkerPool
+from lmsconf.api.worker_pool import WorkerPool
 from lmsconf.apply.ambiguous_writes import WaitClock
 from lmsconf.apply.applier import Applier
 from lmsconf.apply.lock_names import LockHeldElsewhere
 from lmsconf.apply.remote_lock import LockManager
 from lmsconf.errors import LmsconfError, StalePlan
 from lmsconf.model.declarations import Manifests
+from lmsconf.model.progress import Report
 from lmsconf.project.settings import LockSettings, Settings
 from lmsconf.sandbox.transport import Sandbox
 from lmsconf.workspace.connection import Connection
@@ -74,7 +75,7 @@ class ScheduledConnection(Connection):
     def __init__(self, sandbox: Sandbox, transport: httpx.BaseTransport) -> None:
         self.name, self.url, self.spec, self._way = "sandbox", "sandbox:", sandbox.spec, transport
 
-    def worker_pool(self, parallelism: int, progress: Progress | None = None) -> WorkerPool:
+    def worker_pool(self, parallelism: int, progress: Report | None = None) -> WorkerPool:
         retry = RetryPolicy(sleep=lambda _: None)
         client: Callable[[], Client] = lambda: Client(  # noqa: E731  one line says it
             "http://sandbox", "sandbox", spec=self.spec, transport=self._way, retry=retry

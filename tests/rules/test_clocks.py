@@ -29,6 +29,7 @@ REASONS = {
     "simulation/test_sigkill.py test_a_killed_process_leaves_nothing_that_the_next_run_cannot_finish": (
         "what a dead process sent arrives in between; the test holds whether it does or not"
     ),
+    "rate_limited.py IdleClock._drive": "time passes once no thread works; too early for one is as if it was slow",
     "views/browser.py Browser.until": "Chromium is asked until something is on the page; only a hang takes long",
     "views/browser.py browser": "how long Chromium may take to go by itself before it is killed",
 }

@@ -16,11 +16,12 @@ from lmsconf.api.client import Client
 from lmsconf.api.concurrent_reader import ConcurrentReader
 from lmsconf.api.retry import RetryPolicy
 from lmsconf.api.spec import ApiSpec
-from lmsconf.api.worker_pool import Progress, WorkerPool
+from lmsconf.api.worker_pool import WorkerPool
 from lmsconf.apply.ambiguous_writes import WaitClock as RunClock
 from lmsconf.apply.applier import Applier
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.plan import Plan
+from lmsconf.model.progress import Report
 from lmsconf.project.settings import Settings, load_settings
 from lmsconf.sandbox.seed import fill_workspace
 from lmsconf.sandbox.transport import Sandbox
@@ -52,7 +53,7 @@ class VirtualTimeConnection(Connection):
         self._network = network
         self._retry = RetryPolicy(sleep=clock.sleep, wall_clock=clock.now, random_number=lambda: _JITTER)
 
-    def worker_pool(self, parallelism: int, progress: Progress | None = None) -> WorkerPool:
+    def worker_pool(self, parallelism: int, progress: Report | None = None) -> WorkerPool:
         return WorkerPool(self._client, parallelism=parallelism, progress=progress)
 
     def reader(self, pool: WorkerPool, *, everything: bool = False) -> ConcurrentReader:

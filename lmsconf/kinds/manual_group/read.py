@@ -8,8 +8,9 @@ of people.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TypeAlias, cast
 
 from lmsconf.api.spec.listings import MANUAL_GROUPS
@@ -65,23 +66,33 @@ def _details(
     reading: ReadContext, wanted: Sequence[GroupRow], compared: Sequence[GroupRow]
 ) -> dict[RemoteId, GroupRow]:
     """The wanted groups with members and managers, and the compared groups with members, by group id."""
+    queued = partial(reading.end_requests, GROUP)
     total, page = reading.shared_state(PeopleCount).first_page.result()
     if total and page and -(-total // page) < 2 * len(wanted) + len(compared):
         # The listing of people is compared with this one, so all of it is read.
         reading.report_people(GROUP, None)
-        return _from_people(reading, [*wanted, *compared]) or _from_groups(reading.api, wanted, compared)
-    details = _from_groups(reading.api, wanted, compared)
+        return _from_people(reading, [*wanted, *compared]) or _from_groups(reading.api, wanted, compared, queued)
+    details = _from_groups(reading.api, wanted, compared, queued)
     lists = [ids or frozenset() for row in details.values() for ids in (row.members, row.managers)]
     reading.report_people(GROUP, frozenset[RemoteId]().union(*lists))
     return details
 
 
-def _from_groups(api: Api, wanted: Sequence[GroupRow], compared: Sequence[GroupRow]) -> dict[RemoteId, GroupRow]:
+def _from_groups(
+    api: Api, wanted: Sequence[GroupRow], compared: Sequence[GroupRow], on_queued: Callable[[], None] = lambda: None
+) -> dict[RemoteId, GroupRow]:
     requests: list[ReadArguments] = [({"groupId": row.id}, {}) for row in (*wanted, *compared)]
+    not_queued = ["members", "managers"]
+
+    def queued() -> None:
+        not_queued.pop()
+        if not not_queued:
+            on_queued()
+
     answers = api.together(
         {
-            "members": lambda: api.each("manual-groups.members", requests),
-            "managers": lambda: api.each("manual-groups.managers", requests[: len(wanted)]),
+            "members": lambda: api.each("manual-groups.members", requests, on_queued=queued),
+            "managers": lambda: api.each("manual-groups.managers", requests[: len(wanted)], on_queued=queued),
         }
     )
     members, managers = cast("list[Json]", answers["members"]), cast("list[Json]", answers["managers"])

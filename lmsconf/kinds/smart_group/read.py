@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from lmsconf.api.spec.listings import SMART_GROUPS
@@ -26,7 +26,7 @@ def read_smart_groups(kind: Kind[SmartGroupSpec, SmartGroupRow], reading: ReadCo
         return None
     listing = reading.publish_listing(kind, _listed(reading.api))
     wanted = _wanted(kind, reading, listing)
-    answers = _details(reading.api, wanted)
+    answers = _details(reading.api, wanted, lambda: reading.end_requests(kind.name))
     details = {row.id: parse_detail_row(row, answer) for row, answer in zip(wanted, answers, strict=True)}
     reading.report_people(kind.name, {id for row in details.values() for id in row.managers or ()})
     return sorted_listing((details.get(row.id, row) for row in listing.rows), listing.incomplete)
@@ -91,5 +91,5 @@ def _listed(api: Api) -> ListedRows:
     return api.rows(SMART_GROUPS, keep=keep_keys("smartGroupId", "name"))
 
 
-def _details(api: Api, rows: Sequence[SmartGroupRow]) -> list[Json]:
-    return api.each("smart-groups.get", [({"smartGroupId": row.id}, {}) for row in rows])
+def _details(api: Api, rows: Sequence[SmartGroupRow], on_queued: Callable[[], None] | None = None) -> list[Json]:
+    return api.each("smart-groups.get", [({"smartGroupId": row.id}, {}) for row in rows], on_queued=on_queued)

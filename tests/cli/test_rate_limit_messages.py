@@ -1,0 +1,142 @@
+"""Whoever waits for a service that limits the rate is told how long it takes, by every command that waits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+from rate_limited import NOON, IdleClock, RateLimitFaults, bucket, limit_sandboxes
+
+import lmsconf
+from lmsconf.cli import app
+from lmsconf.cli.frame import run_command_line
+from lmsconf.errors import ExitCode
+from lmsconf.model.progress import RunProgress
+
+GROUPS = 150
+LIMIT = re.compile(
+    r"(Reading|Checking|Applying|Verifying): limited to ([\d.]+) requests a second; (at least )?([\d,]+) left, "
+    r"about (?:(\d+) minutes?)? ?(?:(\d+) seconds?)?( or more)?"
+)
+
+
+def seconds_of(match: re.Match[str]) -> int:
+    """The estimate of a line."""
+    return 60 * int(match[5] or 0) + int(match[6] or 0)
+
+
+@pytest.fixture
+def clock() -> Iterator[IdleClock]:
+    """A clock that passes while nobody works."""
+    with IdleClock() as passing:
+        yield passing
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project as its workspace is: so many smart groups, each read by a request of its own."""
+    conditions = "conditions: [{field: Country, choices: [SE]}]"
+    groups = "".join(f"- {{name: S{number}, {conditions}}}\n" for number in range(GROUPS))
+    seed = f"custom_fields: [{{name: Country, type: CHOICE, choices: [SE, NO]}}]\nsmart_groups:\n{groups}"
+    (tmp_path / "workspace.yaml").write_text(seed)
+    (tmp_path / "lmsconf.yaml").write_text("workspaces: {w: {url: 'sandbox:workspace.db', seed: workspace.yaml}}\n")
+    (tmp_path / "manifests").mkdir()
+    (tmp_path / "manifests" / "all.yaml").write_text(seed)
+    return tmp_path
+
+
+def limits(text: str) -> list[re.Match[str]]:
+    """The lines about a limit."""
+    return [match for line in text.splitlines() if (match := LIMIT.fullmatch(line))]
+
+
+@pytest.mark.parametrize(
+    "command", [["plan"], ["drift"], ["snapshot", "now.json"], ["export", "exported"]], ids=lambda words: words[0]
+)
+def test_once_a_minute_the_rate_and_what_is_left_are_told(
+    project: Path,
+    clock: IdleClock,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    command: list[str],
+) -> None:
+    """At one request in two seconds: about five minutes, so five lines, whose estimates come true."""
+    faults = RateLimitFaults(clock, bucket(clock, 0.5, 10))
+    limit_sandboxes(monkeypatch, clock, faults)
+    monkeypatch.chdir(project)
+    assert run_command_line(app, command) == ExitCode.OK
+    err = capsys.readouterr().err
+    told = limits(err)
+    assert 3 <= len(told) <= 6
+    assert {match[1] for match in told} == {"Reading"}
+    assert all(0.4 <= float(match[2]) <= 0.6 for match in told)
+    assert all(seconds_of(match) == pytest.approx(int(match[4]) / 0.5, rel=0.2) for match in told)
+    left = [int(match[4]) for match in told]
+    assert left == sorted(left, reverse=True)
+    assert clock.now <= 1.1 * faults.answered / 0.5
+
+
+def test_an_apply_tells_the_calls_that_are_left(
+    project: Path, clock: IdleClock, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a hundred groups to create: how many calls are left while they are sent, requests while it reads."""
+    limit_sandboxes(monkeypatch, clock, RateLimitFaults(clock, bucket(clock, 0.5, 10)))
+    names = "".join(f"- {{name: G{number}}}\n" for number in range(100))
+    (project / "manifests" / "all.yaml").write_text(f"groups:\n{names}")
+    assert run_command_line(app, ["-C", str(project), "apply", "--auto-approve"]) == ExitCode.OK
+    err = capsys.readouterr().err
+    sent = [match for match in limits(err) if match[1] == "Applying"]
+    assert len(sent) >= 3
+    for match in sent:
+        assert int(match[4]) < 100
+        assert match[3] is None
+        assert seconds_of(match) == pytest.approx(int(match[4]) / 0.5, rel=0.2)
+
+
+def test_a_pause_that_the_service_asks_for_is_told_and_waited(
+    project: Path, clock: IdleClock, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A hundred requests in ten minutes: the pause is told at once, with its end, and then once a minute."""
+    used: list[float] = []
+
+    def window() -> float:
+        if used and clock.now - used[0] >= 600:
+            used.clear()
+        if len(used) == 100:
+            return used[0] + 600 - clock.now
+        used.append(clock.now)
+        return 0.0
+
+    limit_sandboxes(monkeypatch, clock, RateLimitFaults(clock, window))
+    assert run_command_line(app, ["-C", str(project), "plan"]) == ExitCode.OK
+    told = [line for line in capsys.readouterr().err.splitlines() if "resuming" in line]
+    ends = datetime.fromtimestamp(NOON + 600).astimezone().strftime("%H:%M")
+    assert told[0] == f"Reading: the service asks to wait 10 minutes; resuming at {ends}"
+    assert told[1] == f"Reading: waiting as the service asked, 9 minutes more; resuming at {ends}"
+    assert 8 <= len(told) <= 10
+    assert 600 <= clock.now <= 660
+
+
+def test_python_is_told_the_same(project: Path, clock: IdleClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The callback gets each total as at least or as final, none that falls, and what limits the rate."""
+    limit_sandboxes(monkeypatch, clock, RateLimitFaults(clock, bucket(clock, 0.5, 10), tells=False))
+    told: list[RunProgress] = []
+    lmsconf.open(project).plan(progress=told.append)
+    totals = [now.total for now in told]
+    assert totals == sorted(totals)
+    final = {now.total for now in told if now.is_final}
+    assert final == {told[-1].done}
+    assert sum(now.is_final for now in told) > len(told) / 2
+    waited = [now.limit for now in told if now.limit is not None]
+    assert waited[-1].rate == pytest.approx(0.5, rel=0.1)
+
+
+def test_without_a_limit_nothing_is_said(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """No line tells of a limit, and the first one of the count comes before most requests are answered."""
+    assert run_command_line(app, ["-C", str(project), "plan"]) == ExitCode.OK
+    err = capsys.readouterr().err
+    assert "limited" not in err
+    assert re.match(r"Reading: \d+ of (at least )?\d+\n", err)
