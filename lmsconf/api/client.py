@@ -126,27 +126,35 @@ class Client:
         query: Mapping[str, Json] | None = None,
         body: object = None,
         operation: str | None = None,
+        on_resume: Callable[[], None] | None = None,
     ) -> Json:
         """Return the response to a request whose path is already filled in.
 
         With `operation`, method and path must be that operation's; without, any path below the service's URL is
         allowed, and any method but GET and HEAD counts as a write. Raises ValueError otherwise.
+
+        on_resume: called before the request is sent after waits of more than a minute, such as the service may ask for;
+        stops it by raising LmsconfError.
         """
         if operation is None:
             return self._perform(prepare_unchecked_request(method, path, query or {}, body))
         route = self.spec.match_route(method, path)
         if route is None or route[0].id != operation:
             raise ValueError(f"{method} {path} is not {operation}")
-        return self._perform(prepare_request(route[0], path, query or {}, body))
+        return self._perform(prepare_request(route[0], path, query or {}, body), on_resume)
 
-    def _perform(self, request: PreparedRequest) -> Json:
+    def _perform(self, request: PreparedRequest, on_resume: Callable[[], None] | None = None) -> Json:
         """Send the request, and retry it while that is safe and the retry policy and the circuit breaker allow it."""
         if request.writes and self._only_reads:
             raise ValueError(f"{request.method} {request.path} writes, and this only reads")
         breaker = self._circuit_breaker or CircuitBreaker(self._retry)
         tried, waited, trouble = 0, 0.0, None
         outcome: HttpResponse | RequestNotSent | ResponseLost | None = None
+        checked = self._retry.clock()
         while self._may_send(breaker):
+            if on_resume is not None and self._retry.is_long(self._retry.clock() - checked):
+                on_resume()
+                checked = self._retry.clock()
             tried += 1
             outcome = self._attempt(request, tried, breaker)
             if not self._may_repeat(request, outcome):

@@ -105,7 +105,14 @@ class CallExecutor:
     def _answered(self, client: Client, sent: IssuedRequest) -> Json:
         call = sent.call
         try:
-            return client.send(call.method, sent.path, query=call.query, body=sent.body, operation=call.operation)
+            return client.send(
+                call.method,
+                sent.path,
+                query=call.query,
+                body=sent.body,
+                operation=call.operation,
+                on_resume=lambda: self._settling.again(call),
+            )
         except Rejected as refused:
             if refused.status in _GONE and call.method == "DELETE":
                 return None

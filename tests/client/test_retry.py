@@ -9,7 +9,7 @@ import pytest
 
 from lmsconf.api.client import Client
 from lmsconf.api.retry import RetryPolicy
-from lmsconf.errors import ApiError, Unreachable
+from lmsconf.errors import ApiError, LmsconfError, Unreachable
 
 from .network import CANARY, Clock, Network, client, raw, said
 
@@ -178,3 +178,22 @@ def test_an_hour_is_the_end_of_long_waits() -> None:
     with pytest.raises(Unreachable, match=r"tried \d times\) and asks to wait 20 minutes"):
         client(said(429, None, Retry_After="1200"), clock=clock).call("users.list")
     assert clock.time - 1_000.0 == pytest.approx(3_600.0)
+
+
+@pytest.mark.parametrize(("asked", "checks"), [("30", 0), ("300", 1)])
+def test_before_a_call_goes_out_after_a_long_wait_it_can_be_stopped(asked: str, checks: int) -> None:
+    """A lock may have been lost within minutes: who sends is asked once more, and may say no."""
+    for stops in (False, True):
+        network, asked_again = Network(said(429, None, Retry_After=asked), raw(200)), list[str]()
+
+        def resume(stops: bool = stops, asked_again: list[str] = asked_again) -> None:
+            asked_again.append("again")
+            if stops:
+                raise LmsconfError("the lock is lost")
+
+        by = client(network=network)
+        deletes = by.spec["manual-groups.delete"]
+        with suppress(LmsconfError):
+            by.send("DELETE", deletes.fill_path({"groupId": "g"}), operation=deletes.id, on_resume=resume)
+        assert len(asked_again) == checks
+        assert len(network.requests) == (1 if stops and checks else 2)
