@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 _ENOUGH: Final = 100
 """Responses that measure a rate to about a hundredth."""
-_SLOWEST: Final = 0.1
+_SLOWEST: Final = 0.2
 """Minimum learnt rate in requests a second; with less a run would hardly progress."""
 _BELOW: Final = 0.97
 """Factor on a learnt rate: sent exactly as fast as the service accepts, an early request would be refused."""
@@ -16,7 +16,7 @@ _TRUSTED: Final = 2.0
 """A refused rate says something about the right one up to this factor above the measured one."""
 _LEAST_CERTAIN: Final = 4
 _MOST_CERTAIN: Final = 200
-_BACK: Final = 4.0
+_BACK: Final = 8.0
 """Factor by which the rate grows with each response, back to the rate before refusals without any response between."""
 _UNCERTAIN: Final = 0.5
 _SETTLED: Final = 3.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable
 
@@ -65,16 +66,42 @@ LIMITERS: dict[str, Callable[[VirtualThreads, float], Limiter]] = {
 @pytest.mark.parametrize(("status", "seed"), [(429, 1), (429, 2), (503, 3)])
 def test_a_limit_without_a_word_on_when_is_kept_to(name: str, rate: float, width: int, status: int, seed: int) -> None:
     """Three hundred reads and no failure, in at most 1.6 times as long as the limit needs, with few refusals."""
+    took, refused = read_behind(lambda clock: LIMITERS[name](clock, rate), width=width, status=status, seed=seed)
+    assert took <= 1.6 * CALLS / rate
+    assert refused <= CALLS / 5
+
+
+@pytest.mark.parametrize("asks", [True, False], ids=["with Retry-After", "without"])
+@pytest.mark.parametrize(
+    ("rate", "seconds"), [(10.0, 1.0), (2_000 / 3_600, 180.0)], ids=["10 a second", "2,000 an hour"]
+)
+def test_a_bucket_is_emptied_as_fast_as_it_fills(rate: float, seconds: float, asks: bool) -> None:
+    """Of a bucket that holds what comes in so long: at most 1.1 times as long as the limit needs, and few refused."""
+    took, refused = read_behind(lambda clock: bucket(clock, rate, rate * seconds), width=8, rate=rate if asks else None)
+    assert took <= 1.1 * CALLS / rate
+    assert refused <= CALLS / 6
+
+
+def read_behind(
+    limiter: Callable[[VirtualThreads], Limiter],
+    *,
+    width: int,
+    status: int = 429,
+    seed: int = 1,
+    rate: float | None = None,
+) -> tuple[float, int]:
+    """The seconds that all reads take, and how many are refused. rate: in a Retry-After, in whole seconds."""
     clock = VirtualThreads(seed)
-    let = LIMITERS[name](clock, rate)
+    let = limiter(clock)
     refused: list[float] = []
+    headers = {} if rate is None else {"Retry_After": str(math.ceil(1 / rate))}
 
     def answer(_: httpx.Request) -> httpx.Response:
         fine = let()
         clock.sleep(0.02)
         if not fine:
             refused.append(clock.time)
-        return said(200, {"userIds": []}) if fine else said(status)
+        return said(200, {"userIds": []}) if fine else said(status, None, **headers)
 
     network, retry = Network(answering=answer), clock.retry()
     rate_limiter, breaker = RateLimiter(clock=clock, sleep=clock.sleep), CircuitBreaker(retry)
@@ -95,8 +122,7 @@ def test_a_limit_without_a_word_on_when_is_kept_to(name: str, rate: float, width
 
     start = clock.time
     clock.run([worker] * width)
-    assert clock.time - start <= 1.6 * CALLS / rate
-    assert len(refused) <= CALLS / 5
+    return clock.time - start, len(refused)
 
 
 def test_a_timeout_is_the_shorter_of_itself_and_the_deadline() -> None:

@@ -76,7 +76,7 @@ def test_too_many_halves_the_rate_that_was_seen() -> None:
     assert learning.rate() == pytest.approx(20.0, rel=0.05)
 
 
-@pytest.mark.parametrize("accepted", [0.1, 0.56, 10.0])
+@pytest.mark.parametrize("accepted", [0.25, 0.56, 10.0])
 def test_what_is_accepted_between_refusals_is_the_rate(accepted: float) -> None:
     """Whatever was sent before: from the second refusal on it is what was accepted since the first, or little more."""
     clock = Clock()
@@ -91,10 +91,10 @@ def test_what_is_accepted_between_refusals_is_the_rate(accepted: float) -> None:
 
 
 def test_nothing_accepted_between_refusals_halves_the_rate() -> None:
-    """It is tried half as often each time, down to once in ten seconds; what is accepted then brings it back soon."""
+    """It is tried half as often each time, down to once in five seconds; what is accepted then brings it back soon."""
     clock = Clock()
     learning = rate_limiter(clock)
-    for expected in (20.0, 10.0, 5.0, 2.5, 1.25, 0.625, 0.3125, 0.15625, 0.1, 0.1):
+    for expected in (20.0, 10.0, 5.0, 2.5, 1.25, 0.625, 0.3125, 0.2, 0.2):
         learning.record_rate_limited(clock.time, None)
         clock.time += 0.01
         assert learning.rate() == pytest.approx(expected)
