@@ -12,7 +12,7 @@ from waiting import HANGS
 
 from lmsconf.api.concurrent_reader import ConcurrentReader
 from lmsconf.api.limits import PAGES, ListingLimit, estimate_memory
-from lmsconf.api.pagination import ListingSchema, read_listing
+from lmsconf.api.pagination import ListingSchema, PageRequests, read_listing
 from lmsconf.api.spec.listings import MANUAL_GROUPS, USERS
 from lmsconf.api.worker_pool import WorkerPool
 from lmsconf.errors import InvalidResponse, Unauthorized, Unreachable
@@ -269,7 +269,7 @@ def limited(number: int, *, rows: int = 10**9, memory: int = 10**9, page: int = 
     if page == 1:
         everyone = [{"userId": str(at)} for at in range(number)]
 
-    def request_page(query: Mapping[str, Json]) -> Future[Json]:
+    def request_page(query: Mapping[str, Json], _: bool) -> Future[Json]:
         skip, response = int(str(query["skip"])), Future[Json]()
         body: dict[str, Json] = {"users": everyone[skip : skip + page]}
         response.set_result({**body, "matchCount": number} if total else body)
@@ -282,7 +282,7 @@ def limited(number: int, *, rows: int = 10**9, memory: int = 10**9, page: int = 
         page_size=page,
         size_limit=ListingLimit(rows=rows, memory=memory),
     )
-    return read_listing(request_page, schema, {})
+    return read_listing(PageRequests(ask=request_page), schema, {})
 
 
 def test_as_many_rows_as_the_limit_allows_are_read() -> None:

@@ -6,6 +6,8 @@ import errno
 import json
 import os
 import stat
+from collections import defaultdict
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +20,7 @@ from lmsconf.journal.journal_reader import parse_journal
 from lmsconf.journal.journal_writer import Journal
 from lmsconf.model.calls import Call
 from lmsconf.model.outcomes import CallOutcome, CallStatus
+from lmsconf.model.progress import RunProgress
 from lmsconf.model.recorded_run import CallState
 from lmsconf.support.redaction import register_secret
 
@@ -75,11 +78,14 @@ def test_the_whole_run_is_written_down(scene: JournalProject) -> None:
 
 
 def test_whoever_listens_hears_each_outcome_too(scene: JournalProject) -> None:
-    """What is written down is told as well, each outcome once."""
-    plan, heard = scene.plan(), list[CallOutcome]()
+    """What is written down is counted as well, each outcome once, beside what is verified afterwards."""
+    plan = scene.plan()
+    heard: defaultdict[str, list[RunProgress]] = defaultdict(list)
     with scene.begin(plan) as journal:
-        report = scene.workspace.execute(plan, meta={}, tell=heard.append, journal=journal)
-    assert sorted(one.call for one in heard) == sorted(one.call for one in report.outcomes)
+        scene.workspace.execute(plan, meta={}, phase=lambda label: nullcontext(heard[label].append), journal=journal)
+    assert [now.done for now in heard["Applying"]] == list(range(1, len(plan.calls) + 1))
+    assert {(now.total, now.is_final) for now in heard["Applying"]} == {(len(plan.calls), True)}
+    assert [*heard] == ["Applying", "Verifying"]
 
 
 def test_only_the_owner_may_read_it_and_git_passes_over_it(scene: JournalProject) -> None:
