@@ -44,7 +44,7 @@ def main() -> None:
         found = middle(runs)
         tell(f"  {label:19} {found.wall:7.2f} s  {found.cpu:7.2f} s of computing  {found.memory:5.0f} MiB")
     tell(f"  {requests:,} requests a plan; what the server computes is in the time, not in the computing")
-    tell(f"  lmsconf : terraform  {ratio(ours, theirs):.2f}  {verdict(ratio(ours, theirs), 0.25)}")
+    tell(f"  lmsconf : terraform  {ratio(ours, theirs):.2f}  {verdict(ratio(ours, theirs), 0.15)}")
     tell("  requests by operation: " + ", ".join(f"{name} {count}" for name, count in sorted(asked.items())))
 
 
