@@ -90,6 +90,11 @@ def test_keyed_names_show_in_their_order_and_compare_without_it() -> None:
         (["a", "b"], ["a", "c"], (FieldChange(path="to.1", before="b", after="c"),)),
         ({"a": "1", "b": "2"}, {}, (FieldChange(path="to", before={"a": "1", "b": "2"}, after={}),)),
         ({"a": "1", "b": "2"}, {"c": "3"}, (FieldChange(path="to", before={"a": "1", "b": "2"}, after={"c": "3"}),)),
+        (
+            {"a": "1", "b": "2", "c": "3"},
+            {"a": "1", "d": "4", "e": "5"},
+            (FieldChange(path="to", before={"a": "1", "b": "2", "c": "3"}, after={"a": "1", "d": "4", "e": "5"}),),
+        ),
         ({"a": "1"}, ["a"], (FieldChange(path="to", before={"a": "1"}, after=["a"]),)),
     ],
 )
