@@ -31,11 +31,21 @@ class ConcurrentReader:
         self._pool = pool
         self._spec = spec or ApiSpec.default()
 
+    @property
+    def requests(self) -> int:
+        """How many requests were submitted so far."""
+        return self._pool.submitted
+
     def get(
         self, operation: str, *, path: Mapping[str, str] | None = None, query: Mapping[str, Json] | None = None
     ) -> Json:
         """Return one response, requested before any queued fan-out."""
         return self._ask(self._readable(operation), path or {}, query or {}, Priority.CHAIN).result()
+
+    def search(self, operation: str, body: Mapping[str, Json]) -> Json:
+        """Return one response to a request that reads with a body."""
+        known = self._readable(operation)
+        return self._pool.submit(lambda client: client.call(known.id, body=dict(body)), Priority.CHAIN).result()
 
     def each(
         self, operation: str, requests: Iterable[ReadArguments], *, on_queued: Callable[[], None] | None = None

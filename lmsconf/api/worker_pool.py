@@ -99,6 +99,11 @@ class WorkerPool:
             self._queue.put(priority, task)
         return task.future
 
+    @property
+    def submitted(self) -> int:
+        """How many jobs were submitted so far."""
+        return self._submitted
+
     def expect(self, jobs: int) -> None:
         """Add jobs to the total that will be submitted with `is_expected`, or given up with `drop_expected`."""
         with self._lock:

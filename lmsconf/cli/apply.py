@@ -54,6 +54,7 @@ def apply(
     only: tuple[str, ...],
     excluded: tuple[str, ...],
     additive: bool,
+    no_effects: bool,
     auto_approve: bool,
     digest: str | None,
     allow: tuple[str, ...],
@@ -79,8 +80,9 @@ def apply(
     from lmsconf.support.atomic_files import read_text
 
     consented, noted = parse_consents(allow), parse_key_values(meta)
-    if planfile is not None and (only or excluded or additive):
-        raise UsageError("a plan file is applied whole", hint="Use --only, --except and --additive with lmsconf plan.")
+    if planfile is not None and (only or excluded or additive or no_effects):
+        hint = "Use --only, --except, --additive and --no-effects with lmsconf plan."
+        raise UsageError("a plan file is applied whole", hint=hint)
     asks = planfile is None and not auto_approve and digest is None
     if asks and not sys.stdin.isatty():
         raise UsageError("there is no terminal to ask on", hint="Pass --auto-approve, or apply a plan file.")
@@ -92,7 +94,7 @@ def apply(
             plan = workspace.reevaluate_guards(loads(read_text(planfile), plan_signing_key(context)), consented)
         else:
             manifests = load_valid_manifests(workspace)
-            policy = build_policy(settings, only, excluded, additive, consented)
+            policy = build_policy(settings, only, excluded, additive, consented, effects=not no_effects)
             with progress.phase("Reading") as tell:
                 plan, snapshot = workspace.plan_and_snapshot(manifests, policy, tell)
         command = apply_command_line(settings, only, excluded, additive, planfile)

@@ -50,6 +50,12 @@ if TYPE_CHECKING:
     help="Compare with other manifests, of a folder or a commit: each change says whether it is from this change.",
 )
 @trust_project
+@click.option(
+    "--people",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write who gains and who loses what, by e-mail, to FILE: .json or .csv.",
+)
 @click.option("--detailed-exitcode", "detailed", is_flag=True, help="Exit with 2 when there are changes.")
 @parallelism
 @max_rate
@@ -61,6 +67,8 @@ def plan(
     only: tuple[str, ...],
     excluded: tuple[str, ...],
     additive: bool,
+    no_effects: bool,
+    people: Path | None,
     out: Path | None,
     snapshot_file: Path | None,
     base: str | None,
@@ -79,6 +87,7 @@ def plan(
     edit by hand. What the base declared and these let go of is listed. No request is sent for a project file whose
     url, token or dialect is not the base's, unless --trust-project names it.
     """
+    from lmsconf.cli.people_file import check_people_file, write_people
     from lmsconf.documents.plan_file import dumps
     from lmsconf.project.base_trust import PARTS, parse_trusted_parts
     from lmsconf.render import PLAN_VIEWS
@@ -90,8 +99,10 @@ def plan(
     trusted = parse_trusted_parts(trust_project)
     if out is not None and masks_people():
         raise UsageError("a plan file holds people", hint="Leave --out or --mask-people out.")
+    if people is not None:
+        check_people_file(people, no_effects=no_effects, masked=masks_people())
     settings = load_context_settings(context)
-    policy = build_policy(settings, only, excluded, additive)
+    policy = build_policy(settings, only, excluded, additive, effects=not no_effects, people=people is not None)
     snapshot = None if snapshot_file is None else _loaded(snapshot_file)
     with open_workspace(settings, parallelism, max_rate) as workspace:
         if base is not None:
@@ -108,6 +119,8 @@ def plan(
     made = replace(made, command=apply_command_line(settings, only, excluded, additive))
     if out is not None:
         write_atomically(out, dumps(made, plan_signing_key(context)))
+    if people is not None:
+        write_people(people, made)
     output.show(PLAN_VIEWS, made)
     return ExitCode.CHANGES if detailed and made.changes else ExitCode.OK
 

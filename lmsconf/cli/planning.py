@@ -34,6 +34,11 @@ _OPTIONS = (
     click.option("--only", metavar="ADDRESS", multiple=True, help="Plan only this and what it needs; * is a wildcard."),
     click.option("--except", "excluded", metavar="ADDRESS", multiple=True, help="Leave this out of the plan."),
     click.option("--additive", is_flag=True, help="Only create and add; list what is left out."),
+    click.option(
+        "--no-effects",
+        is_flag=True,
+        help="Do not compute who gains and who loses; a plan that can take access away then needs a consent.",
+    ),
 )
 
 parallelism = click.option(
@@ -102,8 +107,14 @@ def build_policy(
     excluded: Sequence[str] = (),
     additive: bool = False,
     consents: Sequence[Consent] = (),
+    *,
+    effects: bool = True,
+    people: bool = False,
 ) -> Policy:
-    """Return the project's policy with the selection and consents of the command line; these consents come first."""
+    """Return the project's policy with the selection and consents of the command line; these consents come first.
+
+    effects: whether effects on people are computed; people: whether they name the people.
+    """
     policy = settings.policy
     return replace(
         policy,
@@ -111,6 +122,8 @@ def build_policy(
         excluded=tuple(excluded),
         additive=additive,
         consents=(*consents, *policy.consents),
+        effects=effects,
+        people=people,
     )
 
 

@@ -23,6 +23,7 @@ from lmsconf.documents.document import (
     verify_format,
     verify_seal,
 )
+from lmsconf.documents.effect_values import effects_from_json, effects_json
 from lmsconf.documents.plan_values import (
     call_from_json,
     call_json,
@@ -148,7 +149,7 @@ def _document(plan: Plan, tool: Json) -> dict[str, Json]:
         "calls": [call_json(call) for call in plan.calls],
         "guards": [guard_json(guard) for guard in plan.guards],
         "measures": [measure_json(measure) for measure in plan.measures],
-        "effects": [],
+        "effects": effects_json(plan.effects),
         "unmanaged": [unmanaged_json(group) for group in plan.unmanaged],
         "left_out": string_list(plan.left_out),
         "fingerprints": dict(sorted(plan.fingerprints.items())),
@@ -188,6 +189,7 @@ def _plan(at: JsonObjectReader) -> Plan:
         unmanaged=at.each("unmanaged", unmanaged_from_json),
         fingerprints=at.text_map("fingerprints"),
         problems=problems,
+        effects=effects_from_json(at.reader("effects")),
         left_out=tuple(map(Address.parse, at.texts("left_out"))),
         base=at.text("base") if at.has("base") else None,
         let_go=at.each("let_go", no_longer_declared_from_json) if at.has("let_go") else (),

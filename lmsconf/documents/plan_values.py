@@ -183,12 +183,14 @@ def guard_from_json(at: JsonObjectReader) -> GuardResult:
 
 
 def measure_json(measure: GuardCount) -> Json:
-    return {"guard": measure.guard, "of": measure.of, "taken": measure.taken, "size": measure.size}
+    document: dict[str, Json] = {"guard": measure.guard, "of": measure.of, "taken": measure.taken, "size": measure.size}
+    return document if measure.counts else {**document, "counts": False}
 
 
 def measure_from_json(at: JsonObjectReader) -> GuardCount:
     taken = at.maybe("taken", at.number)
-    return GuardCount(guard=at.text("guard"), of=at.text("of"), taken=taken, size=at.number("size"))
+    counts = at.flag("counts") if at.has("counts") else True
+    return GuardCount(guard=at.text("guard"), of=at.text("of"), taken=taken, size=at.number("size"), counts=counts)
 
 
 def unmanaged_json(unmanaged: UnmanagedResources) -> Json:

@@ -48,10 +48,19 @@ class Api(Protocol):
     Every method may raise ApiError. Thread-safe.
     """
 
+    @property
+    def requests(self) -> int:
+        """How many requests were submitted so far."""
+        ...
+
     def get(
         self, operation: str, *, path: Mapping[str, str] | None = None, query: Mapping[str, Json] | None = None
     ) -> Json:
         """Send one request and return its JSON value."""
+        ...
+
+    def search(self, operation: str, body: Mapping[str, Json]) -> Json:
+        """Send one request that reads with a body, and return its JSON value."""
         ...
 
     def each(

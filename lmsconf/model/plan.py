@@ -16,6 +16,7 @@ from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json
+from lmsconf.model.effects import EFFECTS_OFF, Effects
 from lmsconf.model.scope import EVERYTHING, PlanScope
 
 
@@ -147,12 +148,16 @@ class GuardResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardCount:
-    """One count of a guard: `taken` of the `size` live items in `of`. taken: None if not known."""
+    """One count of a guard: `taken` of the `size` live items in `of`. taken: None if not known.
+
+    counts: whether it adds to the total; else only its share is judged, because the same people count in several.
+    """
 
     guard: str
     of: str
     taken: int | None
     size: int
+    counts: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,6 +221,7 @@ class Plan:
     command: the command line that applies it; shown, not saved. renames: creations that may be renames; only their
     problems are saved.
     masked_digest: the digest of the original, in a copy with people masked, which cannot be applied; else None.
+    effects: what it does to people.
     """
 
     workspace: str
@@ -243,6 +249,7 @@ class Plan:
     command: str = "lmsconf apply"
     renames: tuple[PossibleRename, ...] = field(default=(), compare=False)
     masked_digest: str | None = None
+    effects: Effects = EFFECTS_OFF
 
     @property
     def partial(self) -> bool:

@@ -11,13 +11,13 @@ from lmsconf.errors import SourceLocation, UsageError
 from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.canonical_json import Json
 
-GUARDS: Final = ("deletes", "removals", "recreates", "refusals", "answers", "updates")
+GUARDS: Final = ("deletes", "removals", "recreates", "refusals", "answers", "updates", "people", "mandatory")
 """The names of the guards, which are attributes of Guards, in the order in which they are shown."""
 
 
 UNKNOWN: Final = "unknown"
 """The number of a consent to an unknown total: `answers=unknown`."""
-CAN_BE_UNKNOWN: Final = ("answers",)
+CAN_BE_UNKNOWN: Final = ("answers", "people", "mandatory")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +44,8 @@ class GuardLimits:
     refusals: GuardLimit | None = GuardLimit(count=0)
     answers: GuardLimit | None = GuardLimit(count=0)
     updates: GuardLimit | None = GuardLimit(count=200, share=0.30)
+    people: GuardLimit | None = GuardLimit(count=20, share=0.10)
+    mandatory: GuardLimit | None = GuardLimit(count=500, share=0.50)
     protect: tuple[str, ...] = ()
     min_admins: int = 2
 
@@ -109,6 +111,8 @@ class Policy:
     verifying     whether this re-plans what was applied: `--only` and `--except` may then match nothing
     command       the lmsconf command for this project and workspace, for lines to paste
     compares      how many undeclared live resources of a kind are compared with creations; None: all
+    effects       whether the effects of the plan on people are computed
+    people        whether the effects name the people
     """
 
     workspace: str
@@ -130,6 +134,8 @@ class Policy:
     verifying: bool = False
     command: str = "lmsconf"
     compares: int | None = 200
+    effects: bool = True
+    people: bool = False
 
     def settings_json(self) -> dict[str, Json]:
         """Return the settings that decide plans, as JSON: no consents or dates, and unordered lists sorted."""

@@ -20,7 +20,11 @@ from lmsconf.planner.kind import AnyKind
 SMALL: Final = 20
 """Lists shorter than this have no share limit: there, a few items are a large share."""
 
-_UNKNOWN: Final = {"answers": "the answers of a number of people that is not known"}
+_UNKNOWN: Final = {
+    "answers": "the answers of a number of people that is not known",
+    "people": "how many people lose content is not known",
+    "mandatory": "for how many people content becomes mandatory is not known",
+}
 
 
 def evaluate_guards(
@@ -73,7 +77,7 @@ def _judge(
 
 def total_taken(measures: Sequence[GuardCount]) -> int | None:
     """Return the sum of what was taken; None if a part is unknown."""
-    taken = [one.taken for one in measures]
+    taken = [one.taken for one in measures if one.counts]
     return None if None in taken else sum(filter(None, taken))
 
 
@@ -117,8 +121,16 @@ def least_live_within_share(taken: int, limit: GuardLimit | None, *, least: int 
 def _counted(name: str, total: int) -> str:
     """`214 removals`, `1 removal`."""
     if name == "answers":
-        return f"the answers of {total:,} {'person' if total == 1 else 'people'}"
+        return f"the answers of {_people(total)}"
+    if name == "people":
+        return f"{_people(total)} {'loses' if total == 1 else 'lose'} content or a part of its window"
+    if name == "mandatory":
+        return f"content becomes mandatory for {_people(total)}"
     return f"{total:,} {name[:-1] if total == 1 else name}"
+
+
+def _people(number: int) -> str:
+    return f"{number:,} {'person' if number == 1 else 'people'}"
 
 
 def refuse_protected_changes(

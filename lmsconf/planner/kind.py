@@ -45,6 +45,8 @@ BOX: Final = "box"
 """The usual shape of a node in a graph."""
 
 if TYPE_CHECKING:
+    from lmsconf.planner.effects import PredictedEffects
+    from lmsconf.planner.plan import DraftPlan
     from lmsconf.planner.reading import ReadContext
     from lmsconf.planner.redaction import Entry, LivePerson, RedactionContext, Report, RestoreContext
 
@@ -338,6 +340,14 @@ class Kind(ABC, Generic[Spec, Row]):
     def last_edits(self, snapshot: Snapshot, zone: tzinfo | None) -> Mapping[RemoteId, LastEdit]:
         """Return the last edit of each live resource, times in `zone`, as far as the service returns them."""
         return {}
+
+    def predict_effects(self, draft: DraftPlan, reading: ReadContext | None) -> PredictedEffects | None:
+        """Return what a plan does to people; None for a kind that gives nobody access to anything.
+
+        reading: reads what the plan has not read; None for a plan made from a snapshot file. The policy says whether
+        effects are computed, and whether they name the people. May raise ApiError.
+        """
+        return None
 
     @property
     def row_types(self) -> tuple[type[ListedRow], ...]:

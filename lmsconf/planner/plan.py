@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -22,6 +22,7 @@ from lmsconf.model.time_formats import format_utc
 from lmsconf.planner.calls import order_calls
 from lmsconf.planner.context import CallTemplates, MatchResult, PlanContext
 from lmsconf.planner.declaration_checks import refuse_expired_absent, refuse_left_alone, refuse_left_alone_renames
+from lmsconf.planner.effects import PredictedEffects
 from lmsconf.planner.guard_counts import count_for_guards
 from lmsconf.planner.guards import evaluate_guards, refuse_protected_changes
 from lmsconf.planner.kind import AnyKind
@@ -41,6 +42,15 @@ NOT_LIVE = sha256(None)
 """The fingerprint of a resource that is not live."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftPlan:
+    """A plan without its effects on people, with what they are computed from."""
+
+    plan: Plan
+    planning: PlanContext
+    items: tuple[PlannedResource, ...]
+
+
 def make_plan(
     kinds: Mapping[str, AnyKind],
     manifests: Manifests,
@@ -51,6 +61,20 @@ def make_plan(
     created_at: str,
     offline: bool = False,
 ) -> Plan:
+    """Return the plan of `draft_plan` without effects on people."""
+    return draft_plan(kinds, manifests, snapshot, policy, call_templates, created_at=created_at, offline=offline).plan
+
+
+def draft_plan(
+    kinds: Mapping[str, AnyKind],
+    manifests: Manifests,
+    snapshot: Snapshot,
+    policy: Policy,
+    call_templates: CallTemplates,
+    *,
+    created_at: str,
+    offline: bool = False,
+) -> DraftPlan:
     """Return the plan that makes the workspace match the manifests.
 
     created_at: ISO 8601. Raises ProblemsFound, with all problems, if one is an error that does not merely block apply.
@@ -88,7 +112,7 @@ def make_plan(
     measures = count_for_guards(kinds, sides, results, arranged, planning.measures, renames.likely)
     problems.extend([*renames.problems, *refuse_protected_changes(kinds, changes, policy.guards.protect)])
     changes, problems = attach_problems(changes, problems)
-    return Plan(
+    plan = Plan(
         workspace=snapshot.workspace,
         url=snapshot.url,
         people=snapshot.people,
@@ -110,6 +134,14 @@ def make_plan(
         measures=measures,
         renames=tuple(renames.possible),
     )
+    return DraftPlan(plan=plan, planning=planning, items=tuple(items))
+
+
+def with_effects(plan: Plan, predicted: PredictedEffects, policy: Policy) -> Plan:
+    """Return a plan with its effects on people, and with the guards that count them."""
+    measures = (*plan.measures, *predicted.measures)
+    guards = evaluate_guards(measures, policy.guards, policy.consents)
+    return replace(plan, effects=predicted.effects, measures=measures, guards=guards)
 
 
 def attach_problems(changes: Sequence[Change], problems: Sequence[Problem]) -> tuple[tuple[Change, ...], list[Problem]]:

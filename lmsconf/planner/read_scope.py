@@ -40,8 +40,9 @@ class ReadScope:
     """What to read of a workspace.
 
     everything: also what is neither declared nor owned. edits: also the last editor of each resource, where the service
-    returns it. beside: the declarations of a base, which are planned separately on the same snapshot.
-    people: ids that people whom the declarations name had when a plan was made, to look them up instead of all people.
+    returns it. effects: the effects of the plan on people are computed. beside: the declarations of a base, which are
+    planned separately on the same snapshot. people: ids that people whom the declarations name had when a plan was
+    made, to look them up instead of all people.
     """
 
     declared: tuple[DesiredResource[Any], ...] = ()
@@ -49,5 +50,6 @@ class ReadScope:
     policy: Policy
     everything: bool = False
     edits: bool = False
+    effects: bool = False
     beside: Declarations | None = None
     people: frozenset[RemoteId] = frozenset()

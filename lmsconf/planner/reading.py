@@ -46,6 +46,7 @@ class ReadContext:
     chosen: whether an address is planned. people: the number of people in the workspace, None until it is read.
     editors: ids of last editors, for a drift report; some may be no people of the workspace.
     named_people: the ids that named people had when a plan was made.
+    effects: whether the effects of the plan on people are read afterwards, so that what they need is kept.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class ReadContext:
         self.api, self.kinds, self.call_templates = api, kinds, call_templates
         policy = wanted.policy
         self.policy, self.everything, self.edits = policy, wanted.everything, wanted.edits
+        self.effects = wanted.effects
         now = Declarations(wanted.declared, wanted.absent).in_workspace(policy.workspace)
         self.versions = [now] if wanted.beside is None else [now, wanted.beside.in_workspace(policy.workspace)]
         self.declarations = now if wanted.beside is None else now.merge(self.versions[1], kinds)
@@ -244,9 +246,13 @@ def read_workspace(
     A listing that looks complete is marked incomplete if another one contradicts it.
     url, taken_at: recorded in the snapshot as given.
     """
-    reading = ReadContext(api, kinds, wanted, call_templates)
+    return read_snapshot(ReadContext(api, kinds, wanted, call_templates), url=url, taken_at=taken_at)
+
+
+def read_snapshot(reading: ReadContext, *, url: str, taken_at: str) -> Snapshot:
+    """Run a reading, and return its snapshot, as `read_workspace` does; what its jobs share can be read on."""
     listings = reading.run()
-    name = wanted.policy.workspace
+    name, kinds = reading.policy.workspace, reading.kinds
     snapshot = Snapshot(workspace=name, url=url, taken_at=taken_at, people=reading.people, listings=listings)
     return mark_contradicted(snapshot, kinds)
 

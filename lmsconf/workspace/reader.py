@@ -21,9 +21,9 @@ from lmsconf.model.progress import Report
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.time_formats import format_utc
 from lmsconf.planner.context import PlanContext
-from lmsconf.planner.plan import make_plan
+from lmsconf.planner.plan import DraftPlan, draft_plan, make_plan, with_effects
 from lmsconf.planner.read_scope import Declarations, ReadScope
-from lmsconf.planner.reading import read_workspace
+from lmsconf.planner.reading import ReadContext, read_snapshot, read_workspace
 from lmsconf.planner.rereading import can_reread, reread
 from lmsconf.project.settings import Settings
 from lmsconf.workspace.connection import Connection
@@ -91,9 +91,33 @@ class WorkspaceReader:
     ) -> tuple[Plan, Snapshot]:
         """Return what apply would do, and the snapshot that it follows from; raises like `plan`."""
         refuse_errors(manifests)
-        snapshot = self.read(reads_needed(manifests, policy), progress)
-        at = self.now()
-        return make_plan(all_kinds(), manifests, snapshot, policy, self.call_templates, created_at=at), snapshot
+        wanted = replace(reads_needed(manifests, policy), effects=policy.effects)
+        reading, snapshot = self._read_on(wanted, progress)
+        draft = draft_plan(all_kinds(), manifests, snapshot, policy, self.call_templates, created_at=self.now())
+        return self._add_effects(draft, reading, progress), snapshot
+
+    def _read_on(self, wanted: ReadScope, progress: Report | None) -> tuple[ReadContext, Snapshot]:
+        """Read what is wanted; return the snapshot, and the reading, with which the effects of a plan are read."""
+        with self.connection.worker_pool(self.parallelism, progress) as pool:
+            api = self.connection.reader(pool, everything=wanted.everything)
+            reading = ReadContext(api, all_kinds(), wanted, self.call_templates)
+            return reading, read_snapshot(reading, url=self.connection.url, taken_at=self.now())
+
+    def _add_effects(self, draft: DraftPlan, reading: ReadContext, progress: Report | None) -> Plan:
+        """Return the plan with its effects on people, reading what the plan itself did not need."""
+        with self.connection.worker_pool(self.parallelism, progress) as pool:
+            reading.api = self.connection.reader(pool)
+            return self._with_effects(draft, reading)
+
+    def _with_effects(self, draft: DraftPlan, reading: ReadContext | None) -> Plan:
+        """Return the plan with its effects on people. reading: None for a plan made from a snapshot file."""
+        predictions = (kind.predict_effects(draft, reading) for kind in all_kinds().values())
+        predicted = next((one for one in predictions if one is not None), None)
+        if predicted is None:
+            return draft.plan
+        requests = 0 if reading is None else reading.api.requests
+        effects = replace(predicted.effects, requests=requests)
+        return with_effects(draft.plan, replace(predicted, effects=effects), draft.planning.policy)
 
     def reread(self, kept: Snapshot, changes: Sequence[Change], progress: Report | None = None) -> Snapshot | None:
         """Read again what changes touch, by id; None if only a whole reading can tell. Raises ApiError."""
@@ -198,9 +222,10 @@ class WorkspaceReader:
         refuse_errors(manifests)
         live = restore_snapshot(snapshot, manifests, all_kinds())
         planned = drop_unknown_people(snapshot, manifests, all_kinds())
-        return make_plan(
+        draft = draft_plan(
             all_kinds(), planned, live, policy, self.call_templates, created_at=snapshot.taken_at, offline=True
         )
+        return self._with_effects(draft, None)
 
     def plan_with_base(
         self,
@@ -228,15 +253,21 @@ class WorkspaceReader:
 
         refuse_errors(manifests)
         if snapshot is None:
-            live = self.read(_both(manifests, policy, base.version), progress)
+            wanted = replace(_both(manifests, policy, base.version), effects=policy.effects)
+            reading, live = self._read_on(wanted, progress)
+            at = self.now()
+            draft = draft_plan(all_kinds(), manifests, live, policy, self.call_templates, created_at=at)
+            made = self._add_effects(draft, reading, progress)
         else:
             live = restore_snapshot(
                 snapshot, merge_manifests(manifests, base.version.manifests, all_kinds()), all_kinds()
             )
-        at = self.now() if snapshot is None else snapshot.taken_at
+            at = snapshot.taken_at
+            planned = drop_unknown_people(live, manifests, all_kinds())
+            draft = draft_plan(all_kinds(), planned, live, policy, self.call_templates, created_at=at, offline=True)
+            made = self._with_effects(draft, None)
         offline = snapshot is not None
         planned = drop_unknown_people(live, manifests, all_kinds())
-        made = make_plan(all_kinds(), planned, live, policy, self.call_templates, created_at=at, offline=offline)
         base_guarded = replace(policy, guards=base.version.policy.guards)
         made = evaluate_base_guards(
             made,

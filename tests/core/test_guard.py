@@ -108,7 +108,8 @@ def test_consent_that_nothing_needs_allows_nothing() -> None:
 def test_guards_that_are_off_are_not_there() -> None:
     """The others are, each under its name."""
     guards = evaluate_guards([deletes(99)], GuardLimits(deletes=None), ())
-    assert [guard.name for guard in guards] == ["removals", "recreates", "refusals", "answers", "updates"]
+    others = ["removals", "recreates", "refusals", "answers", "updates", "people", "mandatory"]
+    assert [guard.name for guard in guards] == others
     assert not any(guard.tripped for guard in guards)
 
 

@@ -184,6 +184,10 @@ def test_the_two_clocks(dates: list[str | None], health: Health, message: str) -
     assert (found.health, found.message) == (health, message)
 
 
+UNASSUMED = {"analytics.results"}
+"""Read without any name that the API specification leaves open, so that no manifest rests on an assumption."""
+
+
 def test_every_operation_of_a_kind_is_known() -> None:
     """Each kind lists its operations, and the kinds' code names none that no kind lists."""
     assert all(kind.operations for kind in all_kinds().values())
@@ -193,4 +197,4 @@ def test_every_operation_of_a_kind_is_known() -> None:
     for path in Path(lmsconf.kinds.__file__).parent.rglob("*.py"):
         words = {node.value for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
                  if isinstance(node, ast.Constant) and isinstance(node.value, str)}  # fmt: skip
-        assert words & known <= listed, path
+        assert words & known <= listed | UNASSUMED, path

@@ -93,6 +93,9 @@ def test_settings_weaker_than_the_default_are_told(tmp_path: Path, format: str) 
     assert "guards.deletes" not in seen
 
 
+BY_PEOPLE = {"people": {"count": 20, "share": 0.1}, "mandatory": {"count": 500, "share": 0.5}}
+
+
 def test_the_policy_is_in_the_document(tmp_path: Path) -> None:
     """Normalised, with the defaults, without consents and dates."""
     options = RELAXED + "leave_alone: [group/UI *, 'group/A*']\nignore: [{address: group/X, reason: y}]\n"
@@ -100,7 +103,7 @@ def test_the_policy_is_in_the_document(tmp_path: Path) -> None:
     limits = {"deletes": {"count": 5, "share": 0.05}, "removals": "off", "recreates": {"count": 0}}
     more = {"refusals": {"count": 0}, "answers": {"count": 0}, "updates": {"count": 900, "share": 0.3}}
     assert lmsconf(tmp_path, "plan", "--format", "json").document["policy"] == {
-        "guards": {**limits, **more},
+        "guards": {**limits, **more, **BY_PEOPLE},
         "protect": [],
         "ownership": {"group": ["B*"]},
         "leave_alone": ["group/A*", "group/UI *"],

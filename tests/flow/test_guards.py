@@ -35,7 +35,7 @@ def errors(plan: Plan) -> list[str]:
     return [problem.code for problem in plan.all_problems if problem.is_error]
 
 
-def test_there_are_six_guards_with_these_limits(tmp_path: Path) -> None:
+def test_there_are_eight_guards_with_these_limits(tmp_path: Path) -> None:
     """Five deletions, fifty removals, a tenth of a list or a kind, no likely rename or refusal, nobody's answers."""
     plan = project(tmp_path, "").plan("groups: []")
     assert {name: dict(guard.limit) for name, guard in guards(plan).items()} == {
@@ -45,6 +45,8 @@ def test_there_are_six_guards_with_these_limits(tmp_path: Path) -> None:
         "refusals": {"count": 0},
         "answers": {"count": 0},
         "updates": {"count": 200, "share": 0.3},
+        "people": {"count": 20, "share": 0.1},
+        "mandatory": {"count": 500, "share": 0.5},
     }
 
 

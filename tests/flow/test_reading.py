@@ -143,6 +143,7 @@ def test_only_reads_what_the_part_needs(tmp_path: Path) -> None:
         "groups: [{name: A, members: []}, {name: B, members: []}]\n"
         "content_targets: [{content: K, assign_to: [everyone]}]\n",
         only=("group/A",),
+        effects=False,
     )
     assert asked(it)["manual-groups.members"] == 1
     assert asked(it)["content.list"] == asked(it)["content-targets.list"] == 0

@@ -53,7 +53,7 @@ class StaleReadTransport(httpx.BaseTransport):
         self.now += seconds
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        if request.method == "GET":
+        if request.method == "GET" or request.url.path == "/analyse/results":
             barred = self.sent and request.url.path.endswith(self.barred)
             return httpx.Response(404, json={"message": "gone"}) if barred else self._seen(request)
         path = request.url.path

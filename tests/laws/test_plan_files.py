@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import cast
+from typing import Any, cast
 
 from hypothesis import given
 
@@ -48,8 +48,20 @@ def test_a_snapshot_plans_as_the_workspace_does(opened: Open, both: Both) -> Non
     seen, live = document_of(replace(offline, offline=False)), document_of(stage.plan())
     # A live plan reads no more than it needs, so it may know less of what nobody manages, and of how much there is.
     assert _addresses(live.pop("unmanaged")) <= _addresses(seen.pop("unmanaged"))
-    assert _taken(live.pop("measures")) == _taken(seen.pop("measures"))
-    assert {key for key in live if seen[key] != live[key]} <= {"seal"}
+    effects = [document.pop("effects") for document in (live, seen)]
+    known = effects[1]["basis"] != "unknown"
+    measures = [_taken(document.pop("measures")) for document in (live, seen)]
+    for taken in () if known else measures:
+        taken[:] = [one for one in taken if one["guard"] not in ("people", "mandatory")]
+    assert measures[0] == measures[1]
+    assert not known or _counted(effects[0]) == _counted(effects[1])
+    assert {key for key in live if seen[key] != live[key]} <= {"seal", *(() if known else ("guards", "summary"))}
+
+
+def _counted(effects: Any) -> Any:
+    """Effects without what a snapshot lacks: members of smart groups, which say how sure others are, and results."""
+    contents = [{**one, "progress": None, "certificates_expiring": None} for one in effects["contents"]]
+    return {**effects, "contents": contents, "requests": 0, "calibration": None}
 
 
 @tried(200)

@@ -137,7 +137,8 @@ class Network(httpx.BaseTransport):
 
     @staticmethod
     def _is_write(request: httpx.Request) -> bool:
-        return request.method != "GET"  # no plan needs a search that is a POST
+        # Results are read with a POST.
+        return request.method != "GET" and not request.url.path.startswith("/analyse/")
 
     def _note(self, request: httpx.Request, write: int | None, mishap: RequestFault | None, came: str) -> None:
         target = request.url.raw_path.decode("ascii")

@@ -95,9 +95,9 @@ class ServerProject:
         assert len(self.stranger.writes()) == before
         return out
 
-    def applies(self) -> None:
+    def applies(self, *options: str) -> None:
         """Applies, all the way; nothing is left to do then, and doing it again asks nothing of the service."""
-        got, out = self.run("apply", "--auto-approve")
+        got, out = self.run("apply", "--auto-approve", *options)
         assert got == 0, out + self.err
         assert "No changes." in self.plans(0)
         before = len(self.stranger.writes())

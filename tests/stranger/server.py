@@ -32,7 +32,8 @@ class Request:
     @property
     def writes(self) -> bool:
         """Whether it could change the workspace; none of the POSTs here only reads."""
-        return self.method != "GET"
+        # Results are read with a POST.
+        return self.method != "GET" and not self.path.startswith("/analyse/")
 
 
 @dataclass(frozen=True, slots=True)

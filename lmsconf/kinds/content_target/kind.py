@@ -60,6 +60,8 @@ from lmsconf.planner.live_names import LiveNames
 from lmsconf.planner.manifest_entries import EntryBody, EntryItems, ExportedEntry, UnexportableRow
 
 if TYPE_CHECKING:
+    from lmsconf.planner.effects import PredictedEffects
+    from lmsconf.planner.plan import DraftPlan
     from lmsconf.planner.reading import ReadContext
     from lmsconf.planner.redaction import Entry, RedactionContext, Report, RestoreContext
 
@@ -262,6 +264,12 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
         from lmsconf.kinds.content_target.read import reread_assignments
 
         return reread_assignments(api, kept, changes)
+
+    def predict_effects(self, draft: DraftPlan, reading: ReadContext | None) -> PredictedEffects | None:
+        """Assignments decide who has what: all changes of a plan are looked at for those that they rest on."""
+        from lmsconf.kinds.content_target.effects.prediction import predict_effects_of_plan
+
+        return predict_effects_of_plan(draft, reading)
 
     def contradicted_listings(self, snapshot: Snapshot) -> Iterator[tuple[str, str]]:
         """Listings of groups that are empty, although content is assigned to groups."""

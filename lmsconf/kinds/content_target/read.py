@@ -46,12 +46,27 @@ from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.guards import SMALL, has_share, least_live_within_share, may_exceed_share
 from lmsconf.planner.kind import Kind
 from lmsconf.planner.read_scope import Declarations
-from lmsconf.planner.reading import ReadContext, has_difference, keep_keys, sorted_listing
+from lmsconf.planner.reading import ReadContext, ReadState, has_difference, keep_keys, sorted_listing
 from lmsconf.planner.rereading import changes_of
 
 AnswersById: TypeAlias = "dict[RemoteId, tuple[Json, tuple[TargetRow, ...]]]"
 """Content id → the response for it, and its targets."""
 _AT_ONCE: Final = 32
+
+
+class TargetsRead(ReadState):
+    """The targets that one reading has read, by content id."""
+
+    def __init__(self, reading: ReadContext) -> None:
+        super().__init__(reading)
+        self.rows: dict[RemoteId, tuple[TargetRow, ...]] = {}
+
+    def set(self, contents: Iterable[RemoteId], rows: Iterable[TargetRow]) -> None:
+        """Keep the targets of contents, which may have none."""
+        by_content: defaultdict[RemoteId, list[TargetRow]] = defaultdict(list)
+        for row in rows:
+            by_content[row.content].append(row)
+        self.rows = {id: tuple(by_content[id]) for id in contents}
 
 
 TargetKind: TypeAlias = "Kind[AssignmentSpec, TargetRow]"
@@ -107,6 +122,7 @@ def read_assignments(kind: TargetKind, reading: ReadContext) -> Listing[TargetRo
     reading.report_people(kind.name, _people_of(reading, answers))
     live = reread_doubtful_contents(reading.api, wanted, answers, _lacking(kind, reading, wanted, answers))
     incomplete = contents.incomplete or live.incomplete
+    reading.shared_state(TargetsRead).set([row.id for row in wanted], live.rows)
     if reading.edits:
         edits = (row for id, answer in live.answers.items() for row in parse_edit_rows(id, answer))
         reading.add_listing(EDITS, sorted_listing(edits, incomplete))

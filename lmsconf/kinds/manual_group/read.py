@@ -8,10 +8,10 @@ of people.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
 from lmsconf.api.spec.listings import MANUAL_GROUPS
 from lmsconf.errors import ApiError, InvalidResponse
@@ -29,6 +29,8 @@ from lmsconf.planner.kind import Kind
 from lmsconf.planner.reading import ReadContext, keep_keys, sorted_listing
 from lmsconf.planner.rereading import changes_of, gives_name, is_cheaper_by_id, keep_details, replace_rows, touched_ids
 
+_PAGE: Final = 100
+"""How many people a page has at least (API specification, Users: `limit`)."""
 _Held: TypeAlias = "defaultdict[str, set[RemoteId]]"
 """Group id → ids of people."""
 
@@ -78,6 +80,23 @@ def _details(
     return details
 
 
+def read_group_members(
+    reading: ReadContext, groups: Sequence[GroupRow], people: Collection[RemoteId]
+) -> dict[RemoteId, frozenset[RemoteId]]:
+    """Return the members of groups by id: as read already, or by whichever way takes fewer requests.
+
+    people: the ids of all people.
+    """
+    known = {row.id: row.members for row in groups if row.members is not None}
+    rest = [row for row in groups if row.id not in known]
+    # The extended listing keeps only groups that the plan's own reading has listed.
+    few = reading.is_needed(GROUP) and -(-len(people) // _PAGE) < len(rest)
+    if few and (details := _from_people(reading, rest, people)) is not None:
+        return known | {id: row.members or frozenset() for id, row in details.items()}
+    answers = reading.api.each("manual-groups.members", [({"groupId": row.id}, {}) for row in rest])
+    return known | {row.id: parse_user_ids(answer) for row, answer in zip(rest, answers, strict=True)}
+
+
 def _from_groups(
     api: Api, wanted: Sequence[GroupRow], compared: Sequence[GroupRow], on_queued: Callable[[], None] = lambda: None
 ) -> dict[RemoteId, GroupRow]:
@@ -111,15 +130,22 @@ def parse_user_ids(answer: Json) -> frozenset[RemoteId]:
     return id_set(answer, "userIds")
 
 
-def _from_people(reading: ReadContext, wanted: Sequence[GroupRow]) -> dict[RemoteId, GroupRow] | None:
-    """The same from the groups of each person; None if that listing fails or does not match the others."""
+def _from_people(
+    reading: ReadContext, wanted: Sequence[GroupRow], people: Collection[RemoteId] | None = None
+) -> dict[RemoteId, GroupRow] | None:
+    """The same from the groups of each person; None if that listing fails or does not match the others.
+
+    people: the ids of all people; by default those of the plan's own listing.
+    """
     try:
         rows = reading.shared_state(ExtendedInfoListing).rows()
     except ApiError:
         # The extended listing is only an optimization: if it fails, the requests per group decide.
         return None
-    known = reading.wait_for_listing(USER)
-    if rows.incomplete or known.incomplete or {str(row["userId"]) for row in rows.rows} != {r.id for r in known.rows}:
+    if people is None:
+        known = reading.wait_for_listing(USER)
+        people = () if known.incomplete else {row.id for row in known.rows}
+    if rows.incomplete or {str(row["userId"]) for row in rows.rows} != set(people):
         return None
     lists = _turned_round(rows.rows)
     if lists is None:

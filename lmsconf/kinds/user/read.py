@@ -19,6 +19,7 @@ from lmsconf.kinds.shared.answer_rows import try_parse_answers
 from lmsconf.kinds.shared.kind_names import ADMIN, ANSWERS, CUSTOM_FIELD, HOLDERS, USER
 from lmsconf.kinds.shared.response_json import require_object
 from lmsconf.kinds.smart_group.types import SmartGroupSpec
+from lmsconf.kinds.user.answer_index import PeopleWithAnswers
 from lmsconf.kinds.user.extended_info import ExtendedInfoListing, PeopleCount
 from lmsconf.kinds.user.people_directory import WHO_CAN_MANAGE
 from lmsconf.kinds.user.people_lookup import read_needed_people
@@ -63,7 +64,12 @@ def read_people(kind: PersonKind, reading: ReadContext) -> Listing[PersonRow] | 
         count.set(reading.people, 0)
         if not may_lose_answers(FIELDS, reading):
             return None
-    rows = read_needed_people(reading, _kept(reading), may_look_up=lambda: needed and _only_in_lists(reading))
+    index = reading.shared_state(PeopleWithAnswers)
+    keep = index.collecting(_kept(reading)) if reading.effects else _kept(reading)
+    rows = read_needed_people(reading, keep, may_look_up=lambda: needed and _only_in_lists(reading))
+    looked_up = rows.incomplete is None and rows.total is not None and len(rows.rows) < rows.total
+    if reading.effects and not looked_up:
+        index.finish(rows.incomplete)
     count.set(rows.total, len(rows.rows))
     # Without a total in the response, a listing read to its end gives the number.
     reading.people = len(rows.rows) if rows.total is None and rows.incomplete is None else rows.total

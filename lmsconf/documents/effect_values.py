@@ -1,0 +1,162 @@
+"""Effects on people ⇄ JSON, within a plan file; and the rows of `--people` → JSON and CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from typing import Final
+
+from lmsconf.documents.document import JsonObjectReader, render_canonical_json, string_list
+from lmsconf.model.address import Address, RemoteId
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.effects import (
+    AccessCounts,
+    Basis,
+    Calibration,
+    CauseCount,
+    ContentEffects,
+    Effects,
+    GroupEffects,
+    PersonEffect,
+)
+
+PEOPLE_FORMAT: Final = "lmsconf.people/1"
+COLUMNS: Final = (
+    *("email", "content", "content_id", "change", "before", "after"),
+    *("from_before", "until_before", "from_after", "until_after", "shortened", "causes"),
+)
+_COUNTS: Final = ("gain", "lose", "to_mandatory", "to_optional", "window", "shortened")
+
+
+def effects_json(effects: Effects) -> Json:
+    """Return effects as in a plan file, without the people."""
+    return {
+        "basis": effects.basis.value,
+        "reasons": string_list(effects.reasons),
+        "requests": effects.requests,
+        "people": _counts_json(effects.people),
+        "contents": [_content_json(content) for content in effects.contents],
+        "groups": [_group_json(group) for group in effects.groups],
+        "calibration": {"groups": effects.calibration.groups, "exact": effects.calibration.exact},
+    }
+
+
+def _counts_json(counts: AccessCounts) -> dict[str, Json]:
+    return {name: getattr(counts, name) for name in _COUNTS}
+
+
+def _content_json(content: ContentEffects) -> Json:
+    counts = _counts_json(content.counts)
+    return {
+        "content": content.content,
+        "id": content.id,
+        "before": content.before,
+        "after": content.after,
+        "gain": counts["gain"],
+        "lose": counts["lose"],
+        "keep": content.keep,
+        **{name: counts[name] for name in _COUNTS[2:]},
+        "basis": content.basis.value,
+        "progress": None if content.progress is None else dict(content.progress),
+        "certificates_expiring": None
+        if content.certificates_expiring is None
+        else {str(days): number for days, number in content.certificates_expiring.items()},
+        "causes": [{"address": str(cause.address), "gain": cause.gain, "lose": cause.lose} for cause in content.causes],
+    }
+
+
+def _group_json(group: GroupEffects) -> Json:
+    return {
+        "address": str(group.address),
+        "before": group.before,
+        "after": group.after,
+        "join": group.join,
+        "leave": group.leave,
+        "basis": group.basis.value,
+    }
+
+
+def effects_from_json(at: JsonObjectReader) -> Effects:
+    """Parse what `effects_json` returned. Raises ValueError for anything else."""
+    calibration = at.reader("calibration")
+    return Effects(
+        basis=Basis(at.text("basis")),
+        reasons=at.texts("reasons"),
+        requests=at.number("requests"),
+        people=_counts(at.reader("people")),
+        contents=at.each("contents", _content),
+        groups=at.each("groups", _group),
+        calibration=Calibration(groups=calibration.number("groups"), exact=calibration.number("exact")),
+    )
+
+
+def _number(at: JsonObjectReader, key: str) -> int | None:
+    return at.maybe(key, at.number)
+
+
+def _counts(at: JsonObjectReader) -> AccessCounts:
+    return AccessCounts(**{name: _number(at, name) for name in _COUNTS})
+
+
+def _numbers(at: JsonObjectReader, key: str) -> dict[str, int] | None:
+    if at.json(key) is None:
+        return None
+    inner = at.reader(key)
+    return {name: inner.number(name) for name in at.object(key)}
+
+
+def _content(at: JsonObjectReader) -> ContentEffects:
+    expiring = _numbers(at, "certificates_expiring")
+    return ContentEffects(
+        content=at.text("content"),
+        id=RemoteId(at.text("id")),
+        before=_number(at, "before"),
+        after=_number(at, "after"),
+        keep=_number(at, "keep"),
+        counts=_counts(at),
+        basis=Basis(at.text("basis")),
+        progress=_numbers(at, "progress"),
+        certificates_expiring=None if expiring is None else {int(days): number for days, number in expiring.items()},
+        causes=at.each("causes", _cause),
+    )
+
+
+def _cause(at: JsonObjectReader) -> CauseCount:
+    return CauseCount(address=Address.parse(at.text("address")), gain=_number(at, "gain"), lose=_number(at, "lose"))
+
+
+def _group(at: JsonObjectReader) -> GroupEffects:
+    return GroupEffects(
+        address=Address.parse(at.text("address")),
+        before=_number(at, "before"),
+        after=_number(at, "after"),
+        join=_number(at, "join"),
+        leave=_number(at, "leave"),
+        basis=Basis(at.text("basis")),
+    )
+
+
+def people_json(rows: Sequence[PersonEffect]) -> str:
+    """Return the rows of `--people` as a document `lmsconf.people/1`."""
+    return render_canonical_json({"format": PEOPLE_FORMAT, "rows": [_row(row) for row in rows]})
+
+
+def _row(row: PersonEffect) -> Json:
+    return {
+        **{name: getattr(row, name) for name in COLUMNS if name != "causes"},
+        "change": row.change.value,
+        "causes": string_list(row.causes),
+    }
+
+
+def people_csv(rows: Sequence[PersonEffect]) -> str:
+    """Return the rows of `--people` as CSV (RFC 4180), causes joined by `; ` and no value as an empty cell."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\r\n")
+    writer.writerow(COLUMNS)
+    for row in rows:
+        cells = {**{name: getattr(row, name) for name in COLUMNS}, "change": row.change.value}
+        cells |= {"shortened": "true" if row.shortened else "false", "causes": "; ".join(row.causes)}
+        writer.writerow("" if cells[name] is None else cells[name] for name in COLUMNS)
+    return out.getvalue()

@@ -1,0 +1,251 @@
+"""Read who is in which audience and what is assigned to whom, as far as the changes of a plan affect it.
+
+Everything that the plan itself has read is taken from there. Members of smart groups come only with
+`GET /smart-groups/{smartGroupId}?includeMembers=true`, and assignments only by content (API specification, Smart
+Groups, Content Targeting), so a change of members costs a request for each content.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from lmsconf.api.spec.listings import CATALOG, CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS
+from lmsconf.kinds.content_target.effects.scope import EVERYONE_KEY, AccessScope, AudienceKey
+from lmsconf.kinds.content_target.read import TargetsRead, read_targets
+from lmsconf.kinds.content_target.types import ContentRow, TargetRow, kind_from_target_type, parse_content_row
+from lmsconf.kinds.custom_field.types import FieldRow, parse_field_row
+from lmsconf.kinds.manual_group.read import read_group_members
+from lmsconf.kinds.manual_group.types import GroupRow, parse_group_row
+from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
+from lmsconf.kinds.shared.response_json import id_set, require_object
+from lmsconf.kinds.smart_group.types import SmartGroupRow, parse_detail_row, parse_listed_row
+from lmsconf.kinds.user.answer_index import AnswerIndex, IndexedPerson, read_answer_index
+from lmsconf.kinds.user.types import PersonRow
+from lmsconf.model.address import RemoteId
+from lmsconf.model.api import ListOperation
+from lmsconf.model.names import LOCK_PREFIX
+from lmsconf.model.snapshot import Listing, Snapshot
+from lmsconf.planner.reading import ReadContext, keep_keys, sorted_listing
+
+
+@dataclass(frozen=True, slots=True)
+class LiveSmartGroup:
+    """A smart group with its conditions, and its members, None if the service does not return them."""
+
+    row: SmartGroupRow
+    members: frozenset[RemoteId] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AccessFacts:
+    """What was read to know who has what. incomplete: why something that all numbers rest on may be missing.
+
+    targets: the live targets of every content that was read. affected: the contents whose people may change.
+    """
+
+    people: AnswerIndex
+    fields: tuple[FieldRow, ...]
+    contents: Mapping[RemoteId, str]
+    groups: Mapping[RemoteId, GroupRow]
+    smart_groups: Mapping[RemoteId, SmartGroupRow]
+    members: Mapping[RemoteId, frozenset[RemoteId]]
+    conditions: Mapping[RemoteId, LiveSmartGroup]
+    targets: Mapping[RemoteId, tuple[TargetRow, ...]]
+    everyone: str
+    affected: frozenset[RemoteId] = frozenset()
+    incomplete: tuple[str, ...] = ()
+
+    def audience_of(self, row: TargetRow) -> tuple[str, RemoteId] | None:
+        """Return the kind and id of a target's audience; None if its id is that of several kinds, or of none.
+
+        A target for a group or a person who is not listed any more has an audience without people.
+        """
+        if row.target == self.everyone:
+            return EVERYONE_KEY
+        implied, holders = kind_from_target_type(row.type), self._holders(row)
+        if implied is not None and (implied in holders or not holders):
+            return implied, row.target
+        if len(holders) > 1:
+            # As the plan itself does: the type is that of other targets, or the label is the name.
+            holders = holders & self.types.get(row.type, frozenset()) or holders
+        if len(holders) > 1:
+            holders = {kind for kind in holders if row.label and row.label == self._name(kind, row.target)}
+        return (next(iter(holders)), row.target) if len(holders) == 1 else None
+
+    def _holders(self, row: TargetRow) -> set[str]:
+        """Return the kinds of which one has the id of a target."""
+        known = ((GROUP, self.groups), (SMART_GROUP, self.smart_groups), (USER, self.people.positions))
+        return {kind for kind, ids in known if row.target in ids}
+
+    def _name(self, kind: str, id: RemoteId) -> str:
+        if kind == USER:
+            return self.people.people[self.people.positions[id]].email
+        return (self.groups if kind == GROUP else self.smart_groups)[id].name
+
+    @cached_property
+    def types(self) -> Mapping[str, frozenset[str]]:
+        """`targetType` → the kinds of the targets with that type whose id is that of one kind only."""
+        types: defaultdict[str, set[str]] = defaultdict(set)
+        for rows in self.targets.values():
+            for row in rows:
+                if len(holders := self._holders(row)) == 1:
+                    types[row.type] |= holders
+        return {type: frozenset(kinds) for type, kinds in types.items() if len(kinds) == 1}
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Reads what the plan has not read yet. incomplete: reasons why listings may lack rows."""
+
+    reading: ReadContext
+    snapshot: Snapshot
+    incomplete: list[str] = field(default_factory=list)
+
+    def listing(self, name: str, operation: ListOperation, parse: Any, *keys: str) -> Listing[Any]:
+        """Return a listing of the plan, or read it."""
+        listing = self.snapshot.listings.get(name)
+        if listing is None:
+            rows = self.reading.api.rows(operation, keep=keep_keys(*keys) if keys else None)
+            listing = sorted_listing(map(parse, rows.rows), rows.incomplete)
+        if listing.incomplete is not None:
+            self.incomplete.append(f"the listing of {name.replace('_', ' ')}s is not complete: {listing.incomplete}")
+        return listing
+
+
+def read_access_facts(reading: ReadContext, snapshot: Snapshot, scope: AccessScope) -> AccessFacts:
+    """Read what the effects of a plan rest on, beyond what `snapshot`, which the reading returned, holds."""
+    reader = _Reader(reading, snapshot)
+    people = read_answer_index(reading)
+    if people.incomplete is not None:
+        reader.incomplete.append(f"the listing of people is not complete: {people.incomplete}")
+    catalog = reader.listing(CONTENT, CATALOG, parse_content_row, "courseId", "name", "contentType")
+    groups = reader.listing(GROUP, MANUAL_GROUPS, parse_group_row, "groupId", "name")
+    smart = reader.listing(SMART_GROUP, SMART_GROUPS, parse_listed_row, "smartGroupId", "name")
+    fields = reader.listing(CUSTOM_FIELD, CUSTOM_FIELDS, parse_field_row)
+    contents = {row.id: row for row in catalog.rows}
+    targets = _targets(reading, scope, contents)
+    facts = AccessFacts(
+        people=people,
+        fields=fields.rows,
+        contents={row.id: row.name for row in catalog.rows},
+        groups={row.id: row for row in groups.rows if not row.name.startswith(LOCK_PREFIX)},
+        smart_groups={row.id: row for row in smart.rows},
+        members={},
+        conditions={},
+        targets=targets,
+        everyone=reading.call_templates.behaviour("content-targets.everyone"),
+        incomplete=tuple(reader.incomplete),
+    )
+    return _with_members(reading, scope, facts)
+
+
+def facts_from_snapshot(snapshot: Snapshot, scope: AccessScope, everyone: str) -> AccessFacts:
+    """Return what a snapshot file holds; it lacks the members of smart groups."""
+    incomplete = [] if snapshot.redaction is None else ["the snapshot is redacted"]
+    for name in (USER, CONTENT, GROUP, SMART_GROUP, CUSTOM_FIELD, CONTENT_TARGET):
+        if (reason := snapshot.of(name).incomplete) is not None:
+            incomplete.append(f"the snapshot has no complete listing of {name.replace('_', ' ')}s: {reason}")
+    people = tuple(
+        IndexedPerson(
+            row.id,
+            row.email,
+            row.archived,
+            None if row.answers is None else tuple((answer.field, answer) for answer in row.answers),
+        )
+        for row in snapshot.rows(PersonRow)
+    )
+    targets: dict[RemoteId, list[TargetRow]] = {row.id: [] for row in snapshot.rows(ContentRow)}
+    for row in snapshot.rows(TargetRow):
+        targets.setdefault(row.content, []).append(row)
+    smart = {row.id: row for row in snapshot.rows(SmartGroupRow)}
+    facts = AccessFacts(
+        people=AnswerIndex(people, told=True),
+        fields=snapshot.rows(FieldRow),
+        contents={row.id: row.name for row in snapshot.rows(ContentRow)},
+        groups={row.id: row for row in snapshot.rows(GroupRow)},
+        smart_groups=smart,
+        members={row.id: row.members for row in snapshot.rows(GroupRow) if row.members is not None},
+        conditions={id: LiveSmartGroup(row, None) for id, row in smart.items()},
+        targets={id: tuple(rows) for id, rows in targets.items()},
+        everyone=everyone,
+        incomplete=tuple(incomplete),
+    )
+    return replace(facts, affected=affected_contents(scope, facts))
+
+
+def _targets(
+    reading: ReadContext, scope: AccessScope, contents: Mapping[RemoteId, ContentRow]
+) -> dict[RemoteId, tuple[TargetRow, ...]]:
+    """Return the targets of the contents that can be affected: all, if an audience changes that has existed before."""
+    wanted = {change.content for change in scope.assignments}
+    live = any(isinstance(key, str) for key in (*scope.groups, *scope.smart_groups))
+    if live or scope.changes_accounts or scope.changes_answers:
+        wanted |= contents.keys()
+    known = reading.shared_state(TargetsRead).rows
+    rest = [contents[id] for id in sorted(wanted - known.keys()) if id in contents]
+    read = read_targets(reading.api, rest)
+    return {id: known[id] for id in wanted & known.keys()} | {id: rows for id, (_, rows) in read.items()}
+
+
+def _with_members(reading: ReadContext, scope: AccessScope, facts: AccessFacts) -> AccessFacts:
+    """Return facts with the audiences of the contents that can be affected, and those that change."""
+    smart: dict[RemoteId, LiveSmartGroup] = {}
+    if scope.changes_answers or scope.changes_accounts:
+        # Any smart group may have a condition on what changes.
+        smart = _smart_groups(reading, facts.smart_groups.values())
+    facts = replace(facts, conditions=smart)
+    moved = moved_audiences(scope, facts)
+    affected = affected_contents(scope, facts)
+    wanted = {facts.audience_of(row) for id in affected for row in facts.targets.get(id, ())} | moved
+    wanted |= {change.audience for change in scope.assignments}
+    ids = {kind: sorted(str(id) for of, id in filter(None, wanted) if of == kind) for kind in (GROUP, SMART_GROUP)}
+    groups = [facts.groups[RemoteId(id)] for id in ids[GROUP] if id in facts.groups]
+    rest = [RemoteId(id) for id in ids[SMART_GROUP] if id in facts.smart_groups and id not in smart]
+    return replace(
+        facts,
+        members=read_group_members(reading, groups, facts.people.positions.keys()),
+        conditions=smart | _smart_groups(reading, [facts.smart_groups[id] for id in rest]),
+        affected=affected,
+    )
+
+
+def _smart_groups(reading: ReadContext, rows: Iterable[SmartGroupRow]) -> dict[RemoteId, LiveSmartGroup]:
+    listed = list(rows)
+    answers = reading.api.each(
+        "smart-groups.get", [({"smartGroupId": row.id}, {"includeMembers": True}) for row in listed]
+    )
+    groups: dict[RemoteId, LiveSmartGroup] = {}
+    for row, answer in zip(listed, answers, strict=True):
+        data = require_object(answer, "a smart group")
+        members = id_set(data, "members") if data.get("members") is not None else None
+        groups[row.id] = LiveSmartGroup(parse_detail_row(row, answer), members)
+    return groups
+
+
+def _rests_on(group: LiveSmartGroup, scope: AccessScope) -> bool:
+    """Return whether a smart group has a condition on a field whose answers the plan changes, or accounts change."""
+    if scope.changes_accounts:
+        return True
+    return any(condition.field in scope.fields for condition in group.row.conditions or ())
+
+
+def moved_audiences(scope: AccessScope, facts: AccessFacts) -> frozenset[AudienceKey]:
+    """Return the groups and smart groups whose membership may change."""
+    groups = {(GROUP, id) for id in scope.groups}
+    smart = {(SMART_GROUP, id) for id in scope.smart_groups}
+    return frozenset(
+        groups | smart | {(SMART_GROUP, id) for id, group in facts.conditions.items() if _rests_on(group, scope)}
+    )
+
+
+def affected_contents(scope: AccessScope, facts: AccessFacts) -> frozenset[RemoteId]:
+    """Return the contents whose assignments change, and those that are assigned to an audience that may change."""
+    if scope.changes_accounts:
+        return frozenset(facts.targets)
+    moved = moved_audiences(scope, facts)
+    assigned = (id for id, rows in facts.targets.items() if any(facts.audience_of(row) in moved for row in rows))
+    return frozenset([*(change.content for change in scope.assignments), *assigned])

@@ -1,0 +1,258 @@
+"""Who is in which audience, before and after a plan.
+
+The members of a smart group follow from its conditions where each asks for choices of a CHOICE or MULTI_SELECT field,
+without a system condition or with IS_ANY. Any other smart group has its live members, and is not known once its
+conditions or the answers that they rest on change. Archived people are in no audience.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from lmsconf.kinds.content_target.effects.answers import AnswerSets, FieldHolders, answer_sets
+from lmsconf.kinds.content_target.effects.facts import AccessFacts, LiveSmartGroup, moved_audiences
+from lmsconf.kinds.content_target.effects.scope import EVERYONE_KEY, AccessScope, AudienceKey, ChangedPerson, Condition
+from lmsconf.kinds.shared.kind_names import GROUP, SMART_GROUP, USER
+from lmsconf.model.address import Address, Ref, RemoteId
+from lmsconf.model.effects import Basis
+from lmsconf.model.names import normalize_email, normalize_name
+from lmsconf.planner.audiences import Audience, Bits, to_bits
+
+_IS_ANY: Final = "IS_ANY"
+_WITH_CHOICES: Final = ("CHOICE", "MULTI_SELECT")
+_NOBODY: Final = Audience(before=0, after=0)
+
+
+@dataclass(slots=True)
+class Memberships:
+    """All audiences of a plan. Positions: those of the live people, then those of new accounts.
+
+    ids, emails: by position, the id of a new account being None. changed_people: position → the plan's change.
+    """
+
+    facts: AccessFacts
+    scope: AccessScope
+    ids: list[RemoteId | None] = field(default_factory=list)
+    emails: list[str] = field(default_factory=list)
+    changed_people: dict[int, ChangedPerson] = field(default_factory=dict)
+    active_before: Bits = 0
+    active_after: Bits = 0
+    reasons: list[str] = field(default_factory=list)
+    groups_compared: int = 0
+    groups_equal: int = 0
+    _by_email: dict[str, int] = field(default_factory=dict)
+    _answers: AnswerSets = field(default_factory=lambda: AnswerSets({}, {}))
+    _known: dict[AudienceKey, Audience] = field(default_factory=dict)
+    _moved: frozenset[AudienceKey] = frozenset()
+
+    @classmethod
+    def of(cls, facts: AccessFacts, scope: AccessScope) -> Memberships:
+        """Return the audiences of a plan, computed as they are asked for."""
+        out = cls(facts, scope)
+        out._add_people()
+        conditions = [one for group in facts.conditions.values() for one in _live_conditions(group)]
+        planned = [one for group in scope.smart_groups.values() for one in group.conditions or ()]
+        fields = {condition.field for condition in (*conditions, *planned)}
+        out._moved = moved_audiences(scope, facts)
+        out._answers = answer_sets(facts, scope, fields, out.changed_people)
+        return out
+
+    def _add_people(self) -> None:
+        people = self.facts.people.people
+        positions = self.facts.people.positions
+        self.ids, self.emails = [person.id for person in people], [person.email for person in people]
+        created = [person for person in self.scope.people if person.id is None]
+        self.ids.extend(None for _ in created)
+        self.emails.extend(person.address.name for person in created)
+        # Of two accounts with one e-mail, manifests mean the active one.
+        order = sorted(range(len(people)), key=lambda position: not people[position].archived)
+        self._by_email = {normalize_email(people[position].email): position for position in order[::-1]}
+        self._by_email.update({person.address.name: len(people) + nth for nth, person in enumerate(created)})
+        for person in self.scope.people:
+            position = self._by_email[person.address.name] if person.id is None else positions.get(person.id)
+            if position is not None:
+                self.changed_people[position] = person
+                # An earlier e-mail stays known: manifests may rename an account.
+                self._by_email[person.address.name] = position
+        size = len(self.ids)
+        self.active_before = to_bits((n for n, person in enumerate(people) if not person.archived), size)
+        archived = to_bits((n for n, person in self.changed_people.items() if person.archived), size)
+        new = to_bits(range(len(people), size), size)
+        self.active_after = (self.active_before & ~archived) | new
+
+    def audience(self, key: AudienceKey) -> Audience:
+        """Return an audience before and after the plan."""
+        if key not in self._known:
+            self._known[key] = self._audience(key)
+        return self._known[key]
+
+    def _audience(self, key: AudienceKey) -> Audience:
+        kind, id = key
+        if key == EVERYONE_KEY:
+            return Audience(before=self.active_before, after=self.active_after)
+        if kind == GROUP:
+            return self._group(id)
+        if kind == SMART_GROUP:
+            return self._smart_group(id)
+        if kind == USER:
+            return self._person(id)
+        return Audience(before=None, after=None, basis=Basis.UNKNOWN)
+
+    def changing_groups(self) -> Iterator[Audience]:
+        """Yield the groups and smart groups whose membership may change."""
+        for kind, live, changed in (
+            (GROUP, self.facts.members, self.scope.groups),
+            (SMART_GROUP, self.facts.conditions, self.scope.smart_groups),
+        ):
+            ids: dict[RemoteId | Ref, None] = dict.fromkeys((*live, *changed))
+            yield from (self.audience((kind, id)) for id in ids if self._is_read(kind, id))
+
+    def _is_read(self, kind: str, id: RemoteId | Ref) -> bool:
+        """Return whether an audience may change, or its members were read: a snapshot has none of smart groups."""
+        live = self.facts.conditions.get(id) if kind == SMART_GROUP and isinstance(id, str) else None
+        return live is None or live.members is not None or (kind, id) in self._moved
+
+    def _person(self, id: RemoteId | Ref) -> Audience:
+        position = self._by_email.get(id.address.name) if isinstance(id, Ref) else self.facts.people.positions.get(id)
+        bit = 0 if position is None else 1 << position
+        return Audience(before=bit & self.active_before, after=bit & self.active_after)
+
+    def _members(self, ids: Iterable[RemoteId]) -> Bits:
+        positions = self.facts.people.positions
+        return to_bits((positions[id] for id in ids if id in positions), len(self.ids))
+
+    def _group(self, id: RemoteId | Ref) -> Audience:
+        change = self.scope.groups.get(id)
+        row = None if isinstance(id, Ref) else self.facts.groups.get(id)
+        if row is None and change is None:
+            return _NOBODY
+        live = frozenset[RemoteId]() if isinstance(id, Ref) else self.facts.members.get(id)
+        name = Address.of(GROUP, normalize_name(row.name)) if row is not None else None
+        address = name if change is None else change.address
+        if live is None:
+            self.reasons.append(f"the members of {address} were not read")
+            return Audience(before=None, after=None, basis=Basis.UNKNOWN, address=address)
+        before = after = self._members(live)
+        if change is not None:
+            size = len(self.ids)
+            joins, leaves = (
+                to_bits((self._by_email[one] for one in people if one in self._by_email), size)
+                for people in (change.joins, change.leaves)
+            )
+            after = 0 if change.deleted else (before & ~leaves) | joins
+        return Audience(
+            before=before & self.active_before,
+            after=after & self.active_after,
+            causes=() if change is None else (change.address,),
+            address=address,
+        )
+
+    def _smart_group(self, id: RemoteId | Ref) -> Audience:
+        change = self.scope.smart_groups.get(id)
+        live = None if isinstance(id, Ref) else self.facts.conditions.get(id)
+        if live is None and change is None:
+            return _NOBODY
+        old = None if live is None else _live_conditions(live)
+        new = old if change is None else change.conditions
+        row_address = None if live is None else Address.of(SMART_GROUP, normalize_name(live.row.name))
+        address = row_address if change is None else change.address
+        causes = [] if change is None else [change.address]
+        causes.extend(self._lost_fields((*(old or ()), *(new or ()))))
+        fact = None if live is None or live.members is None else self._members(live.members) & self.active_before
+        before, doubt = self._before(address, old, fact)
+        after, basis = self._after(address, new, before, changed=change is not None)
+        return Audience(
+            before=before,
+            after=after,
+            causes=tuple(causes),
+            basis=Basis.UNKNOWN if before is None else max(doubt, basis, key=_ORDER.index),
+            address=address,
+        )
+
+    def _before(
+        self, address: Address | None, old: Sequence[Condition] | None, fact: Bits | None
+    ) -> tuple[Bits | None, Basis]:
+        """Return the members before the plan: the live ones where they were read, compared with the predicted ones."""
+        if old is None:
+            return 0, Basis.EXACT
+        reason = self._why_not_exact(old, self._answers.before)
+        if reason is not None:
+            self.reasons.append(f"{address}: {reason}")
+            return fact, Basis.ESTIMATE
+        predicted = self._matching(old, self._answers.before) & self.active_before
+        if fact is None:
+            return predicted, Basis.EXACT
+        self.groups_compared += 1
+        if fact == predicted:
+            self.groups_equal += 1
+            return fact, Basis.EXACT
+        self.reasons.append(
+            f"{address}: its conditions give {predicted.bit_count()} members, and the service lists {fact.bit_count()}"
+        )
+        return fact, Basis.ESTIMATE
+
+    def _after(
+        self, address: Address | None, new: Sequence[Condition] | None, before: Bits | None, *, changed: bool
+    ) -> tuple[Bits | None, Basis]:
+        """Return the members after the plan. changed: whether it changes the conditions."""
+        if new is None:
+            return 0, Basis.EXACT
+        reason = self._why_not_exact(new, self._answers.after)
+        if changed or not {condition.field for condition in new}.isdisjoint(self.scope.fields):
+            if reason is None:
+                return self._matching(new, self._answers.after) & self.active_after, Basis.EXACT
+            self.reasons.append(f"{address}: {reason}, so its members after the plan are not known")
+            return None, Basis.UNKNOWN
+        joined = self.active_after & ~self.active_before
+        if reason is None and joined:
+            joined &= self._matching(new, self._answers.after)
+        elif reason is not None:
+            joined = 0
+        return (None if before is None else (before & self.active_after) | joined), Basis.EXACT
+
+    def _lost_fields(self, conditions: Iterable[Condition]) -> Iterator[Address]:
+        """Yield the fields of conditions of which the plan deletes choices, or that it deletes."""
+        fields = {condition.field for condition in conditions}
+        for loss in self.scope.losses:
+            if loss.field.id in fields:
+                yield loss.address
+
+    def _why_not_exact(
+        self, conditions: Sequence[Condition], answers: Mapping[RemoteId | Ref, FieldHolders]
+    ) -> str | None:
+        """Return why the members do not follow from the conditions; None if they do."""
+        types = {row.id: row.type for row in self.facts.fields}
+        for condition in conditions:
+            type = types.get(RemoteId(str(condition.field))) if isinstance(condition.field, str) else _WITH_CHOICES[0]
+            if type not in _WITH_CHOICES:
+                return "a condition is on a field without choices"
+            if condition.system_condition not in (None, _IS_ANY):
+                return f"the effect of the system condition {condition.system_condition[:40]} is not known"
+            if not condition.choices:
+                return "a condition names no choices"
+            held = answers.get(condition.field)
+            if held is not None and held.unreadable & self.active_before:
+                return "answers of people have a shape that is not known"
+        return None
+
+    def _matching(self, conditions: Sequence[Condition], answers: Mapping[RemoteId | Ref, FieldHolders]) -> Bits:
+        """Return who meets every condition: one of its choices is answered."""
+        out = -1 if conditions else 0
+        for condition in conditions:
+            held = answers.get(condition.field) or FieldHolders()
+            meets = 0
+            for choice in condition.choices:
+                meets |= held.choices.get(choice, 0)
+            out &= meets
+        return out
+
+
+_ORDER: Final = (Basis.EXACT, Basis.ESTIMATE, Basis.UNKNOWN)
+
+
+def _live_conditions(group: LiveSmartGroup) -> tuple[Condition, ...]:
+    return tuple(
+        Condition(one.field, frozenset(one.choices), one.system_condition) for one in group.row.conditions or ()
+    )

@@ -1,0 +1,109 @@
+"""How far those are who lose a content, and when their certificates expire (API specification, Analytics)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from lmsconf.errors import InvalidResponse, Rejected
+from lmsconf.kinds.shared.response_json import object_list, optional_text, require_object
+from lmsconf.model.address import RemoteId
+from lmsconf.model.api import Api
+from lmsconf.model.canonical_json import Json
+from lmsconf.planner.effects import Losses
+
+_STATES: Final = {
+    "NOT_STARTED": "not_started",
+    "IN_PROGRESS": "in_progress",
+    "APPROVED": "approved",
+    "FAILED": "failed",
+    "EXPIRED": "expired",
+}
+_DAYS: Final = (30, 60, 90)
+_AT_ONCE: Final = 100
+_DAY_MS: Final = 24 * 3600 * 1000
+
+
+class LossDetails(NamedTuple):
+    """Of those who lose a content: state → how many, and days → how many certificates expire by then.
+
+    None: not known.
+    """
+
+    progress: Mapping[str, int] | None
+    certificates: Mapping[int, int] | None
+
+
+class _Result(NamedTuple):
+    """The latest result of a person: its state as the service writes it, and when the certificate expires."""
+
+    revision: int
+    state: str
+    expires: int | None
+
+
+def read_loss_details(
+    api: Api, losses: Sequence[Losses], now: int
+) -> tuple[dict[RemoteId, LossDetails], tuple[str, ...]]:
+    """Return the details of each loss, and why those of some are not known. now: epoch seconds."""
+    details: dict[RemoteId, LossDetails] = {}
+    for loss in losses:
+        try:
+            details[loss.content] = _details(api, loss, now)
+        except (Rejected, InvalidResponse) as error:
+            # Results may need a right that the credential lacks. The numbers of people do not rest on them.
+            return details, (f"the progress of those who lose content was not read: {error}",)
+    return details, ()
+
+
+def _details(api: Api, loss: Losses, now: int) -> LossDetails:
+    results = dict(_results(api, loss))
+    states = Counter(_STATES.get(result.state) for result in results.values())
+    states["not_started"] += len(loss.people) - len(results)
+    progress = None if None in states else {state: states[state] for state in _STATES.values()}
+    until = [result.expires for result in results.values() if result.expires is not None]
+    moment = now * 1000
+    expiring = {days: sum(moment <= one <= moment + days * _DAY_MS for one in until) for days in _DAYS}
+    return LossDetails(progress, expiring)
+
+
+def _results(api: Api, loss: Losses) -> Iterator[tuple[str, _Result]]:
+    """Yield the latest result of each person, with their id."""
+    latest: dict[str, _Result] = {}
+    for start in range(0, len(loss.people), _AT_ONCE):
+        wanted = loss.people[start : start + _AT_ONCE]
+        for row in _rows(api, loss.content, wanted):
+            person, result = optional_text(row, "userId"), _parse(row)
+            if person in wanted and optional_text(row, "contentId") == loss.content:
+                known = latest.get(person)
+                if known is None or result.revision >= known.revision:
+                    latest[person] = result
+    yield from latest.items()
+
+
+def _rows(api: Api, content: RemoteId, people: Sequence[RemoteId]) -> Iterator[Mapping[str, Json]]:
+    """Yield all results of some people for a content, page by page until one is empty."""
+    skip, seen = 0, set[str]()
+    filters: dict[str, Json] = {"contentIds": [content], "userIds": [*people]}
+    while True:
+        options: dict[str, Json] = {"skip": skip, "limit": _AT_ONCE}
+        answer = require_object(api.search("analytics.results", {**filters, "options": options}), "the results")
+        if not isinstance(answer.get("list"), list):
+            raise InvalidResponse("an answer came without its list of results")
+        rows = object_list(answer, "list")
+        new = [row for row in rows if repr(row) not in seen]
+        yield from new
+        seen.update(map(repr, new))
+        if not new:
+            return
+        skip += len(rows)
+
+
+def _parse(row: Mapping[str, Json]) -> _Result:
+    revision, expires = row.get("contentRevision"), row.get("certificateExpiresAt")
+    return _Result(
+        revision if isinstance(revision, int) else 0,
+        optional_text(row, "state"),
+        expires if isinstance(expires, int) and not isinstance(expires, bool) and expires > 0 else None,
+    )

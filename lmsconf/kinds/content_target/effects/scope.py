@@ -1,0 +1,268 @@
+"""Which contents, audiences, answers and accounts the changes of a plan affect."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple, TypeAlias, cast
+
+from lmsconf.kinds.content_target.content_resolver import ContentResolver
+from lmsconf.kinds.content_target.types import AssignmentSpec, TargetRow
+from lmsconf.kinds.custom_field.choices import field_types
+from lmsconf.kinds.custom_field.lost_answers import FieldOrChoiceDeletion, recorded_deletions
+from lmsconf.kinds.shared.kind_names import (
+    CONTENT_TARGET,
+    CUSTOM_FIELD,
+    GROUP,
+    SMART_GROUP,
+    USER,
+    choices_registry_kind,
+)
+from lmsconf.kinds.shared.people_lists import NOBODY, PeopleList
+from lmsconf.kinds.smart_group.conditions import conditions_by_id, ordered_conditions
+from lmsconf.kinds.user.types import Answer, PersonSpec
+from lmsconf.model.address import Address, Ref, RemoteId
+from lmsconf.model.time_formats import parse_response_time
+from lmsconf.planner.audiences import Terms, Window
+from lmsconf.planner.context import Deletion, Match, PlanContext
+from lmsconf.planner.planned_resources import PlannedResource
+
+AudienceKey: TypeAlias = "tuple[str, RemoteId | Ref]"
+"""The kind and the id of an audience; a Ref for one that the plan creates."""
+EVERYONE_KEY: Final = ("everyone", RemoteId(""))
+
+
+class Condition(NamedTuple):
+    """A condition of a smart group, by ids; Refs for what the plan creates."""
+
+    field: RemoteId | Ref
+    choices: frozenset[RemoteId | Ref]
+    system_condition: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedGroup:
+    """A manual group whose members change: normalized e-mails that join and leave. deleted: nobody is left."""
+
+    address: Address
+    joins: frozenset[str] = frozenset()
+    leaves: frozenset[str] = frozenset()
+    deleted: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedSmartGroup:
+    """A smart group whose conditions change; None after its deletion."""
+
+    address: Address
+    conditions: tuple[Condition, ...] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedPerson:
+    """A person whose account or answers the plan changes. id: None for a new account.
+
+    answers: field → the choices that are answered; None: a text. archived: whether the plan archives the account.
+    """
+
+    address: Address
+    id: RemoteId | None
+    answers: dict[RemoteId | Ref, frozenset[RemoteId | Ref] | None] = field(default_factory=dict)
+    archived: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedAssignment:
+    """An assignment that the plan creates, changes or deletes. row: the live target; terms: None if it is deleted."""
+
+    address: Address
+    content: RemoteId
+    audience: AudienceKey | None
+    row: TargetRow | None
+    terms: Terms | None
+
+
+@dataclass(slots=True, kw_only=True)
+class AccessScope:
+    """The changes of a plan that decide who has what.
+
+    takes: whether they can take access from anybody. requires: whether they can make content mandatory for anybody.
+    """
+
+    assignments: list[ChangedAssignment] = field(default_factory=list)
+    groups: dict[RemoteId | Ref, ChangedGroup] = field(default_factory=dict)
+    smart_groups: dict[RemoteId | Ref, ChangedSmartGroup] = field(default_factory=dict)
+    people: list[ChangedPerson] = field(default_factory=list)
+    losses: Sequence[FieldOrChoiceDeletion] = ()
+    takes: bool = False
+    requires: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.assignments or self.groups or self.smart_groups or self.people or self.losses)
+
+    @property
+    def changes_accounts(self) -> bool:
+        """Whether accounts are created or archived."""
+        return any(person.id is None or person.archived for person in self.people)
+
+    @property
+    def changes_answers(self) -> bool:
+        return bool(self.losses) or any(person.answers for person in self.people)
+
+    @property
+    def fields(self) -> frozenset[RemoteId | Ref]:
+        """The fields whose answers change, or of which choices are deleted."""
+        return frozenset(
+            [*(loss.field.id for loss in self.losses), *(id for person in self.people for id in person.answers)]
+        )
+
+
+def access_scope(planning: PlanContext, items: Sequence[PlannedResource], now: int) -> AccessScope:
+    """Return the changes of a plan that decide who has what. now: the time of the plan, in epoch seconds."""
+    scope = AccessScope(losses=recorded_deletions(planning))
+    changed_fields = {item.address for item in items if item.address.kind == CUSTOM_FIELD}
+    scope.losses = [loss for loss in scope.losses if loss.address in changed_fields]
+    scope.takes = bool(scope.losses)
+    contents = ContentResolver(planning)
+    for item in items:
+        match item.address.kind:
+            case kind if kind == GROUP:
+                _add_group(planning, scope, item)
+            case kind if kind == SMART_GROUP:
+                _add_smart_group(planning, scope, item)
+            case kind if kind == USER:
+                _add_person(planning, scope, item, now)
+            case kind if kind == CONTENT_TARGET:
+                _add_assignment(planning, scope, item, contents, now)
+    return scope
+
+
+def _key(item: PlannedResource) -> RemoteId | Ref:
+    return Ref(item.address) if item.subject.row is None else RemoteId(item.subject.row.id)
+
+
+def _add_group(planning: PlanContext, scope: AccessScope, item: PlannedResource) -> None:
+    if isinstance(item.subject, Deletion):
+        scope.groups[_key(item)] = ChangedGroup(address=item.address, deleted=True)
+        scope.takes = True
+        return
+    before, after = (_members(form) for form in (item.sides.before or {}, item.sides.after or {}))
+    joins, leaves = after - before, before - after
+    if joins or leaves or item.subject.row is None:
+        scope.groups[_key(item)] = ChangedGroup(address=item.address, joins=joins, leaves=leaves)
+        scope.requires = scope.requires or (bool(joins) and item.subject.row is not None)
+        scope.takes = scope.takes or bool(leaves)
+
+
+def _members(form: object) -> frozenset[str]:
+    people = cast("dict[str, object]", form).get("members", NOBODY)
+    return people.include if isinstance(people, PeopleList) else frozenset()
+
+
+def _add_smart_group(planning: PlanContext, scope: AccessScope, item: PlannedResource) -> None:
+    before, after = item.sides.before or {}, item.sides.after
+    if after is None:
+        scope.smart_groups[_key(item)] = ChangedSmartGroup(address=item.address, conditions=None)
+        scope.takes = True
+    elif "conditions" in after and before.get("conditions") != after["conditions"]:
+        conditions = tuple(map(_condition, conditions_by_id(planning, ordered_conditions(after))))
+        scope.smart_groups[_key(item)] = ChangedSmartGroup(address=item.address, conditions=conditions)
+        scope.takes = scope.takes or item.subject.row is not None
+        scope.requires = scope.requires or item.subject.row is not None
+
+
+def _condition(body: dict[str, object]) -> Condition:
+    system = body.get("systemCondition")
+    return Condition(
+        cast("RemoteId | Ref", body["customFieldId"]),
+        frozenset(cast("list[RemoteId | Ref]", body.get("choiceIds", []))),
+        None if system is None else str(system),
+    )
+
+
+def _add_person(planning: PlanContext, scope: AccessScope, item: PlannedResource, now: int) -> None:
+    before, after = item.sides.before or {}, item.sides.after or {}
+    row, spec = item.subject.row, cast("Match[PersonSpec, Any]", item.subject).declared.spec
+    old, new = (cast("dict[str, Answer]", form.get("answers", {})) for form in (before, after))
+    changed = {name: answer for name, answer in new.items() if (old.get(name) or None) != (answer or None)}
+    answers = dict(_answer(planning, name, answer) for name, answer in changed.items())
+    date = spec.archive_date if before.get("custom_archive_date") != after.get("custom_archive_date") else None
+    ends = date is not None and date.timestamp() <= now
+    archived = (bool(after.get("archived")) and not before.get("archived")) or ends
+    if row is None or answers or archived:
+        id = None if row is None else RemoteId(row.id)
+        scope.people.append(ChangedPerson(address=item.address, id=id, answers=answers, archived=archived))
+        scope.takes = scope.takes or (row is not None and bool(answers or archived))
+        scope.requires = scope.requires or row is None or bool(answers)
+    if row is not None and date is not None:
+        # Access ends at that date: later than the plan, so it is no loss now, but no mere addition either.
+        scope.takes = True
+
+
+def _answer(
+    planning: PlanContext, name: str, answer: Answer
+) -> tuple[RemoteId | Ref, frozenset[RemoteId | Ref] | None]:
+    """Return a declared answer by ids: the field, and its choices, None if it takes a text."""
+    at, scope = Address.of(CUSTOM_FIELD, name), choices_registry_kind(name)
+    field_id = planning.registry.id_or_ref(CUSTOM_FIELD, name, Ref(at))
+    if field_types(planning).get(name) == "TEXT":
+        return field_id, None
+    picked = answer if isinstance(answer, frozenset) else [answer] if answer else []
+    return field_id, frozenset(planning.registry.id_or_ref(scope, one, Ref(at, one)) for one in picked)
+
+
+def _add_assignment(
+    planning: PlanContext, scope: AccessScope, item: PlannedResource, contents: ContentResolver, now: int
+) -> None:
+    subject = item.subject
+    if isinstance(subject, Deletion):
+        row: TargetRow = subject.row
+        change = ChangedAssignment(address=item.address, content=row.content, audience=None, row=row, terms=None)
+        scope.takes = True
+    else:
+        match = cast("Match[AssignmentSpec, TargetRow]", subject)
+        declared, spec = match.declared, match.declared.spec
+        content = contents.find_id(declared)
+        if content is None:
+            return
+        bounds = (spec.visible_from, spec.visible_until)
+        start, finish = (None if bound is None else int(bound.timestamp()) for bound in bounds)
+        change = ChangedAssignment(
+            address=item.address,
+            content=content,
+            audience=_audience(planning, spec.audience),
+            row=match.row,
+            terms=Terms(spec.mandatory, Window(start, finish)),
+        )
+        scope.takes = scope.takes or (match.row is not None and _may_narrow(match.row, change.terms))
+        scope.requires = scope.requires or spec.mandatory
+    scope.assignments.append(change)
+
+
+def _audience(planning: PlanContext, audience: Address) -> AudienceKey:
+    if not audience.text:
+        return EVERYONE_KEY
+    return audience.kind, planning.registry.id_or_ref(audience.kind, audience.name, Ref(audience))
+
+
+def live_terms(row: TargetRow) -> Terms:
+    """Return what a live target says. Raises ValueError for a time that cannot be parsed."""
+    start, finish = (
+        None if text is None else int(parse_response_time(text).timestamp()) for text in (row.start, row.finish)
+    )
+    return Terms(row.mandatory, Window(start, finish))
+
+
+def _may_narrow(row: TargetRow, after: Terms | None) -> bool:
+    """Return whether a changed assignment no longer covers all of its window."""
+    try:
+        before = live_terms(row)
+    except ValueError:
+        return True
+    if after is None:
+        return True
+    old, new = before.window, after.window
+    starts_later = new.start is not None and (old.start is None or new.start > old.start)
+    ends_earlier = new.finish is not None and (old.finish is None or new.finish < old.finish)
+    return starts_later or ends_earlier

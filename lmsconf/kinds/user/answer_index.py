@@ -1,0 +1,111 @@
+"""The people of a workspace with their answers, in compact form: shared parts, one row for each person.
+
+The listing of people is read once for a plan: what it says about answers is kept page by page (API specification,
+User list entry).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+from lmsconf.api.spec.listings import USERS
+from lmsconf.errors import InvalidResponse
+from lmsconf.kinds.shared.answer_rows import AnswerRow, parse_answer
+from lmsconf.kinds.shared.response_json import optional_text, require_text
+from lmsconf.model.address import RemoteId
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.names import normalize_name
+from lmsconf.planner.reading import ReadContext, ReadState, keep_keys
+
+Answer: TypeAlias = tuple[str, AnswerRow | None]
+Row: TypeAlias = dict[str, Json]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedPerson:
+    """A live person. answers: field name → answer, None for one that cannot be parsed; None: none of them can be."""
+
+    id: RemoteId
+    email: str
+    archived: bool
+    answers: tuple[Answer, ...] | None
+
+
+@dataclass(frozen=True)
+class AnswerIndex:
+    """All people, sorted by id. incomplete: why some may be missing. told: whether any row had answers at all."""
+
+    people: tuple[IndexedPerson, ...]
+    told: bool
+    incomplete: str | None = None
+
+    @cached_property
+    def positions(self) -> Mapping[RemoteId, int]:
+        """Id → position among all people."""
+        return {person.id: position for position, person in enumerate(self.people)}
+
+
+class PeopleWithAnswers(ReadState):
+    """Collects the rows of the listing of people while one reading reads it."""
+
+    def __init__(self, reading: ReadContext) -> None:
+        super().__init__(reading)
+        # Few people pick from few choices in many different ways: equal parts are kept once.
+        self._people: dict[RemoteId, IndexedPerson] = {}
+        self._shared: dict[tuple[str, str], Answer | None] = {}
+        self._rows: dict[tuple[Answer, ...], tuple[Answer, ...]] = {}
+        self._told = False
+        self.index: AnswerIndex | None = None
+
+    def collecting(self, keep: Callable[[Row], Row]) -> Callable[[Row], Row]:
+        """Return a filter of rows that also adds each row."""
+
+        def collect(row: Row) -> Row:
+            self.add(row)
+            return keep(row)
+
+        return collect
+
+    def add(self, row: Mapping[str, Json]) -> None:
+        """Keep what the effects of a plan need of one row."""
+        id = RemoteId(require_text(row, "userId"))
+        held = row.get("customFields")
+        self._told = self._told or held is not None
+        if held is not None and not isinstance(held, dict):
+            answers = None
+        else:
+            parsed = (self._answer(name, value) for name, value in sorted((held or {}).items()))
+            pairs = tuple(pair for pair in parsed if pair is not None)
+            answers = self._rows.setdefault(pairs, pairs)
+        email, archived = optional_text(row, "email"), bool(row.get("archivedAt"))
+        self._people[id] = IndexedPerson(id, email, archived, answers)
+
+    def _answer(self, name: str, value: Json) -> Answer | None:
+        """Return a field and its answer, None for no answer; equal ones are one object, parsed once."""
+        key = (name, repr(value))
+        if key not in self._shared:
+            try:
+                answer = parse_answer(name, value)
+            except InvalidResponse:
+                self._shared[key] = (normalize_name(name), None)
+            else:
+                picked = answer is not None and (answer.choices or answer.text)
+                self._shared[key] = (normalize_name(name), answer) if picked else None
+        return self._shared[key]
+
+    def finish(self, incomplete: str | None) -> AnswerIndex:
+        """Return the index of all rows, the listing having been read to its end or not."""
+        people = tuple(self._people[id] for id in sorted(self._people))
+        self.index = AnswerIndex(people, self._told, incomplete)
+        return self.index
+
+
+def read_answer_index(reading: ReadContext) -> AnswerIndex:
+    """Return all people with their answers: as collected by the reading, or read now."""
+    people = reading.shared_state(PeopleWithAnswers)
+    if people.index is not None:
+        return people.index
+    return people.finish(reading.api.rows(USERS, keep=people.collecting(keep_keys("userId"))).incomplete)

@@ -1,0 +1,150 @@
+"""What a plan does to people: who gains, loses or must take which content, and who joins or leaves which group.
+
+A number that is not known is None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from lmsconf.model.address import Address, RemoteId
+
+
+class Basis(StrEnum):
+    """How far numbers of effects can be trusted.
+
+    EXACT: they follow from what was read. ESTIMATE: they rest on a smart group whose members could not be derived, or
+    differ from what its conditions say. UNKNOWN: something that they rest on is not known. OFF: not computed.
+    """
+
+    EXACT = "exact"
+    ESTIMATE = "estimate"
+    UNKNOWN = "unknown"
+    OFF = "off"
+
+
+class AccessChange(StrEnum):
+    """What changes for one person and content."""
+
+    GAIN = "gain"
+    LOSE = "lose"
+    TO_MANDATORY = "to_mandatory"
+    TO_OPTIONAL = "to_optional"
+    WINDOW = "window"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessCounts:
+    """Numbers of people by what changes for them.
+
+    shortened: those who keep access, but not during some part of the next 30 days.
+    """
+
+    gain: int | None = None
+    lose: int | None = None
+    to_mandatory: int | None = None
+    to_optional: int | None = None
+    window: int | None = None
+    shortened: int | None = None
+
+    @property
+    def any(self) -> bool:
+        """Whether a number is not zero, or not known."""
+        return any(getattr(self, name) != 0 for name in self.__dataclass_fields__)
+
+
+NO_CHANGE = AccessCounts(gain=0, lose=0, to_mandatory=0, to_optional=0, window=0, shortened=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CauseCount:
+    """A changed resource, and how many people gain or lose a content through it."""
+
+    address: Address
+    gain: int | None
+    lose: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContentEffects:
+    """What a plan changes for the people of one content.
+
+    before, after: how many have it. keep: how many have it after, unchanged. progress: state → how many of those who
+    lose it. certificates_expiring: days → how many of those who lose it hold a certificate that expires by then.
+    """
+
+    content: str
+    id: RemoteId
+    before: int | None
+    after: int | None
+    keep: int | None
+    counts: AccessCounts
+    basis: Basis
+    progress: Mapping[str, int] | None = None
+    certificates_expiring: Mapping[int, int] | None = None
+    causes: tuple[CauseCount, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupEffects:
+    """How the membership of one group changes."""
+
+    address: Address
+    before: int | None
+    after: int | None
+    join: int | None
+    leave: int | None
+    basis: Basis
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """For how many smart groups the predicted members were compared with the live ones, and how many were equal."""
+
+    groups: int = 0
+    exact: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonEffect:
+    """A person and content whose access changes; a row of the file of `--people`.
+
+    before, after: none, optional or mandatory. Times are ISO 8601; None: open, or no access.
+    """
+
+    email: str
+    content: str
+    content_id: RemoteId
+    change: AccessChange
+    before: str
+    after: str
+    from_before: str | None
+    until_before: str | None
+    from_after: str | None
+    until_after: str | None
+    shortened: bool
+    causes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effects:
+    """The effects of a plan on people. requests: how many were sent for them beyond those of the plan.
+
+    people: distinct people over all contents. rows: whose access changes; not part of a plan file.
+    """
+
+    basis: Basis
+    reasons: tuple[str, ...] = ()
+    requests: int = 0
+    people: AccessCounts = NO_CHANGE
+    contents: tuple[ContentEffects, ...] = ()
+    groups: tuple[GroupEffects, ...] = ()
+    calibration: Calibration = Calibration()
+    rows: tuple[PersonEffect, ...] | None = field(default=None, compare=False)
+
+
+NO_EFFECTS = Effects(basis=Basis.EXACT)
+"""The effects of a plan that changes nobody's access."""
+EFFECTS_OFF = Effects(basis=Basis.OFF, reasons=("--no-effects was given",), people=AccessCounts())

@@ -1,0 +1,311 @@
+"""Audiences before and after a plan → its effects on people, the rows of `--people`, and what the guards count."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Final, NamedTuple
+
+from lmsconf.model.address import RemoteId
+from lmsconf.model.effects import (
+    AccessChange,
+    AccessCounts,
+    Basis,
+    Calibration,
+    CauseCount,
+    ContentEffects,
+    Effects,
+    GroupEffects,
+    PersonEffect,
+)
+from lmsconf.model.plan import GuardCount
+from lmsconf.model.time_formats import format_utc
+from lmsconf.planner.audiences import (
+    Access,
+    Assignment,
+    Audience,
+    AudienceModel,
+    Bits,
+    ContentAccess,
+    compare_access,
+    positions_of,
+    to_bits,
+)
+
+EVERYBODY_COUNTED: Final = "all people"
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Losses:
+    """Who loses a content: their ids, to ask for their progress."""
+
+    content: RemoteId
+    people: tuple[RemoteId, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredictedEffects:
+    """The effects of a plan, what the guards count in them, and who loses which content."""
+
+    effects: Effects
+    measures: tuple[GuardCount, ...]
+    losses: tuple[Losses, ...] = ()
+
+
+class _Totals:
+    """Distinct people over all contents, by what changes."""
+
+    def __init__(self) -> None:
+        self.bits: dict[str, Bits] = dict.fromkeys((*AccessChange, "shortened", "mandatory"), 0)
+
+    def add(self, access: ContentAccess) -> None:
+        for change in AccessChange:
+            self.bits[change] |= _changed(access, change)
+        self.bits["shortened"] |= access.shortened
+        self.bits["mandatory"] |= access.to_mandatory | (access.gain & access.after.mandatory)
+
+
+def _changed(access: ContentAccess, change: AccessChange) -> Bits:
+    bits: Bits = getattr(access, change.value)
+    return bits
+
+
+def predict_effects(model: AudienceModel, *, can_take: bool, can_require: bool, rows: bool) -> PredictedEffects:
+    """Return the effects of the changes in a model.
+
+    can_take, can_require: whether the plan can take access from anybody at all, and make content mandatory. rows:
+    whether to return the people, too.
+    """
+    contents: list[ContentEffects] = []
+    people: list[PersonEffect] = []
+    measures: list[GuardCount] = []
+    losses: list[Losses] = []
+    totals, unknown = _Totals(), False
+    for id, (name, assignments) in sorted(model.contents.items(), key=lambda item: (item[1][0], item[0])):
+        basis = _basis(one.audience.basis for one in assignments)
+        if not all(one.audience.is_known for one in assignments):
+            unknown = True
+            contents.append(_unknown_content(id, name, assignments, can_take=can_take))
+            continue
+        access = compare_access(assignments, model.now)
+        if not (access.changed | access.shortened):
+            continue
+        totals.add(access)
+        contents.append(_content(model, id, name, access, basis))
+        lost, had = access.lose.bit_count(), access.before.has.bit_count()
+        measures.append(GuardCount(guard="people", of=f"content {name}", taken=lost, size=had, counts=False))
+        if lost:
+            ids = (model.ids[position] for position in positions_of(access.lose))
+            losses.append(Losses(content=id, people=tuple(one for one in ids if one is not None)))
+        if rows:
+            people.extend(_rows(model, id, name, access))
+    groups = tuple(one for group in model.groups for one in _group(group))
+    bases = [*(one.basis for one in contents), *(one.basis for one in groups)]
+    counts = _people(totals, unknown=unknown, can_take=can_take)
+    harmed = None if unknown and can_take else (totals.bits["lose"] | totals.bits["shortened"]).bit_count()
+    bound = None if unknown and can_require else totals.bits["mandatory"].bit_count()
+    effects = Effects(
+        basis=_basis(bases),
+        reasons=tuple(dict.fromkeys(model.reasons)),
+        people=counts,
+        contents=tuple(sorted(contents, key=lambda one: (one.content, one.id))),
+        groups=tuple(sorted(groups, key=lambda one: one.address)),
+        calibration=Calibration(groups=model.groups_compared, exact=model.groups_equal),
+        rows=tuple(sort_rows(people)) if rows else None,
+    )
+    return PredictedEffects(
+        effects=effects,
+        measures=(
+            *_counted("people", harmed, 0),
+            *measures,
+            *_counted("mandatory", bound, model.active.bit_count()),
+        ),
+        losses=tuple(losses),
+    )
+
+
+def unknown_measures(*, can_take: bool, can_require: bool) -> tuple[GuardCount, ...]:
+    """Return what the guards count where effects are not known: a plan that can only add takes nothing."""
+    taken = _counted("people", None, 0) if can_take else ()
+    return (*taken, *(_counted("mandatory", None, 0) if can_require else ()))
+
+
+def _counted(guard: str, taken: int | None, size: int) -> tuple[GuardCount, ...]:
+    return () if taken == 0 else (GuardCount(guard=guard, of=EVERYBODY_COUNTED, taken=taken, size=size),)
+
+
+def _basis(bases: Iterable[Basis]) -> Basis:
+    """Return the weakest of several."""
+    order = (Basis.EXACT, Basis.ESTIMATE, Basis.UNKNOWN)
+    return max(bases, key=order.index, default=Basis.EXACT)
+
+
+def _people(totals: _Totals, *, unknown: bool, can_take: bool) -> AccessCounts:
+    if not unknown:
+        return AccessCounts(**{name: totals.bits[name].bit_count() for name in (*AccessChange, "shortened")})
+    return AccessCounts() if can_take else AccessCounts(lose=0, shortened=0)
+
+
+def _unknown_content(id: RemoteId, name: str, assignments: Sequence[Assignment], *, can_take: bool) -> ContentEffects:
+    """Return a content some of whose audiences are not known."""
+    counts = AccessCounts() if can_take else AccessCounts(lose=0, shortened=0)
+    causes = {cause for one in assignments for cause in (*one.audience.causes, *([one.cause] if one.cause else []))}
+    none_known = tuple(CauseCount(address=cause, gain=None, lose=None) for cause in sorted(causes))
+    return ContentEffects(
+        content=name,
+        id=id,
+        before=None,
+        after=None,
+        keep=None,
+        counts=counts,
+        basis=Basis.UNKNOWN,
+        causes=none_known,
+    )
+
+
+def _content(model: AudienceModel, id: RemoteId, name: str, access: ContentAccess, basis: Basis) -> ContentEffects:
+    numbers = {change.value: _changed(access, change).bit_count() for change in AccessChange}
+    changed = access.changed | access.shortened
+    causes = [
+        CauseCount(address=cause, gain=(people & access.gain).bit_count(), lose=(people & access.lose).bit_count())
+        for cause, people in access.causes
+        if people & changed
+    ]
+    causes.extend(_person_causes(model, access))
+    return ContentEffects(
+        content=name,
+        id=id,
+        before=access.before.has.bit_count(),
+        after=access.after.has.bit_count(),
+        keep=access.keep.bit_count(),
+        counts=AccessCounts(**numbers, shortened=access.shortened.bit_count()),
+        basis=basis,
+        causes=tuple(sorted(causes, key=lambda one: (-(one.lose or 0), -(one.gain or 0), one.address))),
+    )
+
+
+def _person_causes(model: AudienceModel, access: ContentAccess) -> Iterator[CauseCount]:
+    """Yield each person whose account or answers the plan changes, and whose access to a content changes."""
+    changed = to_bits(model.changed_people, len(model.ids))
+    gain, lose = (frozenset(positions_of(people & changed)) for people in (access.gain, access.lose))
+    for position in positions_of((access.changed | access.shortened) & changed):
+        address = model.changed_people[position]
+        yield CauseCount(address=address, gain=int(position in gain), lose=int(position in lose))
+
+
+def _group(group: Audience) -> Iterator[GroupEffects]:
+    """Yield the change of a group's membership, if it changes or is not known."""
+    if group.address is None:
+        return
+    before, after = group.before, group.after
+    if before is not None and after is not None:
+        if before == after:
+            return
+        join, leave = (after & ~before).bit_count(), (before & ~after).bit_count()
+        yield GroupEffects(
+            address=group.address,
+            before=before.bit_count(),
+            after=after.bit_count(),
+            join=join,
+            leave=leave,
+            basis=group.basis,
+        )
+        return
+    yield GroupEffects(
+        address=group.address,
+        before=None if before is None else before.bit_count(),
+        after=None if after is None else after.bit_count(),
+        join=None,
+        leave=None,
+        basis=Basis.UNKNOWN,
+    )
+
+
+def _rows(model: AudienceModel, id: RemoteId, name: str, access: ContentAccess) -> Iterator[PersonEffect]:
+    """Yield a row for each person whose access to a content changes."""
+    changed = access.changed
+    sides = [_side(side, changed) for side in (access.before, access.after)]
+    because: defaultdict[int, list[str]] = defaultdict(list)
+    for cause, people in access.causes:
+        for position in positions_of(people & changed):
+            because[position].append(str(cause))
+    short = frozenset(positions_of(access.shortened))
+    for change in AccessChange:
+        for position in positions_of(_changed(access, change)):
+            before, after = (side.get(position, _NO_ACCESS) for side in sides)
+            if position in model.changed_people:
+                because[position].append(str(model.changed_people[position]))
+            yield PersonEffect(
+                email=model.emails[position],
+                content=name,
+                content_id=id,
+                change=change,
+                before=before.word,
+                after=after.word,
+                from_before=before.start,
+                until_before=before.finish,
+                from_after=after.start,
+                until_after=after.finish,
+                shortened=position in short,
+                causes=tuple(sorted(because[position])),
+            )
+
+
+class _PersonAccess(NamedTuple):
+    """What one person has of a content: none, optional or mandatory, and the hull of its windows."""
+
+    word: str
+    start: str | None
+    finish: str | None
+
+
+_NO_ACCESS: Final = _PersonAccess("none", None, None)
+
+
+def _side(access: Access, among: Bits) -> dict[int, _PersonAccess]:
+    """Return what those of `among` who have a content have of it, by position."""
+    starts, finishes = (_times(bounds, among) for bounds in (access.starts, access.finishes))
+    mandatory = frozenset(positions_of(access.mandatory & among))
+    return {
+        position: _PersonAccess(
+            "mandatory" if position in mandatory else "optional", starts[position], finishes[position]
+        )
+        for position in positions_of(access.has & among)
+    }
+
+
+def _times(bounds: Mapping[int | None, Bits], among: Bits) -> dict[int, str | None]:
+    """Return the bound of each person as ISO 8601, None if it is open."""
+    out: dict[int, str | None] = {}
+    for bound, people in bounds.items():
+        text = None if bound is None else format_epoch(bound)
+        out.update(dict.fromkeys(positions_of(people & among), text))
+    return out
+
+
+def format_epoch(seconds: int) -> str:
+    """Format epoch seconds as ISO 8601 in UTC."""
+    return format_utc(_EPOCH + timedelta(seconds=seconds))
+
+
+def sort_rows(rows: Iterable[PersonEffect]) -> list[PersonEffect]:
+    """Sort by content, content id and casefolded e-mail, by code point."""
+    return sorted(rows, key=lambda row: (row.content, row.content_id, row.email.casefold()))
+
+
+def with_progress(
+    effects: Effects,
+    details: Mapping[RemoteId, tuple[Mapping[str, int] | None, Mapping[int, int] | None]],
+    reasons: Sequence[str],
+) -> Effects:
+    """Return effects with the progress and the expiring certificates of those who lose each content."""
+    contents = tuple(
+        replace(one, progress=details[one.id][0], certificates_expiring=details[one.id][1])
+        if one.id in details
+        else one
+        for one in effects.contents
+    )
+    return replace(effects, contents=contents, reasons=(*effects.reasons, *reasons))
