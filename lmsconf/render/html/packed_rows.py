@@ -15,8 +15,9 @@ import html
 import json
 from base64 import b64encode
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.canonical_json import Json
 from lmsconf.render.escape import escape_html
 from lmsconf.render.html.document import Child, Markup, join_markup, tag
