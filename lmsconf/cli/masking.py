@@ -15,6 +15,7 @@ from typing import Final, TypeVar, cast
 from lmsconf.api.spec import ApiSpec
 from lmsconf.errors import Problem
 from lmsconf.kinds import all_kinds
+from lmsconf.model.access import ConditionResult
 from lmsconf.model.address import Address
 from lmsconf.model.calls import Call
 from lmsconf.model.drift import LastEdit
@@ -96,6 +97,8 @@ class PeopleMask:
             value = self._call(value)
         if isinstance(value, Problem):
             value = _problem(value)
+        if isinstance(value, ConditionResult) and value.answer:
+            value = replace(value, answer=(HIDDEN,))
         about = getattr(value, "address", None)
         if not isinstance(about, Address) or not _is_about_people(about):
             return self._fields(value)

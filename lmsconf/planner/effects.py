@@ -85,7 +85,7 @@ def predict_effects(model: AudienceModel, *, can_take: bool, can_require: bool, 
     losses: list[Losses] = []
     totals, unknown = _Totals(), False
     for id, (name, assignments) in sorted(model.contents.items(), key=lambda item: (item[1][0], item[0])):
-        basis = _basis(one.audience.basis for one in assignments)
+        basis = weakest_basis(one.audience.basis for one in assignments)
         if not all(one.audience.is_known for one in assignments):
             unknown = True
             contents.append(_unknown_content(id, name, assignments, can_take=can_take))
@@ -108,7 +108,7 @@ def predict_effects(model: AudienceModel, *, can_take: bool, can_require: bool, 
     harmed = None if unknown and can_take else (totals.bits["lose"] | totals.bits["shortened"]).bit_count()
     bound = None if unknown and can_require else totals.bits["mandatory"].bit_count()
     effects = Effects(
-        basis=_basis(bases),
+        basis=weakest_basis(bases),
         reasons=tuple(dict.fromkeys(model.reasons)),
         people=counts,
         contents=tuple(sorted(contents, key=lambda one: (one.content, one.id))),
@@ -137,7 +137,7 @@ def _counted(guard: str, taken: int | None, size: int) -> tuple[GuardCount, ...]
     return () if taken == 0 else (GuardCount(guard=guard, of=EVERYBODY_COUNTED, taken=taken, size=size),)
 
 
-def _basis(bases: Iterable[Basis]) -> Basis:
+def weakest_basis(bases: Iterable[Basis]) -> Basis:
     """Return the weakest of several."""
     order = (Basis.EXACT, Basis.ESTIMATE, Basis.UNKNOWN)
     return max(bases, key=order.index, default=Basis.EXACT)

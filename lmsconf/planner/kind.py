@@ -45,6 +45,7 @@ BOX: Final = "box"
 """The usual shape of a node in a graph."""
 
 if TYPE_CHECKING:
+    from lmsconf.planner.access_state import AccessQuery, AccessState
     from lmsconf.planner.effects import PredictedEffects
     from lmsconf.planner.plan import DraftPlan
     from lmsconf.planner.reading import ReadContext
@@ -346,6 +347,13 @@ class Kind(ABC, Generic[Spec, Row]):
 
         reading: reads what the plan has not read; None for a plan made from a snapshot file. The policy says whether
         effects are computed, and whether they name the people. May raise ApiError.
+        """
+        return None
+
+    def access_state(self, draft: DraftPlan, reading: ReadContext | None, query: AccessQuery) -> AccessState | None:
+        """Return who has what and who is in which audience, as far as asked; None for a kind that gives no access.
+
+        reading: as for `predict_effects`. May raise ApiError.
         """
         return None
 

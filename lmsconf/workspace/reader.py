@@ -92,11 +92,11 @@ class WorkspaceReader:
         """Return what apply would do, and the snapshot that it follows from; raises like `plan`."""
         refuse_errors(manifests)
         wanted = replace(reads_needed(manifests, policy), effects=policy.effects)
-        reading, snapshot = self._read_on(wanted, progress)
+        reading, snapshot = self.read_on(wanted, progress)
         draft = draft_plan(all_kinds(), manifests, snapshot, policy, self.call_templates, created_at=self.now())
         return self._add_effects(draft, reading, progress), snapshot
 
-    def _read_on(self, wanted: ReadScope, progress: Report | None) -> tuple[ReadContext, Snapshot]:
+    def read_on(self, wanted: ReadScope, progress: Report | None) -> tuple[ReadContext, Snapshot]:
         """Read what is wanted; return the snapshot, and the reading, with which the effects of a plan are read."""
         with self.connection.worker_pool(self.parallelism, progress) as pool:
             api = self.connection.reader(pool, everything=wanted.everything)
@@ -254,7 +254,7 @@ class WorkspaceReader:
         refuse_errors(manifests)
         if snapshot is None:
             wanted = replace(_both(manifests, policy, base.version), effects=policy.effects)
-            reading, live = self._read_on(wanted, progress)
+            reading, live = self.read_on(wanted, progress)
             at = self.now()
             draft = draft_plan(all_kinds(), manifests, live, policy, self.call_templates, created_at=at)
             made = self._add_effects(draft, reading, progress)

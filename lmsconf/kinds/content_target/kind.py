@@ -60,6 +60,7 @@ from lmsconf.planner.live_names import LiveNames
 from lmsconf.planner.manifest_entries import EntryBody, EntryItems, ExportedEntry, UnexportableRow
 
 if TYPE_CHECKING:
+    from lmsconf.planner.access_state import AccessQuery, AccessState
     from lmsconf.planner.effects import PredictedEffects
     from lmsconf.planner.plan import DraftPlan
     from lmsconf.planner.reading import ReadContext
@@ -270,6 +271,12 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
         from lmsconf.kinds.content_target.effects.prediction import predict_effects_of_plan
 
         return predict_effects_of_plan(draft, reading)
+
+    def access_state(self, draft: DraftPlan, reading: ReadContext | None, query: AccessQuery) -> AccessState | None:
+        """Assignments decide who has what."""
+        from lmsconf.kinds.content_target.effects.state import read_access_state
+
+        return read_access_state(draft, reading, query)
 
     def contradicted_listings(self, snapshot: Snapshot) -> Iterator[tuple[str, str]]:
         """Listings of groups that are empty, although content is assigned to groups."""

@@ -1,4 +1,4 @@
-"""Read who is in which audience and what is assigned to whom, as far as the changes of a plan affect it.
+"""Read who is in which audience and what is assigned to whom, as far as a plan affects it or a question asks for it.
 
 Everything that the plan itself has read is taken from there. Members of smart groups come only with
 `GET /smart-groups/{smartGroupId}?includeMembers=true`, and assignments only by content (API specification, Smart
@@ -8,12 +8,13 @@ Groups, Content Targeting), so a change of members costs a request for each cont
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from lmsconf.api.spec.listings import CATALOG, CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS
+from lmsconf.kinds.content_target.effects.query import NO_QUERY, ResolvedQuery
 from lmsconf.kinds.content_target.effects.scope import EVERYONE_KEY, AccessScope, AudienceKey
 from lmsconf.kinds.content_target.read import TargetsRead, read_targets
 from lmsconf.kinds.content_target.types import ContentRow, TargetRow, kind_from_target_type, parse_content_row
@@ -27,7 +28,7 @@ from lmsconf.kinds.user.answer_index import AnswerIndex, IndexedPerson, read_ans
 from lmsconf.kinds.user.types import PersonRow
 from lmsconf.model.address import RemoteId
 from lmsconf.model.api import ListOperation
-from lmsconf.model.names import LOCK_PREFIX
+from lmsconf.model.names import LOCK_PREFIX, normalize_name
 from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.reading import ReadContext, keep_keys, sorted_listing
 
@@ -45,6 +46,7 @@ class AccessFacts:
     """What was read to know who has what. incomplete: why something that all numbers rest on may be missing.
 
     targets: the live targets of every content that was read. affected: the contents whose people may change.
+    beyond: (kind, id) of groups whose members were read only because they are asked for.
     """
 
     people: AnswerIndex
@@ -58,6 +60,23 @@ class AccessFacts:
     everyone: str
     affected: frozenset[RemoteId] = frozenset()
     incomplete: tuple[str, ...] = ()
+    beyond: frozenset[tuple[str, RemoteId]] = frozenset()
+
+    def of_plan(self) -> AccessFacts:
+        """Return the same without the members of groups that the changes of the plan do not affect."""
+        if not self.beyond:
+            return self
+        return replace(
+            self,
+            members={id: held for id, held in self.members.items() if (GROUP, id) not in self.beyond},
+            conditions={id: held for id, held in self.conditions.items() if (SMART_GROUP, id) not in self.beyond},
+            beyond=frozenset(),
+        )
+
+    def live_ids(self, kind: str, name: str) -> list[RemoteId]:
+        """Return the ids of the live groups or smart groups of a name."""
+        rows: Mapping[RemoteId, GroupRow | SmartGroupRow] = self.groups if kind == GROUP else self.smart_groups
+        return sorted(id for id, row in rows.items() if normalize_name(row.name) == name)
 
     def audience_of(self, row: TargetRow) -> tuple[str, RemoteId] | None:
         """Return the kind and id of a target's audience; None if its id is that of several kinds, or of none.
@@ -116,8 +135,13 @@ class _Reader:
         return listing
 
 
-def read_access_facts(reading: ReadContext, snapshot: Snapshot, scope: AccessScope) -> AccessFacts:
-    """Read what the effects of a plan rest on, beyond what `snapshot`, which the reading returned, holds."""
+def read_access_facts(
+    reading: ReadContext, snapshot: Snapshot, scope: AccessScope, query: ResolvedQuery = NO_QUERY
+) -> AccessFacts:
+    """Read what the effects of a plan rest on, beyond what `snapshot`, which the reading returned, holds.
+
+    query: what is read for questions, beside the effects.
+    """
     reader = _Reader(reading, snapshot)
     people = read_answer_index(reading)
     if people.incomplete is not None:
@@ -127,7 +151,8 @@ def read_access_facts(reading: ReadContext, snapshot: Snapshot, scope: AccessSco
     smart = reader.listing(SMART_GROUP, SMART_GROUPS, parse_listed_row, "smartGroupId", "name")
     fields = reader.listing(CUSTOM_FIELD, CUSTOM_FIELDS, parse_field_row)
     contents = {row.id: row for row in catalog.rows}
-    targets = _targets(reading, scope, contents)
+    asked = {id for id, row in contents.items() if query.wants_content(row.name)}
+    targets = _targets(reading, scope, contents, asked)
     facts = AccessFacts(
         people=people,
         fields=fields.rows,
@@ -140,7 +165,7 @@ def read_access_facts(reading: ReadContext, snapshot: Snapshot, scope: AccessSco
         everyone=reading.call_templates.behaviour("content-targets.everyone"),
         incomplete=tuple(reader.incomplete),
     )
-    return _with_members(reading, scope, facts)
+    return _with_members(reading, scope, facts, query, asked)
 
 
 def facts_from_snapshot(snapshot: Snapshot, scope: AccessScope, everyone: str) -> AccessFacts:
@@ -178,10 +203,13 @@ def facts_from_snapshot(snapshot: Snapshot, scope: AccessScope, everyone: str) -
 
 
 def _targets(
-    reading: ReadContext, scope: AccessScope, contents: Mapping[RemoteId, ContentRow]
+    reading: ReadContext, scope: AccessScope, contents: Mapping[RemoteId, ContentRow], asked: Collection[RemoteId]
 ) -> dict[RemoteId, tuple[TargetRow, ...]]:
-    """Return the targets of the contents that can be affected: all, if an audience changes that has existed before."""
-    wanted = {change.content for change in scope.assignments}
+    """Return the targets of the contents that can be affected: all, if an audience changes that has existed before.
+
+    asked: contents whose targets are read in any case.
+    """
+    wanted = {change.content for change in scope.assignments} | set(asked)
     live = any(isinstance(key, str) for key in (*scope.groups, *scope.smart_groups))
     if live or scope.changes_accounts or scope.changes_answers:
         wanted |= contents.keys()
@@ -191,8 +219,10 @@ def _targets(
     return {id: known[id] for id in wanted & known.keys()} | {id: rows for id, (_, rows) in read.items()}
 
 
-def _with_members(reading: ReadContext, scope: AccessScope, facts: AccessFacts) -> AccessFacts:
-    """Return facts with the audiences of the contents that can be affected, and those that change."""
+def _with_members(
+    reading: ReadContext, scope: AccessScope, facts: AccessFacts, query: ResolvedQuery, asked: Collection[RemoteId]
+) -> AccessFacts:
+    """Return facts with the audiences of the contents that can be affected or are asked for, and those that change."""
     smart: dict[RemoteId, LiveSmartGroup] = {}
     if scope.changes_answers or scope.changes_accounts:
         # Any smart group may have a condition on what changes.
@@ -202,14 +232,19 @@ def _with_members(reading: ReadContext, scope: AccessScope, facts: AccessFacts) 
     affected = affected_contents(scope, facts)
     wanted = {facts.audience_of(row) for id in affected for row in facts.targets.get(id, ())} | moved
     wanted |= {change.audience for change in scope.assignments}
-    ids = {kind: sorted(str(id) for of, id in filter(None, wanted) if of == kind) for kind in (GROUP, SMART_GROUP)}
+    questioned: set[AudienceKey | None] = {facts.audience_of(row) for id in asked for row in facts.targets.get(id, ())}
+    questioned |= {key for address in query.audiences if (key := query.find(facts, address)) is not None}
+    both = wanted | questioned
+    ids = {kind: sorted(str(id) for of, id in filter(None, both) if of == kind) for kind in (GROUP, SMART_GROUP)}
     groups = [facts.groups[RemoteId(id)] for id in ids[GROUP] if id in facts.groups]
     rest = [RemoteId(id) for id in ids[SMART_GROUP] if id in facts.smart_groups and id not in smart]
+    further = {(kind, RemoteId(str(id))) for kind, id in filter(None, questioned - wanted)}
     return replace(
         facts,
         members=read_group_members(reading, groups, facts.people.positions.keys()),
         conditions=smart | _smart_groups(reading, [facts.smart_groups[id] for id in rest]),
         affected=affected,
+        beyond=frozenset(further - {(SMART_GROUP, id) for id in smart}),
     )
 
 

@@ -30,6 +30,7 @@ class Memberships:
     """All audiences of a plan. Positions: those of the live people, then those of new accounts.
 
     ids, emails: by position, the id of a new account being None. changed_people: position → the plan's change.
+    answers: who picked what, of the fields that conditions ask for.
     """
 
     facts: AccessFacts
@@ -42,21 +43,21 @@ class Memberships:
     reasons: list[str] = field(default_factory=list)
     groups_compared: int = 0
     groups_equal: int = 0
+    answers: AnswerSets = field(default_factory=lambda: AnswerSets({}, {}))
     _by_email: dict[str, int] = field(default_factory=dict)
-    _answers: AnswerSets = field(default_factory=lambda: AnswerSets({}, {}))
     _known: dict[AudienceKey, Audience] = field(default_factory=dict)
     _moved: frozenset[AudienceKey] = frozenset()
 
     @classmethod
-    def of(cls, facts: AccessFacts, scope: AccessScope) -> Memberships:
-        """Return the audiences of a plan, computed as they are asked for."""
+    def of(cls, facts: AccessFacts, scope: AccessScope, fields: Iterable[RemoteId | Ref] = ()) -> Memberships:
+        """Return the audiences of a plan, computed as they are asked for. fields: more fields whose answers count."""
         out = cls(facts, scope)
         out._add_people()
         conditions = [one for group in facts.conditions.values() for one in _live_conditions(group)]
         planned = [one for group in scope.smart_groups.values() for one in group.conditions or ()]
-        fields = {condition.field for condition in (*conditions, *planned)}
+        conditioned = {condition.field for condition in (*conditions, *planned)}
         out._moved = moved_audiences(scope, facts)
-        out._answers = answer_sets(facts, scope, fields, out.changed_people)
+        out.answers = answer_sets(facts, scope, {*conditioned, *fields}, out.changed_people)
         return out
 
     def _add_people(self) -> None:
@@ -100,6 +101,13 @@ class Memberships:
             return self._person(id)
         return Audience(before=None, after=None, basis=Basis.UNKNOWN)
 
+    def conditions(self, id: RemoteId | Ref) -> tuple[tuple[Condition, ...], tuple[Condition, ...]]:
+        """Return the conditions of a smart group before and after the plan; none where it does not exist."""
+        change = self.scope.smart_groups.get(id)
+        live = None if isinstance(id, Ref) else self.facts.conditions.get(id)
+        before = () if live is None else _live_conditions(live)
+        return before, before if change is None else change.conditions or ()
+
     def changing_groups(self) -> Iterator[Audience]:
         """Yield the groups and smart groups whose membership may change."""
         for kind, live, changed in (
@@ -114,8 +122,16 @@ class Memberships:
         live = self.facts.conditions.get(id) if kind == SMART_GROUP and isinstance(id, str) else None
         return live is None or live.members is not None or (kind, id) in self._moved
 
+    def position(self, email: str) -> int | None:
+        """Return the position of a person by an e-mail before or after the plan, in any case."""
+        return self._by_email.get(normalize_email(email))
+
     def _person(self, id: RemoteId | Ref) -> Audience:
         position = self._by_email.get(id.address.name) if isinstance(id, Ref) else self.facts.people.positions.get(id)
+        return self.person_audience(position)
+
+    def person_audience(self, position: int | None) -> Audience:
+        """Return the audience of one person; nobody if there is none."""
         bit = 0 if position is None else 1 << position
         return Audience(before=bit & self.active_before, after=bit & self.active_after)
 
@@ -177,11 +193,11 @@ class Memberships:
         """Return the members before the plan: the live ones where they were read, compared with the predicted ones."""
         if old is None:
             return 0, Basis.EXACT
-        reason = self._why_not_exact(old, self._answers.before)
+        reason = self._why_not_exact(old, self.answers.before)
         if reason is not None:
             self.reasons.append(f"{address}: {reason}")
             return fact, Basis.ESTIMATE
-        predicted = self._matching(old, self._answers.before) & self.active_before
+        predicted = self._matching(old, self.answers.before) & self.active_before
         if fact is None:
             return predicted, Basis.EXACT
         self.groups_compared += 1
@@ -199,15 +215,15 @@ class Memberships:
         """Return the members after the plan. changed: whether it changes the conditions."""
         if new is None:
             return 0, Basis.EXACT
-        reason = self._why_not_exact(new, self._answers.after)
+        reason = self._why_not_exact(new, self.answers.after)
         if changed or not {condition.field for condition in new}.isdisjoint(self.scope.fields):
             if reason is None:
-                return self._matching(new, self._answers.after) & self.active_after, Basis.EXACT
+                return self._matching(new, self.answers.after) & self.active_after, Basis.EXACT
             self.reasons.append(f"{address}: {reason}, so its members after the plan are not known")
             return None, Basis.UNKNOWN
         joined = self.active_after & ~self.active_before
         if reason is None and joined:
-            joined &= self._matching(new, self._answers.after)
+            joined &= self._matching(new, self.answers.after)
         elif reason is not None:
             joined = 0
         return (None if before is None else (before & self.active_after) | joined), Basis.EXACT

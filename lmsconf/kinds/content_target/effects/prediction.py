@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -65,7 +65,7 @@ def access_model(facts: AccessFacts, scope: AccessScope, now: int) -> AudienceMo
     """Return the audiences and assignments that decide who has what, before and after a plan."""
     memberships = Memberships.of(facts, scope)
     contents = {
-        id: (normalize_name(facts.contents.get(id, "")) or f"content id {id}", _assignments(memberships, id, now))
+        id: (content_name(facts, id), [one for _, _, one in assignments_of(memberships, id)])
         for id in sorted({*facts.affected, *(change.content for change in scope.assignments)})
     }
     groups = list(memberships.changing_groups())
@@ -83,19 +83,28 @@ def access_model(facts: AccessFacts, scope: AccessScope, now: int) -> AudienceMo
     )
 
 
-def _assignments(memberships: Memberships, content: RemoteId, now: int) -> list[Assignment]:
-    """Return the assignments of one content before and after the plan."""
+def content_name(facts: AccessFacts, id: RemoteId) -> str:
+    """Return the name of a content, as in addresses."""
+    return normalize_name(facts.contents.get(id, "")) or f"content id {id}"
+
+
+def assignments_of(
+    memberships: Memberships, content: RemoteId
+) -> Iterator[tuple[TargetRow | None, ChangedAssignment | None, Assignment]]:
+    """Yield the assignments of one content before and after the plan, each with its live target and its change."""
     changes = [change for change in memberships.scope.assignments if change.content == content]
     by_row = {change.row.id: change for change in changes if change.row is not None}
-    out = [_live(memberships, row, by_row.get(row.id), now) for row in memberships.facts.targets.get(content, ())]
+    for row in memberships.facts.targets.get(content, ()):
+        change = by_row.get(row.id)
+        yield row, change, _live(memberships, row, change)
     for change in changes:
         if change.row is None and change.audience is not None:
             audience = memberships.audience(change.audience)
-            out.append(Assignment(audience=audience, before=None, after=change.terms, cause=change.address))
-    return out
+            created = Assignment(audience=audience, before=None, after=change.terms, cause=change.address)
+            yield None, change, created
 
 
-def _live(memberships: Memberships, row: TargetRow, change: ChangedAssignment | None, now: int) -> Assignment:
+def _live(memberships: Memberships, row: TargetRow, change: ChangedAssignment | None) -> Assignment:
     """Return a live assignment; one whose audience or window is not known has an audience that is not."""
     key: AudienceKey | None = memberships.facts.audience_of(row)
     cause = None if change is None else change.address

@@ -1,0 +1,131 @@
+"""`lmsconf access` and `audience`: what a person has and why, and who is in an audience."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from lmsconf.cli.frame import CommandContext, Output, output_options, pass_context
+from lmsconf.cli.output_streams import report_problems
+from lmsconf.cli.planning import load_context_settings, max_rate, open_workspace, parallelism, show_reading_progress
+from lmsconf.errors import ExitCode, ProblemsFound, UsageError
+
+if TYPE_CHECKING:
+    from lmsconf.model.access import ReportHeader
+    from lmsconf.planner.access_state import AccessQuery
+    from lmsconf.workspace.access_reader import PeopleView
+
+
+@click.command()
+@click.argument("email")
+@click.argument("content", required=False)
+@parallelism
+@max_rate
+@output_options(["text", "json", "csv"])
+@pass_context
+def access(
+    context: CommandContext,
+    *,
+    email: str,
+    content: str | None,
+    parallelism: int,
+    max_rate: float | None,
+    output: Output,
+) -> ExitCode:
+    """Show what a person has, will have after the plan, and why.
+
+    Each content with the assignments that give it, the group behind each, and each condition of a smart group with the
+    person's answer. With CONTENT, every assignment of that content, also those that do not fit the person. Without it,
+    the assignments of each content are read: one request for each.
+
+    Nothing is written to the workspace. Where no plan can be made, the live state is shown, and the exit code is 1.
+    """
+    from lmsconf.documents.access_values import access_json
+    from lmsconf.model.names import normalize_name
+    from lmsconf.planner.access_reports import person_access
+    from lmsconf.planner.access_state import AccessQuery
+    from lmsconf.render.people_csv import access_csv
+    from lmsconf.render.text.people import access_text
+
+    name = None if content is None else normalize_name(content)
+    query = AccessQuery(contents=None if name is None else frozenset({name}))
+    view = _read(context, query, parallelism, max_rate)
+    with _beside_problems(view.header):
+        report = person_access(view.state, view.header, email, name)
+    output.show({"text": access_text, "json": access_json, "csv": access_csv}, report)
+    return _exit(report.header)
+
+
+@click.command()
+@click.argument("address")
+@click.option("--by", metavar="FIELD", help="Count the people by their answer to this custom field.")
+@click.option("--members", is_flag=True, help="Name the people: their e-mails are personal data.")
+@parallelism
+@max_rate
+@output_options(["text", "json", "csv"])
+@pass_context
+def audience(
+    context: CommandContext,
+    *,
+    address: str,
+    by: str | None,
+    members: bool,
+    parallelism: int,
+    max_rate: float | None,
+    output: Output,
+) -> ExitCode:
+    """Show how many people are in an audience, now and after the plan.
+
+    ADDRESS is as plans print it: group/NAME, smart_group/NAME, user/EMAIL or everyone. With --by, the people are
+    counted by their answer; who picked several choices counts in each.
+
+    Nothing is written to the workspace. Where no plan can be made, the live state is shown, and the exit code is 1.
+    """
+    from lmsconf.documents.access_values import audience_json
+    from lmsconf.kinds import all_kinds
+    from lmsconf.model.names import normalize_name
+    from lmsconf.planner.access_reports import audience_report, parse_audience
+    from lmsconf.planner.access_state import AccessQuery
+    from lmsconf.render.people_csv import audience_csv
+    from lmsconf.render.text.people import audience_text
+
+    if by is not None and members and output.format == "csv":
+        raise UsageError("a CSV file holds one table", hint="Leave --by or --members out.")
+    asked = parse_audience(address, {kind.section: name for name, kind in all_kinds().items()})
+    field = None if by is None else normalize_name(by)
+    query = AccessQuery(audiences=frozenset({asked}), fields=frozenset(() if field is None else (field,)))
+    view = _read(context, query, parallelism, max_rate)
+    with _beside_problems(view.header):
+        report = audience_report(view.state, view.header, asked, field, members=members)
+    output.show({"text": audience_text, "json": audience_json, "csv": audience_csv}, report)
+    return _exit(report.header)
+
+
+def _read(context: CommandContext, query: AccessQuery, parallelism: int, max_rate: float | None) -> PeopleView:
+    """Read what a query asks for, with the plan of the manifests at hand."""
+    from lmsconf.workspace.access_reader import read_people_view
+    from lmsconf.workspace.project_manifests import load_manifests
+
+    settings = load_context_settings(context)
+    with open_workspace(settings, parallelism, max_rate) as workspace, show_reading_progress("Reading") as tell:
+        return read_people_view(workspace, load_manifests(settings), query, tell)
+
+
+@contextmanager
+def _beside_problems(header: ReportHeader) -> Iterator[None]:
+    """Report what kept the plan from being made together with what is not found: the plan may be what makes it."""
+    try:
+        yield
+    except ProblemsFound as error:
+        raise ProblemsFound([*header.problems, *error.problems], exit=error.exit) from error
+
+
+def _exit(header: ReportHeader) -> ExitCode:
+    """Report what kept the plan from being made, and return the exit code."""
+    if header.planned:
+        return ExitCode.OK
+    report_problems(header.problems)
+    return ExitCode.ERROR

@@ -1,0 +1,230 @@
+"""Answers to questions about people: who is in which audience, through what a person has which content, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from lmsconf.kinds.content_target.effects.answers import FieldHolders
+from lmsconf.kinds.content_target.effects.facts import (
+    AccessFacts,
+    facts_from_snapshot,
+    read_access_facts,
+)
+from lmsconf.kinds.content_target.effects.membership import Memberships
+from lmsconf.kinds.content_target.effects.prediction import assignments_of, content_name
+from lmsconf.kinds.content_target.effects.query import ResolvedQuery
+from lmsconf.kinds.content_target.effects.scope import EVERYONE_KEY, AccessScope, AudienceKey, Condition, access_scope
+from lmsconf.kinds.content_target.types import ContentRow, TargetRow, assignment_address, unresolved_audience_label
+from lmsconf.kinds.custom_field.types import FieldRow
+from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, EVERYONE, GROUP, SMART_GROUP, USER
+from lmsconf.kinds.shared.times import format_time
+from lmsconf.model.access import ConditionResult
+from lmsconf.model.address import Address, Ref, RemoteId
+from lmsconf.model.names import normalize_name
+from lmsconf.planner.access_state import AccessQuery, AccessState, FieldAnswers, NamedField, PlacedAssignment
+from lmsconf.planner.audiences import Audience, Bits
+from lmsconf.planner.context import PlanContext
+from lmsconf.planner.plan import DraftPlan
+from lmsconf.planner.reading import ReadContext
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_IS_ANY: Final = (None, "IS_ANY")
+
+
+def read_access_state(draft: DraftPlan, reading: ReadContext | None, query: AccessQuery) -> WorkspaceAccess:
+    """Return the answers to a query, reading what they rest on; as `Kind.access_state`."""
+    planning = draft.planning
+    now = int(datetime.fromisoformat(draft.plan.created_at).timestamp())
+    scope = access_scope(planning, draft.items, now)
+    resolved = ResolvedQuery(query=query, registry=planning.registry)
+    if reading is None:
+        everyone = planning.call_templates.behaviour("content-targets.everyone")
+        facts = facts_from_snapshot(planning.snapshot, scope, everyone)
+    else:
+        facts = read_access_facts(reading, planning.snapshot, _asked(planning, scope, resolved), resolved)
+    return WorkspaceAccess(facts, scope, resolved, planning, now)
+
+
+def _asked(planning: PlanContext, scope: AccessScope, query: ResolvedQuery) -> AccessScope:
+    """Return the changes whose audiences must be read although no live target names them."""
+    names = {row.id: row.name for row in planning.snapshot.rows(ContentRow)}
+    assignments = [one for one in scope.assignments if query.wants_content(names.get(one.content, ""))]
+    return AccessScope(assignments=assignments)
+
+
+class WorkspaceAccess(AccessState):
+    """The access of all people, from what was read and the changes of a plan."""
+
+    audience_kinds = frozenset({EVERYONE.kind, GROUP, SMART_GROUP, USER})
+    person_kind = USER
+
+    def __init__(
+        self, facts: AccessFacts, scope: AccessScope, query: ResolvedQuery, planning: PlanContext, now: int
+    ) -> None:
+        self.now, self.incomplete = now, facts.incomplete
+        self._facts, self._scope, self._query = facts, scope, query
+        self._registry, self._zone = planning.registry, planning.policy.timezone
+        self._fields = {row.id: row for row in facts.fields}
+        wanted = {id for name in query.query.fields if (id := self._field_id(name)) is not None}
+        self._memberships = Memberships.of(facts, scope, wanted)
+        self.reasons = self._memberships.reasons
+        self.emails = self._memberships.emails
+        self.active_before, self.active_after = self._memberships.active_before, self._memberships.active_after
+        self._keys: dict[Address, AudienceKey] = {}
+        self.live = (1 << len(facts.people.people)) - 1
+
+    def format_time(self, seconds: int) -> str:
+        return format_time(_EPOCH + timedelta(seconds=seconds), self._zone)
+
+    def person(self, email: str) -> int | None:
+        return self._memberships.position(email)
+
+    def audience(self, address: Address) -> Audience | None:
+        if address == EVERYONE:
+            return self._memberships.audience(EVERYONE_KEY)
+        if address.kind == USER:
+            position = self.person(address.name)
+            return None if position is None else self._memberships.person_audience(position)
+        key = self._query.find(self._facts, address)
+        return None if key is None else self._memberships.audience(key)
+
+    def audience_names(self, kind: str) -> Sequence[str]:
+        if kind == USER:
+            return self.emails
+        rows = self._facts.groups if kind == GROUP else self._facts.smart_groups if kind == SMART_GROUP else {}
+        live = [normalize_name(row.name) for row in rows.values()]
+        return [*self._registry.names(kind), *live]
+
+    def exists(self, address: Address) -> tuple[bool, bool]:
+        if address == EVERYONE:
+            return True, True
+        if address.kind == USER:
+            position = self.person(address.name)
+            return (False, False) if position is None else (bool(self.live >> position & 1), True)
+        key = self._query.find(self._facts, address)
+        if key is None:
+            return False, False
+        group, smart = self._scope.groups.get(key[1]), self._scope.smart_groups.get(key[1])
+        if address.kind == GROUP:
+            return isinstance(key[1], str), group is None or not group.deleted
+        return isinstance(key[1], str), smart is None or smart.conditions is not None
+
+    def contents(self) -> Mapping[RemoteId, str]:
+        return {id: content_name(self._facts, id) for id in self._facts.contents}
+
+    def assignments(self, content: RemoteId) -> Sequence[PlacedAssignment]:
+        name = content_name(self._facts, content)
+        placed = []
+        for row, change, assignment in assignments_of(self._memberships, content):
+            key: AudienceKey | None = None if change is None else change.audience
+            if row is not None:
+                key = self._facts.audience_of(row)
+            audience = self._audience_address(key, row)
+            if key is not None:
+                self._keys[audience] = key
+            address = assignment_address(name, audience) if change is None else change.address
+            stays = change is None or change.terms is not None
+            placed.append(
+                PlacedAssignment(
+                    address=address, audience=audience, assignment=assignment, is_live=row is not None, stays=stays
+                )
+            )
+        return sorted(placed, key=lambda one: one.address)
+
+    def _audience_address(self, key: AudienceKey | None, row: TargetRow | None) -> Address:
+        """Return the address of an audience, by its name after the plan or else its live one."""
+        if key == EVERYONE_KEY:
+            return EVERYONE
+        if key is None:
+            return Address("" if row is None else unresolved_audience_label(row), "")
+        kind, id = key
+        if isinstance(id, Ref):
+            return id.address
+        name = self._registry.name(kind, id) or self._live_name(kind, id)
+        return Address.of(kind, name) if name else Address(f"{kind} id {id}", "")
+
+    def _live_name(self, kind: str, id: RemoteId) -> str | None:
+        if kind == USER:
+            position = self._facts.people.positions.get(id)
+            return None if position is None else self.emails[position]
+        row = self._facts.groups.get(id) if kind == GROUP else self._facts.smart_groups.get(id)
+        return None if row is None else normalize_name(row.name)
+
+    def conditions(self, audience: Address, person: int) -> tuple[Sequence[ConditionResult], Sequence[ConditionResult]]:
+        key = self._keys.get(audience) or self._query.find(self._facts, audience)
+        if key is None or key[0] != SMART_GROUP:
+            return (), ()
+        before, after = self._memberships.conditions(key[1])
+        answers = self._memberships.answers
+        return (
+            self._results(before, answers.before, person),
+            self._results(after, answers.after, person),
+        )
+
+    def _results(
+        self, conditions: Sequence[Condition], answers: Mapping[RemoteId | Ref, FieldHolders], person: int
+    ) -> list[ConditionResult]:
+        """Return the results of conditions, whose order means nothing, sorted by field."""
+        results = (self._result(one, answers.get(one.field), person) for one in conditions)
+        return sorted(results, key=lambda one: (one.field, one.choices, one.system_condition or ""))
+
+    def _result(self, condition: Condition, held: FieldHolders | None, person: int) -> ConditionResult:
+        """Return how one person's answer meets a condition; not known where membership does not follow from answers."""
+        row = None if isinstance(condition.field, Ref) else self._fields.get(condition.field)
+        takes_choices = row is None or row.type != "TEXT"
+        held = held or FieldHolders()
+        readable = takes_choices and not held.unreadable >> person & 1
+        picked = {choice for choice, people in held.choices.items() if people >> person & 1}
+        decides = readable and condition.system_condition in _IS_ANY and bool(condition.choices)
+        return ConditionResult(
+            field=self._field_name(condition.field),
+            choices=tuple(sorted(self._choice_name(row, choice) for choice in condition.choices)),
+            system_condition=condition.system_condition,
+            answer=tuple(sorted(self._choice_name(row, choice) for choice in picked)) if readable else None,
+            met=bool(picked & condition.choices) if decides else None,
+        )
+
+    def _field_name(self, id: RemoteId | Ref) -> str:
+        if isinstance(id, Ref):
+            return id.address.name
+        row = self._fields.get(id)
+        return self._registry.name(CUSTOM_FIELD, id) or (f"field id {id}" if row is None else normalize_name(row.name))
+
+    @staticmethod
+    def _choice_name(row: FieldRow | None, id: RemoteId | Ref) -> str:
+        if isinstance(id, Ref):
+            return id.part or ""
+        names = {} if row is None else {choice.id: normalize_name(choice.name) for choice in row.choices}
+        return names.get(id, f"choice id {id}")
+
+    def _field_id(self, name: str) -> RemoteId | Ref | None:
+        """Return the id of a field by its name after the plan, or else by its live one."""
+        if self._registry.has(CUSTOM_FIELD, name):
+            return self._registry.id_or_ref(CUSTOM_FIELD, name, Ref(Address.of(CUSTOM_FIELD, name)))
+        return next((row.id for row in self._facts.fields if normalize_name(row.name) == name), None)
+
+    def field(self, name: str) -> NamedField | None:
+        id = self._field_id(name)
+        if id is None:
+            return None
+        row = None if isinstance(id, Ref) else self._fields.get(id)
+        before, after = (
+            answers.get(id) for answers in (self._memberships.answers.before, self._memberships.answers.after)
+        )
+        return NamedField(
+            name=name,
+            has_choices=row is None or row.type != "TEXT",
+            before=self._answers(row, before),
+            after=self._answers(row, after),
+        )
+
+    def _answers(self, row: FieldRow | None, held: FieldHolders | None) -> FieldAnswers:
+        if held is None:
+            return FieldAnswers(choices={}, unreadable=0)
+        choices: dict[str, Bits] = {self._choice_name(row, id): people for id, people in held.choices.items()}
+        return FieldAnswers(choices=choices, unreadable=held.unreadable)
+
+    def field_names(self) -> Sequence[str]:
+        return [*self._registry.names(CUSTOM_FIELD), *(normalize_name(row.name) for row in self._facts.fields)]

@@ -1,0 +1,74 @@
+"""What one person has, and who is in an audience, as CSV (RFC 4180), for spreadsheets and scripts.
+
+Names come from strangers: what would steer a terminal or a CI log is escaped, and a cell that a spreadsheet would take
+for a formula begins with an apostrophe.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from lmsconf.model.access import AudienceReport, HeldContent, PersonAccess, RouteSide
+from lmsconf.render.escape import escape_terminal
+
+_SIDE: Final = ("mandatory", "visible_from", "visible_until", "member")
+_ACCESS_COLUMNS: Final = (
+    *("email", "content", "content_id", "change"),
+    *("before", "from_before", "until_before", "after", "from_after", "until_after"),
+    *("assignment", "audience"),
+    *(f"{name}_{side}" for side in ("before", "after") for name in _SIDE),
+)
+_FORMULA: Final = ("=", "+", "-", "@")
+
+
+def access_csv(report: PersonAccess) -> str:
+    """Return a row for each assignment of each content of a person."""
+    return _csv(_ACCESS_COLUMNS, _access_rows(report))
+
+
+def _access_rows(report: PersonAccess) -> Iterator[Sequence[object]]:
+    for content in report.contents:
+        about = (report.email, content.content, content.id, content.change, *_held(content.before))
+        for route in content.routes:
+            sides = (value for side in (route.before, route.after) for value in _side(side))
+            yield (*about, *_held(content.after), str(route.address), str(route.audience), *sides)
+
+
+def _held(held: HeldContent | None) -> tuple[str | None, str | None, str | None]:
+    return (None, None, None) if held is None else (held.word, held.start, held.finish)
+
+
+def _side(side: RouteSide | None) -> Iterator[object]:
+    return (None if side is None else getattr(side, name) for name in _SIDE)
+
+
+def audience_csv(report: AudienceReport) -> str:
+    """Return the members if they were asked for, else the counts by answer, else one row of numbers."""
+    if report.members is not None:
+        return _csv(("email", "before", "after"), ((one.email, one.before, one.after) for one in report.members))
+    if report.by is not None:
+        rows = ((one.state.value, one.choice, one.before, one.after) for one in report.answers)
+        return _csv(("state", "choice", "before", "after"), rows)
+    numbers = (str(report.address), report.before, report.after, report.join, report.leave)
+    return _csv(("address", "before", "after", "join", "leave"), [numbers])
+
+
+def _csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return CSV; an empty cell for None, true and false for flags."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\r\n")
+    writer.writerow(columns)
+    writer.writerows([_cell(value) for value in row] for row in rows)
+    return out.getvalue()
+
+
+def _cell(value: object) -> object:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if not isinstance(value, str):
+        return "" if value is None else value
+    text = escape_terminal(value)
+    return f"'{text}" if text.startswith(_FORMULA) else text

@@ -1,0 +1,343 @@
+"""`lmsconf access` and `audience`: what a person has and why, who is in an audience, now and after the plan."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from lmsconf.errors import ExitCode
+from lmsconf.support.package_data import read_schema
+
+from .project import Project
+from .shell import Ran, lmsconf
+
+SEED = """
+people:
+  - {email: ann@acme.example, answers: {Country: SE, Skills: [SQL, Go]}}
+  - {email: Bo@acme.example, answers: {Country: FI, Skills: [Go]}}
+  - {email: cy@acme.example, answers: {Skills: [SQL]}}
+  - {email: dee@acme.example, answers: {Country: SE}, archived: true}
+custom_fields:
+  - {name: Country, type: CHOICE, choices: [SE, FI, DE]}
+  - {name: Skills, type: MULTI_SELECT, choices: [SQL, Go]}
+  - {name: Badge, type: TEXT}
+groups:
+  - {name: Coaches, members: [ann@acme.example, dee@acme.example]}
+smart_groups:
+  - {name: Nordics, conditions: [{field: Country, choices: [SE, FI]}]}
+  - {name: Odd, conditions: [{field: Country, choices: [SE], system_condition: IS_NONE_OF}]}
+content:
+  - {name: GDPR}
+  - {name: Coaching}
+  - {name: Old}
+  - {name: Odd one}
+content_targets:
+  - {content: GDPR, mandatory: true, visible_from: "2026-01-05T00:00:00+01:00", assign_to: [{smart_group: Nordics}]}
+  - {content: Coaching, assign_to: [{group: Coaches}]}
+  - {content: Old, visible_until: "2020-01-01T00:00:00Z", assign_to: [everyone]}
+  - {content: Odd one, assign_to: [{smart_group: Odd}]}
+"""
+NARROWED = """
+smart_groups:
+  - {name: Nordics, conditions: [{field: Country, choices: [SE]}]}
+"""
+
+
+def project(
+    root: Path, manifests: str = NARROWED, seed: str = SEED, options: str = "timezone: Europe/Stockholm\n"
+) -> Path:
+    Project(root, seed, options).write(manifests)
+    return root
+
+
+def document(ran: Ran, schema: str) -> dict[str, Any]:
+    """The JSON document of a command, which fits its schema."""
+    assert ran.out, ran.err
+    found: dict[str, Any] = json.loads(ran.out)
+    rules = json.loads(read_schema(f"{schema}.schema.json"))
+    Draft202012Validator.check_schema(rules)
+    assert [error.message for error in Draft202012Validator(rules).iter_errors(found)] == []
+    return found
+
+
+def access(root: Path, *arguments: str, code: int = 0) -> dict[str, Any]:
+    ran = lmsconf(root, "access", *arguments, "--format", "json")
+    assert ran.code == code, ran.err
+    return document(ran, "access")
+
+
+def audience(root: Path, *arguments: str, code: int = 0) -> dict[str, Any]:
+    ran = lmsconf(root, "audience", *arguments, "--format", "json")
+    assert ran.code == code, ran.err
+    return document(ran, "audience")
+
+
+def contents(found: dict[str, Any]) -> dict[str, tuple[str | None, ...]]:
+    """Content → change, what is had before and after; None: not known."""
+    sides = ("before", "after")
+    return {
+        one["content"]: (one["change"], *(one[side] and one[side]["has"] for side in sides))
+        for one in found["contents"]
+    }
+
+
+def writes(root: Path) -> list[str]:
+    made = Project(root, SEED)
+    made.plan()
+    return [call.operation or "" for call in made.calls if call.writes]
+
+
+def test_what_a_person_has_and_loses(tmp_path: Path) -> None:
+    """Each content now and after the plan; one whose window is over is not had, nor one of another audience."""
+    found = access(project(tmp_path), "bo@ACME.example")
+    assert contents(found) == {"GDPR": ("lose", "mandatory", "none")}
+    assert (found["email"], found["is_live"], found["stays"], found["planned"]) == ("Bo@acme.example", True, True, True)
+
+
+def test_each_condition_says_whether_it_is_met_and_by_which_answer(tmp_path: Path) -> None:
+    """Before and after the plan, with the choices of that side."""
+    (content,) = access(project(tmp_path), "bo@acme.example", "GDPR")["contents"]
+    (route,) = content["assignments"]
+    assert (route["address"], route["audience"]) == (
+        "content_target/GDPR -> smart_group/Nordics",
+        "smart_group/Nordics",
+    )
+    before, after = route["before"], route["after"]
+    assert (before["member"], after["member"]) == (True, False)
+    assert (before["mandatory"], before["visible_from"]) == (True, "2026-01-05T00:00:00+01:00")
+    assert before["conditions"] == [
+        {"field": "Country", "choices": ["FI", "SE"], "system_condition": None, "answer": ["FI"], "met": True}
+    ]
+    assert after["conditions"][0] | {"choices": ["SE"], "met": False} == after["conditions"][0]
+
+
+def test_a_content_by_name_shows_assignments_that_do_not_fit(tmp_path: Path) -> None:
+    """So that one sees why a person has nothing: no answer, and the window that is over."""
+    project(tmp_path)
+    (content,) = access(tmp_path, "cy@acme.example", "GDPR")["contents"]
+    assert (content["change"], content["before"]["has"]) == ("none", "none")
+    (condition,) = content["assignments"][0]["before"]["conditions"]
+    assert (condition["answer"], condition["met"]) == ([], False)
+    (old,) = access(tmp_path, "cy@acme.example", "Old")["contents"]
+    assert (old["before"]["has"], old["assignments"][0]["before"]["is_over"]) == ("none", True)
+
+
+def test_a_system_condition_leaves_open_whether_an_answer_meets_it(tmp_path: Path) -> None:
+    """Membership is what the service lists; the report is an estimate that says why."""
+    found = access(project(tmp_path), "ann@acme.example", "Odd one")
+    assert found["basis"] == "estimate"
+    assert any("IS_NONE_OF" in reason for reason in found["reasons"])
+    (condition,) = found["contents"][0]["assignments"][0]["before"]["conditions"]
+    assert (condition["met"], condition["system_condition"]) == (None, "IS_NONE_OF")
+
+
+def test_what_rests_on_a_changed_group_that_cannot_be_predicted_is_not_known(tmp_path: Path) -> None:
+    """Not known after the plan, never nothing."""
+    changed = "smart_groups: [{name: Odd, conditions: [{field: Country, choices: [FI], system_condition: IS_NONE_OF}]}]"
+    found = access(project(tmp_path, changed), "ann@acme.example")
+    assert contents(found)["Odd one"][2] is None
+    assert found["basis"] == "unknown"
+    assert "not known" in lmsconf(tmp_path, "access", "ann@acme.example").out
+    counted = audience(tmp_path, "smart_group/Odd", "--by", "Country")
+    assert (counted["after"], counted["join"], counted["leave"], counted["basis"]) == (None, None, None, "unknown")
+    assert {one["after"] for one in counted["answers"]} == {None}
+
+
+def test_an_account_that_the_plan_makes(tmp_path: Path) -> None:
+    """It is not live, and has after the plan what its answers give."""
+    options = "timezone: Europe/Stockholm\npeople: {create: true}\n"
+    made = "users: [{email: new@acme.example, first_name: N, last_name: W, language: en, answers: {Country: SE}}]"
+    found = access(project(tmp_path, made, options=options), "new@acme.example")
+    assert (found["is_live"], found["stays"]) == (False, True)
+    assert contents(found)["GDPR"] == ("gain", "none", "mandatory")
+
+
+def test_an_assignment_that_the_plan_makes_or_deletes(tmp_path: Path) -> None:
+    """One side of it is missing."""
+    manifests = """
+content_targets: [{content: Coaching, assign_to: [{user: cy@acme.example}]}]
+absent: {content_targets: [{content: Coaching, assign_to: [{group: Coaches}]}]}
+"""
+    project(tmp_path, manifests)
+    (gained,) = access(tmp_path, "cy@acme.example")["contents"]
+    (route,) = gained["assignments"]
+    assert (gained["change"], route["before"], route["after"]["member"]) == ("gain", None, True)
+    lost = access(tmp_path, "ann@acme.example", "Coaching")["contents"][0]
+    assert lost["change"] == "lose"
+    assert [(one["audience"], one["after"] is None) for one in lost["assignments"]] == [
+        ("group/Coaches", True),
+        ("user/cy@acme.example", False),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("email", "said", "near"),
+    [
+        ("bp@acme.example", "is not a person of this workspace", "Bo@acme.example"),
+        ("dee@acme.example", "is archived", None),
+    ],
+)
+def test_unknown_and_archived_people_are_errors(tmp_path: Path, email: str, said: str, near: str | None) -> None:
+    """With the nearest e-mail of somebody who is active; also as an audience."""
+    project(tmp_path)
+    for ran in (lmsconf(tmp_path, "access", email), lmsconf(tmp_path, "audience", f"user/{email}")):
+        assert ran.code == ExitCode.ERROR
+        assert said in ran.err
+        assert near is None or near in ran.err
+
+
+def test_an_unknown_content_or_audience_or_field_has_a_suggestion(tmp_path: Path) -> None:
+    """And nothing on stdout."""
+    project(tmp_path)
+    for arguments, near in (
+        (("access", "ann@acme.example", "GDPS"), "GDPR"),
+        (("audience", "smart_group/Nordic"), "Nordics"),
+        (("audience", "everyone", "--by", "Countri"), "Country"),
+    ):
+        ran = lmsconf(tmp_path, *arguments)
+        assert (ran.code, ran.out) == (ExitCode.ERROR, "")
+        assert f'Did you mean "{near}"?' in ran.err
+
+
+def test_an_address_of_another_kind_is_no_audience(tmp_path: Path) -> None:
+    """Nor is a text that is no address."""
+    project(tmp_path)
+    for address in ("custom_field/Country", "Nordics"):
+        ran = lmsconf(tmp_path, "audience", address)
+        assert (ran.code, "audience/address" in ran.err) == (ExitCode.ERROR, True)
+
+
+def test_an_audience_is_counted_by_answers(tmp_path: Path) -> None:
+    """By each choice, several for a person who picked several; archived people count nowhere."""
+    found = audience(project(tmp_path), "everyone", "--by", "Skills")
+    assert (found["before"], found["after"]) == (3, 3)
+    assert [(one["state"], one["choice"], one["before"]) for one in found["answers"]] == [
+        ("answered", "SQL", 2),
+        ("answered", "Go", 2),
+    ]
+    country = audience(tmp_path, "everyone", "--by", "Country")
+    assert [(one["choice"], one["before"]) for one in country["answers"]] == [
+        ("SE", 1),
+        ("FI", 1),
+        ("DE", 0),
+        (None, 1),
+    ]
+    assert country["answers"][-1]["state"] == "no_answer"
+
+
+def test_a_text_has_no_choices_to_count(tmp_path: Path) -> None:
+    """An error, since a text may be anything about a person."""
+    ran = lmsconf(project(tmp_path), "audience", "everyone", "--by", "Badge")
+    assert (ran.code, "field/text" in ran.err) == (ExitCode.ERROR, True)
+
+
+def test_an_audience_before_and_after_the_plan(tmp_path: Path) -> None:
+    """Who joins, who leaves; under the names of sections, too. Names only where they were asked for."""
+    found = audience(project(tmp_path), "smart_groups/Nordics")
+    assert (found["address"], found["members"]) == ("smart_group/Nordics", None)
+    assert [found[key] for key in ("before", "after", "join", "leave")] == [2, 1, 0, 1]
+    assert "acme" not in lmsconf(tmp_path, "audience", "smart_group/Nordics").out
+    named = audience(tmp_path, "smart_group/Nordics", "--members")
+    assert named["members"] == [
+        {"email": "ann@acme.example", "before": True, "after": True},
+        {"email": "Bo@acme.example", "before": True, "after": False},
+    ]
+
+
+def test_an_audience_that_the_plan_makes_renames_or_deletes(tmp_path: Path) -> None:
+    """A new one has no one yet; a renamed one is found by both names; a deleted one by its own."""
+    manifests = """
+groups: [{name: Trainers, previously: [Coaches], members: [cy@acme.example]}, {name: Club, members: [ann@acme.example]}]
+absent: {smart_groups: [Odd]}
+"""
+    project(tmp_path, manifests)
+    new = audience(tmp_path, "group/Club")
+    assert [new[key] for key in ("is_live", "stays", "before", "after")] == [False, True, 0, 1]
+    for name in ("Trainers", "Coaches"):
+        renamed = audience(tmp_path, f"group/{name}")
+        assert [renamed[key] for key in ("is_live", "before", "after", "join", "leave")] == [True, 1, 1, 1, 1]
+    deleted = audience(tmp_path, "smart_group/Odd")
+    assert [deleted[key] for key in ("is_live", "stays", "after")] == [True, False, 0]
+
+
+@pytest.mark.parametrize("manifests", ["groups: [{nam: X}]", "groups: [{name: X, members: [who@acme.example]}]"])
+def test_without_a_plan_the_live_state_is_shown(tmp_path: Path, manifests: str) -> None:
+    """For errors in the manifests and for those that only the workspace shows. It says so, and exits with 1."""
+    project(tmp_path, manifests)
+    found = access(tmp_path, "bo@acme.example", code=ExitCode.ERROR)
+    assert (found["planned"], contents(found)["GDPR"]) == (False, (None, "mandatory", None))
+    assert found["problems"]
+    counted = audience(tmp_path, "smart_group/Nordics", code=ExitCode.ERROR)
+    assert [counted[key] for key in ("before", "after", "join", "stays")] == [2, None, None, None]
+    ran = lmsconf(tmp_path, "audience", "smart_group/Nordics")
+    assert "The plan cannot be made" in ran.out
+    assert found["problems"][0]["message"] in ran.err
+
+
+def test_what_only_the_plan_would_make_is_not_found_beside_its_errors(tmp_path: Path) -> None:
+    """Both are told, since one is the reason of the other."""
+    project(tmp_path, "groups: [{name: New, members: [who@acme.example]}]")
+    ran = lmsconf(tmp_path, "audience", "group/New")
+    assert (ran.code, "audience/unknown" in ran.err, "person/unknown" in ran.err) == (ExitCode.ERROR, True, True)
+
+
+def test_ownership_does_not_delete_where_no_plan_can_be_made(tmp_path: Path) -> None:
+    """Manifests with errors declare nothing, which is no reason to foresee the deletion of what lmsconf owns."""
+    project(tmp_path, "groups: [{nam: X}]", options="ownership: {groups: [all]}\n")
+    assert audience(tmp_path, "group/Coaches", code=ExitCode.ERROR)["before"] == 1
+
+
+def test_csv_has_a_row_for_each_assignment_choice_or_member(tmp_path: Path) -> None:
+    """The same numbers as JSON; two tables do not fit one file."""
+    project(tmp_path)
+
+    def rows(*arguments: str) -> list[dict[str, str]]:
+        ran = lmsconf(tmp_path, *arguments, "--format", "csv")
+        assert ran.code == 0, ran.err
+        return list(csv.DictReader(io.StringIO(ran.out)))
+
+    (row,) = rows("access", "bo@acme.example")
+    assert (row["content"], row["change"], row["before"], row["after"]) == ("GDPR", "lose", "mandatory", "none")
+    assert (row["member_before"], row["member_after"]) == ("true", "false")
+    assert [one["choice"] for one in rows("audience", "everyone", "--by", "Country")] == ["SE", "FI", "DE", ""]
+    assert [one["after"] for one in rows("audience", "smart_group/Nordics", "--members")] == ["true", "false"]
+    assert rows("audience", "smart_group/Nordics")[0]["leave"] == "1"
+    both = lmsconf(tmp_path, "audience", "everyone", "--members", "--by", "Country", "--format", "csv")
+    assert both.code == ExitCode.USAGE
+
+
+def test_masked_people_are_nowhere(tmp_path: Path) -> None:
+    """No e-mail and no answer in any format, nor in the error for somebody unknown."""
+    project(tmp_path)
+    for arguments in (
+        *(("access", "bo@acme.example", "--format", format) for format in ("text", "json", "csv")),
+        *(("audience", "everyone", "--members", "--format", format) for format in ("text", "json", "csv")),
+        ("access", "bq@acme.example"),
+    ):
+        ran = lmsconf(tmp_path, "--mask-people", *arguments)
+        assert "acme" not in (ran.out + ran.err).casefold()
+        assert "person 1" in ran.out + ran.err
+    masked = lmsconf(tmp_path, "--mask-people", "access", "bo@acme.example", "GDPR")
+    assert "answer: FI" not in masked.out
+    assert "answer: FI" in lmsconf(tmp_path, "access", "bo@acme.example", "GDPR").out
+
+
+def test_only_what_is_asked_is_read_and_nothing_is_written(tmp_path: Path) -> None:
+    """One content costs its own assignments, not those of all; one audience no assignments at all."""
+    project(tmp_path, "groups: [{name: Coaches, members: []}]")
+    whole, one, group = (
+        document(lmsconf(tmp_path, *arguments, "--format", "json"), arguments[0])["requests"]
+        for arguments in (
+            ("access", "ann@acme.example"),
+            ("access", "ann@acme.example", "Coaching"),
+            ("audience", "group/Coaches"),
+        )
+    )
+    assert group < one < whole
+    assert audience(tmp_path, "group/Coaches")["before"] == 1
