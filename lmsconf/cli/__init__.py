@@ -36,8 +36,17 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "show": CommandEntry("lmsconf.cli.show", "show", "Show a saved plan, snapshot or apply report."),
     "apply": CommandEntry("lmsconf.cli.apply", "apply", "Change the workspace to match the manifests."),
     "drift": CommandEntry("lmsconf.cli.drift", "drift", "Show where the workspace differs from the manifests."),
-    "access": CommandEntry("lmsconf.cli.people_commands", "access", "Show what a person has, and why."),
-    "audience": CommandEntry("lmsconf.cli.people_commands", "audience", "Show how many people are in an audience."),
+    "access": CommandEntry(
+        "lmsconf.cli.people_commands", "access", "Show what a person has, will have after the plan, and why."
+    ),
+    "audience": CommandEntry(
+        "lmsconf.cli.people_commands",
+        "audience",
+        "Show how many people are in an audience, now and after the plan.",
+    ),
+    "test": CommandEntry(
+        "lmsconf.cli.people_commands", "test", "Judge the tests of the manifests on the state after the plan."
+    ),
     "runs": CommandEntry(
         "lmsconf.cli.runs_command", "runs", "List what was applied from here, or show one run call by call."
     ),

@@ -1,4 +1,4 @@
-"""`lmsconf access` and `audience`: what a person has and why, and who is in an audience."""
+"""`lmsconf access`, `audience` and `test`: what a person has and why, who is in an audience, statements about both."""
 
 from __future__ import annotations
 
@@ -10,7 +10,14 @@ import click
 
 from lmsconf.cli.frame import CommandContext, Output, output_options, pass_context
 from lmsconf.cli.output_streams import report_problems
-from lmsconf.cli.planning import load_context_settings, max_rate, open_workspace, parallelism, show_reading_progress
+from lmsconf.cli.planning import (
+    load_context_settings,
+    load_valid_manifests,
+    max_rate,
+    open_workspace,
+    parallelism,
+    show_reading_progress,
+)
 from lmsconf.errors import ExitCode, ProblemsFound, UsageError
 
 if TYPE_CHECKING:
@@ -129,3 +136,40 @@ def _exit(header: ReportHeader) -> ExitCode:
         return ExitCode.OK
     report_problems(header.problems)
     return ExitCode.ERROR
+
+
+@click.command()
+@click.option("--live", is_flag=True, help="Judge the tests on the live state, not on the one after the plan.")
+@parallelism
+@max_rate
+@output_options(["text", "json", "junit"])
+@pass_context
+def test(context: CommandContext, *, live: bool, parallelism: int, max_rate: float | None, output: Output) -> ExitCode:
+    """Judge the tests of the manifests on the state after the plan.
+
+    Nothing is written to the workspace. An audience that is empty, and whatever is not known, fails. Exit 1 if a test
+    fails. `lmsconf plan` shows the tests that fail, and `lmsconf apply` then stops.
+    """
+    from lmsconf.model.access_tests import AccessTestReport
+    from lmsconf.planner.access_tests import judge_tests, query_of
+    from lmsconf.render.access_tests import TEST_VIEWS
+    from lmsconf.workspace.access_reader import read_people_view
+
+    settings = load_context_settings(context)
+    with open_workspace(settings, parallelism, max_rate) as workspace, show_reading_progress("Reading") as tell:
+        manifests = load_valid_manifests(workspace)
+        tests = [one for one in manifests.tests if one.applies_in(settings.policy.workspace)]
+        view = read_people_view(workspace, manifests, query_of(tests), tell)
+    if not (live or view.header.planned):
+        raise ProblemsFound(view.header.problems)
+    header = view.header
+    report = AccessTestReport(
+        workspace=header.workspace,
+        url=header.url,
+        people=header.people,
+        created_at=header.created_at,
+        live=live,
+        results=judge_tests(view.state, tests, settings.policy.workspace, live=live),
+    )
+    output.show(TEST_VIEWS, report)
+    return ExitCode.ERROR if report.failed else ExitCode.OK

@@ -43,6 +43,7 @@ from lmsconf.manifest.yaml.nodes import EntrySourceMap, KeyPath, Map, Seq
 from lmsconf.manifest.yaml.read_result import Document
 from lmsconf.manifest.yaml.scalars import VARIABLE_START
 from lmsconf.manifest.yaml.strict_reader import AliasBudget, read_yaml
+from lmsconf.model.access_tests import AccessTest
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
@@ -78,6 +79,7 @@ def load_folder(
     return Manifests(
         declared=tuple(loading.declared),
         absent=tuple(loading.absent),
+        tests=tuple(loading.tests),
         problems=tuple(sort_and_limit(problems)),
         files=loading.files.read_paths,
         digest=loading.files.content_digest,
@@ -99,6 +101,7 @@ class _Loading:
     on_entry: EntryCallback | None
     declared: list[DesiredResource[Any]] = field(default_factory=list)
     absent: list[DeleteEntry[Any]] = field(default_factory=list)
+    tests: list[AccessTest] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     _errors: int = 0
     _counted: int = 0
@@ -137,12 +140,12 @@ class _Loading:
         expander.collect_sets(documents, variables)
         sound = list(self._sound(documents, ForEachExpander(variables, self.problems.append)))
         for section, body, _ in sound:
-            if not section.is_absent and declares_choices(section.kind):
+            if section.is_declared and declares_choices(section.kind):
                 expander.add_declared_choices(body)
         for section, body, places in sound:
             if self._is_enough():
                 return
-            conditions = not section.is_absent and has_conditions(section.kind)
+            conditions = section.is_declared and has_conditions(section.kind)
             plain = expander.expand(body, section.people, places, has_conditions=conditions)
             if plain is not None:
                 self._parse(section, plain, places.of(plain))
@@ -217,7 +220,9 @@ class _Loading:
             self.on_entry(section.path, body)
         self.problems += unknown_workspace_problems(body, places, self.workspaces)
         entry = core.ManifestEntry(body=body, places=places, timezone=self.timezone, report=self.problems.append)
-        if section.is_absent:
+        if section.is_test:
+            self.tests.extend(filter(None, [section.kind.parse_test(entry)]))
+        elif section.is_absent:
             self.absent.extend(section.kind.parse_absent(entry))
         else:
             self.declared.extend(section.kind.parse(entry))
@@ -228,7 +233,7 @@ class _Loading:
         name = entry.body.get("name") if isinstance(entry.body, dict) else None
         # A name with line breaks would break the one-line message.
         is_name = isinstance(name, str) and name.strip() and not any(char in name for char in "\t\r\n")
-        address = str(Address.of(section.kind.name, cast(str, name))) if is_name else None
+        address = str(Address.of(section.kind.name, cast(str, name))) if is_name and not section.is_test else None
         for finding in findings:
             if entry.is_complete or not (isinstance(finding.value, str) and VARIABLE_START in finding.value):
                 problems = messages.problems_from_finding(

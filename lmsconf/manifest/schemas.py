@@ -17,6 +17,7 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.planner.kind import AnyKind
 
 ABSENT: Final = "absent"
+TESTS: Final = "tests"
 _Schema: TypeAlias = "Mapping[str, Json]"
 _DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
 _HOME: Final = {"^x-": {"description": "Ignored, so that anchors have a home."}}
@@ -56,6 +57,7 @@ _OF_VARIABLES: Final = "#/$defs/variable"
 def manifest_schema(kinds: Mapping[str, AnyKind]) -> dict[str, Json]:
     """Return the complete schema of one manifest document."""
     sections = {kind.section: _list(entry_schema(kind)) for kind in kinds.values()}
+    sections.update((TESTS, _list(schema)) for kind in kinds.values() if (schema := test_entry_schema(kind)))
     absent_sections = {kind.section: _list(absent_entry_schema(kind)) for kind in kinds.values()}
     sets = {
         section: {"type": "object", "description": _SET_WORDS[section], "additionalProperties": schema}
@@ -78,6 +80,7 @@ def manifest_schema_text(kinds: Mapping[str, AnyKind]) -> str:
 def sections_schema(kinds: Mapping[str, AnyKind]) -> dict[str, Json]:
     """Return the schema of the sections alone: each a list, or a mapping of sets, with any content."""
     sections = {kind.section: _unread(entry_schema(kind)) for kind in kinds.values()}
+    sections.update((TESTS, _unread(schema)) for kind in kinds.values() if (schema := test_entry_schema(kind)))
     absent_sections = {kind.section: _unread(absent_entry_schema(kind)) for kind in kinds.values()}
     return _document(sections, absent_sections, {section: {"type": "object"} for section in set_schemas(kinds)})
 
@@ -93,6 +96,14 @@ def _unread(entry: _Schema) -> dict[str, Json]:
 def entry_schema(kind: AnyKind) -> dict[str, Json]:
     """Return the schema of one entry of a section, with `for_each`, sets, `use` and `except` allowed."""
     return _may_repeat(_shortened(kind.schema))
+
+
+def test_entry_schema(kind: AnyKind) -> dict[str, Json] | None:
+    """Return the schema of one entry under `tests`, with `for_each` allowed; None for a kind without tests."""
+    if kind.test_schema is None:
+        return None
+    forms = cast("list[_Schema]", kind.test_schema["oneOf"])
+    return {**kind.test_schema, "oneOf": [_may_repeat(form) for form in forms]}
 
 
 def set_schemas(kinds: Mapping[str, AnyKind]) -> Mapping[str, Mapping[str, Json]]:

@@ -11,10 +11,12 @@ from lmsconf.manifest.expand.people import people_list_paths
 from lmsconf.manifest.expand.sets import CONDITION_SETS, PEOPLE_SETS, SET_SECTIONS
 from lmsconf.manifest.schemas import (
     ABSENT,
+    TESTS,
     absent_entry_schema,
     entry_schema,
     sections_schema,
     set_schemas,
+    test_entry_schema,
 )
 from lmsconf.manifest.validation.check import SchemaValidator
 from lmsconf.manifest.yaml.nodes import KeyPath, Map, Seq, store_marks
@@ -31,7 +33,13 @@ class Section:
     path: KeyPath
     shape: SchemaValidator
     people: tuple[KeyPath, ...]
-    is_absent: bool
+    is_absent: bool = False
+    is_test: bool = False
+
+    @property
+    def is_declared(self) -> bool:
+        """Whether its entries declare resources."""
+        return not (self.is_absent or self.is_test)
 
     @property
     def name(self) -> str:
@@ -39,14 +47,15 @@ class Section:
 
 
 @cache
-def sections_of_kind(of: Hashable) -> tuple[Section, Section]:
-    """Return the sections of a kind, declared and absent. Cached, since compiling a schema is slow."""
+def sections_of_kind(of: Hashable) -> tuple[Section, ...]:
+    """Return the sections of a kind: declared, absent, and tests. Cached, since compiling a schema is slow."""
     kind = cast(AnyKind, of)
-    declared = Section(
-        kind, (kind.section,), SchemaValidator(entry_schema(kind)), people_list_paths(kind.schema), is_absent=False
-    )
+    declared = Section(kind, (kind.section,), SchemaValidator(entry_schema(kind)), people_list_paths(kind.schema))
     absent = Section(kind, (ABSENT, kind.section), SchemaValidator(absent_entry_schema(kind)), (), is_absent=True)
-    return declared, absent
+    tests = test_entry_schema(kind)
+    if tests is None:
+        return declared, absent
+    return declared, absent, Section(kind, (TESTS,), SchemaValidator(tests), (), is_test=True)
 
 
 @cache

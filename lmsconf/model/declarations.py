@@ -9,6 +9,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.lazy_dataclass import dataclass
+from lmsconf.model.access_tests import AccessTest
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json
 
@@ -80,6 +81,7 @@ class Manifests:
 
     declared: tuple[DesiredResource[Any], ...] = ()
     absent: tuple[DeleteEntry[Any], ...] = ()
+    tests: tuple[AccessTest, ...] = ()
     problems: tuple[Problem, ...] = ()
     files: tuple[str, ...] = ()
     digest: str = ""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
 
+from lmsconf.errors import Problem
 from lmsconf.model.address import RemoteId
 from lmsconf.model.effects import (
     AccessChange,
@@ -48,11 +49,12 @@ class Losses:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictedEffects:
-    """The effects of a plan, what the guards count in them, and who loses which content."""
+    """The effects of a plan, what the guards count in them, who loses which content, and the tests that fail."""
 
     effects: Effects
     measures: tuple[GuardCount, ...]
     losses: tuple[Losses, ...] = ()
+    problems: tuple[Problem, ...] = ()
 
 
 class _Totals:

@@ -45,6 +45,7 @@ BOX: Final = "box"
 """The usual shape of a node in a graph."""
 
 if TYPE_CHECKING:
+    from lmsconf.model.access_tests import AccessTest
     from lmsconf.planner.access_state import AccessQuery, AccessState
     from lmsconf.planner.effects import PredictedEffects
     from lmsconf.planner.plan import DraftPlan
@@ -92,6 +93,7 @@ class Kind(ABC, Generic[Spec, Row]):
     is_declared_once: of declarations in manifests and in their base, only that of the manifests decides what to read.
     operations: the API operations that read and change its resources; its manifests depend on their dialect keys.
     limit: the most resources that a workspace can hold; None if there is no limit.
+    test_schema: the schema of an entry under `tests`, of the kind that gives access to content; None for any other.
     catalogs: listings of what its manifests name and no kind manages, by the kind in addresses.
 
     All methods are pure, except that those of planning record facts in the PlanContext. A kind overrides what it needs:
@@ -130,6 +132,7 @@ class Kind(ABC, Generic[Spec, Row]):
     is_declared_once: bool = False
     operations: Sequence[str] = ()
     limit: int | None = None
+    test_schema: Mapping[str, Json] | None = None
     catalogs: Mapping[str, ListOperation] = {}
 
     @abstractmethod
@@ -139,6 +142,10 @@ class Kind(ABC, Generic[Spec, Row]):
     @abstractmethod
     def parse_absent(self, entry: ManifestEntry) -> Iterator[DeleteEntry[Any]]:
         """Yield the resources that one entry under `absent` declares to be deleted."""
+
+    def parse_test(self, entry: ManifestEntry) -> AccessTest | None:
+        """Return the test of an entry under `tests`; None after reporting a problem. Needed with a `test_schema`."""
+        raise NotImplementedError
 
     def check_declarations(
         self, declared: Sequence[DesiredResource[Spec]], everything: Mapping[str, Sequence[DesiredResource[Any]]]

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation
+from lmsconf.model.access_tests import AccessTest
 from lmsconf.model.address import Address
 from lmsconf.model.blockers import is_blocking
 from lmsconf.model.canonical_json import sha256
@@ -44,11 +45,15 @@ NOT_LIVE = sha256(None)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftPlan:
-    """A plan without its effects on people, with what they are computed from."""
+    """A plan without its effects on people, with what they are computed from.
+
+    tests: those of the manifests that apply in its workspace.
+    """
 
     plan: Plan
     planning: PlanContext
     items: tuple[PlannedResource, ...]
+    tests: tuple[AccessTest, ...] = ()
 
 
 def make_plan(
@@ -134,14 +139,16 @@ def draft_plan(
         measures=measures,
         renames=tuple(renames.possible),
     )
-    return DraftPlan(plan=plan, planning=planning, items=tuple(items))
+    tests = tuple(test for test in manifests.tests if test.applies_in(policy.workspace))
+    return DraftPlan(plan=plan, planning=planning, items=tuple(items), tests=tests)
 
 
 def with_effects(plan: Plan, predicted: PredictedEffects, policy: Policy) -> Plan:
-    """Return a plan with its effects on people, and with the guards that count them."""
+    """Return a plan with its effects on people, the guards that count them, and the tests that fail."""
     measures = (*plan.measures, *predicted.measures)
     guards = evaluate_guards(measures, policy.guards, policy.consents)
-    return replace(plan, effects=predicted.effects, measures=measures, guards=guards)
+    problems = (*plan.problems, *predicted.problems)
+    return replace(plan, effects=predicted.effects, measures=measures, guards=guards, problems=problems)
 
 
 def attach_problems(changes: Sequence[Change], problems: Sequence[Problem]) -> tuple[tuple[Change, ...], list[Problem]]:

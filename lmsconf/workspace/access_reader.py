@@ -8,12 +8,13 @@ from typing import NamedTuple
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound
 from lmsconf.kinds import all_kinds
 from lmsconf.model.access import ReportHeader
+from lmsconf.model.declarations import Manifests
 from lmsconf.model.effects import Basis
 from lmsconf.model.policy import Policy
 from lmsconf.model.progress import Report
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.access_state import AccessQuery, AccessState
-from lmsconf.planner.plan import DraftPlan, Manifests, draft_plan
+from lmsconf.planner.plan import DraftPlan, draft_plan
 from lmsconf.planner.read_scope import ReadScope
 from lmsconf.planner.reading import ReadContext
 from lmsconf.workspace.reader import WorkspaceReader, reads_needed
@@ -33,6 +34,9 @@ def read_people_view(
     problems = tuple(problem for problem in manifests.problems if problem.is_error)
     usable = Manifests() if problems else manifests
     policy = replace(workspace.settings.policy, effects=True)
+    if problems:
+        # Manifests that cannot be read own nothing: else all that they would declare is planned for deletion.
+        policy = replace(policy, ownership={})
     reading, snapshot = workspace.read_on(_wanted(usable, policy), progress)
     sent = reading.api.requests
     draft, failed = _draft(workspace, usable, snapshot, policy)

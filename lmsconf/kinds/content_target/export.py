@@ -31,9 +31,11 @@ from lmsconf.planner.manifest_entries import ANY, EntryBody, ExportedEntry, Trai
 _AUDIENCES: Final[tuple[Trail, ...]] = (
     ("content_targets", ANY, "assign_to", ANY),
     ("absent", "content_targets", ANY, "assign_to", ANY),
+    *(("tests", ANY, key) for key in ("all", "none", "audience")),
+    ("tests", ANY, "disjoint", ANY),
 )
 REFERENCES: Final[Mapping[str, Sequence[Trail]]] = {
-    kind: tuple((*trail, key) for trail in _AUDIENCES) for key, kind in AUDIENCES.items()
+    kind: (*((*trail, key) for trail in _AUDIENCES), ("tests", ANY, key)) for key, kind in AUDIENCES.items()
 }
 _VALUE: Final = ("mandatory", "visible_from", "visible_until")
 _ORDER: Final = (EVERYBODY, "smart_group", "group", "user")

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from lmsconf.api.spec.listings import CATALOG
+from lmsconf.kinds.content_target.access_tests import TEST_SCHEMA, parse_test
 from lmsconf.kinds.content_target.export import (
     REFERENCES,
     absent_assignment_entry,
@@ -43,6 +44,7 @@ from lmsconf.kinds.content_target.types import (
 )
 from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, EDITS, USER
 from lmsconf.kinds.shared.manifest_entries import partial_undo
+from lmsconf.model.access_tests import AccessTest
 from lmsconf.model.address import EVERYBODY, Address, RemoteId
 from lmsconf.model.api import Api, ListOperation
 from lmsconf.model.calls import Call, Step
@@ -104,6 +106,7 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
     row_types = (ContentRow, TargetRow)
     schema = SCHEMA
     absent_schema = ABSENT_SCHEMA
+    test_schema = TEST_SCHEMA
 
     def parse(self, entry: ManifestEntry) -> Iterator[DesiredResource[AssignmentSpec]]:
         """Yield one assignment for each content and audience of the entry; report bad times."""
@@ -220,6 +223,10 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
     def replay_entry(self, change: Change, form: Mapping[str, Json], calls: Sequence[Call]) -> Mapping[str, Json]:
         """The form itself; of a deletion, content and audience."""
         return {key: form[key] for key in ("content", "assign_to")} if change.action is Action.DELETE else form
+
+    def parse_test(self, entry: ManifestEntry) -> AccessTest | None:
+        """Parse a statement about who has what."""
+        return parse_test(entry)
 
     def graph_node(self, declared: DesiredResource[AssignmentSpec]) -> Address:
         """The content."""

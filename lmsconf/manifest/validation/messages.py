@@ -109,6 +109,18 @@ def _of_choice(finding: SchemaFinding, others: list[Schema]) -> str | None:
     )
 
 
+def _count(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[ProblemDraft]:
+    """A list with too few or too many items; one without any is empty."""
+    items = cast("list[Json]", finding.value)
+    if not items:
+        yield from _empty(finding, places)
+        return
+    side = "at least" if finding.keyword == "minItems" else "at most"
+    message = f"{path_label(finding.path)} needs {side} {finding.keyword_value} items, and has {len(items):,}"
+    hint = finding.schema.get("description")
+    yield ProblemDraft("value", message, str(hint) if hint else None, places.at(*finding.path))
+
+
 def _empty(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[ProblemDraft]:
     noun = {"minItems": "list", "minLength": "text", "minProperties": "mapping"}[finding.keyword]
     is_item = finding.path and isinstance(finding.path[-1], int)
@@ -174,7 +186,8 @@ _WORDINGS: Final[dict[str, Callable[[SchemaFinding, EntrySourceMap], Iterator[Pr
     "required": _missing,
     "enum": _choice,
     "const": _choice,
-    "minItems": _empty,
+    "minItems": _count,
+    "maxItems": _count,
     "minLength": _empty,
     "minProperties": _empty,
     "maxLength": _long,

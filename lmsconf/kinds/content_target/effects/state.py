@@ -7,13 +7,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from lmsconf.kinds.content_target.effects.answers import FieldHolders
+from lmsconf.kinds.content_target.effects.assignments import assignments_of, content_name
 from lmsconf.kinds.content_target.effects.facts import (
     AccessFacts,
     facts_from_snapshot,
     read_access_facts,
 )
 from lmsconf.kinds.content_target.effects.membership import Memberships
-from lmsconf.kinds.content_target.effects.prediction import assignments_of, content_name
 from lmsconf.kinds.content_target.effects.query import ResolvedQuery
 from lmsconf.kinds.content_target.effects.scope import EVERYONE_KEY, AccessScope, AudienceKey, Condition, access_scope
 from lmsconf.kinds.content_target.types import ContentRow, TargetRow, assignment_address, unresolved_audience_label
@@ -39,12 +39,19 @@ def read_access_state(draft: DraftPlan, reading: ReadContext | None, query: Acce
     now = int(datetime.fromisoformat(draft.plan.created_at).timestamp())
     scope = access_scope(planning, draft.items, now)
     resolved = ResolvedQuery(query=query, registry=planning.registry)
-    if reading is None:
-        everyone = planning.call_templates.behaviour("content-targets.everyone")
-        facts = facts_from_snapshot(planning.snapshot, scope, everyone)
-    else:
-        facts = read_access_facts(reading, planning.snapshot, _asked(planning, scope, resolved), resolved)
+    facts = facts_for_plan(draft, reading, scope if reading is None else _asked(planning, scope, resolved), resolved)
     return WorkspaceAccess(facts, scope, resolved, planning, now)
+
+
+def facts_for_plan(
+    draft: DraftPlan, reading: ReadContext | None, scope: AccessScope, query: ResolvedQuery
+) -> AccessFacts:
+    """Return what the effects of these changes and a query rest on: read, or as far as a snapshot file holds it."""
+    planning = draft.planning
+    if reading is not None:
+        return read_access_facts(reading, planning.snapshot, scope, query)
+    everyone = planning.call_templates.behaviour("content-targets.everyone")
+    return facts_from_snapshot(planning.snapshot, scope, everyone)
 
 
 def _asked(planning: PlanContext, scope: AccessScope, query: ResolvedQuery) -> AccessScope:

@@ -1,0 +1,126 @@
+"""The JSON Schema and the parsing of entries under `tests:`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, cast
+
+from lmsconf.errors import Problem
+from lmsconf.kinds.content_target.parse import audience_from, contents_of
+from lmsconf.kinds.content_target.types import AUDIENCES
+from lmsconf.kinds.shared.kind_names import USER
+from lmsconf.kinds.shared.manifest_entries import ABOUT, NAME, ONLY_IN, PIN, entry_schema, parse_names
+from lmsconf.model.access_tests import AccessClaim, AccessTest
+from lmsconf.model.address import EVERYBODY, Address
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.names import normalize_email
+from lmsconf.planner.kind import ManifestEntry
+
+_USER: Final = next(key for key, kind in AUDIENCES.items() if kind == USER)
+_SHARED: Final[dict[str, Json]] = {
+    "name": {"type": "string", "minLength": 1, "description": "What the test is called in reports."},
+    "only_in": ONLY_IN,
+    "about": ABOUT,
+}
+_AUDIENCE: Final[dict[str, Json]] = {
+    "description": "An audience: a group, a smart group, or everyone.",
+    "oneOf": [
+        {"type": "string", "enum": [EVERYBODY], "description": "All people."},
+        *(entry_schema({key: NAME}, [key], f"A {key}.") for key, kind in AUDIENCES.items() if kind != USER),
+    ],
+}
+_CONTENT: Final[dict[str, Json]] = {
+    "description": "The content by its name, or {name: …, id: …}.",
+    "oneOf": [NAME, entry_schema({"name": NAME, "id": PIN}, ["name"], "Content that is pinned to an id.")],
+}
+_SIZE: Final[dict[str, Json]] = {
+    "type": "object",
+    "description": "How many people are in it: {min: N, max: N}, or one of both.",
+    "properties": {
+        "min": {"type": "integer", "minimum": 0, "description": "At least so many people."},
+        "max": {"type": "integer", "minimum": 0, "description": "At most so many people."},
+    },
+    "anyOf": [{"required": ["min"]}, {"required": ["max"]}],
+    "additionalProperties": False,
+}
+_DISJOINT: Final[dict[str, Json]] = {
+    "type": "array",
+    "items": _AUDIENCE,
+    "minItems": 2,
+    "maxItems": 2,
+    "description": "Two audiences that have nobody in common.",
+}
+_PERSON: Final[dict[str, Json]] = {**NAME, "x-person": True, "description": "The e-mail of a person."}
+_MANDATORY: Final[dict[str, Json]] = {"const": True, "description": "true: it must be mandatory for all of them."}
+
+
+def _form(properties: Mapping[str, Json], description: str) -> dict[str, Json]:
+    required = [key for key in properties if key != "mandatory"]
+    return entry_schema({**properties, **_SHARED}, required, description)
+
+
+_USER_FORM: Final[dict[str, Json]] = {
+    **entry_schema(
+        {_USER: _PERSON, "has": _CONTENT, "has_not": _CONTENT, **_SHARED},
+        [_USER],
+        "A person has a content, or has it not.",
+    ),
+    "anyOf": [{"required": ["has"]}, {"required": ["has_not"]}],
+}
+TEST_SCHEMA: Final[dict[str, Json]] = {
+    "description": "A statement about who has what, judged on the planned state.",
+    "oneOf": [
+        _form({"all": _AUDIENCE, "has": _CONTENT, "mandatory": _MANDATORY}, "All of an audience have a content."),
+        _form({"none": _AUDIENCE, "has": _CONTENT}, "Nobody of an audience has a content."),
+        _form({"audience": _AUDIENCE, "size": _SIZE}, "An audience has so many people."),
+        _form({"disjoint": _DISJOINT}, "Nobody is in both of two audiences."),
+        _USER_FORM,
+    ],
+}
+
+
+def parse_test(entry: ManifestEntry) -> AccessTest | None:
+    """Return the test of an entry; None after reporting a problem that its schema cannot tell."""
+    body = entry.body
+    size = cast("Mapping[str, int]", body.get("size", {}))
+    least, most = size.get("min"), size.get("max")
+    if least is not None and most is not None and least > most:
+        _report(entry, f"size: min is {least:,}, and max is {most:,}", "size", "min")
+        return None
+    if "has" in body and "has_not" in body:
+        _report(entry, "has and has_not cannot stand in one test", "has_not")
+        return None
+    claim, audiences = _claim(body)
+    contents = contents_of(body.get("has", body.get("has_not"))) if {"has", "has_not"} & body.keys() else iter(())
+    content, pins = next(contents, (None, {}))
+    only_in, name = body.get("only_in"), body.get("name")
+    return AccessTest(
+        claim=claim,
+        audiences=audiences,
+        source=entry.places.at(),
+        content=content,
+        content_pins=pins,
+        mandatory=bool(body.get("mandatory")),
+        least=least,
+        most=most,
+        name=None if name is None else str(name),
+        about=cast("Mapping[str, Json] | None", body.get("about")),
+        only_in=frozenset(parse_names(only_in)) if only_in is not None else None,
+    )
+
+
+def _report(entry: ManifestEntry, message: str, *at: str) -> None:
+    hint = "Correct it, or write two tests."
+    entry.report(Problem(code="manifest/test", message=f"tests: {message}", hint=hint, source=entry.places.at(*at)))
+
+
+def _claim(body: Mapping[str, Json]) -> tuple[AccessClaim, tuple[Address, ...]]:
+    if _USER in body:
+        person = Address.of(USER, normalize_email(str(body[_USER])))
+        return AccessClaim.HAS if "has" in body else AccessClaim.HAS_NOT, (person,)
+    if "disjoint" in body:
+        return AccessClaim.DISJOINT, tuple(map(audience_from, cast("list[Json]", body["disjoint"])))
+    if "audience" in body:
+        return AccessClaim.SIZE, (audience_from(body["audience"]),)
+    claim = AccessClaim.ALL if "all" in body else AccessClaim.NONE
+    return claim, (audience_from(body[claim.value]),)

@@ -1,0 +1,275 @@
+"""`tests:` in manifests: statements about who has what, judged by `lmsconf test`, `plan` and `apply`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from lmsconf.errors import ExitCode
+from lmsconf.support.package_data import read_schema
+
+from .project import Project
+from .shell import Ran, lmsconf
+from .test_people_commands import NARROWED, SEED
+
+HOLDS = "{all: {smart_group: Nordics}, has: GDPR, mandatory: true}"
+
+
+def project(root: Path, *tests: str, manifests: str = NARROWED, options: str = "", seed: str = SEED) -> Path:
+    listed = "".join(f"  - {test}\n" for test in tests)
+    Project(root, seed, options).write(f"{manifests}\ntests:\n{listed}")
+    return root
+
+
+def judged(root: Path, *arguments: str) -> dict[str, Any]:
+    ran = lmsconf(root, "test", *arguments, "--format", "json")
+    assert ran.out, ran.err
+    document: dict[str, Any] = json.loads(ran.out)
+    rules = json.loads(read_schema("test.schema.json"))
+    Draft202012Validator.check_schema(rules)
+    assert [error.message for error in Draft202012Validator(rules).iter_errors(document)] == []
+    assert ran.code == (ExitCode.ERROR if document["summary"]["failed"] else 0)
+    return document
+
+
+def reason(root: Path, test: str, *arguments: str, **more: Any) -> str | None:
+    """Why a test fails; None: it passes."""
+    (result,) = judged(project(root, test, **more), *arguments)["tests"]
+    assert result["passed"] == (result["reason"] is None)
+    found: str | None = result["reason"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("test", "fails"),
+    [
+        (HOLDS, None),
+        ("{all: {group: Coaches}, has: Coaching}", None),
+        ("{all: {group: Coaches}, has: Coaching, mandatory: true}", "1 of 1 person has it, but not as mandatory"),
+        ("{all: everyone, has: GDPR}", "2 of 3 people do not have it"),
+        ("{all: everyone, has: Old}", "3 of 3 people do not have it"),
+        ("{none: everyone, has: Old}", None),
+        ("{none: everyone, has: GDPR}", "1 of 3 people has it"),
+        ("{audience: everyone, size: {min: 3, max: 3}}", None),
+        ("{audience: everyone, size: {min: 4}}", "it has 3 people"),
+        ("{audience: everyone, size: {max: 2}}", "it has 3 people"),
+        ("{disjoint: [{smart_group: Nordics}, {group: Coaches}]}", "1 person is in both"),
+        ("{user: ANN@acme.example, has: GDPR}", None),
+        ("{user: bo@acme.example, has: GDPR}", "the person does not have it"),
+        ("{user: bo@acme.example, has_not: GDPR}", None),
+        ("{user: ann@acme.example, has_not: GDPR}", "the person has it"),
+    ],
+)
+def test_each_form_is_judged_on_the_state_after_the_plan(tmp_path: Path, test: str, fails: str | None) -> None:
+    """The plan narrows Nordics to one person; archived people count nowhere; a window that is over gives nothing."""
+    assert reason(tmp_path, test) == fails
+
+
+def test_the_live_state_is_judged_if_asked(tmp_path: Path) -> None:
+    """Before the plan bo has it; after it he has not."""
+    project(tmp_path, "{user: bo@acme.example, has: GDPR}", "{audience: {smart_group: Nordics}, size: {min: 2}}")
+    assert judged(tmp_path, "--live")["summary"] == {"passed": 2, "failed": 0}
+    planned = judged(tmp_path)
+    assert (planned["state"], planned["summary"]) == ("planned", {"passed": 0, "failed": 2})
+
+
+@pytest.mark.parametrize(
+    ("test", "said"),
+    [
+        ("{audience: {group: Empty}, size: {min: 0}}", "group/Empty is empty"),
+        ("{none: {group: Empty}, has: GDPR}", "group/Empty is empty"),
+        ("{disjoint: [everyone, {group: Empty}]}", "group/Empty is empty"),
+        ("{all: {group: Nobody}, has: GDPR}", "group/Nobody is neither live nor declared"),
+        ("{all: everyone, has: GDPS}", 'the catalog has no content "GDPS". Did you mean "GDPR"?'),
+        ("{all: everyone, has: {name: GDPR, id: c-none}}", 'no content "GDPR" with the id "c-none"'),
+        ("{user: who@acme.example, has_not: GDPR}", "user/who@acme.example is neither live nor declared"),
+        ("{user: dee@acme.example, has_not: GDPR}", "user/dee@acme.example is archived"),
+    ],
+)
+def test_what_is_empty_or_unknown_fails(tmp_path: Path, test: str, said: str) -> None:
+    """Also a statement that would hold for nobody."""
+    seed = SEED.replace("groups:\n", "groups:\n  - {name: Empty}\n", 1)
+    assert said in str(reason(tmp_path, test, seed=seed))
+
+
+def test_what_is_not_known_after_the_plan_fails(tmp_path: Path) -> None:
+    """The reason is told. On the live state, which the service lists, the same test can pass."""
+    changed = "smart_groups: [{name: Odd, conditions: [{field: Country, choices: [FI], system_condition: IS_NONE_OF}]}]"
+    for test in ("{audience: {smart_group: Odd}, size: {min: 1}}", "{none: everyone, has: Odd one}"):
+        said = str(reason(tmp_path, test, manifests=changed))
+        assert "not known" in said
+        assert "IS_NONE_OF" in said
+
+
+def test_a_failing_test_stops_apply_before_the_first_call(tmp_path: Path) -> None:
+    """The plan keeps its exit code and lists it under what stops apply; apply exits 4."""
+    project(tmp_path, HOLDS, "{name: All have it, all: everyone, has: GDPR, about: {ticket: L-1}}")
+    ran = lmsconf(tmp_path, "plan", "--format", "json")
+    plan = ran.document
+    assert ran.code == 0
+    (blocked,) = [one for one in plan["summary"]["blocked"] if one["type"] == "test"]
+    assert (blocked["name"], blocked["allow"]) == ("test/failed", None)
+    (problem,) = [one for one in plan["problems"] if one["code"] == "test/failed"]
+    assert problem["message"] == 'test "All have it" fails: 2 of 3 people do not have it'
+    assert problem["source"] == {"file": "manifests/all.yaml", "line": 7, "column": 5}
+    for format in ("text", "markdown", "html"):
+        assert "All have it" in lmsconf(tmp_path, "plan", "--format", format).out
+    assert lmsconf(tmp_path, "apply", "--auto-approve").code == ExitCode.BLOCKED
+    assert lmsconf(tmp_path, "plan", "--detailed-exitcode").code == ExitCode.CHANGES
+
+
+def test_tests_that_pass_stop_nothing(tmp_path: Path) -> None:
+    """They leave no trace in the plan, whose digest is that without them."""
+    digests = set()
+    for tests in ((HOLDS,), ("{user: ann@acme.example, has: GDPR}",)):
+        project(tmp_path, *tests)
+        digests.add(lmsconf(tmp_path, "plan", "--format", "json").document["digest"])
+    Project(tmp_path, SEED).write(NARROWED)
+    digests.add(lmsconf(tmp_path, "plan", "--format", "json").document["digest"])
+    assert len(digests) == 1
+    project(tmp_path, HOLDS)
+    assert lmsconf(tmp_path, "apply", "--auto-approve").code == 0
+    assert lmsconf(tmp_path, "test", "--live").code == 0
+
+
+def test_a_plan_file_carries_its_failing_tests(tmp_path: Path) -> None:
+    """They stop it wherever it is applied, and are not judged again, also where the manifests have gone."""
+    project(tmp_path, "{all: everyone, has: GDPR}")
+    assert lmsconf(tmp_path, "plan", "--out", "plan.json").code == 0
+    Project(tmp_path, SEED).write(NARROWED)
+    assert "2 of 3 people do not have it" in lmsconf(tmp_path, "show", "plan.json").out
+    assert lmsconf(tmp_path, "apply", "plan.json").code == ExitCode.BLOCKED
+
+
+def test_without_effects_tests_are_not_judged_and_apply_stops(tmp_path: Path) -> None:
+    """Nothing passes unjudged; the plan says so."""
+    project(tmp_path, HOLDS)
+    ran = lmsconf(tmp_path, "plan", "--no-effects", "--format", "json")
+    (blocked,) = [one for one in ran.document["summary"]["blocked"] if one["type"] == "test"]
+    assert (blocked["name"], blocked["message"]) == (
+        "test/not-judged",
+        "1 test of the manifests was not judged, because --no-effects was given",
+    )
+    stopped = lmsconf(tmp_path, "apply", "--no-effects", "--auto-approve")
+    assert (stopped.code, "test/not-judged" in stopped.err) == (ExitCode.BLOCKED, True)
+
+
+def test_tests_alone_are_a_project(tmp_path: Path) -> None:
+    """Nothing changes, and what is live is judged. A failing test stops apply although there is nothing to do."""
+    project(tmp_path, "{user: bo@acme.example, has: GDPR}", manifests="")
+    assert lmsconf(tmp_path, "validate").code == 0
+    plan = lmsconf(tmp_path, "plan", "--format", "json").document
+    assert (plan["changes"], plan["summary"]["blocked"]) == ([], [])
+    assert judged(tmp_path)["summary"]["passed"] == 1
+    project(tmp_path, "{user: cy@acme.example, has: GDPR}", manifests="")
+    assert lmsconf(tmp_path, "apply", "--auto-approve").code == ExitCode.BLOCKED
+
+
+def test_what_is_read_for_tests_changes_no_effects(tmp_path: Path) -> None:
+    """A test on an audience that the plan does not touch leaves the effects as they are without it."""
+    Project(tmp_path, SEED).write(NARROWED)
+    without = lmsconf(tmp_path, "plan", "--format", "json").document["effects"]
+    project(tmp_path, "{audience: {smart_group: Odd}, size: {min: 0}}", "{none: {group: Coaches}, has: Odd one}")
+    plan = lmsconf(tmp_path, "plan", "--format", "json").document["effects"]
+    assert isinstance(plan, dict)
+    assert isinstance(without, dict)
+    assert {**plan, "requests": 0} == {**without, "requests": 0}
+
+
+def test_variables_for_each_and_only_in_as_in_other_entries(tmp_path: Path) -> None:
+    """Each copy is a test with its value; another workspace's test is not judged."""
+    options = "vars: {course: GDPR}\n"
+    project(
+        tmp_path,
+        '{for_each: {who: [ann, bo]}, user: "$(who)@acme.example", has: "$(course)"}',
+        "{all: everyone, has: GDPR, only_in: [env]}",
+        options=options,
+    )
+    tests = judged(tmp_path)["tests"]
+    assert [(one["statement"], one["passed"], one["source"]["each"]) for one in tests] == [
+        ("user/ann@acme.example has GDPR", True, "who=ann"),
+        ("user/bo@acme.example has GDPR", False, "who=bo"),
+    ]
+
+
+def test_text_and_junit_say_where(tmp_path: Path) -> None:
+    """File and line of each test; the reason and the annotations of one that fails."""
+    project(tmp_path, HOLDS, "{name: 'All <have> it', all: everyone, has: GDPR, about: {ticket: L-1}}")
+    text = lmsconf(tmp_path, "test")
+    assert "All <have> it: 2 of 3 people do not have it" in text.out
+    assert "manifests/all.yaml:7:5" in text.out
+    assert "about ticket: L-1" in text.out
+    assert "2 tests on the state after the plan: 1 passed, 1 failed." in text.out
+    ran = lmsconf(tmp_path, "test", "--format", "junit")
+    assert ran.code == ExitCode.ERROR
+    root = ElementTree.fromstring(ran.out)  # our own output
+    passed, failed = root.iter("testcase")
+    assert (passed.get("file"), passed.get("line"), len(passed)) == ("manifests/all.yaml", "6", 0)
+    assert (failed.get("name"), failed.get("line")) == ("All <have> it", "7")
+    assert failed[0].get("message") == "2 of 3 people do not have it"
+
+
+def test_no_test_is_no_failure(tmp_path: Path) -> None:
+    """It is said, and exits with 0."""
+    Project(tmp_path, SEED).write(NARROWED)
+    ran = lmsconf(tmp_path, "test")
+    assert (ran.code, "no tests" in ran.out) == (0, True)
+
+
+def test_errors_come_before_tests(tmp_path: Path) -> None:
+    """Without a plan only the live state can be judged."""
+    project(
+        tmp_path, "{user: bo@acme.example, has: GDPR}", manifests="groups: [{name: X, members: [who@acme.example]}]"
+    )
+    ran: Ran = lmsconf(tmp_path, "test")
+    assert (ran.code, "person/unknown" in ran.err, ran.out) == (ExitCode.ERROR, True, "")
+    assert lmsconf(tmp_path, "test", "--live").code == 0
+
+
+def test_masked_people_are_nowhere(tmp_path: Path) -> None:
+    """Neither in the results, nor in the plan that they stop."""
+    project(tmp_path, "{user: bo@acme.example, has: GDPR}")
+    for arguments in (("test",), ("test", "--format", "json"), ("test", "--format", "junit"), ("plan",)):
+        ran = lmsconf(tmp_path, "--mask-people", *arguments)
+        assert "acme" not in ran.out + ran.err
+        assert "person 1" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("test", "place", "said"),
+    [
+        ("{all: everyone, none: everyone, has: X}", "6:21", "all and none cannot stand in one mapping"),
+        ("{all: everyon, has: X}", "6:11", 'Did you mean "everyone"?'),
+        ("{all: {groop: X}, has: X}", "6:12", 'unknown key "groop" in all'),
+        ("{all: everyone, has: X, mandatory: false}", "6:40", "mandatory must be true"),
+        ("{audience: everyone, size: {min: 5, max: 3}}", "6:38", "min is 5, and max is 3"),
+        ("{audience: everyone, size: {}}", "6:32", "size needs min or max"),
+        ("{disjoint: [everyone]}", "6:16", "disjoint needs at least 2 items, and has 1"),
+        ("{disjoint: [everyone, everyone, everyone]}", "6:16", "disjoint needs at most 2 items, and has 3"),
+        ("{user: bo@acme.example}", "6:5", "needs has or has_not"),
+        ("{user: bo@acme.example, has: X, has_not: Y}", "6:46", "has and has_not cannot stand in one test"),
+        ("{has: X}", "6:5", "needs all, none, audience, disjoint or user"),
+        ("{al: everyone, has: X}", "6:6", 'Did you mean "all"?'),
+    ],
+)
+def test_malformed_tests_have_their_place(tmp_path: Path, test: str, place: str, said: str) -> None:
+    """At file, line and column, with what to write."""
+    ran = lmsconf(project(tmp_path, test), "validate")
+    assert ran.code == ExitCode.ERROR
+    assert f"manifests/all.yaml:{place}: error: tests: " in ran.err
+    assert said in ran.err
+
+
+def test_a_renamed_group_is_renamed_in_tests_by_drift(tmp_path: Path) -> None:
+    """`drift --accept` changes a new name wherever the manifests speak of the old one."""
+    manifests = "groups: [{name: Trainers, members: [ann@acme.example, bo@acme.example]}]"
+    seed = SEED.replace("groups:\n", "groups:\n  - {name: Mentors, members: [ann@acme.example, bo@acme.example]}\n", 1)
+    project(tmp_path, "{all: {group: Trainers}, has: GDPR}", manifests=manifests, seed=seed)
+    ran = lmsconf(tmp_path, "drift", "--accept", "group/Trainers")
+    assert ran.code == 0, ran.err
+    assert "all: {group: Mentors}" in (tmp_path / "manifests" / "all.yaml").read_text(encoding="utf-8")
