@@ -45,7 +45,9 @@ def validate(context: CommandContext, *, expanded: bool, output: Output) -> Exit
         output.write(plain.yaml_text())
         return ExitCode.OK
     count, files = len(manifests.declared), len(manifests.files)
-    output.write(f"{count:,} resource{'s' * (count != 1)} in {files} file{'s' * (files != 1)}: no errors.\n")
+    tests = len(manifests.tests)
+    tested = f" and {tests:,} test{'s' * (tests != 1)}" if tests else ""
+    output.write(f"{count:,} resource{'s' * (count != 1)}{tested} in {files} file{'s' * (files != 1)}: no errors.\n")
     return ExitCode.OK
 
 

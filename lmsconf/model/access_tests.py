@@ -62,7 +62,7 @@ class AccessTest:
             case AccessClaim.NONE:
                 return f"none of {first} has {content}"
             case AccessClaim.SIZE:
-                return f"{first} has {self.size} people"
+                return f"the size of {first} is {self.size}"
             case AccessClaim.DISJOINT:
                 return f"nobody is in both {first} and {self.audiences[1]}"
             case AccessClaim.HAS:
