@@ -149,6 +149,15 @@ def test_what_rests_on_a_changed_group_that_cannot_be_predicted_is_not_known(tmp
     assert {one["after"] for one in counted["answers"]} == {None}
 
 
+def test_a_window_that_is_over_needs_no_audience(tmp_path: Path) -> None:
+    """Nobody has anything through it, so it does not matter that its audience is not known after the plan."""
+    changed = "smart_groups: [{name: Odd, conditions: [{field: Country, choices: [FI], system_condition: IS_NONE_OF}]}]"
+    over = """  - {content: Odd one, visible_until: "2020-01-01T00:00:00Z", assign_to: [{smart_group: Odd}]}"""
+    seed = SEED.replace("  - {content: Odd one, assign_to: [{smart_group: Odd}]}", over)
+    found = access(project(tmp_path, changed, seed=seed), "ann@acme.example", "Odd one")
+    assert contents(found) == {"Odd one": ("none", "none", "none")}
+
+
 def test_an_account_that_the_plan_makes(tmp_path: Path) -> None:
     """It is not live, and has after the plan what its answers give."""
     options = "timezone: Europe/Stockholm\npeople: {create: true}\n"
