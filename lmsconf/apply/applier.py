@@ -23,7 +23,7 @@ from lmsconf.apply.verification import (
     verify_by_replanning,
 )
 from lmsconf.documents.plan_file import plan_digest
-from lmsconf.errors import LmsconfError, Problem, ProblemsFound, StalePlan
+from lmsconf.errors import ApiError, LmsconfError, Problem, ProblemsFound, Severity, StalePlan
 from lmsconf.journal.journal_writer import Journal
 from lmsconf.kinds import all_kinds
 from lmsconf.lazy_dataclass import dataclass
@@ -241,7 +241,7 @@ class Applier(WorkspaceReader):
         verification = skipped_verification("The run was stopped before that.")
         try:
             if run.stopped_by is None and run.interrupted_by is None and (run.may_have_written or not plan.calls):
-                verification = look(run, settling)
+                verification = self._compare_prediction(plan, look(run, settling))
         except KeyboardInterrupt as cut:
             # Report what was done, although verification was interrupted.
             run.interrupted_by = cut
@@ -267,6 +267,20 @@ class Applier(WorkspaceReader):
             meta=dict(meta),
             exit=exit_code(run, verification.converged),
         )
+
+    def _compare_prediction(self, plan: Plan, verification: VerificationResult) -> VerificationResult:
+        """Return a verification with warnings where the effects on people are not those that the plan predicted."""
+        if not verification.converged or not plan.effects.groups:
+            return verification
+        try:
+            with self.connection.worker_pool(self.parallelism) as pool:
+                api = self.connection.reader(pool)
+                more = [one for kind in all_kinds().values() for one in kind.compare_prediction(api, plan)]
+        except ApiError as error:
+            # What was applied is verified; only who is in a group now was not read.
+            message = f"who is in the changed groups now was not read: {error.message}"
+            more = [Problem(code="effects/not-compared", message=message, severity=Severity.WARNING)]
+        return replace(verification, problems=(*verification.problems, *more))
 
     def _sent(
         self, plan: Plan, counter: CallCounter, record: Tell | None, begin: Begin | None

@@ -18,7 +18,7 @@ from lmsconf.model.dependency_graph import Edge
 from lmsconf.model.drift import LastEdit
 from lmsconf.model.forms import Form, form_to_json
 from lmsconf.model.names import casefold_name, normalize_name, quote_if_ambiguous
-from lmsconf.model.plan import FULL_UNDO, Action, Change, Undo
+from lmsconf.model.plan import FULL_UNDO, Action, Change, Plan, Undo
 from lmsconf.model.snapshot import HasName, ListedRow, Listing, Row, Snapshot
 from lmsconf.planner.context import (
     BeforeAfter,
@@ -363,6 +363,10 @@ class Kind(ABC, Generic[Spec, Row]):
         reading: as for `predict_effects`. May raise ApiError.
         """
         return None
+
+    def compare_prediction(self, api: Api, plan: Plan) -> Iterator[Problem]:
+        """Yield where the workspace after an apply is not as the effects of its plan predicted. May raise ApiError."""
+        return iter(())
 
     @property
     def row_types(self) -> tuple[type[ListedRow], ...]:

@@ -1,0 +1,70 @@
+"""Compare the predicted members of smart groups with those that the service computes after an apply."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from lmsconf.api.spec.listings import SMART_GROUPS, USERS
+from lmsconf.errors import Problem, Severity
+from lmsconf.kinds.shared.kind_names import SMART_GROUP
+from lmsconf.kinds.shared.response_json import id_set, require_object
+from lmsconf.model.address import Address, RemoteId
+from lmsconf.model.api import Api
+from lmsconf.model.effects import GroupEffects
+from lmsconf.model.names import normalize_name
+from lmsconf.model.plan import Action, Plan
+from lmsconf.planner.reading import keep_keys
+
+CODE: Final = "effects/not-as-predicted"
+_HINT: Final = "The service may still be computing who is in it; look again with: lmsconf plan."
+
+
+def compare_members(api: Api, plan: Plan) -> Iterator[Problem]:
+    """Yield a warning for each smart group whose number of members is not the predicted one. Raises ApiError.
+
+    A request for each smart group whose membership the plan changes, and the listing of people where a number differs:
+    a service may list archived people among the members (API specification, Smart Groups). The numbers are compared:
+    a plan holds no list of people.
+    """
+    deleted = {change.address for change in plan.changes if change.action is Action.DELETE}
+    ids = {change.address: change.id for change in plan.changes if change.id is not None}
+    archived: frozenset[RemoteId] | None = None
+    for group in plan.effects.groups:
+        if group.address.kind != SMART_GROUP or group.after is None or group.address in deleted:
+            continue
+        members = _members(api, group, ids.get(group.address))
+        if members is None or len(members) == group.after:
+            continue
+        if archived is None:
+            archived = _archived(api)
+        if (number := len(members - archived)) != group.after:
+            yield Problem(
+                code=CODE,
+                message=f"{group.address}: {group.after:,} members were predicted, and the service lists {number:,}",
+                hint=_HINT,
+                severity=Severity.WARNING,
+                address=str(group.address),
+            )
+
+
+def _members(api: Api, group: GroupEffects, id: RemoteId | None) -> frozenset[RemoteId] | None:
+    """Return the members of a smart group; None if it or they are not listed."""
+    found = id or _id_by_name(api, group.address)
+    if found is None:
+        return None
+    answer = require_object(
+        api.get("smart-groups.get", path={"smartGroupId": found}, query={"includeMembers": True}), "a smart group"
+    )
+    return None if answer.get("members") is None else id_set(answer, "members")
+
+
+def _id_by_name(api: Api, address: Address) -> RemoteId | None:
+    rows = api.rows(SMART_GROUPS, query={"filter": address.name}, keep=keep_keys("smartGroupId", "name")).rows
+    ids = [str(row["smartGroupId"]) for row in rows if normalize_name(str(row.get("name"))) == address.name]
+    return RemoteId(ids[0]) if len(ids) == 1 else None
+
+
+def _archived(api: Api) -> frozenset[RemoteId]:
+    rows = api.rows(USERS, keep=keep_keys("userId", "archivedAt")).rows
+    return frozenset(RemoteId(str(row["userId"])) for row in rows if row.get("archivedAt"))

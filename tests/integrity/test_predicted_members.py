@@ -1,0 +1,102 @@
+"""After an apply, the members of smart groups are compared with those that the plan predicted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+import pytest
+from laws.sandbox_project import TransportConnection
+
+from lmsconf.apply.applier import Applier
+from lmsconf.errors import ExitCode
+from lmsconf.model.outcomes import ApplyReport
+from lmsconf.project.settings import load_settings
+from lmsconf.sandbox.transport import Sandbox
+from lmsconf.workspace.project_manifests import load_manifests
+
+SEED = """
+custom_fields: [{name: Country, type: CHOICE, choices: [SE, 'NO']}]
+people:
+  - {email: anna@acme.example, id: u-1, answers: {Country: SE}}
+  - {email: bo@acme.example, id: u-2, answers: {Country: 'NO'}}
+  - {email: cy@acme.example, id: u-3, archived: true, answers: {Country: 'NO'}}
+smart_groups: [{name: Nordic, id: sg-1, conditions: [{field: Country, choices: [SE]}]}]
+"""
+WANTED = "smart_groups: [{name: Nordic, conditions: [{field: Country, choices: [SE, 'NO']}]}]"
+
+
+@dataclass
+class OtherMembersTransport(httpx.BaseTransport):
+    """The way to a workspace whose smart groups have other members once something was written.
+
+    members: None for those of the workspace. fails: the status of reads of members after that.
+    """
+
+    sandbox: Sandbox
+    members: list[str] | None = None
+    fails: int | None = None
+    asked: list[str] = field(default_factory=list)
+    _written: bool = False
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        answer = self.sandbox.handle_request(request)
+        if request.method != "GET":
+            self._written = True
+            return answer
+        if not self._written or "includeMembers" not in str(request.url):
+            return answer
+        self.asked.append(request.url.path)
+        if self.fails is not None:
+            return httpx.Response(self.fails, json={})
+        body = json.loads(answer.read())
+        return httpx.Response(200, json=body if self.members is None else {**body, "members": self.members})
+
+
+@pytest.fixture
+def sandbox(tmp_path: Path) -> Iterator[Sandbox]:
+    (tmp_path / "seed.yaml").write_text(SEED, encoding="utf-8")
+    workspace = "workspaces: {w: {url: 'https://lms.example', token: {env: LMSCONF_T}}}\n"
+    (tmp_path / "lmsconf.yaml").write_text(workspace, encoding="utf-8")
+    sandbox = Sandbox(":memory:", seed=tmp_path / "seed.yaml")
+    yield sandbox
+    sandbox.close_workspace()
+
+
+def applied(root: Path, way: OtherMembersTransport) -> ApplyReport:
+    (root / "manifests").mkdir(exist_ok=True)
+    (root / "manifests" / "all.yaml").write_text(WANTED, encoding="utf-8")
+    settings = load_settings(root, None, {"LMSCONF_T": "sandbox"})
+    link = TransportConnection(way, way.sandbox.spec)
+    workspace = Applier(settings=settings, connection=link, parallelism=1)
+    return workspace.execute(workspace.plan(load_manifests(settings), settings.policy), meta={})
+
+
+@pytest.mark.parametrize("members", [None, ["u-1", "u-2"], ["u-1", "u-2", "u-3"]])
+def test_members_as_predicted_say_nothing(tmp_path: Path, sandbox: Sandbox, members: list[str] | None) -> None:
+    """One request for the smart group; archived people among its members do not count."""
+    way = OtherMembersTransport(sandbox, members)
+    report = applied(tmp_path, way)
+    assert (report.exit, report.problems) == (ExitCode.OK, ())
+    assert way.asked == ["/smart-groups/sg-1"]
+
+
+@pytest.mark.parametrize("members", [["u-1"], ["u-3"], []])
+def test_other_members_are_a_warning(tmp_path: Path, sandbox: Sandbox, members: list[str]) -> None:
+    """The run has converged, and says both numbers."""
+    report = applied(tmp_path, OtherMembersTransport(sandbox, members))
+    (problem,) = report.problems
+    number = len([one for one in members if one != "u-3"])
+    assert problem.message == f"smart_group/Nordic: 2 members were predicted, and the service lists {number}"
+    assert (report.exit, report.converged, problem.is_error) == (ExitCode.OK, True, False)
+
+
+def test_members_that_cannot_be_read_are_not_compared(tmp_path: Path, sandbox: Sandbox) -> None:
+    """What was applied is verified all the same, and the report says what was not looked at."""
+    report = applied(tmp_path, OtherMembersTransport(sandbox, fails=403))
+    (problem,) = report.problems
+    assert problem.message.startswith("who is in the changed groups now was not read: ")
+    assert (report.exit, problem.is_error) == (ExitCode.OK, False)
