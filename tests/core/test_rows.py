@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from lmsconf.errors import InvalidResponse
 from lmsconf.kinds.content_target.last_edits import EditRow, last_edits, parse_edit_rows
 from lmsconf.kinds.content_target.types import parse_target_row
-from lmsconf.kinds.shared.answer_rows import AnswerRow
+from lmsconf.kinds.shared.answer_rows import AnswerRow, parse_answer
 from lmsconf.kinds.smart_group.types import ConditionRow, SmartGroupRow
 from lmsconf.kinds.user.types import PersonRow
 from lmsconf.model.address import RemoteId
@@ -93,3 +94,32 @@ def test_an_assignment_without_a_window_has_no_limits() -> None:
     for empty in (None, ""):
         assert parse_target_row(RemoteId("c-1"), {**target, "startTime": empty, "finishTime": empty}) == plain
     assert parse_target_row(RemoteId("c-1"), {**target, "startTime": 5}).start == "5"
+
+
+@pytest.mark.parametrize(
+    ("value", "answer"),
+    [
+        (None, None),
+        ("yes", (frozenset(), "yes")),
+        (["c-1", 2], (frozenset({"c-1", "2"}), None)),
+        ([{"choiceId": "c-1", "name": "A"}, {"name": "C"}], (frozenset({"c-1", "C"}), None)),
+        ([{"choiceId": None, "name": "B"}], (frozenset({"B"}), None)),
+        ({"choiceId": "c-1", "label": "x"}, (frozenset({"c-1"}), None)),
+        ({"choices": [], "value": "yes"}, (frozenset(), "yes")),
+        ({"values": ["c-1"], "text": "yes"}, (frozenset({"c-1"}), None)),
+        ({"text": "", "label": "Badge"}, (frozenset(), None)),
+        ({"choices": None}, (frozenset(), None)),
+        ({"label": ""}, (frozenset(), None)),
+        ({}, (frozenset(), None)),
+    ],
+)
+def test_an_answer_is_read_in_every_shape(value: Json, answer: tuple[frozenset[str], str | None] | None) -> None:
+    """Choices as objects, ids or names, one choice or a text; an object that says nothing is no answer."""
+    assert parse_answer("Dept", value) == (None if answer is None else AnswerRow("Dept", *answer))
+
+
+@pytest.mark.parametrize("value", [{"label": "Badge"}, {"value": {"deep": 1}}, [True], [None], [{"id": "c-1"}], 5])
+def test_an_answer_of_another_shape_is_not_guessed(value: Json) -> None:
+    """It may be anything, so it is an error."""
+    with pytest.raises(InvalidResponse):
+        parse_answer("Dept", value)

@@ -297,3 +297,44 @@ def test_times_are_written_as_the_dialect_says(tmp_path: Path, form: str, text: 
     wanted = "content_targets: [{content: X, visible_from: 2026-01-01T00:00:00Z, assign_to: [everyone]}]"
     assert text in it.plan(wanted).calls[0].body.values()
     assert it.settled(wanted) == ["content-targets.create"]
+
+
+def test_what_takes_access_away_is_sent_last(tmp_path: Path) -> None:
+    """Whatever its kind: nobody is without something while the run is still giving."""
+    seed = """
+custom_fields: [{name: Dept, type: CHOICE, choices: [A, B]}, {name: Gone, type: TEXT}]
+people:
+  - {email: root@acme.example, admin: true}
+  - {email: vera@acme.example, admin: true}
+  - {email: mo@acme.example, manager: true, applications: [learn, analyse]}
+  - {email: anna@acme.example}
+groups: [{name: Going}, {name: Keep, members: [anna@acme.example], managers: [vera@acme.example]}]
+smart_groups: [{name: Old, conditions: [{field: Dept, choices: [A]}]}]
+content: [{name: X}]
+content_targets: [{content: X, assign_to: [{group: Keep}]}]
+"""
+    manifests = """
+custom_fields: [{name: New, type: TEXT}]
+groups: [{name: Fresh}, {name: Keep, members: [mo@acme.example], managers: []}]
+smart_groups: [{name: Made, conditions: [{field: Dept, choices: [B]}]}]
+content_targets: [{content: X, assign_to: [everyone]}]
+users:
+  - {email: vera@acme.example, admin: false}
+  - {email: mo@acme.example, manager: false, applications: [learn, create]}
+  - {email: anna@acme.example, archived: true}
+absent:
+  custom_fields: [Gone]
+  groups: [Going]
+  smart_groups: [Old]
+  content_targets: [{content: X, assign_to: [{group: Keep}]}]
+"""
+    plan = Project(tmp_path, seed, "guards: {min_admins: 1}\n").plan(manifests)
+    calls = [f"{call.operation} {call.path.rpartition('/')[2]}" for call in plan.calls]
+    takes = (
+        "custom-fields.delete", "manual-groups.delete", "manual-groups.remove-", "smart-groups.delete",
+        "content-targets.delete", "users.archive", "user-access.make-admin false", "user-access.make-manager false",
+        "user-access.set REMOVE",
+    )  # fmt: skip
+    taking = [call.startswith(takes) for call in calls]
+    assert {one for one in takes if any(call.startswith(one) for call in calls)} == set(takes)
+    assert taking == sorted(taking), calls
