@@ -317,7 +317,7 @@ content_targets: [{content: X, assign_to: [{group: Keep}]}]
 custom_fields: [{name: New, type: TEXT}]
 groups: [{name: Fresh}, {name: Keep, members: [mo@acme.example], managers: []}]
 smart_groups: [{name: Made, conditions: [{field: Dept, choices: [B]}]}]
-content_targets: [{content: X, assign_to: [everyone]}]
+content_targets: [{content: X, assign_to: [everyone, {smart_group: Made}]}]
 users:
   - {email: vera@acme.example, admin: false}
   - {email: mo@acme.example, manager: false, applications: [learn, create]}
@@ -338,3 +338,16 @@ absent:
     taking = [call.startswith(takes) for call in calls]
     assert {one for one in takes if any(call.startswith(one) for call in calls)} == set(takes)
     assert taking == sorted(taking), calls
+
+
+def test_an_assignment_that_is_made_again_waits_for_the_new_ones(tmp_path: Path) -> None:
+    """Where the service recreates what it cannot update, nobody loses it before everything new is assigned."""
+    seed = "groups: [{name: A, id: g-a}, {name: Z, id: g-z}]\ncontent: [{name: X, id: c-x}]\n"
+    seed += "content_targets: [{content: X, assign_to: [{group: A}], mandatory: false}]\n"
+    it = Project(tmp_path, seed, "dialect: {content-targets.on-existing: recreate}\n")
+    plan = it.plan("content_targets: [{content: X, assign_to: [{group: A}, {group: Z}], mandatory: true}]")
+    assert [f"{call.operation} {call.address.name}" for call in plan.calls] == [
+        "content-targets.create X -> group/Z",
+        "content-targets.delete X -> group/A",
+        "content-targets.create X -> group/A",
+    ]

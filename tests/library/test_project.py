@@ -206,3 +206,30 @@ def test_the_example_of_the_readme(
     monkeypatch.chdir(tmp_path)
     exec(code.removeprefix("python\n"), {})  # noqa: S102  # the page's own code is what is tested
     assert capsys.readouterr().out == output.removeprefix("text\n")
+
+
+def test_drift_reads_what_is_declared_unless_it_is_asked_for_all(folder: Folder) -> None:
+    """Without more words there is no coverage, and what no manifest speaks of is no finding."""
+    folder.write("groups: [{name: Coaches}]\n")
+    project = opened(folder)
+    plain, covered, counted = project.drift(), project.drift(coverage=True), project.drift(count_unmanaged=True)
+    assert [one.reads_all for one in (plain, covered, counted)] == [False, True, True]
+    assert [one.counts_unmanaged for one in (plain, covered, counted)] == [False, False, True]
+    assert [one.coverage == () for one in (plain, covered, counted)] == [True, False, False]
+    assert [str(one.address) for one in counted.findings] == ["group/Mentors", "group/Old", "group/Older"]
+    assert plain.findings == covered.findings == ()
+
+
+def test_a_plan_is_of_everything_unless_less_is_chosen(folder: Folder) -> None:
+    """Only and except by pattern, additive without deletions; a consent of the call counts beside the project's."""
+    project = opened(folder)
+    addresses = {"group/Old", "group/Trainers"}
+    assert {str(one.address) for one in project.plan().changes} == addresses
+    assert {str(one.address) for one in project.plan(only=["group/T*"]).changes} == {"group/Trainers"}
+    assert {str(one.address) for one in project.plan(excluded=["group/T*"]).changes} == {"group/Old"}
+    assert {str(one.address) for one in project.plan(additive=True).changes} == {"group/Trainers"}
+    folder.write_options("guards: {deletes: {count: 0}}\n")
+    tripped = [[one.name for one in plan.guards if one.tripped] for plan in (
+        opened(folder).plan(), opened(folder).plan(allow=["deletes=1"]),
+    )]  # fmt: skip
+    assert tripped == [["deletes"], []]
