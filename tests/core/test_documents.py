@@ -9,8 +9,11 @@ import pytest
 from lmsconf.documents import problems_file, snapshot_file
 from lmsconf.documents.document import JsonObjectReader, render_json
 from lmsconf.errors import InvalidResponse, LmsconfError, Problem, StalePlan
+from lmsconf.kinds.custom_field.types import ChoiceRow, FieldRow
+from lmsconf.kinds.manual_group.types import GroupRow
 from lmsconf.kinds.shared.response_json import object_list
-from lmsconf.model.snapshot import Snapshot
+from lmsconf.model.address import RemoteId
+from lmsconf.model.snapshot import Listing, Snapshot
 
 FORMAT = json.loads(problems_file.dumps([Problem(code="a/b", message="m")]))["format"]
 
@@ -42,6 +45,23 @@ def test_a_snapshot_of_another_format_is_refused() -> None:
     assert snapshot_file.loads(json.dumps(written)).workspace == "w"
     with pytest.raises(LmsconfError, match=r"is a lmsconf\.snapshot/2 document, not a lmsconf\.snapshot/1"):
         snapshot_file.loads(json.dumps({**written, "format": "lmsconf.snapshot/2"}))
+
+
+def test_lists_without_order_are_sorted_in_a_snapshot() -> None:
+    """Two snapshots of one workspace are the same file, so that a comparison line by line shows what changed."""
+    ids = [RemoteId(f"u-{number:02}") for number in range(40)]
+    rows = (GroupRow(RemoteId("g"), "G", members=frozenset(ids)),)
+    snapshot = Snapshot(workspace="w", url="u", taken_at="t", people=None, listings={"group": Listing(rows=rows)})
+    assert json.loads(snapshot_file.dumps(snapshot))["group"][0]["members"] == ids
+
+
+def test_choices_keep_their_order_in_a_snapshot() -> None:
+    """An export from the file lists them as the workspace does."""
+    choices = (ChoiceRow(RemoteId("c-2"), "B"), ChoiceRow(RemoteId("c-1"), "A"))
+    rows = (FieldRow(RemoteId("f"), "Dept", "CHOICE", choices),)
+    listings = {"custom_field": Listing(rows=rows)}
+    snapshot = Snapshot(workspace="w", url="u", taken_at="t", people=None, listings=listings)
+    assert snapshot_file.loads(snapshot_file.dumps(snapshot)) == snapshot
 
 
 def test_an_answer_with_a_text_where_an_object_should_be_is_refused() -> None:

@@ -131,9 +131,22 @@ def shared_id(snapshot: dict[str, Any]) -> None:
     snapshot["content_target"][0] |= {"type": "TEAM", "label": ""}
 
 
+def twin_field(snapshot: dict[str, Any]) -> None:
+    """Two fields have one name."""
+    snapshot["custom_field"][0]["id"] = "f-1"
+    snapshot["custom_field"].append({"id": "f-9", "name": "Dept", "type": "CHOICE", "choices": []})
+
+
 @pytest.mark.parametrize(
     ("edit", "manifests", "code", "message", "hint"),
     [
+        (
+            twin_field,
+            "smart_groups: [{name: S, conditions: [{field: Dept, choices: [Z]}]}]",
+            "identity/live-twice",
+            'smart_group/S: "Dept" is live more than once, with the ids f-1, f-9',
+            "Declare the one that is meant, with its `id:`.",
+        ),
         (
             renamed,
             f"content_targets: [{{content: Twin, {EVERYONE}}}]",

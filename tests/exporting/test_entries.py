@@ -1,12 +1,24 @@
-"""Live custom fields as manifest entries: what can be said of them, and notes on what cannot."""
+"""Live resources as manifest entries: what can be said of them, and notes on what cannot."""
 
 from __future__ import annotations
 
+from datetime import date
+
 import pytest
 
+from lmsconf.api.spec import ApiSpec
 from lmsconf.kinds.custom_field.export import field_entry_body
 from lmsconf.kinds.custom_field.types import parse_field_row
+from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
+from lmsconf.kinds.smart_group.export import smart_group_entry_body
+from lmsconf.kinds.smart_group.types import SmartGroupRow
+from lmsconf.model.address import RemoteId
 from lmsconf.model.canonical_json import Json
+from lmsconf.model.policy import Policy
+from lmsconf.model.snapshot import Snapshot
+from lmsconf.planner.context import PlanContext
+from lmsconf.planner.live_names import LiveNames
+from lmsconf.planner.manifest_entries import EntryBody
 
 SHARED = "choices that share a name, or have none: "
 
@@ -53,3 +65,12 @@ def test_only_what_differs_from_the_default_is_declared() -> None:
 def test_a_field_has_one_id_under_either_key(ids: dict[str, Json], id: str) -> None:
     """`id` and `customFieldId` are the same, and a service may send only one of them."""
     assert parse_field_row({"name": "Dept", "type": "TEXT", **ids}).id == id
+
+
+def test_a_smart_group_whose_conditions_were_not_read_has_none_in_its_entry() -> None:
+    """A snapshot file may hold its name alone; no conditions are made up for it."""
+    policy = Policy(workspace="w", today=date(2026, 6, 1))
+    snapshot = Snapshot(workspace="w", url="u", taken_at="t", people=None)
+    planning = PlanContext(snapshot, policy, SpecCallTemplates(ApiSpec.default()), lambda address: True)
+    row = SmartGroupRow(RemoteId("s"), "S")
+    assert smart_group_entry_body(LiveNames(planning, policy), row) == EntryBody({})
