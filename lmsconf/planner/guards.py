@@ -84,15 +84,25 @@ def total_taken(measures: Sequence[GuardCount]) -> int | None:
 def _reason(name: str, limit: GuardLimit, counted: int | None, measures: Sequence[GuardCount]) -> str | None:
     """Return why the guard trips, as text; None if it does not."""
     if counted is None:
-        return None if limit.count is None else f"{_UNKNOWN[name]}, and the limit is {limit.count}"
+        return None if limit.count is None else f"{_UNKNOWN[name]}, and the limit is {limit.count:,}"
     if limit.count is not None and counted > limit.count:
-        return f"{_counted(name, counted)}, and the limit is {limit.count}"
+        return f"{_counted(name, counted)}, and the limit is {limit.count:,}"
     for measure in measures:
         if limit.share is None or measure.taken is None or measure.size < SMALL:
             continue
         if measure.taken / measure.size > limit.share:
-            return f"{measure.taken} of {measure.size} in {measure.of}, and the limit is {limit.share * 100:g}%"
+            return f"{_share(name, measure, measure.taken)}, and the limit is {limit.share * 100:g}%"
     return None
+
+
+def _share(name: str, measure: GuardCount, taken: int) -> str:
+    """`25 of 40 in members of group/Sales`."""
+    if name == "people":
+        loses = "loses" if taken == 1 else "lose"
+        return f"{taken:,} of the {_people(measure.size)} who have {measure.of} {loses} it"
+    if name == "mandatory":
+        return f"content becomes mandatory for {taken:,} of {measure.size:,} active people"
+    return f"{taken:,} of {measure.size:,} in {measure.of}"
 
 
 def has_share(limit: GuardLimit | None) -> bool:

@@ -8,7 +8,7 @@ _RED, _GREEN, _YELLOW, _BOLD, _OFF = "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[1
 
 _LINE = re.compile(
     r"^(?P<indent>[ ]+)(?P<sign>-/\+|[+~-])(?= )"
-    r"|^(?P<bold>(?:Plan:|No changes\.|Drift:|No drift\.|Apply |Workspace ).*)$"
+    r"|^(?P<bold>(?:Plan:|No changes\.|Drift:|No drift\.|Apply |Workspace |Effects on people:).*)$"
     r"|^(?P<place>.*?)(?P<severity>error|warning)(?=: .*\[[\w/-]+\]$)",
     re.MULTILINE,
 )

@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import date
 
+import effect_samples
+
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json
+from lmsconf.model.effects import EFFECTS_OFF, NO_EFFECTS
 from lmsconf.model.outcomes import ApplyReport, CallOutcome, CallStatus
 from lmsconf.model.plan import (
     FULL_UNDO,
@@ -95,6 +98,7 @@ EMPTY = Plan(
     unmanaged=(),
     fingerprints={},
     problems=(),
+    effects=NO_EFFECTS,
 )
 
 DEPARTMENT = Address.of("custom_field", "Department")
@@ -399,6 +403,7 @@ HOSTILE = replace(
     unmanaged=(UnmanagedResources(kind="group", addresses=(Address.of("group", EVIL),)),),
     problems=(Problem(code="x", message=EVIL, hint=EVIL, source=SourceLocation(f"::{EVIL}", 1, 1)),),
     guards=(GuardResult(name=EVIL, limit={}, total=1, tripped=True, allow=f"{EVIL}=1", reason=EVIL),),
+    effects=effect_samples.hostile(EVIL),
 )
 
 MIXED = replace(
@@ -430,7 +435,46 @@ MIXED = replace(
     ),
 )
 
-PLANS = {"empty": EMPTY, "create": CREATE, "update": UPDATE, "delete": DELETE, "mixed": MIXED, "hostile": HOSTILE}
+PEOPLE = replace(
+    EMPTY,
+    changes=(replace(UPDATE.changes[1], fields=UPDATE.changes[1].fields[:2]), *UPDATE.changes[2:]),
+    guards=(
+        GuardResult(
+            name="people",
+            limit={"count": 20, "share": 0.1},
+            total=53,
+            tripped=True,
+            allow="people=53",
+            reason="53 people lose content or a part of its window, and the limit is 20",
+        ),
+    ),
+    effects=effect_samples.LOSSES,
+)
+NOT_KNOWN = replace(
+    PEOPLE,
+    guards=(
+        replace(
+            PEOPLE.guards[0],
+            total=None,
+            allow="people=unknown",
+            reason="how many people lose content is not known, and the limit is 20",
+        ),
+    ),
+    effects=effect_samples.UNKNOWN,
+)
+OFF = replace(NOT_KNOWN, effects=EFFECTS_OFF)
+
+PLANS = {
+    "empty": EMPTY,
+    "create": CREATE,
+    "update": UPDATE,
+    "delete": DELETE,
+    "mixed": MIXED,
+    "people": PEOPLE,
+    "people_unknown": NOT_KNOWN,
+    "people_off": OFF,
+    "hostile": HOSTILE,
+}
 
 
 def outcome(

@@ -26,6 +26,7 @@ from lmsconf.render.change_summary import (
     group_by_risk,
     sort_by_severity,
 )
+from lmsconf.render.effects_wording import EFFECTS_HEADING
 from lmsconf.render.html.call_graph import ACTIONS, call_links, call_list, graph_svg
 from lmsconf.render.html.components import (
     ExpandableRow,
@@ -44,6 +45,7 @@ from lmsconf.render.html.components import (
     table_of_contents,
 )
 from lmsconf.render.html.document import Child, Markup, join_markup, render_document, tag
+from lmsconf.render.html.effects import effects_summary, effects_tables
 from lmsconf.render.html.packed_rows import is_large, packed_notes
 from lmsconf.render.plan_wording import abandoned_heading, plan_summary, scope_sentences, workspace_line
 from lmsconf.render.resource_wording import count_listed_rows, count_noun, count_unmanaged, resource_title
@@ -52,7 +54,9 @@ from lmsconf.render.resource_wording import count_listed_rows, count_noun, count
 def plan_html(plan: Plan) -> str:
     """Render a plan as an HTML page."""
     digest = plan_digest(plan)
+    anchors = _anchors(plan.changes)
     sections = [
+        ("people", EFFECTS_HEADING, effects_tables(plan, anchors)),
         ("attention", "Look at this first", _attention(plan)),
         ("changes", "Changes", _changes(plan)),
         ("let-go", "Let go", _let_go(plan)),
@@ -63,6 +67,7 @@ def plan_html(plan: Plan) -> str:
     ]
     top = page_header("plan", plan.workspace, workspace_line(plan.workspace, plan.url, plan.people))
     verdict = [
+        effects_summary(plan, anchors),
         list(blocker_notes(plan)),
         tag("p", plan_summary(plan), class_="verdict"),
         [tag("p", line, class_="scope") for line in scope_sentences(plan)],

@@ -30,6 +30,7 @@ from lmsconf.render.change_summary import (
     sort_by_severity,
 )
 from lmsconf.render.escape import escape_markdown, markdown_code, markdown_fence
+from lmsconf.render.markdown.effects import effects_paragraph, effects_sections
 from lmsconf.render.markdown.sections import (
     NAME_SIZE,
     MarkdownSection,
@@ -59,6 +60,7 @@ def plan_markdown(plan: Plan, *, limit: SizeLimit = UNLIMITED) -> str:
     head = paragraphs(
         comment_marker("plan", plan.workspace, limit),
         f"### lmsconf plan: {truncate(plan.workspace, markdown_code)}",
+        effects_paragraph(plan, limit),
         _stops(plan),
         f"**{plan_summary(plan)}**",
         workspace_paragraph(plan.workspace, plan.url, plan.people),
@@ -73,6 +75,7 @@ def plan_markdown(plan: Plan, *, limit: SizeLimit = UNLIMITED) -> str:
     changes = list(_changes(plan.changes, limit))
     safe = [section for risk, section in changes if risk.safe]
     sections = [
+        *effects_sections(plan, limit),
         *problem_section(errors),
         *(section for risk, section in changes if not risk.safe),
         *(section_if_any(abandoned_heading(plan), map(abandoned_entry, plan.let_go)) if plan.let_go else ()),

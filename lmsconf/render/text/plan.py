@@ -35,16 +35,18 @@ from lmsconf.render.plan_wording import (
 )
 from lmsconf.render.resource_wording import count_listed_rows, count_noun, count_unmanaged, resource_title
 from lmsconf.render.text.blocks import change_lines, indent_lines, join_blocks, problem_lines, unchanged_lines
+from lmsconf.render.text.effects import effects_lines, effects_reminder
 
 
 def plan_text(plan: Plan, *, color: bool = False) -> str:
-    """Render a plan: settings and problems, changes, unmanaged resources, blockers."""
+    """Render a plan: effects on people, settings and problems, changes, unmanaged resources, blockers."""
     return join_blocks(
         [
             [
                 escape_terminal(workspace_line(plan.workspace, plan.url, plan.people)),
                 *map(escape_terminal, scope_sentences(plan)),
             ],
+            *effects_lines(plan),
             _listed(settings_wording.CHANGED_HEADING, settings_wording.changed_settings(plan)),
             _listed(settings_wording.RELAXED_HEADING, settings_wording.relaxed_settings(plan)),
             _listed(settings_wording.CONSENTS_HEADING, settings_wording.consented_guards(plan)),
@@ -53,7 +55,7 @@ def plan_text(plan: Plan, *, color: bool = False) -> str:
             _left_out(plan.left_out),
             _let_go(plan),
             _unmanaged(plan),
-            [plan_summary(plan), *([f"Digest: {plan_digest(plan)}"] if plan.changes else [])],
+            [*effects_reminder(plan), plan_summary(plan), *([f"Digest: {plan_digest(plan)}"] if plan.changes else [])],
             _stops(plan),
         ],
         color,

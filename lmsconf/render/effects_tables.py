@@ -1,0 +1,145 @@
+"""Effects on people as tables, shared by all formats: a row for each content, and for each group whose members change.
+
+Results are not escaped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from lmsconf.model.address import Address
+from lmsconf.model.effects import Basis, ContentEffects, Effects, GroupEffects
+from lmsconf.render.effects_wording import NOT_KNOWN, cause_counts, format_count, sort_contents
+from lmsconf.render.resource_wording import resource_title
+
+_CONTENT_COLUMNS: Final = {
+    "before": "before",
+    "after": "after",
+    "gain": "gain",
+    "lose": "lose",
+    "keep": "keep",
+    "to_mandatory": "becomes mandatory",
+    "to_optional": "becomes optional",
+    "window": "window changed",
+    "shortened": "shortened",
+}
+_ALWAYS_SHOWN: Final = ("before", "after", "gain", "lose")
+_GROUP_COLUMNS: Final = {"before": "before", "after": "after", "join": "join", "leave": "leave"}
+_STATES: Final = ("not_started", "in_progress", "approved", "failed", "expired")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CauseCell:
+    """A changed resource behind a row: its title, its address, and how many lose and gain through it."""
+
+    address: Address
+    title: str
+    counted: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EffectsRow:
+    """A content or a group with its numbers.
+
+    unknown: what stands in place of all numbers if none is known. note: how far those are who lose a content.
+    """
+
+    title: str
+    address: Address | None
+    cells: tuple[str, ...]
+    unknown: str | None = None
+    is_estimate: bool = False
+    note: str | None = None
+    causes: tuple[CauseCell, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EffectsTable:
+    """Rows with the headings of their numbers. nouns: what a row is, singular and plural."""
+
+    headings: tuple[str, ...]
+    rows: Sequence[EffectsRow]
+    nouns: tuple[str, str]
+
+
+def content_table(effects: Effects) -> EffectsTable:
+    """Return the contents whose access changes, losses first. A column of zeros alone is left out."""
+    columns = [name for name in _CONTENT_COLUMNS if name in _ALWAYS_SHOWN or _has_numbers(effects, name)]
+    return EffectsTable(
+        headings=tuple(_CONTENT_COLUMNS[name] for name in columns),
+        rows=[_content_row(content, columns) for content in sort_contents(effects.contents)],
+        nouns=("content", "contents"),
+    )
+
+
+def _has_numbers(effects: Effects, column: str) -> bool:
+    return any(content_number(content, column) for content in effects.contents)
+
+
+def content_number(content: ContentEffects, column: str) -> int | None:
+    """Return one number of a content by the name of its column."""
+    number: int | None = getattr(content if hasattr(content, column) else content.counts, column)
+    return number
+
+
+def _content_row(content: ContentEffects, columns: Sequence[str]) -> EffectsRow:
+    unknown = None
+    if content.before is None and content.counts.gain is None:
+        unknown = NOT_KNOWN if content.counts.lose is None else f"{NOT_KNOWN}; nobody loses it"
+    return EffectsRow(
+        title=content.content,
+        address=None,
+        cells=tuple(format_count(content_number(content, column)) for column in columns),
+        unknown=unknown,
+        is_estimate=content.basis is Basis.ESTIMATE,
+        note=_progress_note(content),
+        causes=tuple(
+            CauseCell(address=cause.address, title=resource_title(cause.address), counted=cause_counts(cause))
+            for cause in content.causes
+        ),
+    )
+
+
+def _progress_note(content: ContentEffects) -> str | None:
+    """Return how far those are who lose a content, and when their certificates expire; None if nobody loses it."""
+    if not content.counts.lose:
+        return None
+    progress, expiring = content.progress, content.certificates_expiring
+    states = (
+        [f"progress {NOT_KNOWN}"]
+        if progress is None
+        else [f"{number:,} {state.replace('_', ' ')}" for state in _states(progress) if (number := progress[state])]
+    )
+    if expiring is None:
+        certificates = [f"expiring certificates {NOT_KNOWN}"]
+    else:
+        soon = [f"{expiring[days]:,} within {days} days" for days in sorted(expiring)]
+        certificates = [f"certificates that expire: {', '.join(soon)}"] if any(expiring.values()) else []
+    return f"Of those who lose it: {', '.join(states)}{'; ' if certificates else ''}{''.join(certificates)}."
+
+
+def _states(progress: Mapping[str, int]) -> list[str]:
+    """Return the usual states in their order, then others."""
+    return [*(state for state in _STATES if state in progress), *(state for state in progress if state not in _STATES)]
+
+
+def group_table(effects: Effects) -> EffectsTable:
+    """Return the groups whose members change, those with the most who leave first."""
+    groups = sorted(effects.groups, key=lambda group: (-(group.leave or 0), -(group.join or 0), group.address))
+    return EffectsTable(
+        headings=tuple(_GROUP_COLUMNS.values()),
+        rows=[_group_row(group) for group in groups],
+        nouns=("group", "groups"),
+    )
+
+
+def _group_row(group: GroupEffects) -> EffectsRow:
+    cells = tuple(format_count(getattr(group, column)) for column in _GROUP_COLUMNS)
+    return EffectsRow(
+        title=resource_title(group.address),
+        address=group.address,
+        cells=cells,
+        is_estimate=group.basis is Basis.ESTIMATE,
+    )

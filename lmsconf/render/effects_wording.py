@@ -1,0 +1,317 @@
+"""Effects on people in sentences, shared by all formats. Results are not escaped.
+
+effects_headline       one sentence with the number of people by what changes for them
+effect_sentences       a sentence for each content, losses first
+effects_caveats        why numbers are estimates or not known, and what is not counted
+ContentName, CodeText  the parts of a sentence that a format marks up
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple, TypeAlias
+
+from lmsconf.model.address import Address
+from lmsconf.model.effects import AccessCounts, Basis, CauseCount, ContentEffects, Effects
+from lmsconf.model.plan import Change, Plan
+from lmsconf.render.resource_wording import count_noun, resource_title, short_title
+
+EFFECTS_HEADING: Final = "Effects on people"
+NOT_KNOWN: Final = "not known"
+NOT_COMPUTED: Final = "not computed (--no-effects)."
+MOST_SENTENCES: Final = 5
+"""How many contents are told in a sentence; the table lists all."""
+MOST_CAUSES: Final = 3
+"""How many causes a sentence names, and a row of a table of limited size."""
+_MOST_REASONS: Final = 5
+
+
+class ContentName(str):
+    """The name of a content within a sentence."""
+
+    __slots__ = ()
+
+
+class CodeText(str):
+    """An address or a source location within a sentence."""
+
+    __slots__ = ()
+
+
+Phrase: TypeAlias = "tuple[str, ...]"
+"""The parts of a sentence: ContentName, CodeText and plain text."""
+CausePlaces: TypeAlias = "Mapping[Address, Phrase]"
+
+
+class _Change(NamedTuple):
+    """The words for one number: `lead` around the name of a content, `tail` where another clause named it already.
+
+    total: of people, over all contents.
+    """
+
+    name: str
+    lead: tuple[str, str]
+    tail: str
+    total: str
+
+
+_CHANGES: Final = (
+    _Change("lose", ("{people} {in_group}{lose} ", ""), "{people} {lose} it", "{people} {lose} content"),
+    _Change(
+        "to_mandatory",
+        ("", " becomes mandatory for {people} who had it as optional"),
+        "it becomes mandatory for {number} who had it",
+        "{people} must take what was optional",
+    ),
+    _Change(
+        "shortened",
+        ("The window of ", " is cut short within the next 30 days for {people}"),
+        "its window is cut short within the next 30 days for {number}",
+        "for {number} a window is cut short within 30 days",
+    ),
+    _Change("gain", ("{people} {gain} ", ""), "{people} {gain} it", "{people} {gain} content"),
+    _Change(
+        "to_optional",
+        ("", " becomes optional for {people} who had it as mandatory"),
+        "it becomes optional for {number}",
+        "{people} need not take what was mandatory",
+    ),
+    _Change(
+        "window",
+        ("The window of ", " changes for {people}"),
+        "its window changes for {number}",
+        "for {number} the window changes",
+    ),
+)
+"""Losses first, then who must, then windows that are cut short, gains last."""
+
+
+def _number(counts: AccessCounts, name: str) -> int | None:
+    number: int | None = getattr(counts, name)
+    return number
+
+
+def _words(number: int, in_group: str = "") -> dict[str, str]:
+    one = number == 1
+    return {
+        "people": count_noun(number, "person", "people"),
+        "number": f"{number:,}",
+        "lose": "loses" if one else "lose",
+        "gain": "gains" if one else "gain",
+        "in_group": in_group,
+    }
+
+
+def format_count(number: int | None) -> str:
+    """`1,200`, or `not known`."""
+    return NOT_KNOWN if number is None else f"{number:,}"
+
+
+def effects_headline(effects: Effects) -> str:
+    """Return the numbers of people by what changes for them, over all contents, as one sentence without a subject."""
+    if effects.basis is Basis.OFF:
+        return NOT_COMPUTED
+    people = effects.people
+    if people.lose is None:
+        return "how many people lose or gain content is not known."
+    if people.gain is None:
+        return "nobody loses content; how many people gain content is not known."
+    if not people.any:
+        return f"nobody's access to content changes{_moved_clause(effects)}."
+    clauses = [] if people.lose else ["nobody loses content"]
+    for change in _CHANGES:
+        if number := _number(people, change.name):
+            words = _words(number)
+            # Only the first number says what it counts.
+            clauses.append(change.total.format(**{**words, "people": words["number" if clauses else "people"]}))
+    estimate = " (estimate)" if effects.basis is Basis.ESTIMATE else ""
+    return f"{', '.join(clauses)}{estimate}."
+
+
+def _moved_clause(effects: Effects) -> str:
+    return f"; {count_noun(len(effects.groups), 'group')} would have other members" if effects.groups else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EffectSentence:
+    """What changes for the people of one content. causes: the changes behind it, with their places."""
+
+    effect: Phrase
+    causes: Phrase
+
+
+def cause_places(plan: Plan) -> CausePlaces:
+    """Return where each change is declared, or why it is made without a declaration."""
+    return {change.address: _place(change) for change in plan.changes}
+
+
+def _place(change: Change) -> Phrase:
+    """`, manifests/groups.yaml:16`, to be written behind an address."""
+    if change.source is not None:
+        return ", ", CodeText(f"{change.source.file}:{change.source.line}")
+    return () if change.reason is None else (f" ({change.reason})",)
+
+
+def sort_contents(contents: Sequence[ContentEffects]) -> list[ContentEffects]:
+    """Sort by what changes: losses, the largest first, then what is not known, becomes mandatory, and so on."""
+    return sorted(contents, key=lambda content: (*_rank(content.counts), content.content, content.id))
+
+
+_UNKNOWN_GAIN: Final = 5
+
+
+def _rank(counts: AccessCounts) -> tuple[int, int]:
+    if counts.lose is None or counts.gain is None:
+        return (1 if counts.lose is None else _UNKNOWN_GAIN), 0
+    for position, change in enumerate(_CHANGES):
+        if number := _number(counts, change.name):
+            return position * 2, -number
+    return len(_CHANGES) * 2, 0
+
+
+def effect_sentences(plan: Plan, places: CausePlaces) -> Iterator[EffectSentence]:
+    """Yield a sentence for each content whose access changes, losses first."""
+    groups = frozenset(group.address for group in plan.effects.groups)
+    for content in sort_contents(plan.effects.contents):
+        yield EffectSentence(effect=_effect(content, groups), causes=_causes(content, places))
+
+
+def _effect(content: ContentEffects, groups: frozenset[Address]) -> Phrase:
+    name, counts = ContentName(content.content), content.counts
+    if counts.lose is None:
+        return ("How many people lose or gain ", name, " is not known.")
+    if counts.gain is None:
+        return ("Nobody loses ", name, "; how many people gain it is not known.")
+    numbers = [(change, number) for change in _CHANGES if (number := _number(counts, change.name))]
+    if counts.shortened and counts.shortened == counts.window:
+        numbers = [(change, number) for change, number in numbers if change.name != "window"]
+    if not numbers:
+        return (name, " changes for nobody.")
+    first, number = numbers[0]
+    words = _words(number, _in_group(content, groups) if first.name == "lose" else "")
+    lead = [part.format(**words) for part in first.lead]
+    rest = [change.tail.format(**_words(number)) for change, number in numbers[1:]]
+    details = f": {loss_details(content)}" if counts.lose else ""
+    estimate = "Estimate: " if content.basis is Basis.ESTIMATE else ""
+    more = f" {_capitalized('; '.join(rest))}." if rest else ""
+    return tuple(filter(None, (estimate, lead[0], name, f"{lead[1]}{details}.{more}")))
+
+
+def _in_group(content: ContentEffects, groups: frozenset[Address]) -> str:
+    """Return `in Sales Nordics ` if everybody who loses a content is in one group whose members change."""
+    only = content.causes[0] if len(content.causes) == 1 else None
+    if only is None or only.address not in groups or only.lose != content.counts.lose:
+        return ""
+    return f"in {short_title(only.address)} "
+
+
+def _capitalized(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+_PROGRESS: Final = {
+    "in_progress": ("is in progress", "are in progress"),
+    "approved": ("is approved", "are approved"),
+    "failed": ("has failed", "have failed"),
+    "expired": ("has expired", "have expired"),
+    "not_started": ("has not started", "have not started"),
+}
+_USUAL_DAYS: Final = 60
+
+
+def loss_details(content: ContentEffects) -> str:
+    """Return how far those are who lose a content, and how many of their certificates expire soon."""
+    progress, lose = content.progress, content.counts.lose
+    if progress is None:
+        clauses = ["how far they are is not known"]
+    elif progress.get("not_started") == lose:
+        clauses = ["not started" if lose == 1 else "none of them has started it"]
+    else:
+        states = (*_PROGRESS, *(state for state in progress if state not in _PROGRESS))
+        numbers = [(state, progress[state]) for state in states if progress.get(state)]
+        clauses = [f"{number:,} {_PROGRESS.get(state, (state, state))[number != 1]}" for state, number in numbers]
+        clauses[:1] = [clause.replace(" ", " of them ", 1) for clause in clauses[:1]] if lose != 1 else clauses[:1]
+    return ", ".join([*clauses, *_certificates(content)])
+
+
+def _certificates(content: ContentEffects) -> Iterator[str]:
+    expiring = content.certificates_expiring
+    if expiring is None:
+        if content.progress is not None:
+            yield "which certificates expire soon is not known"
+        return
+    first = _USUAL_DAYS if expiring.get(_USUAL_DAYS) else next((days for days in sorted(expiring) if expiring[days]), 0)
+    if number := expiring.get(first):
+        held = "holds a certificate that expires" if number == 1 else "hold certificates that expire"
+        yield f"{number:,} {held} within {first} days"
+
+
+def _causes(content: ContentEffects, places: CausePlaces) -> Phrase:
+    if not content.causes:
+        return ()
+    # In a sentence about a loss, what others gain through is only counted.
+    chosen = [cause for cause in content.causes if cause.lose or not content.counts.lose][:MOST_CAUSES]
+    listed = [cause_phrase(cause, content, places) for cause in chosen]
+    more = len(content.causes) - len(chosen)
+    parts: list[str] = ["Cause: " if len(content.causes) == 1 else "Causes: "]
+    for position, phrase in enumerate(listed):
+        parts.extend(("; ", *phrase) if position else phrase)
+    parts.append(f"; and {more:,} more." if more > 0 else ".")
+    return tuple(parts)
+
+
+def cause_phrase(cause: CauseCount, content: ContentEffects, places: CausePlaces) -> Phrase:
+    """`smart_group/Sales Nordics, manifests/groups.yaml:16 (38 lose)`; no count if it is the only cause."""
+    counted = "" if len(content.causes) == 1 else cause_counts(cause)
+    place = places.get(cause.address, ())
+    return (CodeText(resource_title(cause.address)), *place, *((f": {counted}",) if counted else ()))
+
+
+def cause_counts(cause: CauseCount) -> str:
+    """`38 lose, 4 gain`; empty if nobody loses or gains through it."""
+    if cause.lose is None or cause.gain is None:
+        return "" if cause.lose is None else NOT_KNOWN
+    parts = (f"{cause.lose:,} lose" if cause.lose else "", f"{cause.gain:,} gain" if cause.gain else "")
+    return ", ".join(filter(None, parts))
+
+
+def more_contents(plan: Plan, told: int) -> str | None:
+    """`and 22 more contents`, of those that no sentence is about; None if all were told."""
+    rest = len(plan.effects.contents) - told
+    return f"and {count_noun(rest, 'more content')}" if rest > 0 else None
+
+
+def effects_caveats(effects: Effects) -> Iterator[str]:
+    """Yield why numbers are estimates or not known, what is not counted, and what was read."""
+    if effects.basis is Basis.OFF:
+        return
+    heading = _REASONS_HEADINGS.get(effects.basis, "Not known")
+    reasons = [_limited(reason) for reason in effects.reasons[:_MOST_REASONS]]
+    more = len(effects.reasons) - _MOST_REASONS
+    if reasons:
+        yield f"{heading}: {'; '.join(reasons)}{f'; and {more:,} more reasons' if more > 0 else ''}."
+    if effects.contents or effects.groups or effects.people.any:
+        yield " ".join(filter(None, ("Access through programs or purchases is not counted.", _calibrated(effects))))
+
+
+_REASONS_HEADINGS: Final = {
+    Basis.ESTIMATE: "Why these numbers are an estimate",
+    Basis.UNKNOWN: "Why numbers are not known",
+}
+_REASON_SIZE: Final = 300
+
+
+def _limited(reason: str) -> str:
+    text = reason if len(reason) <= _REASON_SIZE else f"{reason[:_REASON_SIZE]}…"
+    return text.rstrip(".")
+
+
+def _calibrated(effects: Effects) -> str:
+    compared = effects.calibration
+    sent = f"{count_noun(effects.requests, 'request')} {'was' if effects.requests == 1 else 'were'} sent to know this."
+    groups = count_noun(compared.groups, "smart group")
+    equal = (
+        f"Of {groups} compared, {compared.exact:,} {'has' if compared.exact == 1 else 'have'} the predicted members."
+    )
+    return " ".join(filter(None, (sent if effects.requests else "", equal if compared.groups else "")))

@@ -1,0 +1,140 @@
+"""Effects on people that show every form a view must word, built by hand."""
+
+from __future__ import annotations
+
+from lmsconf.model.address import Address, RemoteId
+from lmsconf.model.effects import (
+    AccessCounts,
+    Basis,
+    Calibration,
+    CauseCount,
+    ContentEffects,
+    Effects,
+    GroupEffects,
+)
+
+NORDICS = Address.of("smart_group", "Sales Nordics")
+COACHES = Address.of("group", "Onboarding coaches")
+BASICS = Address("content_target", f"GDPR basics -> {NORDICS}")
+
+
+def counts(**numbers: int) -> AccessCounts:
+    """These numbers, and 0 for all others."""
+    return AccessCounts(**{**dict.fromkeys(AccessCounts.__dataclass_fields__, 0), **numbers})
+
+
+def content(
+    name: str,
+    id: str,
+    numbers: AccessCounts,
+    *causes: CauseCount,
+    people: tuple[int, int, int] | None,
+    basis: Basis = Basis.EXACT,
+    progress: dict[str, int] | None = None,
+    expiring: dict[int, int] | None = None,
+) -> ContentEffects:
+    """The effects on a content. people: who has it before and after, and who keeps it."""
+    before, after, keep = people or (None, None, None)
+    return ContentEffects(
+        content=name,
+        id=RemoteId(id),
+        before=before,
+        after=after,
+        keep=keep,
+        counts=numbers,
+        basis=basis,
+        progress=progress,
+        certificates_expiring=expiring,
+        causes=causes,
+    )
+
+
+def cause(address: Address, gain: int | None = 0, lose: int | None = 0) -> CauseCount:
+    return CauseCount(address=address, gain=gain, lose=lose)
+
+
+PERSON = Address.of("user", "bo.ek@acme.example")
+PROGRESS = {"not_started": 20, "in_progress": 12, "approved": 6, "failed": 0, "expired": 0}
+CONTENTS = (
+    content(
+        "GDPR basics",
+        "c-42",
+        counts(gain=4, lose=38, to_optional=2),
+        cause(NORDICS, gain=4, lose=38),
+        people=(300, 266, 260),
+        progress=PROGRESS,
+        expiring={30: 1, 60: 3, 90: 3},
+    ),
+    content(
+        "Fire safety",
+        "c-1",
+        counts(lose=1),
+        cause(COACHES, lose=1),
+        cause(PERSON),
+        people=(12, 11, 11),
+        progress=dict.fromkeys(PROGRESS, 0) | {"in_progress": 1},
+        expiring={30: 0, 60: 0, 90: 1},
+    ),
+    content("First aid", "c-9", counts(lose=2), cause(NORDICS, lose=2), people=(20, 18, 18)),
+    content("Export control", "c-2", counts(to_mandatory=1_200), cause(BASICS), people=(1_500, 1_500, 300)),
+    content(
+        "Crisis drill", "c-3", counts(window=12, shortened=12), cause(BASICS), people=(85, 85, 73), basis=Basis.ESTIMATE
+    ),
+    content("Phishing drill", "c-4", counts(gain=412_000), cause(BASICS, gain=412_000), people=(0, 412_000, 0)),
+    content("Forklift licence", "c-5", counts(to_optional=6), cause(BASICS), people=(110, 110, 104)),
+    content("Performance reviews", "c-6", counts(window=5), cause(BASICS), people=(80, 80, 75)),
+)
+GROUPS = (
+    GroupEffects(address=COACHES, before=14, after=15, join=2, leave=1, basis=Basis.EXACT),
+    GroupEffects(address=NORDICS, before=47, after=9, join=0, leave=38, basis=Basis.ESTIMATE),
+)
+LOSSES = Effects(
+    basis=Basis.ESTIMATE,
+    reasons=(f"{NORDICS}: its conditions give 46 members, and the service lists 47",),
+    requests=12,
+    people=counts(gain=412_000, lose=41, to_mandatory=1_200, to_optional=8, window=17, shortened=12),
+    contents=CONTENTS,
+    groups=GROUPS,
+    calibration=Calibration(groups=31, exact=30),
+)
+UNKNOWN = Effects(
+    basis=Basis.UNKNOWN,
+    reasons=(
+        f"{NORDICS}: the effect of the system condition IS_WITHIN is not known, so its members after the plan are not "
+        "known",
+        *(f"the members of group/Team {n} were not read" for n in range(6)),
+    ),
+    requests=1,
+    people=AccessCounts(),
+    contents=(
+        content("GDPR basics", "c-42", AccessCounts(), cause(NORDICS, None, None), people=None, basis=Basis.UNKNOWN),
+        content("Intro", "c-1", AccessCounts(lose=0, shortened=0), people=None, basis=Basis.UNKNOWN),
+        CONTENTS[2],
+    ),
+    groups=(GroupEffects(address=NORDICS, before=47, after=None, join=None, leave=None, basis=Basis.UNKNOWN),),
+    calibration=Calibration(groups=1, exact=1),
+)
+
+
+def hostile(evil: str) -> Effects:
+    """Effects that are made of a hostile name."""
+    group, nobody = Address.of("group", evil), Address.of("user", evil)
+    return Effects(
+        basis=Basis.ESTIMATE,
+        reasons=(evil, evil * 20),
+        people=counts(lose=2, gain=1),
+        contents=(
+            content(
+                evil,
+                evil,
+                counts(lose=2, gain=1),
+                cause(group, 1, 2),
+                cause(nobody, 0, 1),
+                people=(3, 2, 1),
+                progress={**PROGRESS, "not_started": 2, "in_progress": 0, "approved": 0},
+                expiring={30: 0, 60: 0, 90: 0},
+            ),
+            content(f" {evil}*", "c-2", AccessCounts(), people=None, basis=Basis.UNKNOWN),
+        ),
+        groups=(GroupEffects(address=group, before=3, after=1, join=0, leave=2, basis=Basis.EXACT),),
+    )
