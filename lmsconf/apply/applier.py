@@ -266,6 +266,7 @@ class Applier(WorkspaceReader):
             ),
             meta=dict(meta),
             exit=exit_code(run, verification.converged),
+            predicted=plan.effects.totals if plan.changes else None,
         )
 
     def _compare_prediction(self, plan: Plan, verification: VerificationResult) -> VerificationResult:
@@ -369,6 +370,7 @@ class Applier(WorkspaceReader):
             problems=error.problems,
             meta=dict(meta),
             exit=error.exit,
+            predicted=plan.effects.totals if plan.changes else None,
         )
 
 

@@ -54,6 +54,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "export": CommandEntry("lmsconf.cli.export", "export", "Write manifests for the live workspace."),
     "snapshot": CommandEntry("lmsconf.cli.snapshot", "snapshot", "Save what the workspace holds to a file."),
     "explain": CommandEntry("lmsconf.cli.small_commands", "explain", "Tell what a manifest key means."),
+    "help": CommandEntry("lmsconf.cli.small_commands", "help_command", "Print a page of the guide."),
     "graph": CommandEntry("lmsconf.cli.small_commands", "graph", "Show the dependency graph."),
     "doctor": CommandEntry(
         "lmsconf.cli.doctor", "doctor", "Check the connection, the token, and what is assumed of the service."

@@ -1,4 +1,4 @@
-"""`lmsconf explain`, `graph` and `completion`: small commands that print, and never look at the workspace."""
+"""`lmsconf explain`, `help`, `graph` and `completion`: commands that print, and never look at the workspace."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import click
 
 from lmsconf.cli.frame import CommandContext, Output, output_options, pass_context
 from lmsconf.cli.output_streams import write_redacted
-from lmsconf.errors import ExitCode, LmsconfError
+from lmsconf.errors import ExitCode, LmsconfError, UsageError
 
 
 @click.command()
@@ -25,6 +25,25 @@ def explain(*, key: str, output: Output) -> ExitCode:
     from lmsconf.render.key_explanation import EXPLAIN_VIEWS
 
     output.show(EXPLAIN_VIEWS, explained(all_kinds(), key))
+    return ExitCode.OK
+
+
+@click.command(name="help")
+@click.argument("topic", metavar="[TOPIC]", default="")
+def help_command(*, topic: str) -> ExitCode:
+    """Print a page of the guide.
+
+    Without a topic, the topics are listed. `lmsconf COMMAND --help` explains a command.
+    """
+    from lmsconf.support.package_data import guide_topics, read_guide_page
+
+    topics = guide_topics()
+    if not topic:
+        write_redacted("\n".join(["Topics:", *(f"  lmsconf help {one}" for one in topics)]) + "\n", sys.stdout)
+    elif topic in topics:
+        write_redacted(read_guide_page(topic), sys.stdout)
+    else:
+        raise UsageError(f"there is no topic {topic!r}", hint=f"Topics are {', '.join(topics)}.")
     return ExitCode.OK
 
 

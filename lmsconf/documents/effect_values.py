@@ -19,6 +19,7 @@ from lmsconf.model.effects import (
     Effects,
     GroupEffects,
     PersonEffect,
+    PredictedTotals,
 )
 
 PEOPLE_FORMAT: Final = "lmsconf.people/1"
@@ -135,6 +136,16 @@ def _group(at: JsonObjectReader) -> GroupEffects:
         leave=_number(at, "leave"),
         basis=Basis(at.text("basis")),
     )
+
+
+def predicted_json(predicted: PredictedTotals) -> Json:
+    """Return the totals of effects as in an apply report."""
+    return {"basis": predicted.basis.value, "people": _counts_json(predicted.people)}
+
+
+def predicted_from_json(at: JsonObjectReader) -> PredictedTotals:
+    """Parse what `predicted_json` returned. Raises ValueError for anything else."""
+    return PredictedTotals(basis=Basis(at.text("basis")), people=_counts(at.reader("people")))
 
 
 def people_json(rows: Sequence[PersonEffect]) -> str:

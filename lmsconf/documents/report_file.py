@@ -14,6 +14,7 @@ from lmsconf.documents.document import (
     verify_format,
     verify_seal,
 )
+from lmsconf.documents.effect_values import predicted_from_json, predicted_json
 from lmsconf.errors import StalePlan
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
@@ -68,6 +69,8 @@ def _document(report: ApplyReport, tool: Json) -> dict[str, Json]:
         "residue": [change_json(change) for change in report.residue],
         "problems": [problem_json(problem) for problem in report.problems],
         "exit": int(report.exit),
+        # Left out where nothing was predicted, as in reports of earlier versions.
+        **({} if report.predicted is None else {"predicted": predicted_json(report.predicted)}),
     }
 
 
@@ -87,6 +90,7 @@ def _report(at: JsonObjectReader) -> ApplyReport:
         problems=at.each("problems", problem_from_json),
         meta=at.text_map("meta"),
         exit=at.number("exit"),
+        predicted=predicted_from_json(at.reader("predicted")) if at.has("predicted") else None,
     )
 
 

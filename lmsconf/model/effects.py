@@ -108,6 +108,14 @@ class Calibration:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PredictedTotals:
+    """How many people a plan affects, over all contents, as an apply report repeats it."""
+
+    basis: Basis
+    people: AccessCounts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PersonEffect:
     """A person and content whose access changes; a row of the file of `--people`.
 
@@ -143,6 +151,11 @@ class Effects:
     groups: tuple[GroupEffects, ...] = ()
     calibration: Calibration = Calibration()
     rows: tuple[PersonEffect, ...] | None = field(default=None, compare=False)
+
+    @property
+    def totals(self) -> PredictedTotals:
+        """The distinct people over all contents."""
+        return PredictedTotals(basis=self.basis, people=self.people)
 
 
 NO_EFFECTS = Effects(basis=Basis.EXACT)

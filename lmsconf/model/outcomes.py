@@ -9,6 +9,7 @@ from lmsconf.errors import Problem
 from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address
 from lmsconf.model.calls import is_creation
+from lmsconf.model.effects import PredictedTotals
 from lmsconf.model.plan import Action, Change
 from lmsconf.model.scope import VerifiedScope
 
@@ -62,6 +63,7 @@ class ApplyReport:
     """The result of a run: one outcome per call, in the order of the plan, and the verification of the workspace.
 
     converged: whether the workspace is as planned; None if it was not read back. residue: changes of a fresh plan.
+    predicted: the effects on people that the plan predicted, in total; None for a plan without changes.
     """
 
     plan_digest: str
@@ -77,6 +79,7 @@ class ApplyReport:
     problems: tuple[Problem, ...]
     meta: Mapping[str, str]
     exit: int
+    predicted: PredictedTotals | None = None
 
     @property
     def remaining_changes(self) -> tuple[Change, ...]:

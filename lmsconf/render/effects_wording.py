@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
 from lmsconf.model.address import Address
-from lmsconf.model.effects import AccessCounts, Basis, CauseCount, ContentEffects, Effects
+from lmsconf.model.effects import AccessCounts, Basis, CauseCount, ContentEffects, Effects, PredictedTotals
 from lmsconf.model.plan import Change, Plan
 from lmsconf.render.resource_wording import count_noun, resource_title, short_title
 
@@ -110,27 +110,36 @@ def format_count(number: int | None) -> str:
 
 def effects_headline(effects: Effects) -> str:
     """Return the numbers of people by what changes for them, over all contents, as one sentence without a subject."""
-    if effects.basis is Basis.OFF:
+    if effects.groups and effects.basis is not Basis.OFF and not effects.people.any:
+        return f"nobody's access to content changes; members change in {count_noun(len(effects.groups), 'group')}."
+    return totals_sentence(effects.totals)
+
+
+def totals_sentence(totals: PredictedTotals) -> str:
+    """Return totals as one sentence: `38 people lose content, 4 gain content.`"""
+    people = totals.people
+    if totals.basis is Basis.OFF:
         return NOT_COMPUTED
-    people = effects.people
     if people.lose is None:
         return "how many people lose or gain content is not known."
     if people.gain is None:
         return "nobody loses content; how many people gain content is not known."
     if not people.any:
-        return f"nobody's access to content changes{_moved_clause(effects)}."
+        return "nobody's access to content changes."
     clauses = [] if people.lose else ["nobody loses content"]
     for change in _CHANGES:
         if number := _number(people, change.name):
             words = _words(number)
             # Only the first number says what it counts.
             clauses.append(change.total.format(**{**words, "people": words["number" if clauses else "people"]}))
-    estimate = " (estimate)" if effects.basis is Basis.ESTIMATE else ""
-    return f"{', '.join(clauses)}{estimate}."
+    return f"{', '.join(clauses)}{' (estimate)' if totals.basis is Basis.ESTIMATE else ''}."
 
 
-def _moved_clause(effects: Effects) -> str:
-    return f"; {count_noun(len(effects.groups), 'group')} would have other members" if effects.groups else ""
+def predicted_line(predicted: PredictedTotals | None) -> str:
+    """Return what a plan predicted, for an apply report; empty if nobody's access changes."""
+    if predicted is None or not predicted.people.any:
+        return ""
+    return f"Predicted {EFFECTS_HEADING[:1].lower()}{EFFECTS_HEADING[1:]}: {totals_sentence(predicted)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,9 +239,16 @@ def loss_details(content: ContentEffects) -> str:
     else:
         states = (*_PROGRESS, *(state for state in progress if state not in _PROGRESS))
         numbers = [(state, progress[state]) for state in states if progress.get(state)]
-        clauses = [f"{number:,} {_PROGRESS.get(state, (state, state))[number != 1]}" for state, number in numbers]
-        clauses[:1] = [clause.replace(" ", " of them ", 1) for clause in clauses[:1]] if lose != 1 else clauses[:1]
+        clauses = [_state_clause(state, number, lose == 1) for state, number in numbers]
+        clauses[:1] = [clause.replace(" ", " of them ", 1) for clause in clauses[:1] if lose != 1] or clauses[:1]
     return ", ".join([*clauses, *_certificates(content)])
+
+
+def _state_clause(state: str, number: int, is_only: bool) -> str:
+    """`12 are in progress`; of a single person `in progress`."""
+    if is_only:
+        return state.replace("_", " ")
+    return f"{number:,} {_PROGRESS.get(state, (state, state))[number != 1]}"
 
 
 def _certificates(content: ContentEffects) -> Iterator[str]:

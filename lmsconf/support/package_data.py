@@ -1,4 +1,4 @@
-"""Files shipped with the package: JSON Schemas, the API description, CI workflows."""
+"""Files shipped with the package: JSON Schemas, the API description, CI workflows, pages of the guide."""
 
 from __future__ import annotations
 
@@ -15,6 +15,16 @@ def read_schema(name: str) -> str:
 def read_ci_workflow(name: str) -> str:
     """Return the text of a CI workflow: `ci/<name>` in the package of a wheel, `examples/ci/<name>` in a checkout."""
     return _text(_PACKAGE / "ci" / name, _PACKAGE.parent / "examples" / "ci" / name)
+
+
+def guide_topics() -> list[str]:
+    """Return the topics of `lmsconf help`."""
+    return sorted(page.stem for page in (_PACKAGE / "guide").glob("*.md"))
+
+
+def read_guide_page(topic: str) -> str:
+    """Return the text of a page of the guide; `topic` is one of `guide_topics`."""
+    return (_PACKAGE / "guide" / f"{topic}.md").read_text(encoding="utf-8")
 
 
 def _text(inside: Path, beside: Path) -> str:

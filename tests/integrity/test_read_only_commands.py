@@ -34,6 +34,7 @@ READING: Mapping[str, Sequence[Sequence[str]]] = {
     "graph": [[], ["--format", "dot"]],
     "explain": [["groups"], ["smart_groups.conditions"]],
     "init": [["{root}/new"]],
+    "help": [[], ["effects"]],
     "completion": [["bash"]],
 }
 """Commands that change nothing in a workspace, each with ways to run it."""

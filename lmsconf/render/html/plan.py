@@ -26,7 +26,7 @@ from lmsconf.render.change_summary import (
     group_by_risk,
     sort_by_severity,
 )
-from lmsconf.render.effects_wording import EFFECTS_HEADING
+from lmsconf.render.effects_wording import EFFECTS_HEADING, predicted_line
 from lmsconf.render.html.call_graph import ACTIONS, call_links, call_list, graph_svg
 from lmsconf.render.html.components import (
     ExpandableRow,
@@ -111,6 +111,7 @@ def apply_html(report: ApplyReport) -> str:
     verdict = [
         tag("p", apply_summary(report), class_="verdict"),
         tag("p", verification_result(report), class_="scope"),
+        [tag("p", line, class_="scope") for line in filter(None, [predicted_line(report.predicted)])],
         count_cards((status, report.count(CallStatus(status)), label.lower()) for status, label in _STATUSES.items()),
     ]
     times = (("Started", report.started_at), ("Finished", report.finished_at))

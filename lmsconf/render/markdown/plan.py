@@ -29,6 +29,7 @@ from lmsconf.render.change_summary import (
     group_by_risk,
     sort_by_severity,
 )
+from lmsconf.render.effects_wording import predicted_line
 from lmsconf.render.escape import escape_markdown, markdown_code, markdown_fence
 from lmsconf.render.markdown.effects import effects_paragraph, effects_sections
 from lmsconf.render.markdown.sections import (
@@ -93,6 +94,7 @@ def apply_markdown(report: ApplyReport, *, limit: SizeLimit = UNLIMITED) -> str:
         comment_marker("apply", report.workspace, limit),
         f"### lmsconf apply: {truncate(report.workspace, markdown_code)}",
         f"**{apply_summary(report)}** {verification_result(report)}",
+        escape_markdown(predicted_line(report.predicted)),
         workspace_paragraph(report.workspace, report.url, report.people),
         _statuses(report),
     )

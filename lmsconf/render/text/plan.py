@@ -24,6 +24,7 @@ from lmsconf.render.apply_wording import (
     other_changes_heading,
     verification_result,
 )
+from lmsconf.render.effects_wording import predicted_line
 from lmsconf.render.escape import escape_terminal
 from lmsconf.render.plan_wording import (
     BLOCKERS_HEADING,
@@ -75,6 +76,7 @@ def apply_text(report: ApplyReport, *, color: bool = False) -> str:
             [other_changes_heading(report)] if report.foreign_changes else [],
             *(change_lines(change) for change in report.foreign_changes),
             [
+                *filter(None, [predicted_line(report.predicted)]),
                 count_statuses(report) + ".",
                 verification_result(report),
                 apply_summary(report),
