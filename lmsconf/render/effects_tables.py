@@ -11,7 +11,7 @@ from typing import Final
 
 from lmsconf.model.address import Address
 from lmsconf.model.effects import Basis, ContentEffects, Effects, GroupEffects
-from lmsconf.render.effects_wording import NOT_KNOWN, cause_counts, format_count, sort_contents
+from lmsconf.render.effects_wording import GROUP_NOUNS, NOT_KNOWN, cause_counts, format_count, sort_contents
 from lmsconf.render.resource_wording import resource_title
 
 _CONTENT_COLUMNS: Final = {
@@ -131,7 +131,7 @@ def group_table(effects: Effects) -> EffectsTable:
     return EffectsTable(
         headings=tuple(_GROUP_COLUMNS.values()),
         rows=[_group_row(group) for group in groups],
-        nouns=("group", "groups"),
+        nouns=GROUP_NOUNS,
     )
 
 

@@ -20,6 +20,8 @@ from lmsconf.render.resource_wording import count_noun, resource_title, short_ti
 EFFECTS_HEADING: Final = "Effects on people"
 NOT_KNOWN: Final = "not known"
 NOT_COMPUTED: Final = "not computed (--no-effects)."
+GROUP_NOUNS: Final = ("group", "groups")
+"""How groups and smart groups are counted together."""
 MOST_SENTENCES: Final = 5
 """How many contents are told in a sentence; the table lists all."""
 MOST_CAUSES: Final = 3
@@ -111,7 +113,7 @@ def format_count(number: int | None) -> str:
 def effects_headline(effects: Effects) -> str:
     """Return the numbers of people by what changes for them, over all contents, as one sentence without a subject."""
     if effects.groups and effects.basis is not Basis.OFF and not effects.people.any:
-        return f"nobody's access to content changes; members change in {count_noun(len(effects.groups), 'group')}."
+        return f"nobody's access to content changes; members change in {count_noun(len(effects.groups), *GROUP_NOUNS)}."
     return totals_sentence(effects.totals)
 
 
@@ -307,7 +309,7 @@ def effects_caveats(effects: Effects) -> Iterator[str]:
     more = len(effects.reasons) - _MOST_REASONS
     if reasons:
         yield f"{heading}: {'; '.join(reasons)}{f'; and {more:,} more reasons' if more > 0 else ''}."
-    if effects.contents or effects.groups or effects.people.any:
+    if effects.contents or effects.people.any:
         yield " ".join(filter(None, ("Access through programs or purchases is not counted.", _calibrated(effects))))
 
 

@@ -23,6 +23,7 @@ JUSTIFIED = {
     "kinds/content_target/types.py": ({"user", "group", "smart_group"}, "the same, and words in a `targetType`"),
     "kinds/manual_group/kind.py": ({"group"}, "its display name"),
     "manifest/validation/suggestions.py": ({"user", "group"}, "keys that people write instead of a plain text"),
+    "render/effects_wording.py": ({"group", "groups"}, "how groups and smart groups are counted together"),
     "render/html/components.py": ({"group"}, "a class of the style sheet"),
 }
 """Module → the words in it that are also the name or section of a kind, and what they are there."""

@@ -518,6 +518,7 @@ COMPLETE = ApplyReport(
     problems=(),
     meta={"commit": "9f3c", "approver": "cy"},
     exit=0,
+    predicted=effect_samples.LOSSES.totals,
 )
 
 PARTIAL = replace(

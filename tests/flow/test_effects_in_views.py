@@ -1,0 +1,128 @@
+"""What a plan does to people stands first in every view of it, and names nobody."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from lmsconf.errors import ExitCode
+
+from .project import Project
+from .shell import lmsconf
+
+CROWD = [f"p{n:02}@acme.example" for n in range(30)]
+COUNTRIES = ["SE"] * 12 + ["NO"] * 18
+SEED = (
+    "people: ["
+    + ", ".join(
+        f"{{email: {one}, answers: {{Country: {country}}}}}" for one, country in zip(CROWD, COUNTRIES, strict=True)
+    )
+    + "]\ncustom_fields: [{name: Country, type: CHOICE, choices: [SE, NO]}]\n"
+    "smart_groups: [{name: Nordics, conditions: [{field: Country, choices: [SE, NO]}]}]\n"
+    "content: [{name: GDPR basics}, {name: Fire safety}]\n"
+    "content_targets: [{content: GDPR basics, assign_to: [{smart_group: Nordics}]}]\n"
+    "participations:\n"
+    + "".join(f"  - {{user: {one}, content: GDPR basics, state: IN_PROGRESS}}\n" for one in CROWD[12:17])
+)
+NARROWED = "smart_groups:\n  - name: Nordics\n    conditions: [{field: Country, choices: [SE]}]\n"
+RENAMED = "smart_groups: [{name: The North, previously: [Nordics]}]\n"
+UNCHANGED = "groups: []\n"
+FORMATS = ("text", "markdown", "html")
+SENTENCE = "18 people in Nordics lose GDPR basics: 5 of them are in progress, 13 have not started. "
+CAUSE = "Cause: smart_group/Nordics, manifests/all.yaml:2."
+NOT_COUNTED = "Access through programs or purchases is not counted."
+
+
+def plain(text: str) -> str:
+    """What a reader reads: without markup and escapes."""
+    text = re.sub(r"<[^>]*>", "", text.partition("<body>")[2] or text)
+    return re.sub(r'[\\"*`]', "", text).replace("&#39;", "'")
+
+
+def shown(folder: Path, format: str, *options: str) -> str:
+    ran = lmsconf(folder, "plan", "--format", format, *options)
+    assert ran.code == ExitCode.OK
+    return plain(ran.out)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_who_loses_what_and_why_stands_first(tmp_path: Path, format: str) -> None:
+    """How many, of which content, how far they are, and the line of the change; the guard has the line to paste."""
+    Project(tmp_path, SEED, "").write(NARROWED)
+    text = shown(tmp_path, format)
+    assert "Effects on people: 18 people lose content." in text
+    assert SENTENCE.strip() in text
+    assert CAUSE in text
+    assert text.index(SENTENCE.strip()) < text.index("Plan: ")
+    assert text.count(NOT_COUNTED) == 1
+    assert "18 of the 30 people who have content GDPR basics lose it, and the limit is 10%" in text
+    assert "lmsconf apply --allow people=18" in text.replace(f" -C {tmp_path}", "")
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_saved_plan_says_the_same(tmp_path: Path, format: str) -> None:
+    """`show` of a plan file has the same sentences and numbers as `plan`."""
+    Project(tmp_path, SEED, "").write(NARROWED)
+    file = str(tmp_path / "plan.json")
+    assert lmsconf(tmp_path, "plan", "--out", file).code == ExitCode.OK
+    text = plain(lmsconf(tmp_path, "show", file, "--format", format).out)
+    assert SENTENCE.strip() in text
+    assert CAUSE in text
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("manifests", [NARROWED, RENAMED, UNCHANGED], ids=["loss", "nobody", "no change"])
+def test_every_view_says_when_effects_are_not_computed(tmp_path: Path, manifests: str, format: str) -> None:
+    """With --no-effects; and no view has a number of people that it does not know."""
+    Project(tmp_path, SEED, "").write(manifests)
+    text = shown(tmp_path, format, "--no-effects")
+    assert "Effects on people: not computed (--no-effects)." in text
+    assert not re.search(r"\d (people|person) (lose|gain)", text)
+    if manifests == NARROWED:
+        assert "how many people lose content is not known" in text
+        assert "--allow people=unknown" in text
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_plan_that_affects_nobody_says_so_in_one_line(tmp_path: Path, format: str) -> None:
+    """A rename moves nobody; a plan without changes says nothing about people."""
+    Project(tmp_path, SEED, "").write(RENAMED)
+    text = shown(tmp_path, format)
+    assert text.count("Effects on people") == 1
+    assert "Effects on people: nobody's access to content changes." in text
+    assert NOT_COUNTED not in text
+    Project(tmp_path, SEED, "").write(UNCHANGED)
+    assert "Effects on people" not in shown(tmp_path, format)
+
+
+@pytest.mark.parametrize("format", ["text", "markdown", "html", "json"])
+def test_no_view_names_who_loses(tmp_path: Path, format: str) -> None:
+    """Of 30 people whose access is looked at, no view has an e-mail, a name or an id."""
+    Project(tmp_path, SEED, "").write(NARROWED)
+    text = lmsconf(tmp_path, "plan", "--format", format).out
+    assert "acme.example" not in text
+    assert not re.search(r"\bu-\d+\b", text)
+
+
+def test_the_report_repeats_what_was_predicted(tmp_path: Path) -> None:
+    """In one line, in every format, and when the report is shown again."""
+    Project(tmp_path, SEED, "").write(NARROWED)
+    ran = lmsconf(tmp_path, "apply", "--auto-approve", "--allow", "people=18", "--format", "json")
+    assert ran.code == ExitCode.OK
+    assert ran.document["predicted"]["people"]["lose"] == 18
+    file = tmp_path / "report.json"
+    file.write_text(ran.out, encoding="utf-8")
+    for format in FORMATS:
+        text = plain(lmsconf(tmp_path, "show", str(file), "--format", format).out)
+        assert text.count("Predicted effects on people: 18 people lose content.") == 1
+
+
+def test_apply_shows_it_before_it_acts(tmp_path: Path) -> None:
+    """The plan on stderr begins with it; where the guard stops, it is there to read."""
+    Project(tmp_path, SEED, "").write(NARROWED)
+    ran = lmsconf(tmp_path, "apply", "--auto-approve")
+    assert ran.code == ExitCode.BLOCKED
+    assert SENTENCE.strip() in plain(ran.err)
+    assert "18 of the 30 people who have content GDPR basics lose it" in ran.err

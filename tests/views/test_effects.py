@@ -1,0 +1,204 @@
+"""Effects on people in every view: their order, what is not known, how they shorten, and what a page never holds."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+from document_samples import CREATE, EVIL, NOT_KNOWN, OFF, PEOPLE
+from effect_samples import CONTENTS, LOSSES, NORDICS, cause, content, counts
+from test_markdown import judged
+
+from lmsconf.model.address import Address
+from lmsconf.model.effects import Basis, Effects, GroupEffects, PersonEffect
+from lmsconf.model.plan import Plan
+from lmsconf.render import plan_html, plan_markdown, plan_text
+from lmsconf.render.size_limit import MIN_LIMIT, SERVICE_LIMITS, SizeLimit
+
+VIEWS = {"text": plan_text, "markdown": plan_markdown, "html": plan_html}
+
+
+def plain(text: str) -> str:
+    """What a reader reads: without the markup and escapes of a format."""
+    text = re.sub(r"<[^>]*>", "", text.partition("<body>")[2] or text)
+    return re.sub(r'[\\"*`]', "", text).replace("&#39;", "'")
+
+
+def crowd(number: int, name: str = "Course") -> Plan:
+    """A plan by which somebody loses each of many contents, through as many groups."""
+    contents = tuple(
+        content(
+            f"{name} {n}",
+            f"c-{n}",
+            counts(lose=n + 1),
+            *(cause(Address.of("group", f"{name} {m}"), lose=1) for m in range(n, n + 5)),
+            people=(20_000, 19_999 - n, 19_999 - n),
+        )
+        for n in range(number)
+    )
+    groups = tuple(
+        GroupEffects(address=Address.of("group", f"{name} {n}"), before=9, after=8, join=0, leave=1, basis=Basis.EXACT)
+        for n in range(number)
+    )
+    return replace(PEOPLE, effects=replace(LOSSES, contents=contents, groups=groups))
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_losses_come_first_and_gains_last(view: str) -> None:
+    """Then what is not known, who must, what is cut short; only some are told in sentences, the table has them all."""
+    text = plain(VIEWS[view](PEOPLE))
+    order = ["lose GDPR basics", "lose First aid", "loses Fire safety", "Export control becomes mandatory",
+             "The window of Crisis drill is cut short", "and 3 more contents"]  # fmt: skip
+    places = [text.index(one) for one in order]
+    assert places == sorted(places)
+    assert places[-1] < text.index("Plan: 0 to create")
+    assert "gain Phishing drill" not in text
+    assert all(one.content in text for one in CONTENTS)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_number_has_its_separators(view: str) -> None:
+    """Twelve hundred people are 1,200, and 412,000 are not 412000."""
+    text = plain(VIEWS[view](PEOPLE))
+    assert "1,200 must take what was optional" in text
+    assert "412,000" in text
+    assert not re.search(r"\b(412000|1200)\b", text)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_what_is_not_known_is_said_with_its_reason(view: str) -> None:
+    """It is never 0 or blank: the sentence, the row and the guard say it, and why."""
+    text = plain(VIEWS[view](NOT_KNOWN))
+    assert "How many people lose or gain GDPR basics is not known." in text
+    assert "Nobody loses Intro; how many people gain it is not known." in text
+    assert "system condition IS_WITHIN is not known" in text
+    assert "and 2 more reasons" in text
+    assert "not known; nobody loses it" in text
+    assert text.count("not known") >= 8
+    assert not re.search(r"GDPR basics[ |]+0\b", text)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_an_estimate_is_called_one(view: str) -> None:
+    """In the first sentence, at the content and group that it is about, and with its reason."""
+    text = plain(VIEWS[view](PEOPLE))
+    assert "for 17 the window changes (estimate)." in text
+    assert "Estimate: The window of Crisis drill" in text
+    assert "Crisis drill (estimate)" in text
+    assert "its conditions give 46 members, and the service lists 47" in text
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_not_computed_is_all_that_is_said(view: str) -> None:
+    """With --no-effects there is one sentence, and no table."""
+    text = plain(VIEWS[view](OFF))
+    assert text.count("Effects on people: not computed (--no-effects).") == 1
+    assert "programs or purchases" not in text
+    assert "before" not in text.partition("<script>")[0].replace("deleted, then created, so", "").split("Plan:")[0]
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_what_is_not_counted_is_said_once(view: str) -> None:
+    """Programs and purchases are mentioned wherever somebody is affected."""
+    assert plain(VIEWS[view](PEOPLE)).count("Access through programs or purchases is not counted.") == 1
+    assert "programs or purchases" not in VIEWS[view](CREATE)
+
+
+@pytest.mark.parametrize("size", [MIN_LIMIT, 20_000, 65_536])
+@pytest.mark.parametrize("name", ["Course", f"{EVIL}{'@x ' * 500}"], ids=["plain", "hostile"])
+def test_many_contents_fit_a_comment(size: int, name: str) -> None:
+    """However many and however named: the comment keeps to its size, counts the rest, and keeps the guard."""
+    plan = crowd(300, name)
+    text = plan_markdown(plan, limit=SizeLimit(size))
+    assert len(text.encode()) <= size
+    judged(text)
+    assert "Effects on people:** 41 people lose content" in text
+    assert re.search(r"… and \d+ more contents, in the table below", text)
+    assert "Access changes: 300 contents" in text
+    assert "lmsconf apply --allow people=53" in text
+    assert "Plan: 0 to create, 2 to change" in text
+
+
+def test_a_table_grows_with_the_room() -> None:
+    """Ten rows, fifty, all: what is left out is counted."""
+    plan = crowd(300)
+    shown = [plan_markdown(plan, limit=SizeLimit(size)).count("| Course ") for size in (10_000, 40_000, 400_000)]
+    assert shown == [10, 50, 300]
+    text = plan_markdown(plan, limit=SizeLimit(10_000))
+    assert "… and 290 more contents not listed here." in text
+    assert "leave nothing out" in text
+    for limit in (SERVICE_LIMITS["none"], SERVICE_LIMITS["gitlab"]):
+        assert plan_markdown(plan, limit=limit).count("| Course ") == 300
+
+
+def test_the_text_lists_every_content() -> None:
+    """Nothing is cut where there is no limit; causes beyond ten are counted."""
+    text = plan_text(crowd(300))
+    assert len(re.findall(r"^ +20,000 .* Course \d+$", text, re.MULTILINE)) == 300
+    people = tuple(cause(Address.of("user", f"p{n}@acme.example"), lose=1) for n in range(500))
+    many = replace(LOSSES, contents=(content("X", "c-1", counts(lose=500), *people, people=(500, 0, 0)),))
+    assert "… and 490 more causes" in plan_text(replace(PEOPLE, effects=many))
+
+
+def test_a_page_folds_long_tables_and_stays_within_bounds() -> None:
+    """A hundred rows are open, the others folded; beyond 2,000 the page says where the rest is."""
+    page = plan_html(crowd(2_500))
+    rows, folded = page.partition("1,900 more contents")[::2]
+    assert rows.count('<th scope="row"><span class="name">Course') == 100
+    assert "500 more are not listed here; `lmsconf show PLAN --format json` has all." in folded.replace("&#96;", "`")
+    assert len(page) < 8_000_000
+
+
+def test_the_page_links_causes_to_their_changes() -> None:
+    """The cause of a row leads to the change further down, and each bar is drawn without inline style."""
+    page = plan_html(PEOPLE)
+    number = [str(change.address) for change in PEOPLE.changes].index(str(NORDICS)) + 1
+    assert f'<a href="#change-{number}"><code>smart_group/Sales Nordics</code></a>' in page
+    assert f'id="change-{number}"' in page
+    assert page.count('<svg class="bar"') == len(CONTENTS)
+    assert " style=" not in page
+
+
+def test_the_matrix_has_a_cell_for_each_content_and_group() -> None:
+    """Heads have the people before and after; a single cell makes no matrix."""
+    page = plan_html(PEOPLE)
+    matrix = page.partition("Through which groups")[2].partition("</table>")[0]
+    assert "47 → 9" in matrix
+    assert "300 → 266" in matrix
+    assert '<td class="lose">38 lose, 4 gain</td>' in matrix
+    assert matrix.count("<td") - matrix.count("<td></td>") == 3
+    single = replace(LOSSES, contents=CONTENTS[:1])
+    assert "Through which groups" not in plan_html(replace(PEOPLE, effects=single))
+
+
+ROW = PersonEffect(
+    email="canary@acme.example",
+    content="GDPR basics",
+    content_id=CONTENTS[0].id,
+    change="lose",  # type: ignore[arg-type]  # only shown
+    before="optional",
+    after="none",
+    from_before=None,
+    until_before=None,
+    from_after=None,
+    until_after=None,
+    shortened=False,
+    causes=(str(NORDICS),),
+)
+
+
+@pytest.mark.parametrize("view", ["text", "markdown"])
+def test_only_a_page_can_have_people(view: str) -> None:
+    """Text and comments have none, also when they were computed."""
+    plan = replace(PEOPLE, effects=replace(LOSSES, rows=(ROW,)))
+    assert "canary" not in VIEWS[view](plan)
+    assert VIEWS[view](plan) == VIEWS[view](PEOPLE)
+
+
+def test_groups_alone_are_told_too() -> None:
+    """Where members change and nobody's access does, that is one line and the table of groups."""
+    effects = Effects(basis=Basis.EXACT, groups=LOSSES.groups)
+    text = plan_text(replace(PEOPLE, effects=effects))
+    assert "Effects on people: nobody's access to content changes; members change in 2 groups.\n\n" in text
+    assert "47      9     0     38  smart_group/Sales Nordics" in text
