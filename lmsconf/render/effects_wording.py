@@ -110,15 +110,25 @@ def format_count(number: int | None) -> str:
     return NOT_KNOWN if number is None else f"{number:,}"
 
 
-def effects_headline(effects: Effects) -> str:
+def effects_headline(plan: Plan) -> str:
     """Return the numbers of people by what changes for them, over all contents, as one sentence without a subject."""
+    effects = plan.effects
     if effects.groups and effects.basis is not Basis.OFF and not effects.people.any:
         return f"nobody's access to content changes; members change in {count_noun(len(effects.groups), *GROUP_NOUNS)}."
-    return totals_sentence(effects.totals)
+    return totals_sentence(effects.totals, _required(plan))
 
 
-def totals_sentence(totals: PredictedTotals) -> str:
-    """Return totals as one sentence: `38 people lose content, 4 gain content.`"""
+def _required(plan: Plan) -> int | None:
+    """Return for how many people a content becomes mandatory, new assignments included, as the guard counts them."""
+    counted = [measure.taken for measure in plan.measures if measure.guard == "mandatory" and measure.counts]
+    return None if None in counted else sum(filter(None, counted))
+
+
+def totals_sentence(totals: PredictedTotals, required: int | None = None) -> str:
+    """Return totals as one sentence: `38 people lose content, 4 gain content.`
+
+    required: for how many people a content becomes mandatory, where that is more than those who had it as optional.
+    """
     people = totals.people
     if totals.basis is Basis.OFF:
         return NOT_COMPUTED
@@ -130,7 +140,9 @@ def totals_sentence(totals: PredictedTotals) -> str:
         return "nobody's access to content changes."
     clauses = [] if people.lose else ["nobody loses content"]
     for change in _CHANGES:
-        if number := _number(people, change.name):
+        if change.name == "to_mandatory" and required and required != people.to_mandatory:
+            clauses.append(f"content becomes mandatory for {required:,}")
+        elif number := _number(people, change.name):
             words = _words(number)
             # Only the first number says what it counts.
             clauses.append(change.total.format(**{**words, "people": words["number" if clauses else "people"]}))

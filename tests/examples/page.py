@@ -86,7 +86,7 @@ def run(lines: Sequence[str], folder: Path, **variables: str) -> list[Ran]:
         env=environment(variables),
         stdout=subprocess.PIPE,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     parts = ended.stdout.split("\0")

@@ -1,4 +1,4 @@
-"""Draws them all: the plan of the quickstart, the comment and the page about the plan of acme."""
+"""Draws them all: the plan of the quickstart, the comment and pages about plans of acme."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 EXAMPLES: Final = Path(__file__).parent.parent.parent / "examples"
 PICTURES: Final = EXAMPLES / "pictures"
 _SIZE: Final = (1000, 720)
+_QUALITY: Final = 70
+_PHONE: Final = (390, 720)
 
 
 def main() -> None:
@@ -30,9 +32,13 @@ def main() -> None:
     (PICTURES / "plan.svg").write_text(drawn(plan, "lmsconf plan"), encoding="utf-8")
     with tempfile.TemporaryDirectory() as folder, browser() as chromium:
         html, comment = _rendered(Path(folder))
-        _take(chromium, comment, "light", "comment.png")
-        _take(chromium, html, "light", "page-light.png")
-        _take(chromium, html, "dark", "page-dark.png")
+        _take(chromium, comment, "light", "comment.webp")
+        _take(chromium, html, "light", "page-light.webp")
+        _take(chromium, html, "dark", "page-dark.webp")
+        narrowed = _narrowed(Path(folder))
+        _take(chromium, narrowed, "light", "people-light.webp")
+        _take(chromium, narrowed, "dark", "people-dark.webp")
+        _take(chromium, narrowed, "light", "people-phone.webp", _PHONE)
 
 
 def _rendered(folder: Path) -> tuple[Path, Path]:
@@ -47,13 +53,25 @@ def _rendered(folder: Path) -> tuple[Path, Path]:
     return html, shown
 
 
-def _take(chromium: Browser, shown: Path, scheme: str, name: str) -> None:
+def _narrowed(folder: Path) -> Path:
+    """The page about the plan that narrows a condition of acme, once acme is as its manifests say."""
+    acme, html = folder / "acme", folder / "narrowed.html"
+    consents = ["--allow", "people=396", "--allow", "mandatory=396"]
+    assert run_command_line(app, ["-C", str(acme), "apply", "--auto-approve", *consents]) == ExitCode.OK
+    manifest = acme / "manifests" / "smart_groups.yaml"
+    manifest.write_text(manifest.read_text(encoding="utf-8").replace("SE, NO, FI, DK", "SE"), encoding="utf-8")
+    code = run_command_line(app, ["-C", str(acme), "plan", "--format", "html", "--output", str(html)])
+    assert code == ExitCode.OK
+    return html
+
+
+def _take(chromium: Browser, shown: Path, scheme: str, name: str, size: tuple[int, int] = _SIZE) -> None:
     """A picture of the upper part of a page."""
     chromium.open(shown, scheme)
-    width, height = _SIZE
+    width, height = size
     chromium.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
     chromium.settle()
-    taken = chromium.call("Page.captureScreenshot", format="png", optimizeForSpeed=False)
+    taken = chromium.call("Page.captureScreenshot", format="webp", quality=_QUALITY, optimizeForSpeed=False)
     (PICTURES / name).write_bytes(base64.b64decode(taken["data"]))
 
 

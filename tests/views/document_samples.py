@@ -448,6 +448,7 @@ PEOPLE = replace(
             reason="53 people lose content or a part of its window, and the limit is 20",
         ),
     ),
+    measures=(GuardCount(guard="mandatory", of="all people", taken=1_250, size=412_000),),
     effects=effect_samples.LOSSES,
 )
 NOT_KNOWN = replace(

@@ -61,9 +61,10 @@ def test_losses_come_first_and_gains_last(view: str) -> None:
 def test_every_number_has_its_separators(view: str) -> None:
     """Twelve hundred people are 1,200, and 412,000 are not 412000."""
     text = plain(VIEWS[view](PEOPLE))
-    assert "1,200 must take what was optional" in text
+    assert "content becomes mandatory for 1,250" in text
+    assert "becomes mandatory for 1,200 people who had it as optional" in text
     assert "412,000" in text
-    assert not re.search(r"\b(412000|1200)\b", text)
+    assert not re.search(r"\b(412000|1200|1250)\b", text)
 
 
 @pytest.mark.parametrize("view", VIEWS)
@@ -161,7 +162,7 @@ def test_the_page_links_causes_to_their_changes() -> None:
 
 
 def test_the_matrix_has_a_cell_for_each_content_and_group() -> None:
-    """Heads have the people before and after; a single cell makes no matrix."""
+    """Headings have the people before and after; a single group makes no matrix."""
     page = plan_html(PEOPLE)
     matrix = page.partition("Through which groups")[2].partition("</table>")[0]
     assert "47 → 9" in matrix

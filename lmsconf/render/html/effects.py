@@ -52,7 +52,7 @@ def effects_summary(plan: Plan, anchors: Anchors) -> Child:
         items.append(tag("li", "… ", tag("a", more, href="#people")))
     return tag(
         "div",
-        tag("p", tag("b", f"{EFFECTS_HEADING}: "), effects_headline(plan.effects), class_="headline"),
+        tag("p", tag("b", f"{EFFECTS_HEADING}: "), effects_headline(plan), class_="headline"),
         tag("ul", items) if items else None,
         [tag("p", caveat, class_="scope") for caveat in effects_caveats(plan.effects)],
         class_="effects",

@@ -11,14 +11,14 @@ from lmsconf.render.effects_wording import cause_counts, format_count, sort_cont
 from lmsconf.render.html.document import Child, Markup, tag
 from lmsconf.render.resource_wording import kind_noun, short_title
 
-_MOST_GROUPS: Final = 12
+_MOST_GROUPS: Final = 20
 _MOST_CONTENTS: Final = 40
 _Cells: TypeAlias = "Mapping[tuple[int, Address], CauseCount]"
 """Position of a content and a group → how many lose and gain it through the group."""
 
 
 def effects_matrix(effects: Effects) -> Child:
-    """Render which contents people lose and gain through which groups; None if that is a single cell, or none.
+    """Render which contents people lose and gain through which groups; None for fewer than two groups.
 
     The headings have the head-counts before and after. Only the most affected groups and contents are shown.
     """
@@ -26,8 +26,8 @@ def effects_matrix(effects: Effects) -> Child:
     cells = _cells(contents, effects)
     groups = _most_changed(group for group in effects.groups if any(group.address == at for _, at in cells))
     shown = {(row, at): cause for (row, at), cause in cells.items() if at in {group.address for group in groups}}
-    rows = list(dict.fromkeys(sorted(row for row, _ in shown)))[:_MOST_CONTENTS]
-    if len(cells) < 2:
+    rows = sorted({row for row, _ in shown})[:_MOST_CONTENTS]
+    if len(groups) < 2:
         return None
     is_whole = len(shown) == len(cells) and len({row for row, _ in shown}) == len(rows)
     table = tag(

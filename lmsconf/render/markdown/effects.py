@@ -44,7 +44,7 @@ def effects_paragraph(plan: Plan, limit: SizeLimit) -> str:
     if not plan.changes and plan.effects.basis is not Basis.OFF:
         return ""
     room = _Room(None if limit.size is None else limit.size // _PART)
-    headline = f"**{EFFECTS_HEADING}:** {escape_markdown(effects_headline(plan.effects))}"
+    headline = f"**{EFFECTS_HEADING}:** {escape_markdown(effects_headline(plan))}"
     room.take(headline)
     caveats = [
         text

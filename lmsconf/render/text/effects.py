@@ -50,7 +50,7 @@ def effects_reminder(plan: Plan) -> Iterator[str]:
 
 
 def _headline(plan: Plan) -> str:
-    return f"{EFFECTS_HEADING}: {effects_headline(plan.effects)}"
+    return f"{EFFECTS_HEADING}: {effects_headline(plan)}"
 
 
 def _sentences(plan: Plan, places: CausePlaces) -> Iterator[str]:
