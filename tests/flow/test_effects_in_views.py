@@ -106,6 +106,19 @@ def test_no_view_names_who_loses(tmp_path: Path, format: str) -> None:
     assert not re.search(r"\bu-\d+\b", text)
 
 
+def test_only_the_page_of_somebody_who_asks_names_people(tmp_path: Path) -> None:
+    """With --people the page has the 18 who lose, and no other; text, comment and saved plan still have nobody."""
+    Project(tmp_path, SEED, "").write(NARROWED)
+    file, saved = str(tmp_path / "people.csv"), str(tmp_path / "plan.json")
+    page = lmsconf(tmp_path, "plan", "--people", file, "--out", saved, "--format", "html").out
+    assert sorted(set(re.findall(r"p\d\d@acme\.example", page))) == CROWD[12:]
+    for format in ("text", "markdown", "json"):
+        assert "@acme.example" not in lmsconf(tmp_path, "plan", "--people", file, "--format", format).out
+    assert "@acme.example" not in lmsconf(tmp_path, "show", saved, "--format", "html").out
+    refused = lmsconf(tmp_path, "--mask-people", "plan", "--people", file, "--format", "html")
+    assert (refused.code, refused.out) == (ExitCode.USAGE, "")
+
+
 def test_the_report_repeats_what_was_predicted(tmp_path: Path) -> None:
     """In one line, in every format, and when the report is shown again."""
     Project(tmp_path, SEED, "").write(NARROWED)

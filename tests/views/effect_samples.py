@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.effects import (
+    AccessChange,
     AccessCounts,
     Basis,
     Calibration,
@@ -11,6 +12,7 @@ from lmsconf.model.effects import (
     ContentEffects,
     Effects,
     GroupEffects,
+    PersonEffect,
 )
 
 NORDICS = Address.of("smart_group", "Sales Nordics")
@@ -114,6 +116,27 @@ UNKNOWN = Effects(
     groups=(GroupEffects(address=NORDICS, before=47, after=None, join=None, leave=None, basis=Basis.UNKNOWN),),
     calibration=Calibration(groups=1, exact=1),
 )
+
+
+def person(number: int) -> PersonEffect:
+    """A row of `--people`."""
+    return PersonEffect(
+        email=f"p{number:02}@acme.example",
+        content=("GDPR basics", "Fire safety")[number % 2],
+        content_id=RemoteId("c-42"),
+        change=AccessChange.LOSE,
+        before="mandatory",
+        after="none",
+        from_before="2026-01-01T00:00:00Z",
+        until_before=None,
+        from_after=None,
+        until_after=None,
+        shortened=False,
+        causes=(str(NORDICS), str(BASICS)),
+    )
+
+
+NAMES = tuple(map(person, range(30)))
 
 
 def hostile(evil: str) -> Effects:

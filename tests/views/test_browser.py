@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 from browser import CHROMIUM, Browser, browser
-from document_samples import MIXED, PLANS, REPORTS, change
+from document_samples import MIXED, PEOPLE, PLANS, REPORTS, change
 from drift_samples import DRIFTS
+from effect_samples import LOSSES, NAMES
 from large_plans import large
 
 from lmsconf.model.address import Address
@@ -19,9 +20,11 @@ from lmsconf.render import apply_html, drift_html, plan_html
 
 AXE = os.environ.get("LMSCONF_AXE", "")
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH")]
+NAMED = replace(PEOPLE, effects=replace(LOSSES, rows=NAMES))
 PAGES = {
     "mixed": lambda: plan_html(MIXED),
     "hostile": lambda: plan_html(PLANS["hostile"]),
+    "people": lambda: plan_html(NAMED),
     "partial": lambda: apply_html(REPORTS["partial"]),
     "drift": lambda: drift_html(DRIFTS["all"]),
 }
@@ -163,6 +166,22 @@ def test_dark_and_light(chromium: Browser, thousand: Path) -> None:
     assert (light, dark) == (light_again, dark_again)
 
 
+def test_people_are_found(chromium: Browser, tmp_path: Path) -> None:
+    """The search of people shows those whose row has all the words, and leaves the rows of changes as they are."""
+    path = tmp_path / "page.html"
+    path.write_text(PAGES["people"](), encoding="utf-8")
+    chromium.open(path)
+    for words, expected in (("", 30), ("p07@", 1), ("FIRE loses", 15), ("nobody", 0)):
+        chromium.run(
+            f"(() => {{ const at = document.querySelector('#people-search'); at.value = {words!r};"
+            " at.dispatchEvent(new Event('input')); })()"
+        )
+        assert chromium.run("document.querySelectorAll('#people-rows tr:not([hidden])').length") == expected
+        assert chromium.run("document.querySelector('#people-count').textContent") == f"{expected} of 30"
+    assert chromium.run("document.querySelectorAll('#rows .row:not([hidden])').length") == len(PEOPLE.changes)
+    assert chromium.run("document.querySelector('#count').textContent") == f"{len(PEOPLE.changes)} shown"
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_pages_complain_of_nothing(name: str, chromium: Browser, tmp_path: Path) -> None:
     """Plans, reports and drift, hostile names among them, load without a complaint or a request."""
@@ -192,14 +211,14 @@ def test_rows_have_room_on_every_screen(width: int, chromium: Browser, tmp_path:
     """Long names beside long facts, and rows without a place, can be read on a phone as on a desk."""
     changes = tuple(replace(one, origin=ChangeOrigin.REPAIR) for one in WIDE)
     pages = {**PAGES, "base": lambda: plan_html(replace(MIXED, base="main", changes=changes))}
-    for name in ("base", "drift", "partial"):
+    for name in ("base", "drift", "partial", "people"):
         path = tmp_path / "page.html"
         path.write_text(pages[name](), encoding="utf-8")
         chromium.open(path)
         size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
         chromium.call("Emulation.setDeviceMetricsOverride", **size)
         chromium.settle()
-        assert chromium.run("document.querySelectorAll('#rows .row').length") > 3
+        assert chromium.run("document.querySelectorAll('#rows .row').length") >= 3
         assert chromium.run(TANGLED) == []
         assert chromium.run("document.documentElement.scrollWidth") <= width
 

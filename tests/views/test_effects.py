@@ -11,9 +11,10 @@ from effect_samples import CONTENTS, LOSSES, NORDICS, cause, content, counts
 from test_markdown import judged
 
 from lmsconf.model.address import Address
-from lmsconf.model.effects import Basis, Effects, GroupEffects, PersonEffect
+from lmsconf.model.effects import AccessChange, Basis, Effects, GroupEffects, PersonEffect
 from lmsconf.model.plan import Plan
 from lmsconf.render import plan_html, plan_markdown, plan_text
+from lmsconf.render.html.effects_people import MOST_PEOPLE
 from lmsconf.render.size_limit import MIN_LIMIT, SERVICE_LIMITS, SizeLimit
 
 VIEWS = {"text": plan_text, "markdown": plan_markdown, "html": plan_html}
@@ -173,11 +174,35 @@ def test_the_matrix_has_a_cell_for_each_content_and_group() -> None:
     assert "Through which groups" not in plan_html(replace(PEOPLE, effects=single))
 
 
+def test_a_page_has_people_only_if_they_were_asked_for() -> None:
+    """With the rows of --people it has them, a search and a warning; with none, or too many, it names nobody."""
+    page = plan_html(replace(PEOPLE, effects=replace(LOSSES, rows=(ROW,))))
+    assert page.count("canary@acme.example") == 1
+    assert 'id="people-search"' in page
+    assert "This page names people" in page
+    without = plan_html(PEOPLE)
+    many = plan_html(replace(PEOPLE, effects=replace(LOSSES, rows=(ROW,) * (MOST_PEOPLE + 1))))
+    for other in (without, many):
+        assert "canary" not in other
+        assert 'id="people-search"' not in other
+        assert "This page names people" not in other
+    assert "5,001 changes of access are too many for a page" in many
+
+
+def test_names_of_people_stay_text() -> None:
+    """An e-mail or a cause that is markup is shown as it is written."""
+    evil = replace(ROW, email=f"{EVIL}<script>", content=EVIL, causes=(EVIL, "<img src=x>"), until_before="<b>")
+    page = plan_html(replace(PEOPLE, effects=replace(LOSSES, rows=(evil,))))
+    table = page.partition('id="people-rows"')[2].partition("</tbody>")[0]
+    assert re.findall(r"<(\w+)", table) == ["tr", "th", "td", "td", "td", "td", "td"]
+    assert "&lt;script&gt;" in table
+
+
 ROW = PersonEffect(
     email="canary@acme.example",
     content="GDPR basics",
     content_id=CONTENTS[0].id,
-    change="lose",  # type: ignore[arg-type]  # only shown
+    change=AccessChange.LOSE,
     before="optional",
     after="none",
     from_before=None,

@@ -37,7 +37,7 @@ _MOST_ROWS: Final = 2_000
 _MOST_CAUSES: Final = 20
 
 
-def effects_summary(plan: Plan, anchors: Anchors) -> Child:
+def effects_summary(plan: Plan) -> Child:
     """Render the sentences about people. None for a plan without changes, unless its effects were not computed."""
     if not plan.changes and plan.effects.basis is not Basis.OFF:
         return None

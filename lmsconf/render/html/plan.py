@@ -46,6 +46,7 @@ from lmsconf.render.html.components import (
 )
 from lmsconf.render.html.document import Child, Markup, join_markup, render_document, tag
 from lmsconf.render.html.effects import effects_summary, effects_tables
+from lmsconf.render.html.effects_people import people_search, people_warning
 from lmsconf.render.html.packed_rows import is_large, packed_notes
 from lmsconf.render.plan_wording import abandoned_heading, plan_summary, scope_sentences, workspace_line
 from lmsconf.render.resource_wording import count_listed_rows, count_noun, count_unmanaged, resource_title
@@ -57,6 +58,7 @@ def plan_html(plan: Plan) -> str:
     anchors = _anchors(plan.changes)
     sections = [
         ("people", EFFECTS_HEADING, effects_tables(plan, anchors)),
+        ("who", "Who gains, who loses", people_search(plan)),
         ("attention", "Look at this first", _attention(plan)),
         ("changes", "Changes", _changes(plan)),
         ("let-go", "Let go", _let_go(plan)),
@@ -67,7 +69,8 @@ def plan_html(plan: Plan) -> str:
     ]
     top = page_header("plan", plan.workspace, workspace_line(plan.workspace, plan.url, plan.people))
     verdict = [
-        effects_summary(plan, anchors),
+        people_warning(plan),
+        effects_summary(plan),
         list(blocker_notes(plan)),
         tag("p", plan_summary(plan), class_="verdict"),
         [tag("p", line, class_="scope") for line in scope_sentences(plan)],
