@@ -1,52 +1,30 @@
-"""Effects on people in sentences, shared by all formats. Results are not escaped.
+"""Effects on people in words, shared by all formats: numbers over all contents, and what they rest on.
 
-effects_headline       one sentence with the number of people by what changes for them
-effect_sentences       a sentence for each content, losses first
-effects_caveats        why numbers are estimates or not known, and what is not counted
-ContentName, CodeText  the parts of a sentence that a format marks up
+Results are not escaped. `effects_sentences` has the sentences about single contents.
+
+effects_headline  one sentence with the number of people by what changes for them
+effects_caveats   why numbers are estimates or not known, and what is not counted
+predicted_line    the same sentence for an apply report
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, NamedTuple, TypeAlias
+from collections.abc import Iterator
+from typing import Final, NamedTuple
 
-from lmsconf.model.address import Address
-from lmsconf.model.effects import AccessCounts, Basis, CauseCount, ContentEffects, Effects, PredictedTotals
-from lmsconf.model.plan import Change, Plan
-from lmsconf.render.resource_wording import count_noun, resource_title, short_title
+from lmsconf.model.effects import AccessCounts, Basis, Effects, PredictedTotals
+from lmsconf.model.plan import Plan
+from lmsconf.render.resource_wording import count_noun
 
 EFFECTS_HEADING: Final = "Effects on people"
 NOT_KNOWN: Final = "not known"
 NOT_COMPUTED: Final = "not computed (--no-effects)."
 GROUP_NOUNS: Final = ("group", "groups")
 """How groups and smart groups are counted together."""
-MOST_SENTENCES: Final = 5
-"""How many contents are told in a sentence; the table lists all."""
-MOST_CAUSES: Final = 3
-"""How many causes a sentence names, and a row of a table of limited size."""
 _MOST_REASONS: Final = 5
 
 
-class ContentName(str):
-    """The name of a content within a sentence."""
-
-    __slots__ = ()
-
-
-class CodeText(str):
-    """An address or a source location within a sentence."""
-
-    __slots__ = ()
-
-
-Phrase: TypeAlias = "tuple[str, ...]"
-"""The parts of a sentence: ContentName, CodeText and plain text."""
-CausePlaces: TypeAlias = "Mapping[Address, Phrase]"
-
-
-class _Change(NamedTuple):
+class AccessChangeWords(NamedTuple):
     """The words for one number: `lead` around the name of a content, `tail` where another clause named it already.
 
     total: of people, over all contents.
@@ -58,28 +36,28 @@ class _Change(NamedTuple):
     total: str
 
 
-_CHANGES: Final = (
-    _Change("lose", ("{people} {in_group}{lose} ", ""), "{people} {lose} it", "{people} {lose} content"),
-    _Change(
+CHANGE_WORDS: Final = (
+    AccessChangeWords("lose", ("{people} {in_group}{lose} ", ""), "{people} {lose} it", "{people} {lose} content"),
+    AccessChangeWords(
         "to_mandatory",
         ("", " becomes mandatory for {people} who had it as optional"),
         "it becomes mandatory for {number} who had it",
         "{people} must take what was optional",
     ),
-    _Change(
+    AccessChangeWords(
         "shortened",
         ("The window of ", " is cut short within the next 30 days for {people}"),
         "its window is cut short within the next 30 days for {number}",
         "for {number} a window is cut short within 30 days",
     ),
-    _Change("gain", ("{people} {gain} ", ""), "{people} {gain} it", "{people} {gain} content"),
-    _Change(
+    AccessChangeWords("gain", ("{people} {gain} ", ""), "{people} {gain} it", "{people} {gain} content"),
+    AccessChangeWords(
         "to_optional",
         ("", " becomes optional for {people} who had it as mandatory"),
         "it becomes optional for {number}",
         "{people} need not take what was mandatory",
     ),
-    _Change(
+    AccessChangeWords(
         "window",
         ("The window of ", " changes for {people}"),
         "its window changes for {number}",
@@ -89,12 +67,14 @@ _CHANGES: Final = (
 """Losses first, then who must, then windows that are cut short, gains last."""
 
 
-def _number(counts: AccessCounts, name: str) -> int | None:
+def number_of(counts: AccessCounts, name: str) -> int | None:
+    """Return one of the counts by its name."""
     number: int | None = getattr(counts, name)
     return number
 
 
-def _words(number: int, in_group: str = "") -> dict[str, str]:
+def count_words(number: int, in_group: str = "") -> dict[str, str]:
+    """Return the words for the placeholders of AccessChangeWords."""
     one = number == 1
     return {
         "people": count_noun(number, "person", "people"),
@@ -139,11 +119,11 @@ def totals_sentence(totals: PredictedTotals, required: int | None = None) -> str
     if not people.any:
         return "nobody's access to content changes."
     clauses = [] if people.lose else ["nobody loses content"]
-    for change in _CHANGES:
+    for change in CHANGE_WORDS:
         if change.name == "to_mandatory" and required and required != people.to_mandatory:
             clauses.append(f"content becomes mandatory for {required:,}")
-        elif number := _number(people, change.name):
-            words = _words(number)
+        elif number := number_of(people, change.name):
+            words = count_words(number)
             # Only the first number says what it counts.
             clauses.append(change.total.format(**{**words, "people": words["number" if clauses else "people"]}))
     return f"{', '.join(clauses)}{' (estimate)' if totals.basis is Basis.ESTIMATE else ''}."
@@ -154,162 +134,6 @@ def predicted_line(predicted: PredictedTotals | None) -> str:
     if predicted is None or not predicted.people.any:
         return ""
     return f"Predicted {EFFECTS_HEADING[:1].lower()}{EFFECTS_HEADING[1:]}: {totals_sentence(predicted)}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EffectSentence:
-    """What changes for the people of one content. causes: the changes behind it, with their places."""
-
-    effect: Phrase
-    causes: Phrase
-
-
-def cause_places(plan: Plan) -> CausePlaces:
-    """Return where each change is declared, or why it is made without a declaration."""
-    return {change.address: _place(change) for change in plan.changes}
-
-
-def _place(change: Change) -> Phrase:
-    """`, manifests/groups.yaml:16`, to be written behind an address."""
-    if change.source is not None:
-        return ", ", CodeText(f"{change.source.file}:{change.source.line}")
-    return () if change.reason is None else (f" ({change.reason})",)
-
-
-def sort_contents(contents: Sequence[ContentEffects]) -> list[ContentEffects]:
-    """Sort by what changes: losses, the largest first, then what is not known, becomes mandatory, and so on."""
-    return sorted(contents, key=lambda content: (*_rank(content.counts), content.content, content.id))
-
-
-_UNKNOWN_GAIN: Final = 5
-
-
-def _rank(counts: AccessCounts) -> tuple[int, int]:
-    if counts.lose is None or counts.gain is None:
-        return (1 if counts.lose is None else _UNKNOWN_GAIN), 0
-    for position, change in enumerate(_CHANGES):
-        if number := _number(counts, change.name):
-            return position * 2, -number
-    return len(_CHANGES) * 2, 0
-
-
-def effect_sentences(plan: Plan, places: CausePlaces) -> Iterator[EffectSentence]:
-    """Yield a sentence for each content whose access changes, losses first."""
-    groups = frozenset(group.address for group in plan.effects.groups)
-    for content in sort_contents(plan.effects.contents):
-        yield EffectSentence(effect=_effect(content, groups), causes=_causes(content, places))
-
-
-def _effect(content: ContentEffects, groups: frozenset[Address]) -> Phrase:
-    name, counts = ContentName(content.content), content.counts
-    if counts.lose is None:
-        return ("How many people lose or gain ", name, " is not known.")
-    if counts.gain is None:
-        return ("Nobody loses ", name, "; how many people gain it is not known.")
-    numbers = [(change, number) for change in _CHANGES if (number := _number(counts, change.name))]
-    if counts.shortened and counts.shortened == counts.window:
-        numbers = [(change, number) for change, number in numbers if change.name != "window"]
-    if not numbers:
-        return (name, " changes for nobody.")
-    first, number = numbers[0]
-    words = _words(number, _in_group(content, groups) if first.name == "lose" else "")
-    lead = [part.format(**words) for part in first.lead]
-    rest = [change.tail.format(**_words(number)) for change, number in numbers[1:]]
-    details = f": {loss_details(content)}" if counts.lose else ""
-    estimate = "Estimate: " if content.basis is Basis.ESTIMATE else ""
-    more = f" {_capitalized('; '.join(rest))}." if rest else ""
-    return tuple(filter(None, (estimate, lead[0], name, f"{lead[1]}{details}.{more}")))
-
-
-def _in_group(content: ContentEffects, groups: frozenset[Address]) -> str:
-    """Return `in Sales Nordics ` if everybody who loses a content is in one group whose members change."""
-    only = content.causes[0] if len(content.causes) == 1 else None
-    if only is None or only.address not in groups or only.lose != content.counts.lose:
-        return ""
-    return f"in {short_title(only.address)} "
-
-
-def _capitalized(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
-_PROGRESS: Final = {
-    "in_progress": ("is in progress", "are in progress"),
-    "approved": ("is approved", "are approved"),
-    "failed": ("has failed", "have failed"),
-    "expired": ("has expired", "have expired"),
-    "not_started": ("has not started", "have not started"),
-}
-_USUAL_DAYS: Final = 60
-
-
-def loss_details(content: ContentEffects) -> str:
-    """Return how far those are who lose a content, and how many of their certificates expire soon."""
-    progress, lose = content.progress, content.counts.lose
-    if progress is None:
-        clauses = ["how far they are is not known"]
-    elif progress.get("not_started") == lose:
-        clauses = ["not started" if lose == 1 else "none of them has started it"]
-    else:
-        states = (*_PROGRESS, *(state for state in progress if state not in _PROGRESS))
-        numbers = [(state, progress[state]) for state in states if progress.get(state)]
-        clauses = [_state_clause(state, number, lose == 1) for state, number in numbers]
-        clauses[:1] = [clause.replace(" ", " of them ", 1) for clause in clauses[:1] if lose != 1] or clauses[:1]
-    return ", ".join([*clauses, *_certificates(content)])
-
-
-def _state_clause(state: str, number: int, is_only: bool) -> str:
-    """`12 are in progress`; of a single person `in progress`."""
-    if is_only:
-        return state.replace("_", " ")
-    return f"{number:,} {_PROGRESS.get(state, (state, state))[number != 1]}"
-
-
-def _certificates(content: ContentEffects) -> Iterator[str]:
-    expiring = content.certificates_expiring
-    if expiring is None:
-        if content.progress is not None:
-            yield "which certificates expire soon is not known"
-        return
-    first = _USUAL_DAYS if expiring.get(_USUAL_DAYS) else next((days for days in sorted(expiring) if expiring[days]), 0)
-    if number := expiring.get(first):
-        held = "holds a certificate that expires" if number == 1 else "hold certificates that expire"
-        yield f"{number:,} {held} within {first} days"
-
-
-def _causes(content: ContentEffects, places: CausePlaces) -> Phrase:
-    if not content.causes:
-        return ()
-    # In a sentence about a loss, what others gain through is only counted.
-    chosen = [cause for cause in content.causes if cause.lose or not content.counts.lose][:MOST_CAUSES]
-    listed = [cause_phrase(cause, content, places) for cause in chosen]
-    more = len(content.causes) - len(chosen)
-    parts: list[str] = ["Cause: " if len(content.causes) == 1 else "Causes: "]
-    for position, phrase in enumerate(listed):
-        parts.extend(("; ", *phrase) if position else phrase)
-    parts.append(f"; and {more:,} more." if more > 0 else ".")
-    return tuple(parts)
-
-
-def cause_phrase(cause: CauseCount, content: ContentEffects, places: CausePlaces) -> Phrase:
-    """`smart_group/Sales Nordics, manifests/groups.yaml:16 (38 lose)`; no count if it is the only cause."""
-    counted = "" if len(content.causes) == 1 else cause_counts(cause)
-    place = places.get(cause.address, ())
-    return (CodeText(resource_title(cause.address)), *place, *((f": {counted}",) if counted else ()))
-
-
-def cause_counts(cause: CauseCount) -> str:
-    """`38 lose, 4 gain`; empty if nobody loses or gains through it."""
-    if cause.lose is None or cause.gain is None:
-        return "" if cause.lose is None else NOT_KNOWN
-    parts = (f"{cause.lose:,} lose" if cause.lose else "", f"{cause.gain:,} gain" if cause.gain else "")
-    return ", ".join(filter(None, parts))
-
-
-def more_contents(plan: Plan, told: int) -> str | None:
-    """`and 22 more contents`, of those that no sentence is about; None if all were told."""
-    rest = len(plan.effects.contents) - told
-    return f"and {count_noun(rest, 'more content')}" if rest > 0 else None
 
 
 def effects_caveats(effects: Effects) -> Iterator[str]:

@@ -9,9 +9,7 @@ from typing import Final
 from lmsconf.model.address import Address
 from lmsconf.model.effects import Basis, ContentEffects
 from lmsconf.model.plan import Plan
-from lmsconf.render.effects_tables import CauseCell, EffectsRow, EffectsTable, content_table, group_table
-from lmsconf.render.effects_wording import (
-    EFFECTS_HEADING,
+from lmsconf.render.effects_sentences import (
     MOST_SENTENCES,
     CausePlaces,
     CodeText,
@@ -19,11 +17,11 @@ from lmsconf.render.effects_wording import (
     Phrase,
     cause_places,
     effect_sentences,
-    effects_caveats,
-    effects_headline,
     more_contents,
     sort_contents,
 )
+from lmsconf.render.effects_tables import CauseCell, EffectsRow, EffectsTable, content_table, group_table
+from lmsconf.render.effects_wording import EFFECTS_HEADING, effects_caveats, effects_headline
 from lmsconf.render.html.document import Child, Markup, tag
 from lmsconf.render.html.effects_matrix import effects_matrix
 from lmsconf.render.resource_wording import count_noun

@@ -7,7 +7,8 @@ from typing import Final, TypeAlias
 
 from lmsconf.model.address import Address
 from lmsconf.model.effects import CauseCount, ContentEffects, Effects, GroupEffects
-from lmsconf.render.effects_wording import cause_counts, format_count, sort_contents
+from lmsconf.render.effects_sentences import cause_counts, sort_contents
+from lmsconf.render.effects_wording import format_count
 from lmsconf.render.html.document import Child, Markup, tag
 from lmsconf.render.resource_wording import kind_noun, short_title
 

@@ -12,9 +12,7 @@ from typing import Final
 
 from lmsconf.model.effects import Basis
 from lmsconf.model.plan import Plan
-from lmsconf.render.effects_tables import EffectsRow, EffectsTable, content_table, group_table
-from lmsconf.render.effects_wording import (
-    EFFECTS_HEADING,
+from lmsconf.render.effects_sentences import (
     MOST_CAUSES,
     MOST_SENTENCES,
     CausePlaces,
@@ -24,10 +22,10 @@ from lmsconf.render.effects_wording import (
     Phrase,
     cause_places,
     effect_sentences,
-    effects_caveats,
-    effects_headline,
     more_contents,
 )
+from lmsconf.render.effects_tables import EffectsRow, EffectsTable, content_table, group_table
+from lmsconf.render.effects_wording import EFFECTS_HEADING, effects_caveats, effects_headline
 from lmsconf.render.escape import escape_markdown, markdown_code
 from lmsconf.render.markdown.sections import NAME_SIZE, MarkdownSection, SectionEntry, truncate
 from lmsconf.render.resource_wording import count_noun
