@@ -12,6 +12,8 @@ from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.plan import GuardResult, Plan
 
 LOCK_OUT: Final = "refusal/lock-out"
+_PEOPLE: Final = "people"
+"""The guard that counts who loses content."""
 
 
 class BlockerType(StrEnum):
@@ -63,8 +65,18 @@ def refuse_blocked(plan: Plan) -> None:
 
 def _as_problem(plan: Plan, guard: Blocker) -> Problem:
     consent = f"To allow exactly this: {consent_command(plan)}"
-    hint = "\n".join(filter(None, [guard.hint, consent]))
+    hint = "\n".join(filter(None, [guard.hint, *(_losses(plan) if guard.name == _PEOPLE else ()), consent]))
     return Problem(code=f"guard/{guard.name}", message=f"{guard}. Apply stops here.", hint=hint)
+
+
+def _losses(plan: Plan) -> Iterator[str]:
+    """Yield which contents most people lose, or why that is not known: a plan from a file is not shown again."""
+    losses = sorted((one for one in plan.effects.contents if one.counts.lose), key=lambda one: -(one.counts.lose or 0))
+    yield from (f"{one.counts.lose:,} of {one.before or 0:,} lose {one.content}" for one in losses[:_LISTED])
+    if len(losses) > _LISTED:
+        yield f"… and {len(losses) - _LISTED:,} more contents"
+    if plan.effects.people.lose is None:
+        yield from plan.effects.reasons[:_LISTED]
 
 
 def consent_command(plan: Plan) -> str | None:

@@ -139,3 +139,18 @@ def test_apply_shows_it_before_it_acts(tmp_path: Path) -> None:
     assert ran.code == ExitCode.BLOCKED
     assert SENTENCE.strip() in plain(ran.err)
     assert "18 of the 30 people who have content GDPR basics lose it" in ran.err
+
+
+def test_a_saved_plan_that_is_stopped_says_who_loses_what(tmp_path: Path) -> None:
+    """It is not shown again, so the error names the contents, or why nothing is known, and the line to paste."""
+    Project(tmp_path, SEED, "").write(NARROWED)
+    for options, why, allow in (
+        ([], "18 of 30 lose GDPR basics", "--allow people=18"),
+        (["--no-effects"], "--no-effects was given", "--allow people=unknown"),
+    ):
+        file = str(tmp_path / "plan.json")
+        assert lmsconf(tmp_path, "plan", "--out", file, *options).code == ExitCode.OK
+        ran = lmsconf(tmp_path, "apply", file)
+        assert ran.code == ExitCode.BLOCKED
+        assert f"\n  {why}\n" in ran.err
+        assert allow in ran.err

@@ -77,7 +77,7 @@ def test_what_is_not_known_is_said_with_its_reason(view: str) -> None:
     assert "system condition IS_WITHIN is not known" in text
     assert "and 2 more reasons" in text
     assert "not known; nobody loses it" in text
-    assert text.count("not known") >= 8
+    assert re.search(r"47[ |]*(not known[ |]*){3}", text)
     assert not re.search(r"GDPR basics[ |]+0\b", text)
 
 
@@ -111,7 +111,8 @@ def test_what_is_not_counted_is_said_once(view: str) -> None:
 @pytest.mark.parametrize("name", ["Course", f"{EVIL}{'@x ' * 500}"], ids=["plain", "hostile"])
 def test_many_contents_fit_a_comment(size: int, name: str) -> None:
     """However many and however named: the comment keeps to its size, counts the rest, and keeps the guard."""
-    plan = crowd(300, name)
+    guards = tuple(replace(PEOPLE.guards[0], name=f"guard {n}", reason="@" * 400) for n in range(5))
+    plan = replace(crowd(300, name), guards=(*PEOPLE.guards, *guards))
     text = plan_markdown(plan, limit=SizeLimit(size))
     assert len(text.encode()) <= size
     judged(text)
