@@ -22,6 +22,7 @@ from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.calls import Call
 from lmsconf.model.outcomes import ApplyReport, CallOutcome, CallStatus
 from lmsconf.model.plan import Action, Change, FieldChange, GuardCount, GuardResult, Plan, UnmanagedResources
+from lmsconf.model.progress import RunProgress
 from lmsconf.model.recorded_run import CallState, JournalHeader, RecordedCall, RecordedRun, RunEnding
 from lmsconf.model.scope import PlanScope, VerifiedScope, VerifyMode
 from lmsconf.render import APPLY_VIEWS, PLAN_VIEWS, PROBLEMS_VIEWS
@@ -229,7 +230,7 @@ def test_lines_of_a_run() -> None:
     stream = StringIO()
     for outcome in apply_report(ALL).outcomes:
         with progress_lines(stream) as tell:
-            tell(100, 200, outcome.reason or "")
+            tell(RunProgress(done=100, total=200, is_final=True), outcome.reason or "")
     assert text(stream.getvalue()) == []
     assert stream.getvalue().count("\n") == len(ALL)
 
