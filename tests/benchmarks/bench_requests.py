@@ -78,21 +78,53 @@ APPLIES = {
     "apply of a new group": ("{name: G2", "{name: New}, {name: G2"),
 }
 """What one apply changes: an old and a new text of the manifests."""
+EFFECTS = {
+    "one member more": ("p1000@acme.example]", "p1000@acme.example, p900@acme.example]", (2_000, 200, 100, 50)),
+    "an assignment made mandatory": ("{group: G1}", "{group: G1, mandatory: true}", (2_000, 2_000, 1_000, 500)),
+    "conditions of a smart group": (
+        "{name: S1,", "{name: S1, conditions: [{field: Country, choices: [SE, 'NO']}],", (5_000, 20, 40, 500)
+    ),
+    "a person's answer": ('cost: "1"}', 'cost: "1"}, answers: {Country: SE}', (2_000, 200, 100, 500)),
+    "a new assignment among many people": ("{group: G1}", "{group: G1}, {group: G2}", (20_000, 500, 500, 500)),
+}  # fmt: skip
+"""A change in a workspace of so many people, groups, smart groups and contents: what its effects on people ask."""
 _AIM = 3
 """The most requests of such an apply beside its plan and its verification."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=[*CASES, *APPLIES], help="measure this alone")
+    parser.add_argument("--only", choices=[*CASES, *APPLIES, *EFFECTS], help="measure this alone")
     chosen = parser.parse_args().only
     for name, case in CASES.items():
         if chosen in (None, name):
             _measure(name, case)
+    for name, (old, new, size) in EFFECTS.items():
+        if chosen in (None, name):
+            _measure_effects(name, Case(["plan"], _APPLIED, *size, requests=0), _APPLIED.replace(old, new))
     for name, (old, new) in APPLIES.items():
         if chosen in (None, name):
             for verify in ("all", "touched"):
                 _measure_apply(name, _APPLIED, _APPLIED.replace(old, new), verify)
+
+
+def _measure_effects(name: str, case: Case, after: str) -> None:
+    """Tell what a plan of a change asks with and without its effects on people."""
+    with _running(case) as (folder, server, env):
+        command = [LMSCONF, "-C", str(folder)]
+        process([*command, "apply", "--auto-approve", "--no-effects", "--allow", "people=unknown"], env=env)
+        (folder / "manifests" / "all.yaml").write_text(after, encoding="utf-8")
+        server.operations()
+        without = process([*command, "plan", "--no-effects"], env=env)
+        few = server.operations()
+        run = process([*command, "plan"], env=env)
+        more = server.operations() - few
+    tell(
+        f"plan of {name}, {case.people:,} people, {case.groups:,} groups, {case.smart_groups:,} smart groups, "
+        f"{case.contents:,} contents: {few.total():,} requests, {more.total():,} more for effects; "
+        f"{without.wall:.1f} s, {run.wall:.1f} s; {without.memory:.0f} MiB, {run.memory:.0f} MiB"
+    )
+    tell("  " + ", ".join(f"{operation} {count}" for operation, count in sorted(more.items())))
 
 
 def _measure_apply(name: str, before: str, after: str, verify: str) -> None:

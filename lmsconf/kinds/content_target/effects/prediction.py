@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from lmsconf.errors import InvalidResponse, Rejected
 from lmsconf.kinds.content_target.effects.assignments import assignments_of, content_name
 from lmsconf.kinds.content_target.effects.facts import AccessFacts
 from lmsconf.kinds.content_target.effects.membership import Memberships
@@ -34,7 +35,13 @@ def predict_effects_of_plan(draft: DraftPlan, reading: ReadContext | None) -> Pr
     if scope.is_empty and not draft.tests:
         return unchanged
     query = ResolvedQuery(query=query_of(draft.tests), registry=planning.registry)
-    facts = facts_for_plan(draft, reading, scope, query)
+    try:
+        facts = facts_for_plan(draft, reading, scope, query)
+    except (Rejected, InvalidResponse) as error:
+        if draft.tests:
+            raise
+        # The plan itself rests on none of this; its guards stop it where somebody may lose access.
+        return unknown_effects((f"who has what was not read: {error.message}",), scope)
     predicted = unchanged if scope.is_empty else predict_access(facts.of_plan(), scope, now, rows=policy.people)
     if reading is not None:
         details, reasons = read_loss_details(reading.api, predicted.losses, now)
