@@ -101,7 +101,7 @@ def audience(
 
     if by is not None and members and output.format == "csv":
         raise UsageError("a CSV file holds one table", hint="Leave --by or --members out.")
-    asked = parse_audience(address, {kind.section: name for name, kind in all_kinds().items()})
+    asked = parse_audience(address, all_kinds())
     field = None if by is None else normalize_name(by)
     query = AccessQuery(audiences=frozenset({asked}), fields=frozenset(() if field is None else (field,)))
     view = _read(context, query, parallelism, max_rate)

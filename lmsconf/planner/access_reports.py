@@ -26,6 +26,7 @@ from lmsconf.model.names import did_you_mean, normalize_email, normalize_name
 from lmsconf.planner.access_state import AccessState, FieldAnswers, PlacedAssignment
 from lmsconf.planner.audiences import Audience, Bits, Terms, access_of, positions_of
 from lmsconf.planner.effects import weakest_basis
+from lmsconf.planner.kind import AnyKind
 
 KEEP: Final = "keep"
 NONE: Final = "none"
@@ -286,14 +287,18 @@ def _side_counts(answers: FieldAnswers, people: Bits | None) -> dict[tuple[Answe
     return counts
 
 
-def parse_audience(text: str, sections: Mapping[str, str]) -> Address:
-    """Parse an audience as plans print it. sections: section of manifests → kind, which is understood as well.
+def parse_audience(text: str, kinds: Mapping[str, AnyKind]) -> Address:
+    """Parse an audience as plans print it, or the address of an assignment, which names one.
 
-    Raises ProblemsFound for a text that is no address.
+    The section of a kind is understood as well. Raises ProblemsFound for a text that is no address.
     """
     if text == EVERYBODY:
         return Address(EVERYBODY, "")
-    kind, slash, rest = text.partition("/")
+    word, slash, rest = text.partition("/")
     if not slash or not rest:
         raise _refused("audience/address", f"{text} is not the address of an audience", _AUDIENCE_HINT)
-    return Address.of(sections.get(kind, kind), unescape(normalize_name(rest)))
+    kind = next((kind for kind in kinds.values() if word in (kind.name, kind.section)), None)
+    if kind is None:
+        raise _refused("audience/address", f"{text} is not the address of an audience", _AUDIENCE_HINT)
+    inner = kind.audience_in(Address(kind.name, normalize_name(rest)))
+    return Address.of(kind.name, unescape(normalize_name(rest))) if inner is None else parse_audience(inner, kinds)

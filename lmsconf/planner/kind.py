@@ -207,6 +207,10 @@ class Kind(ABC, Generic[Spec, Row]):
         """Return the content by which a renamed resource is detected; None if renames need no detection."""
         return None
 
+    def audience_in(self, address: Address) -> str | None:
+        """Return the audience that an address of this kind names beside something else, as text; None if none."""
+        return None
+
     def listed_name(self, row: Mapping[str, Json]) -> str:
         """Return the name in the address of a row of `list_operation`; empty if the row has none."""
         return self.normalize_name(str(row.get(self.name_key) or ""))

@@ -106,6 +106,27 @@ def test_what_is_not_known_after_the_plan_fails(tmp_path: Path) -> None:
         assert "IS_NONE_OF" in said
 
 
+def test_a_window_that_is_over_needs_no_audience(tmp_path: Path) -> None:
+    """Nobody has anything through it, so it does not matter that its audience is not known after the plan."""
+    changed = "smart_groups: [{name: Odd, conditions: [{field: Country, choices: [FI], system_condition: IS_NONE_OF}]}]"
+    over = """  - {content: Odd one, visible_until: "2020-01-01T00:00:00Z", assign_to: [{smart_group: Odd}]}"""
+    seed = SEED.replace("  - {content: Odd one, assign_to: [{smart_group: Odd}]}", over)
+    assert reason(tmp_path, "{none: everyone, has: Odd one}", manifests=changed, seed=seed) is None
+
+
+def test_assignments_are_those_of_the_judged_side(tmp_path: Path) -> None:
+    """One that the plan makes gives nothing on the live state, one that it deletes still does."""
+    manifests = """
+content_targets: [{content: Old, assign_to: [{group: Coaches}]}]
+absent: {content_targets: [{content: Coaching, assign_to: [{group: Coaches}]}]}
+"""
+    project(
+        tmp_path, "{all: {group: Coaches}, has: Old}", "{all: {group: Coaches}, has: Coaching}", manifests=manifests
+    )
+    assert [one["passed"] for one in judged(tmp_path)["tests"]] == [True, False]
+    assert [one["passed"] for one in judged(tmp_path, "--live")["tests"]] == [False, True]
+
+
 def test_a_failing_test_stops_apply_before_the_first_call(tmp_path: Path) -> None:
     """The plan keeps its exit code and lists it under what stops apply; apply exits 4."""
     project(tmp_path, HOLDS, "{name: All have it, all: everyone, has: GDPR, about: {ticket: L-1}}")
@@ -195,6 +216,9 @@ def test_variables_for_each_and_only_in_as_in_other_entries(tmp_path: Path) -> N
         ("user/ann@acme.example has GDPR", True, "who=ann"),
         ("user/bo@acme.example has GDPR", False, "who=bo"),
     ]
+    plan: Any = lmsconf(tmp_path, "plan", "--format", "json").document
+    (blocked,) = plan["summary"]["blocked"]
+    assert "user/bo@acme.example" in blocked["message"]
 
 
 def test_text_and_junit_say_where(tmp_path: Path) -> None:

@@ -185,6 +185,15 @@ absent: {content_targets: [{content: Coaching, assign_to: [{group: Coaches}]}]}
     ]
 
 
+def test_an_assignment_that_the_plan_makes_to_a_live_group(tmp_path: Path) -> None:
+    """The members of the group are read although no live assignment of the content names it."""
+    project(tmp_path, "content_targets: [{content: GDPR, assign_to: [{group: Coaches}]}]")
+    found = access(tmp_path, "ann@acme.example", "GDPR")
+    assert found["basis"] == "exact"
+    made = found["contents"][0]["assignments"][0]
+    assert (made["audience"], made["before"], made["after"]["member"]) == ("group/Coaches", None, True)
+
+
 @pytest.mark.parametrize(
     ("email", "said", "near"),
     [
@@ -207,6 +216,7 @@ def test_an_unknown_content_or_audience_or_field_has_a_suggestion(tmp_path: Path
     for arguments, near in (
         (("access", "ann@acme.example", "GDPS"), "GDPR"),
         (("audience", "smart_group/Nordic"), "Nordics"),
+        (("audience", "group/Coache"), "Coaches"),
         (("audience", "everyone", "--by", "Countri"), "Country"),
     ):
         ran = lmsconf(tmp_path, *arguments)
@@ -214,10 +224,23 @@ def test_an_unknown_content_or_audience_or_field_has_a_suggestion(tmp_path: Path
         assert f'Did you mean "{near}"?' in ran.err
 
 
+def test_the_address_of_an_assignment_means_its_audience(tmp_path: Path) -> None:
+    """So that every address that a plan prints of who has what can be pasted."""
+    project(tmp_path)
+    for address, size in (
+        ("content_target/GDPR -> smart_group/Nordics", 2),
+        ("content_targets/Coaching -> group/Coaches", 1),
+        ("content_target/Old -> everyone", 3),
+        ("content_target/Old -> user/ann@acme.example", 1),
+    ):
+        found = audience(tmp_path, address)
+        assert (found["address"], found["before"]) == (address.partition(" -> ")[2], size)
+
+
 def test_an_address_of_another_kind_is_no_audience(tmp_path: Path) -> None:
     """Nor is a text that is no address."""
     project(tmp_path)
-    for address in ("custom_field/Country", "Nordics"):
+    for address in ("custom_field/Country", "Nordics", "grup/Nordics", "content_target/GDPR", "group/"):
         ran = lmsconf(tmp_path, "audience", address)
         assert (ran.code, "audience/address" in ran.err) == (ExitCode.ERROR, True)
 
@@ -296,10 +319,16 @@ def test_what_only_the_plan_would_make_is_not_found_beside_its_errors(tmp_path: 
     assert (ran.code, "audience/unknown" in ran.err, "person/unknown" in ran.err) == (ExitCode.ERROR, True, True)
 
 
-def test_ownership_does_not_delete_where_no_plan_can_be_made(tmp_path: Path) -> None:
-    """Manifests with errors declare nothing, which is no reason to foresee the deletion of what lmsconf owns."""
-    project(tmp_path, "groups: [{nam: X}]", options="ownership: {groups: [all]}\n")
-    assert audience(tmp_path, "group/Coaches", code=ExitCode.ERROR)["before"] == 1
+def test_manifests_with_errors_own_nothing(tmp_path: Path) -> None:
+    """What they would own is not read as something to delete: as many requests are sent as without ownership."""
+    sent = []
+    for name, options in (("plain", ""), ("owned", "ownership: {groups: [all], content_targets: all}\n")):
+        root = tmp_path / name
+        root.mkdir()
+        found = audience(project(root, "groups: [{nam: X}]", options=options), "group/Coaches", code=ExitCode.ERROR)
+        assert found["before"] == 1
+        sent.append(found["requests"])
+    assert sent[0] == sent[1]
 
 
 def test_csv_has_a_row_for_each_assignment_choice_or_member(tmp_path: Path) -> None:

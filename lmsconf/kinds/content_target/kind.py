@@ -245,6 +245,11 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
         parts = split_address(address)
         return f"{quote_if_ambiguous(parts[0])} to {parts[1]}" if parts else super().short_title(address)
 
+    def audience_in(self, address: Address) -> str | None:
+        """Return the audience of an assignment: `smart_group/Sales Nordics`."""
+        parts = split_address(address)
+        return parts[1] if parts else None
+
     def normalize_pattern(self, pattern: str) -> str:
         """Unchanged: the address also has an unescaped slash before the audience's name."""
         return pattern
