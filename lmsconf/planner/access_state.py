@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.access import ConditionResult
 from lmsconf.model.address import Address, RemoteId
-from lmsconf.planner.audiences import Assignment, Audience, Bits
+from lmsconf.planner.audiences import Audience, AudienceAssignment, Bits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class PlacedAssignment:
 
     address: Address
     audience: Address
-    assignment: Assignment
+    assignment: AudienceAssignment
     is_live: bool
     stays: bool
 

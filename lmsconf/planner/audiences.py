@@ -74,7 +74,7 @@ class Audience:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Assignment:
+class AudienceAssignment:
     """An assignment of a content before and after a plan; `before` is None if it is created, `after` if deleted.
 
     cause: its address if the plan changes it.
@@ -193,7 +193,7 @@ class ContentAccess:
         return self.after.has & ~self.changed
 
 
-def compare_access(assignments: Sequence[Assignment], now: int) -> ContentAccess:
+def compare_access(assignments: Sequence[AudienceAssignment], now: int) -> ContentAccess:
     """Return what a plan changes for the people of one content. Every audience must be known."""
     before = access_of(((one.before, one.audience.before or 0) for one in assignments), now)
     after = access_of(((one.after, one.audience.after or 0) for one in assignments), now)
@@ -213,7 +213,7 @@ def compare_access(assignments: Sequence[Assignment], now: int) -> ContentAccess
     )
 
 
-def _causes(assignments: Sequence[Assignment], now: int) -> Iterator[tuple[Address, Bits]]:
+def _causes(assignments: Sequence[AudienceAssignment], now: int) -> Iterator[tuple[Address, Bits]]:
     """Yield each changed resource with everybody who has a path through it before only, after only, or changed."""
     by_cause: defaultdict[Address, Bits] = defaultdict(int)
     for one in assignments:
@@ -240,7 +240,7 @@ class AudienceModel:
     ids: Sequence[RemoteId | None]
     emails: Sequence[str]
     active: Bits
-    contents: dict[RemoteId, tuple[str, list[Assignment]]]
+    contents: dict[RemoteId, tuple[str, list[AudienceAssignment]]]
     groups: list[Audience]
     changed_people: dict[int, Address]
     reasons: list[str]

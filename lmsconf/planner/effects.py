@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
-from typing import Final, NamedTuple
+from typing import Final
 
 from lmsconf.errors import Problem
 from lmsconf.model.address import RemoteId
@@ -22,11 +20,9 @@ from lmsconf.model.effects import (
     PersonEffect,
 )
 from lmsconf.model.plan import GuardCount
-from lmsconf.model.time_formats import format_utc
 from lmsconf.planner.audiences import (
-    Access,
-    Assignment,
     Audience,
+    AudienceAssignment,
     AudienceModel,
     Bits,
     ContentAccess,
@@ -34,9 +30,9 @@ from lmsconf.planner.audiences import (
     positions_of,
     to_bits,
 )
+from lmsconf.planner.effect_rows import changed_people, person_rows, sort_rows
 
 EVERYBODY_COUNTED: Final = "all people"
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,14 +61,9 @@ class _Totals:
 
     def add(self, access: ContentAccess) -> None:
         for change in AccessChange:
-            self.bits[change] |= _changed(access, change)
+            self.bits[change] |= changed_people(access, change)
         self.bits["shortened"] |= access.shortened
         self.bits["mandatory"] |= access.to_mandatory | (access.gain & access.after.mandatory)
-
-
-def _changed(access: ContentAccess, change: AccessChange) -> Bits:
-    bits: Bits = getattr(access, change.value)
-    return bits
 
 
 def predict_effects(model: AudienceModel, *, can_take: bool, can_require: bool, rows: bool) -> PredictedEffects:
@@ -103,7 +94,7 @@ def predict_effects(model: AudienceModel, *, can_take: bool, can_require: bool, 
             ids = (model.ids[position] for position in positions_of(access.lose))
             losses.append(Losses(content=id, people=tuple(one for one in ids if one is not None)))
         if rows:
-            people.extend(_rows(model, id, name, access))
+            people.extend(person_rows(model, id, name, access))
     groups = tuple(one for group in model.groups for one in _group(group))
     bases = [*(one.basis for one in contents), *(one.basis for one in groups)]
     counts = _people(totals, unknown=unknown, can_take=can_take)
@@ -151,7 +142,9 @@ def _people(totals: _Totals, *, unknown: bool, can_take: bool) -> AccessCounts:
     return AccessCounts() if can_take else AccessCounts(lose=0, shortened=0)
 
 
-def _unknown_content(id: RemoteId, name: str, assignments: Sequence[Assignment], *, can_take: bool) -> ContentEffects:
+def _unknown_content(
+    id: RemoteId, name: str, assignments: Sequence[AudienceAssignment], *, can_take: bool
+) -> ContentEffects:
     """Return a content some of whose audiences are not known."""
     counts = AccessCounts() if can_take else AccessCounts(lose=0, shortened=0)
     causes = {cause for one in assignments for cause in (*one.audience.causes, *([one.cause] if one.cause else []))}
@@ -169,7 +162,7 @@ def _unknown_content(id: RemoteId, name: str, assignments: Sequence[Assignment],
 
 
 def _content(model: AudienceModel, id: RemoteId, name: str, access: ContentAccess, basis: Basis) -> ContentEffects:
-    numbers = {change.value: _changed(access, change).bit_count() for change in AccessChange}
+    numbers = {change.value: changed_people(access, change).bit_count() for change in AccessChange}
     changed = access.changed | access.shortened
     causes = [
         CauseCount(address=cause, gain=(people & access.gain).bit_count(), lose=(people & access.lose).bit_count())
@@ -224,78 +217,6 @@ def _group(group: Audience) -> Iterator[GroupEffects]:
         leave=None,
         basis=Basis.UNKNOWN,
     )
-
-
-def _rows(model: AudienceModel, id: RemoteId, name: str, access: ContentAccess) -> Iterator[PersonEffect]:
-    """Yield a row for each person whose access to a content changes."""
-    changed = access.changed
-    sides = [_side(side, changed) for side in (access.before, access.after)]
-    because: defaultdict[int, list[str]] = defaultdict(list)
-    for cause, people in access.causes:
-        for position in positions_of(people & changed):
-            because[position].append(str(cause))
-    short = frozenset(positions_of(access.shortened))
-    for change in AccessChange:
-        for position in positions_of(_changed(access, change)):
-            before, after = (side.get(position, _NO_ACCESS) for side in sides)
-            if position in model.changed_people:
-                because[position].append(str(model.changed_people[position]))
-            yield PersonEffect(
-                email=model.emails[position],
-                content=name,
-                content_id=id,
-                change=change,
-                before=before.word,
-                after=after.word,
-                from_before=before.start,
-                until_before=before.finish,
-                from_after=after.start,
-                until_after=after.finish,
-                shortened=position in short,
-                causes=tuple(sorted(because[position])),
-            )
-
-
-class _PersonAccess(NamedTuple):
-    """What one person has of a content: none, optional or mandatory, and the hull of its windows."""
-
-    word: str
-    start: str | None
-    finish: str | None
-
-
-_NO_ACCESS: Final = _PersonAccess("none", None, None)
-
-
-def _side(access: Access, among: Bits) -> dict[int, _PersonAccess]:
-    """Return what those of `among` who have a content have of it, by position."""
-    starts, finishes = (_times(bounds, among) for bounds in (access.starts, access.finishes))
-    mandatory = frozenset(positions_of(access.mandatory & among))
-    return {
-        position: _PersonAccess(
-            "mandatory" if position in mandatory else "optional", starts[position], finishes[position]
-        )
-        for position in positions_of(access.has & among)
-    }
-
-
-def _times(bounds: Mapping[int | None, Bits], among: Bits) -> dict[int, str | None]:
-    """Return the bound of each person as ISO 8601, None if it is open."""
-    out: dict[int, str | None] = {}
-    for bound, people in bounds.items():
-        text = None if bound is None else format_epoch(bound)
-        out.update(dict.fromkeys(positions_of(people & among), text))
-    return out
-
-
-def format_epoch(seconds: int) -> str:
-    """Format epoch seconds as ISO 8601 in UTC."""
-    return format_utc(_EPOCH + timedelta(seconds=seconds))
-
-
-def sort_rows(rows: Iterable[PersonEffect]) -> list[PersonEffect]:
-    """Sort by content, content id and casefolded e-mail, by code point."""
-    return sorted(rows, key=lambda row: (row.content, row.content_id, row.email.casefold()))
 
 
 def with_progress(

@@ -7,19 +7,23 @@ assignment is created because it is missing, a second response must list the sam
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from lmsconf.api.spec.listings import CATALOG
-from lmsconf.errors import InvalidResponse
 from lmsconf.kinds.content_target.last_edits import parse_edit_rows
+from lmsconf.kinds.content_target.target_requests import (
+    AnswersById,
+    read_targets,
+    read_targets_until,
+    reread_doubtful_contents,
+)
 from lmsconf.kinds.content_target.types import (
     AssignmentSpec,
     ContentRow,
     TargetRow,
     kind_from_target_type,
     parse_content_row,
-    parse_target_row,
     split_address,
     unnamed_content,
 )
@@ -34,12 +38,10 @@ from lmsconf.kinds.shared.kind_names import (
     UNNAMED_TARGETS,
     USER,
 )
-from lmsconf.kinds.shared.response_json import object_list, require_object
 from lmsconf.kinds.smart_group.kind import KIND as SMART_GROUPS
 from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import RemoteId
 from lmsconf.model.api import Api
-from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_email, normalize_name
 from lmsconf.model.plan import Change
 from lmsconf.model.snapshot import Listing, Snapshot
@@ -48,10 +50,6 @@ from lmsconf.planner.kind import Kind
 from lmsconf.planner.read_scope import Declarations
 from lmsconf.planner.reading import ReadContext, ReadState, has_difference, keep_keys, sorted_listing
 from lmsconf.planner.rereading import changes_of
-
-AnswersById: TypeAlias = "dict[RemoteId, tuple[Json, tuple[TargetRow, ...]]]"
-"""Content id → the response for it, and its targets."""
-_AT_ONCE: Final = 32
 
 
 class TargetsRead(ReadState):
@@ -70,15 +68,6 @@ class TargetsRead(ReadState):
 
 
 TargetKind: TypeAlias = "Kind[AssignmentSpec, TargetRow]"
-
-
-@dataclass(frozen=True, slots=True)
-class LiveTargets:
-    """The live targets, the responses by content id, and why the targets may be incomplete, None if they are not."""
-
-    rows: tuple[TargetRow, ...]
-    answers: Mapping[RemoteId, Json]
-    incomplete: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,50 +233,6 @@ def find_empty_group_listings(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
             named = next((row for row in snapshot.rows(TargetRow) if kind_from_target_type(row.type) == kind), None)
             if named:
                 yield kind, f"none came, and content {named.content} is assigned to id {named.target} of them"
-
-
-def read_targets(api: Api, contents: Sequence[ContentRow]) -> AnswersById:
-    """The targets of each content. Raises InvalidResponse for one without its list, which would read as no targets."""
-    answers = api.each("content-targets.list", [({}, {"contentId": content.id}) for content in contents])
-    return {
-        content.id: (answer, tuple(_rows(content, answer))) for content, answer in zip(contents, answers, strict=True)
-    }
-
-
-def reread_doubtful_contents(
-    api: Api, contents: Sequence[ContentRow], first: AnswersById, doubtful: Collection[RemoteId]
-) -> LiveTargets:
-    """Read the doubtful contents a second time and merge; incomplete if the two responses have different targets."""
-    again = read_targets(api, [content for content in contents if content.id in doubtful])
-    differs = [one.name for one in contents if one.id in again and _ids(again[one.id]) != _ids(first[one.id])]
-    latest = {**first, **again}
-    return LiveTargets(
-        rows=tuple(row for _, rows in latest.values() for row in rows),
-        answers={id: answer for id, (answer, _) in latest.items()},
-        incomplete=f"those of {differs[0]} were read twice, and other ones came" if differs else None,
-    )
-
-
-def read_targets_until(api: Api, contents: Sequence[ContentRow], enough: float) -> tuple[TargetRow, ...]:
-    """Targets of the contents, in batches until there are `enough`. Raises InvalidResponse like `read_targets`."""
-    rows: list[TargetRow] = []
-    for start in range(0, len(contents), _AT_ONCE):
-        if len(rows) >= enough:
-            break
-        answers = read_targets(api, contents[start : start + _AT_ONCE])
-        rows.extend(row for _, targets in answers.values() for row in targets)
-    return tuple(rows)
-
-
-def _rows(content: ContentRow, answer: Json) -> Iterable[TargetRow]:
-    data = require_object(answer, "the targets")
-    if not isinstance(data.get("targets"), list):
-        raise InvalidResponse(f"an answer on the assignments of content {content.id} came without its list of targets")
-    return (parse_target_row(content.id, one) for one in object_list(data, "targets"))
-
-
-def _ids(answer: tuple[Json, tuple[TargetRow, ...]]) -> set[RemoteId]:
-    return {row.id for row in answer[1]}
 
 
 def _by_name(kind: str, listing: Listing[Any]) -> dict[str, str]:

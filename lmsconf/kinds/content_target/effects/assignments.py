@@ -12,7 +12,7 @@ from lmsconf.kinds.content_target.types import TargetRow, unresolved_audience_la
 from lmsconf.model.address import RemoteId
 from lmsconf.model.effects import Basis
 from lmsconf.model.names import normalize_name
-from lmsconf.planner.audiences import Assignment, Audience, Terms
+from lmsconf.planner.audiences import Audience, AudienceAssignment, Terms
 
 
 def content_name(facts: AccessFacts, id: RemoteId) -> str:
@@ -22,7 +22,7 @@ def content_name(facts: AccessFacts, id: RemoteId) -> str:
 
 def assignments_of(
     memberships: Memberships, content: RemoteId
-) -> Iterator[tuple[TargetRow | None, ChangedAssignment | None, Assignment]]:
+) -> Iterator[tuple[TargetRow | None, ChangedAssignment | None, AudienceAssignment]]:
     """Yield the assignments of one content before and after the plan, each with its live target and its change."""
     changes = [change for change in memberships.scope.assignments if change.content == content]
     by_row = {change.row.id: change for change in changes if change.row is not None}
@@ -32,11 +32,11 @@ def assignments_of(
     for change in changes:
         if change.row is None and change.audience is not None:
             audience = memberships.audience(change.audience)
-            created = Assignment(audience=audience, before=None, after=change.terms, cause=change.address)
+            created = AudienceAssignment(audience=audience, before=None, after=change.terms, cause=change.address)
             yield None, change, created
 
 
-def _live(memberships: Memberships, row: TargetRow, change: ChangedAssignment | None) -> Assignment:
+def _live(memberships: Memberships, row: TargetRow, change: ChangedAssignment | None) -> AudienceAssignment:
     """Return a live assignment; one whose audience or window is not known has an audience that is not."""
     key: AudienceKey | None = memberships.facts.audience_of(row)
     cause = None if change is None else change.address
@@ -48,4 +48,6 @@ def _live(memberships: Memberships, row: TargetRow, change: ChangedAssignment | 
     except ValueError as error:
         memberships.reasons.append(f"a window of an assignment cannot be read: {error}")
         audience, before = replace(audience, before=None, after=None, basis=Basis.UNKNOWN), None
-    return Assignment(audience=audience, before=before, after=before if change is None else change.terms, cause=cause)
+    return AudienceAssignment(
+        audience=audience, before=before, after=before if change is None else change.terms, cause=cause
+    )

@@ -16,7 +16,8 @@ from typing import Any
 from lmsconf.api.spec.listings import CATALOG, CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS
 from lmsconf.kinds.content_target.effects.query import NO_QUERY, ResolvedQuery
 from lmsconf.kinds.content_target.effects.scope import EVERYONE_KEY, AccessScope, AudienceKey
-from lmsconf.kinds.content_target.read import TargetsRead, read_targets
+from lmsconf.kinds.content_target.read import TargetsRead
+from lmsconf.kinds.content_target.target_requests import read_targets
 from lmsconf.kinds.content_target.types import ContentRow, TargetRow, kind_from_target_type, parse_content_row
 from lmsconf.kinds.custom_field.types import FieldRow, parse_field_row
 from lmsconf.kinds.manual_group.read import read_group_members
