@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final, cast
 
 from lmsconf.api.spec.value_encoding import ANSWERS, build_answers_body, encode_answer
 from lmsconf.errors import shorten
 from lmsconf.kinds.custom_field.choices import choice_has_error, field_types, renamed_choice_hint
+from lmsconf.kinds.custom_field.lost_answers import FieldOrChoiceDeletion, recorded_deletions
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.shared.answer_rows import AnswerRow
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, choices_registry_kind
@@ -199,17 +200,31 @@ def _value(planning: PlanContext, field: str, answer: Answer) -> object:
 
 
 def _kept(planning: PlanContext, row: PersonRow) -> dict[str, object]:
-    """Return all live answers of a person by field id, in the form of a request."""
+    """Return all live answers of a person by field id, in the form of a request.
+
+    Choices and fields that the plan deletes are left out: their call may come first, and the service would refuse.
+    """
     out: dict[str, object] = {}
+    lost = {subject for loss in recorded_deletions(planning) for subject in _lost_ids(loss)}
     for answer in row.answers or ():
         id = _field_ids(planning).get(answer.field)
-        if id is not None:
+        if id is not None and id not in lost:
             name = _field_name(planning, answer)
             type = field_types(planning).get(name, _SEVERAL)
-            ids = [_choice_id(planning, name, one) for one in sorted(answer.picked)]
+            ids = [_choice_id(planning, name, one) for one in sorted(answer.picked) if (id, one) not in lost]
             if value := answer.as_text if type == "TEXT" else ids:
                 out[id] = encode_answer(planning.call_templates.behaviour, type, value)
     return out
+
+
+def _lost_ids(loss: FieldOrChoiceDeletion) -> Iterator[object]:
+    """Yield the id of a deleted field, or the field id with the id and the name of each deleted choice."""
+    if loss.choices is None:
+        yield loss.field.id
+        return
+    for choice in loss.field.choices:
+        if choice.id in loss.choices:
+            yield from ((loss.field.id, choice.id), (loss.field.id, choice.name))
 
 
 def _choice_id(planning: PlanContext, field: str, shown: str) -> RemoteId | Ref:

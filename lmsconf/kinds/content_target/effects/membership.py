@@ -145,8 +145,7 @@ class Memberships:
         if row is None and change is None:
             return _NOBODY
         live = frozenset[RemoteId]() if isinstance(id, Ref) else self.facts.members.get(id)
-        name = Address.of(GROUP, normalize_name(row.name)) if row is not None else None
-        address = name if change is None else change.address
+        address = self._address(GROUP, id, None if row is None else row.name)
         if live is None:
             self.reasons.append(f"the members of {address} were not read")
             return Audience(before=None, after=None, basis=Basis.UNKNOWN, address=address)
@@ -165,6 +164,13 @@ class Memberships:
             address=address,
         )
 
+    def _address(self, kind: str, id: RemoteId | Ref, live_name: str | None) -> Address | None:
+        """Return the address of a group: that of its change, if the plan changes or renames it."""
+        changed = self.scope.addresses.get((kind, id))
+        if changed is not None or live_name is None:
+            return changed
+        return Address.of(kind, normalize_name(live_name))
+
     def _smart_group(self, id: RemoteId | Ref) -> Audience:
         change = self.scope.smart_groups.get(id)
         live = None if isinstance(id, Ref) else self.facts.conditions.get(id)
@@ -172,8 +178,7 @@ class Memberships:
             return _NOBODY
         old = None if live is None else _live_conditions(live)
         new = old if change is None else change.conditions
-        row_address = None if live is None else Address.of(SMART_GROUP, normalize_name(live.row.name))
-        address = row_address if change is None else change.address
+        address = self._address(SMART_GROUP, id, None if live is None else live.row.name)
         causes = [] if change is None else [change.address]
         causes.extend(self._lost_fields((*(old or ()), *(new or ()))))
         fact = None if live is None or live.members is None else self._members(live.members) & self.active_before

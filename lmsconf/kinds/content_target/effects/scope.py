@@ -87,6 +87,7 @@ class AccessScope:
     """The changes of a plan that decide who has what.
 
     takes: whether they can take access from anybody. requires: whether they can make content mandatory for anybody.
+    addresses: those of all changed groups of either kind, also of ones that are only renamed.
     """
 
     assignments: list[ChangedAssignment] = field(default_factory=list)
@@ -94,6 +95,7 @@ class AccessScope:
     smart_groups: dict[RemoteId | Ref, ChangedSmartGroup] = field(default_factory=dict)
     people: list[ChangedPerson] = field(default_factory=list)
     losses: Sequence[FieldOrChoiceDeletion] = ()
+    addresses: dict[AudienceKey, Address] = field(default_factory=dict)
     takes: bool = False
     requires: bool = False
 
@@ -105,6 +107,11 @@ class AccessScope:
     def changes_accounts(self) -> bool:
         """Whether accounts are created or archived."""
         return any(person.id is None or person.archived for person in self.people)
+
+    @property
+    def archived(self) -> list[RemoteId]:
+        """The ids of the people whose accounts are archived."""
+        return [person.id for person in self.people if person.archived and person.id is not None]
 
     @property
     def changes_answers(self) -> bool:
@@ -126,6 +133,8 @@ def access_scope(planning: PlanContext, items: Sequence[PlannedResource], now: i
     scope.takes = bool(scope.losses)
     contents = ContentResolver(planning)
     for item in items:
+        if item.address.kind in (GROUP, SMART_GROUP):
+            scope.addresses[item.address.kind, _key(item)] = item.address
         match item.address.kind:
             case kind if kind == GROUP:
                 _add_group(planning, scope, item)

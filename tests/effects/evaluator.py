@@ -1,0 +1,299 @@
+"""Who has what in a workspace, and what changed between two looks at it: plain sets and dictionaries, by section 9.
+
+Shares no code with lmsconf. Times are whole seconds since 1970; windows include both of their ends.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+Get = Callable[..., dict[str, Any]]
+"""GET of a path with a query, as JSON."""
+Window = tuple[int | None, int | None]
+Value = tuple[bool, int | None, int | None]
+"""An assignment: mandatory, from, until."""
+COUNTS = ("gain", "lose", "to_mandatory", "to_optional", "window", "shortened")
+_MONTH = 30 * 86_400
+
+
+@dataclass(slots=True)
+class Look:
+    """A workspace as the API tells it. People are user ids; an audience is an address such as `group/Sales`."""
+
+    emails: dict[str, str] = field(default_factory=dict)
+    archived: set[str] = field(default_factory=set)
+    answers: dict[str, dict[str, Any]] = field(default_factory=dict)
+    members: dict[str, frozenset[str]] = field(default_factory=dict)
+    """Group id → people."""
+    names: dict[str, str] = field(default_factory=dict)
+    """Group id → address."""
+    conditions: dict[str, tuple[tuple[str, tuple[str, ...], str], ...]] = field(default_factory=dict)
+    """Smart group id → field, choices and system condition of each."""
+    fields: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Field id → name and type."""
+    contents: dict[str, str] = field(default_factory=dict)
+    assignments: dict[tuple[str, str], Value] = field(default_factory=dict)
+    """Content id and audience id → its value."""
+
+    def active(self) -> set[str]:
+        """People who are not archived."""
+        return self.emails.keys() - self.archived
+
+    def address_of(self, audience: str) -> str:
+        """An audience as plans spell it."""
+        if audience in self.emails:
+            return f"user/{self.emails[audience].lower()}"
+        return self.names.get(audience, "everyone")
+
+
+def look(get: Get) -> Look:
+    """Ask for everything: people, fields, groups with their members, contents with their targets."""
+    seen = Look()
+    for person in _pages(get, "/users", "users"):
+        seen.emails[person["userId"]] = person["email"]
+        seen.answers[person["userId"]] = dict(person.get("customFields") or {})
+        if person.get("archivedAt") is not None:
+            seen.archived.add(person["userId"])
+    for one in get("/custom-fields")["customFields"]:
+        seen.fields[one["customFieldId"]] = (one["name"], one["type"])
+    for group in _pages(get, "/groups", "groups"):
+        id = group["groupId"]
+        seen.names[id] = f"group/{group['name']}"
+        seen.members[id] = frozenset(get(f"/groups/{id}/members")["userIds"])
+    for group in _pages(get, "/smart-groups", "smartGroups"):
+        id = group["smartGroupId"]
+        whole = get(f"/smart-groups/{id}", "includeMembers=true")
+        seen.names[id] = f"smart_group/{group['name']}"
+        seen.members[id] = frozenset(whole["members"])
+        seen.conditions[id] = tuple(
+            (one["customFieldId"], tuple(sorted(one.get("choiceIds") or ())), one.get("systemCondition") or "")
+            for one in whole["conditions"]
+        )
+    for content in _pages(get, "/content/all", "courses"):
+        id = content["courseId"]
+        seen.contents[id] = content["name"]
+        for target in get("/content/targets", f"contentId={id}")["targets"]:
+            value = (bool(target["mandatory"]), seconds(target.get("startTime")), seconds(target.get("finishTime")))
+            seen.assignments[id, target["targetId"]] = value
+    return seen
+
+
+def seconds(said: str | None) -> int | None:
+    """A time of the API or of a plan; None is open."""
+    if said is None or said == "":
+        return None
+    if said.lstrip("-").isdigit():
+        return int(said) // 1000
+    return int(datetime.fromisoformat(said).astimezone(UTC).timestamp())
+
+
+def _pages(get: Get, path: str, key: str) -> Iterable[dict[str, Any]]:
+    skip = 0
+    while rows := get(path, f"skip={skip}&limit=100")[key]:
+        yield from rows
+        skip += len(rows)
+
+
+@dataclass(slots=True)
+class Line:
+    """One person and one content: what changed, in the columns of `--people`. `paths` differ between the looks."""
+
+    email: str
+    content: str
+    content_id: str
+    change: str
+    before: str
+    after: str
+    hull_before: Window
+    hull_after: Window
+    shortened: bool
+    paths: frozenset[tuple[str, Value]]
+
+    def row(self) -> tuple[object, ...]:
+        """What is compared, without causes."""
+        known = (self.email, self.content, self.content_id, self.change, self.before, self.after)
+        return (*known, *self.hull_before, *self.hull_after, self.shortened)
+
+
+@dataclass(slots=True)
+class Evaluated:
+    """What changed between two looks. `unsure` are the groups whose members nobody can foretell."""
+
+    lines: list[Line]
+    contents: dict[str, Counter[str]]
+    """Content id → counts, of those with any change."""
+    groups: dict[str, dict[str, int]]
+    """Group id → before, after, join and leave, of those whose membership changes."""
+    people: dict[str, int]
+    mandatory: int
+    """People for whom a content becomes mandatory."""
+    losing: int
+    """People who lose a content, or whose windows are cut short."""
+    worst: float
+    """The largest part of at least twenty people who had a content that loses it."""
+    active: int
+    unsure: set[str]
+    unsure_contents: set[str]
+    estimated: set[str]
+    """Groups and contents that rest on live members of a smart group that does not follow from choices."""
+
+
+def evaluate(before: Look, after: Look, now: int) -> Evaluated:
+    """Compare two looks at time `now`. People archived at `now` count nowhere."""
+    present_before = before.active()
+    present_after = after.active() - before.archived
+    lines: list[Line] = []
+    cut: set[str] = set()
+    contents: dict[str, Counter[str]] = {}
+    worst = 0.0
+    for content in before.contents.keys() | after.contents.keys():
+        was, will = _paths(before, content, present_before, now), _paths(after, content, present_after, now)
+        counts: Counter[str] = Counter(before=len(was), after=len(will), keep=0, **dict.fromkeys(COUNTS, 0))
+        name = before.contents.get(content) or after.contents[content]
+        for person in was.keys() | will.keys():
+            email = after.emails.get(person) or before.emails[person]
+            line = _line((email, name, content), was.get(person, frozenset()), will.get(person, frozenset()), now)
+            counts[line.change] += 1
+            counts["shortened"] += line.shortened
+            if line.shortened:
+                cut.add(email)
+            if line.change != "keep":
+                lines.append(line)
+        if any(counts[count] for count in COUNTS):
+            contents[content] = counts
+        if len(was) >= 20:
+            worst = max(worst, counts["lose"] / len(was))
+    unsure = {id for id in before.conditions.keys() | after.conditions.keys() if _cannot_be_foretold(before, after, id)}
+    inexact = {id for one in (before, after) for id in one.conditions if not follows_from_choices(one, id)}
+    groups = _groups(before, after, present_before, present_after)
+    people = {count: len({line.email for line in lines if line.change == count}) for count in COUNTS}
+    people["shortened"] = len(cut)
+    must = {line.email for line in lines if line.after == "mandatory" and line.before != "mandatory"}
+    losing = {line.email for line in lines if line.change == "lose"} | cut
+    counted = (people, len(must), len(losing), worst, len(present_before))
+    rests = (unsure, _resting(before, after, unsure), inexact | _resting(before, after, inexact))
+    return Evaluated(lines, contents, groups, *counted, *rests)
+
+
+def _resting(before: Look, after: Look, groups: set[str]) -> set[str]:
+    """The contents that are assigned to one of the groups."""
+    return {content for look in (before, after) for content, audience in look.assignments if audience in groups}
+
+
+def _paths(look: Look, content: str, present: set[str], now: int) -> dict[str, frozenset[tuple[str, Value]]]:
+    """Person → the assignments through which they have the content: audience id and value."""
+    found: dict[str, set[tuple[str, Value]]] = {}
+    for (of, audience), value in look.assignments.items():
+        until = value[2]
+        if of != content or (until is not None and until < now):
+            continue
+        if audience in look.members:
+            held: Iterable[str] = look.members[audience]
+        else:
+            held = [audience] if audience in look.emails else look.emails
+        for person in set(held) & present:
+            found.setdefault(person, set()).add((audience, value))
+    return {person: frozenset(paths) for person, paths in found.items()}
+
+
+def _line(
+    who: tuple[str, str, str], was: frozenset[tuple[str, Value]], will: frozenset[tuple[str, Value]], now: int
+) -> Line:
+    word_before, word_after = _word(was), _word(will)
+    hull_before, hull_after = _hull(was), _hull(will)
+    shortened = bool(was and will) and _loses_an_instant(was, will, now)
+    if not was or not will:
+        change = "gain" if will else "lose"
+    elif word_before != word_after:
+        change = f"to_{word_after}"
+    elif hull_before != hull_after:  # a gap that opens within the hull is told by `shortened` alone
+        change = "window"
+    else:
+        change = "keep"
+    return Line(*who, change, word_before, word_after, hull_before, hull_after, shortened, was ^ will)
+
+
+def _word(paths: frozenset[tuple[str, Value]]) -> str:
+    if not paths:
+        return "none"
+    return "mandatory" if any(mandatory for _, (mandatory, _, _) in paths) else "optional"
+
+
+def _hull(paths: frozenset[tuple[str, Value]]) -> Window:
+    """From the earliest beginning to the latest end; open where one is."""
+    starts, ends = [value[1] for _, value in paths], [value[2] for _, value in paths]
+    start = None if None in starts else min(filter(_said, starts), default=None)
+    end = None if None in ends else max(filter(_said, ends), default=None)
+    return start, end
+
+
+def _said(time: int | None) -> bool:
+    return time is not None
+
+
+def _loses_an_instant(was: frozenset[tuple[str, Value]], will: frozenset[tuple[str, Value]], now: int) -> bool:
+    """Whether a second between now and thirty days from now is in a window before and in none after.
+
+    If there is one, then also one at which a window before begins, or just after a window after ends, or a bound.
+    """
+    tried = {now, now + _MONTH}
+    tried |= {start for _, (_, start, _) in was if start is not None}
+    tried |= {end + 1 for _, (_, _, end) in will if end is not None}
+    return any(_covered(was, at) and not _covered(will, at) for at in tried if now <= at <= now + _MONTH)
+
+
+def _covered(paths: frozenset[tuple[str, Value]], at: int) -> bool:
+    return any((start is None or start <= at) and (end is None or at <= end) for _, (_, start, end) in paths)
+
+
+def _groups(before: Look, after: Look, present_before: set[str], present_after: set[str]) -> dict[str, dict[str, int]]:
+    changed = {}
+    for id in before.members.keys() | after.members.keys():
+        was = before.members.get(id, frozenset()) & present_before
+        will = after.members.get(id, frozenset()) & present_after
+        if was != will:
+            changed[id] = {"before": len(was), "after": len(will), "join": len(will - was), "leave": len(was - will)}
+    return changed
+
+
+def follows_from_choices(look: Look, id: str) -> bool:
+    """Whether all conditions of a smart group are choices of fields that have them, with no system condition or IS_ANY.
+
+    IS_ANY without choices is not one of them: what the service takes it for is not shown.
+    """
+    return all(
+        choices and system in ("", "IS_ANY") and look.fields[one][1] != "TEXT"
+        for one, choices, system in look.conditions.get(id, ())
+    )
+
+
+def _cannot_be_foretold(before: Look, after: Look, id: str) -> bool:
+    """Whether a smart group does not follow from choices, and its conditions or the answers they look at differ."""
+    if follows_from_choices(after, id):
+        return False
+    was, will = before.conditions.get(id, ()), after.conditions[id]
+    if was != will:
+        return True
+    names = {after.fields[one][0] for one, _, _ in will}
+    return any(
+        before.answers.get(person, {}).get(name) != answers.get(name)
+        for person, answers in after.answers.items()
+        for name in names
+    )
+
+
+def explaining(line: Line, before: Look, after: Look) -> list[set[str]]:
+    """For each path that exists only before or only after: the addresses that could be why."""
+    every = []
+    for audience, _ in line.paths:
+        could = {f"user/{line.email.lower()}"}
+        for look in (before, after):
+            address = look.address_of(audience)
+            could |= {f"content_target/{line.content} -> {address}", address}
+            could |= {f"custom_field/{look.fields[one][0]}" for one, _, _ in look.conditions.get(audience, ())}
+        every.append(could - {"everyone"})
+    return every

@@ -1,0 +1,286 @@
+"""Random workspaces and manifests about who has what: windows, overlaps, answers, archiving, deletions, all kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from random import Random
+from typing import Any, Final, TypeVar
+
+T = TypeVar("T")
+Entry = dict[str, Any]
+
+NOW: Final = 1_767_225_600  # 2026-01-01T00:00:00Z
+_DAY: Final = 86_400
+_STARTS: Final = (None, None, None, -365 * _DAY, -_DAY, -1, 0, 1, 60, 10 * _DAY, 30 * _DAY, 40 * _DAY, 27_000 * _DAY)
+_ENDS: Final = (None, None, None, -_DAY, -1, 0, 1, 60, _DAY, 5 * _DAY, 29 * _DAY, 30 * _DAY, 31 * _DAY, 400 * _DAY)
+_GAPS: Final = ((None, 5 * _DAY), (None, _DAY), (0, None), (10 * _DAY, None), (5 * _DAY + 1, None))
+"""Windows whose hull is everything, with or without a gap."""
+_CHOICES: Final = {"Dept": ["Sales", "Care", "IT", "Legal"], "Skills": ["x", "y", "z"], "Old": ["a", "b"]}
+_TYPES: Final = {"Dept": "CHOICE", "Skills": "MULTI_SELECT", "Old": "CHOICE", "Badge": "TEXT"}
+_NAMES: Final = ("anna", "Bo", "Åsa", "straße", "cy+x", "di", "e.f", "gil", "hugo", "ida", "jo", "kim", "liv", "mo")
+ROOTS: Final = ("root1@x.example", "root2@x.example")
+
+
+def iso(instant: int) -> str:
+    """A time as manifests and seeds write it."""
+    return datetime.fromtimestamp(instant, UTC).isoformat().replace("+00:00", "Z")
+
+
+@dataclass
+class Case:
+    """A workspace and manifests for it. `seed` and `document` are what the files of a project hold."""
+
+    world: Entry = field(default_factory=dict)
+    document: Entry = field(default_factory=dict)
+    ownership: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    dialect: dict[str, str | int] = field(default_factory=dict)
+
+    def seed(self) -> Entry:
+        """The workspace as the values of a seed file."""
+        return self.world
+
+
+class RandomCase:
+    """Makes one case. Not all manifests make sense: a plan may refuse them, and then the case is another."""
+
+    def __init__(self, seed: str, dialect: dict[str, str | int]) -> None:
+        self._random = Random(seed)  # noqa: S311  no secret
+        self._unsure = self._chance(6)
+        self._gaps = self._chance(6)
+        rule = self._pick(("condition", "removed-choice", "never"))
+        self.case = Case(dialect={**dialect, "custom-fields.in-use": rule})
+        if self._chance(3):
+            self.case.dialect["content-targets.on-existing"] = "recreate"
+
+    def make(self) -> Case:
+        """The case."""
+        self._workspace()
+        self._manifests()
+        return self.case
+
+    # Dice
+
+    def _chance(self, of: int) -> bool:
+        return self._random.randrange(of) == 0
+
+    def _pick(self, items: Sequence[T]) -> T:
+        return self._random.choice(items)
+
+    def _some(self, items: Sequence[T], least: int = 0, most: int | None = None) -> list[T]:
+        top = len(items) if most is None else min(most, len(items))
+        return self._random.sample(list(items), self._random.randint(min(least, top), top))
+
+    # The workspace
+
+    def _workspace(self) -> None:
+        fields = ["Dept", "Skills", *self._some(["Old", "Badge"])]
+        self.fields = {name: list(_CHOICES.get(name, [])) for name in fields}
+        count = self._random.randint(3, len(_NAMES))
+        self.people = [f"{name}@x.example" for name in self._random.sample(_NAMES, count)]
+        if self._chance(6):  # enough for guards to look at shares
+            self.people += [f"more{number}@x.example" for number in range(self._random.randint(8, 16))]
+        people: list[Entry] = [{"email": email, "admin": True} for email in ROOTS]
+        for email in self.people:
+            said: Entry = {"email": email, "answers": self._answers(live=True)}
+            people.append(said | ({"archived": True} if self._chance(6) else {}))
+        everybody = [*self.people, ROOTS[0]]
+        self.groups = [f"G{n}" for n in range(self._random.randint(0, 4))]
+        self.smart = [f"S{n}" for n in range(self._random.randint(0, 4))]
+        self.contents = [(f"c-{n}", f"Course {n}") for n in range(self._random.randint(1, 4))]
+        if self._chance(4):
+            self.contents.append(("c-twin", "Course 0"))
+        self.case.world = {
+            "custom_fields": [
+                {"name": name, "type": _TYPES[name], **({"choices": choices} if choices else {})}
+                for name, choices in self.fields.items()
+            ],
+            "people": people,
+            "groups": [{"name": name, "members": self._some(everybody)} for name in self.groups],
+            "smart_groups": [{"name": name, "conditions": self._conditions(self.fields)} for name in self.smart],
+            "content": [{"id": id, "name": name} for id, name in self.contents],
+            "content_targets": [],
+        }
+        self.targets: list[tuple[str, object]] = []
+        for _, name in self.contents:
+            # A seed names content by its name alone, so that twins have no assignments to begin with.
+            if sum(name == other for _, other in self.contents) > 1:
+                continue
+            for audience in self._audiences(self.groups, self.smart):
+                entry: Entry = {"content": name, "assign_to": [audience], **self._value()}
+                self.case.world["content_targets"].append(entry)
+                self.targets.append((name, audience))
+
+    def _answers(self, *, live: bool) -> Entry:
+        said: Entry = {}
+        for name, choices in self.fields.items():
+            if self._chance(4 if live else 2):
+                continue
+            if not live and self._chance(4):
+                said[name] = None
+            elif _TYPES[name] == "TEXT":
+                said[name] = self._pick(("one", "two"))
+            elif _TYPES[name] == "CHOICE":
+                said[name] = self._pick(choices)
+            else:
+                said[name] = self._some(choices, least=1)
+        return said
+
+    def _conditions(self, fields: dict[str, list[str]]) -> list[Entry]:
+        return [self._condition(fields) for _ in range(self._pick((1, 1, 1, 2, 2, 3)))]
+
+    def _condition(self, fields: dict[str, list[str]]) -> Entry:
+        name = self._pick([name for name in fields if fields[name]])
+        said: Entry = {"field": name, "choices": self._some(fields[name], least=1, most=3)}
+        if self._chance(5):
+            said["system_condition"] = "IS_ANY"
+        if self._unsure and self._chance(2):
+            said["system_condition"] = self._pick(("SOMETHING_NEW", "IS_ANY"))
+            if self._chance(2):
+                del said["choices"]
+            if "Badge" in fields and self._chance(2):
+                said = {"field": "Badge", "system_condition": "IS_ANY"}
+        return said
+
+    def _audiences(self, groups: Sequence[str], smart: Sequence[str]) -> list[object]:
+        every: list[object] = [{"group": name} for name in groups] + [{"smart_group": name} for name in smart]
+        every += [{"user": email} for email in self._some(self.people, most=3)]
+        if self._gaps:
+            return [*self._some(every, most=5), "everyone"]
+        every += ["everyone"] if self._chance(3) else []
+        return self._some(every, most=5)
+
+    def _value(self) -> Entry:
+        said: Entry = {}
+        if self._chance(2):
+            said["mandatory"] = self._chance(2)
+        if self._gaps or self._chance(2):
+            start, end = self._pick(_GAPS) if self._gaps else (self._pick(_STARTS), self._pick(_ENDS))
+            said |= {"visible_from": iso(NOW + start)} if start is not None else {}
+            said |= {"visible_until": iso(NOW + end)} if end is not None else {}
+        return said
+
+    # The manifests
+
+    def _manifests(self) -> None:
+        sections: Entry = {"users": [], "custom_fields": [], "groups": [], "smart_groups": [], "content_targets": []}
+        absent: Entry = {name: [] for name in ("custom_fields", "groups", "smart_groups", "content_targets")}
+        self.sections, self.absent = sections, absent
+        steps = [self._people, self._custom_fields, self._manual_groups, self._smart_groups, self._content_targets]
+        wanted = {step for step in steps if not self._chance(3)} or {self._pick(steps)}
+        self.groups_after, self.smart_after = list(self.groups), list(self.smart)
+        for step in steps:
+            if step in wanted:
+                step()
+        document = {name: entries for name, entries in sections.items() if entries}
+        document["absent"] = {name: entries for name, entries in absent.items() if entries} or {"groups": []}
+        self.case.document = document
+
+    def _custom_fields(self) -> None:
+        for name in self._some([one for one in self.fields if self.fields[one]], most=2):
+            answered = any(name in one.get("answers", {}) for one in self.sections["users"])
+            if self._chance(5) and not answered:
+                self.absent["custom_fields"].append(name)
+                continue
+            keep = [choice for choice in self.fields[name] if not self._chance(4)] or self.fields[name][:1]
+            listed: list[object] = [
+                {"name": f"{choice} renamed", "previously": [choice]} if self._chance(6) else choice for choice in keep
+            ]
+            self.sections["custom_fields"].append({"name": name, "choices": [*listed, *self._some(["new"])]})
+
+    def _people(self) -> None:
+        for email in self._some(self.people, most=5):
+            said: Entry = {"email": email.upper() if email.isascii() and self._chance(3) else email}
+            if not self._chance(3):
+                said["answers"] = self._answers(live=False)
+            if self._chance(3):
+                said["archived"] = self._chance(2)
+            if self._chance(5):
+                said["first_name"] = "Other"
+            self.sections["users"].append(said)
+        for number in range(self._pick((0, 0, 1, 2))):
+            said = {"email": f"new{number}@x.example", "first_name": "N", "last_name": "Ew", "language": "sv"}
+            answers = {name: value for name, value in self._answers(live=True).items() if value is not None}
+            said |= {"answers": answers} | ({"archived": self._chance(2)} if self._chance(4) else {})
+            self.sections["users"].append(said)
+            self.people.append(str(said["email"]))
+
+    def _members(self) -> object:
+        if not self._chance(3):
+            return self._some([*self.people, ROOTS[0]])
+        some = self._some(self.people)
+        cut = self._random.randint(0, len(some))
+        return {"include": some[:cut], "exclude": some[cut:]}
+
+    def _manual_groups(self) -> None:
+        for name in self.groups:
+            fate = self._random.randrange(6)
+            if fate == 0:
+                self.absent["groups"].append(name)
+                self.groups_after.remove(name)
+            elif fate == 1:
+                self._rename(self.groups_after, "groups", name, {"members": self._members()})
+            elif fate < 4:
+                self.sections["groups"].append({"name": name, "members": self._members()})
+        if self._chance(3):
+            self.sections["groups"].append({"name": "Brand new", "members": self._some(self.people)})
+            self.groups_after.append("Brand new")
+
+    def _smart_groups(self) -> None:
+        left = {name: choices for name, choices in self.fields.items() if name not in self.absent["custom_fields"]}
+        for said in self.sections["custom_fields"]:
+            listed = [one["name"] if isinstance(one, dict) else one for one in said["choices"]]
+            left[said["name"]] = listed
+        if not any(left.values()):
+            return
+        for name in self.smart:
+            fate = self._random.randrange(6)
+            if fate == 0:
+                self.absent["smart_groups"].append(name)
+                self.smart_after.remove(name)
+            elif fate == 1:
+                self._rename(self.smart_after, "smart_groups", name, {"conditions": self._conditions(left)})
+            elif fate < 4:
+                self.sections["smart_groups"].append({"name": name, "conditions": self._conditions(left)})
+        if self._chance(3):
+            self.sections["smart_groups"].append({"name": "Brand new", "conditions": self._conditions(left)})
+            self.smart_after.append("Brand new")
+
+    def _rename(self, after: list[str], section: str, name: str, said: Entry) -> None:
+        after[after.index(name)] = f"{name} (2)"
+        entry: Entry = {"name": f"{name} (2)", "previously": [name]}
+        self.sections[section].append(entry | (said if self._chance(2) else {}))
+
+    def _content_targets(self) -> None:
+        if self._chance(3):
+            self.case.ownership = {"content_target": (self._pick(("declared_content", "all")),)}
+        lost = [(name, audience) for name, audience in self.targets if self._is_left(audience) and self._chance(3)]
+        for name, audience in lost:
+            self.absent["content_targets"].append({"content": name, "assign_to": [audience]})
+        spoken: set[str] = set()
+        for id, name in self._some(self.contents, least=1):
+            if name in spoken:
+                continue  # two entries that speak of one name may not mean two contents
+            spoken.add(name)
+            twin = sum(name == other for _, other in self.contents) > 1
+            audiences = [one for one in self._audiences(self.groups_after, self.smart_after) if (name, one) not in lost]
+            kept = [one for of, one in self.targets if of == name and self._is_left(one) and (of, one) not in lost]
+            audiences += [one for one in self._some(kept) if one not in audiences]
+            if audiences:
+                content: object = {"name": name, "id": id} if twin else name
+                self.sections["content_targets"].append(
+                    {"content": content, "assign_to": [self._assigned(one) for one in audiences], **self._value()}
+                )
+
+    def _is_left(self, audience: object) -> bool:
+        """Whether the audience has its name still."""
+        if not isinstance(audience, dict):
+            return True
+        lists = {"group": self.groups_after, "smart_group": self.smart_after, "user": self.people}
+        return all(name in lists[key] for key, name in audience.items())
+
+    def _assigned(self, audience: object) -> object:
+        if self._chance(2):
+            return audience
+        return (audience if isinstance(audience, dict) else {"everyone": True}) | self._value()

@@ -1,0 +1,235 @@
+"""Three hundred random workspaces and changes: what a plan says of people is what the workspace shows afterwards."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from hypothesis.errors import UnsatisfiedAssumption
+from laws.random_manifests import RandomManifests
+from laws.sandbox_project import SandboxProject, document_of, open_stage
+from wire.second_dialect import second_dialect
+
+from effects.evaluator import COUNTS, Evaluated, Look, evaluate, explaining, look, seconds
+from effects.random_access import NOW, Case, RandomCase
+from lmsconf.documents.effect_values import people_json
+from lmsconf.errors import ExitCode
+from lmsconf.model.outcomes import ApplyReport
+from lmsconf.model.plan import Plan
+
+DIALECTS: Final[Mapping[str, Mapping[str, str | int]]] = {"assumed": {}, "second": second_dialect()}
+_TRIES: Final = 60
+
+
+class Wanted(RandomManifests):
+    """The manifests of a case."""
+
+    said: dict[str, object]
+
+    def document(self) -> dict[str, object]:
+        return self.said
+
+
+def opened(folder: Path, case: Case) -> SandboxProject:
+    """A sandbox that holds the workspace of the case, and a project beside it."""
+    wanted = Wanted(ownership=case.ownership)
+    wanted.said = case.document
+    return open_stage(folder, case, wanted).with_accounts()  # type: ignore[arg-type]
+
+
+def planned(folder: Path, seed: int, dialect: str) -> tuple[SandboxProject, Plan]:
+    """The case of that number, and its plan. Where manifests make no sense, the next ones made from the number."""
+    for attempt in range(_TRIES):
+        stage = opened(folder, RandomCase(f"{seed}/{attempt}", dict(DIALECTS[dialect])).make())
+        try:
+            plan = stage.plan(replace(stage.settings.policy, people=True))
+        except (AssertionError, UnsatisfiedAssumption):
+            stage.sandbox.close_workspace()
+            continue
+        certain = [problem for problem in plan.all_problems if problem.is_error]
+        if plan.calls and not certain and not any(call.may_be_refused for call in plan.calls):
+            return stage, plan
+        stage.sandbox.close_workspace()
+    raise AssertionError("no manifests made sense")
+
+
+def seen(stage: SandboxProject) -> Look:
+    """The workspace as its API tells it."""
+    return look(partial(_answer, stage))
+
+
+def _answer(stage: SandboxProject, path: str, query: str = "") -> dict[str, Any]:
+    answer = stage.sandbox.answer("GET", path, query, {"authorization": "Bearer sandbox"}, b"")
+    assert answer.status == 200, answer
+    found = json.loads(answer.body)
+    assert isinstance(found, dict)
+    return found
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("seed", range(300))
+def test_effects_are_what_the_workspace_shows(tmp_path: Path, seed: int, dialect: str) -> None:
+    """Every number of `effects`, the totals of the guards by people and each row of `--people`, after an apply."""
+    stage, plan = planned(tmp_path, seed, dialect)
+    before = seen(stage)
+    report = stage.apply(plan)
+    assert_applied(report)
+    after = seen(stage)
+    stage.sandbox.close_workspace()
+    document = document_of(plan)
+    assert not differences(document, plan, evaluate(before, after, NOW), before, after)
+
+
+def assert_applied(report: ApplyReport) -> None:
+    """All of the plan was done."""
+    assert (report.exit, report.converged) == (ExitCode.OK, True), report
+
+
+def differences(document: Mapping[str, Any], plan: Plan, found: Evaluated, before: Look, after: Look) -> list[str]:
+    """What the plan says otherwise than the workspace does, in lines to read."""
+    effects = document["effects"]
+    wrong = [
+        *_contents(effects, found),
+        *_groups(effects, found, before, after),
+        *_totals(effects, found),
+        *_guards(document, found),
+    ]
+    if effects["basis"] == "unknown":
+        return wrong if found.unsure else [*wrong, f"unknown without a reason: {effects['reasons']}"]
+    rows = json.loads(people_json(plan.effects.rows or ()))["rows"]
+    return [*wrong, *_rows(rows, found), *_causes(document, rows, found, before, after)]
+
+
+def _compare(at: str, said: Mapping[str, Any], counts: Mapping[str, int], unsure: bool) -> list[str]:
+    """Numbers that differ. A null is right only where nobody can know."""
+    wrong = []
+    for count, number in counts.items():
+        if said[count] is None and not unsure:
+            wrong.append(f"{at}: {count} is null, and is {number}")
+        elif said[count] is not None and said[count] != number:
+            wrong.append(f"{at}: {count} is said {said[count]}, and is {number}")
+    return wrong
+
+
+def _contents(effects: Mapping[str, Any], found: Evaluated) -> list[str]:
+    said = {one["id"]: one for one in effects["contents"]}
+    wrong = [f"{id}: not told: {found.contents[id]}" for id in found.contents.keys() - said.keys()]
+    for id, one in said.items():
+        unsure = id in found.unsure_contents
+        if id not in found.contents and not unsure:
+            wrong.append(f"{id}: told without a change: {one}")
+            continue
+        wrong += _compare(id, one, found.contents.get(id, {}), unsure)
+        if one["basis"] not in _bases(id, found):
+            wrong.append(f"{id}: {one['basis']}")
+    return wrong
+
+
+def _groups(effects: Mapping[str, Any], found: Evaluated, before: Look, after: Look) -> list[str]:
+    said = {one["address"]: one for one in effects["groups"]}
+    ids = {after.names.get(id) or before.names[id]: id for id in before.names.keys() | after.names.keys()}
+    real = {address: found.groups[id] for address, id in ids.items() if id in found.groups}
+    unsure = {after.names[id] for id in found.unsure}
+    wrong = [f"{address}: not told: {real[address]}" for address in real.keys() - said.keys()]
+    for address, one in said.items():
+        if address not in real and address not in unsure:
+            wrong.append(f"{address}: told without a change: {one}")
+            continue
+        wrong += _compare(address, one, real.get(address, {}), address in unsure)
+        if one["basis"] not in _bases(ids[address], found):
+            wrong.append(f"{address}: {one['basis']}")
+    return wrong
+
+
+def _bases(id: str, found: Evaluated) -> tuple[str, ...]:
+    if id in found.unsure or id in found.unsure_contents:
+        return ("unknown", "estimate")
+    return ("exact", "estimate") if id in found.estimated else ("exact",)
+
+
+def _totals(effects: Mapping[str, Any], found: Evaluated) -> list[str]:
+    return _compare("people", effects["people"], found.people, bool(found.unsure_contents))
+
+
+def _guards(document: Mapping[str, Any], found: Evaluated) -> list[str]:
+    """The guards as section 9 says: totals, and whether they stop."""
+    wrong = []
+    share = found.mandatory / found.active if found.active >= 20 else 0.0
+    stops = {
+        "people": (found.losing, found.losing > 20 or found.worst > 0.10),
+        "mandatory": (found.mandatory, found.mandatory > 500 or share > 0.50),
+    }
+    for guard in document["guards"]:
+        if guard["name"] not in stops:
+            continue
+        total, tripped = stops[guard["name"]]
+        if guard["total"] is None and not found.unsure_contents:
+            wrong.append(f"guard {guard['name']}: not known, and is {total}")
+        elif guard["total"] is not None and (guard["total"], guard["tripped"]) != (total, tripped):
+            wrong.append(f"guard {guard['name']}: said {guard['total']}, {guard['tripped']}, is {total}, {tripped}")
+    if not stops.keys() <= {guard["name"] for guard in document["guards"]}:
+        wrong.append("a guard is missing")
+    return wrong
+
+
+def _rows(rows: list[dict[str, Any]], found: Evaluated) -> list[str]:
+    order = [(one["content"], one["content_id"], one["email"].casefold()) for one in rows]
+    wrong = [] if order == sorted(order) else ["rows are not in order"]
+    said = Counter(_row(one) for one in rows)
+    real = Counter(_folded(line.row()) for line in found.lines)
+    wrong += [f"row not told: {one}" for one in real - said]
+    return wrong + [f"row not so: {one}" for one in said - real]
+
+
+def _row(one: Mapping[str, Any]) -> tuple[object, ...]:
+    words = tuple(one[key] for key in ("email", "content", "content_id", "change", "before", "after"))
+    times = tuple(seconds(one[key]) for key in ("from_before", "until_before", "from_after", "until_after"))
+    return _folded((*words, *times, one["shortened"]))
+
+
+def _folded(row: tuple[object, ...]) -> tuple[object, ...]:
+    return (str(row[0]).casefold(), *row[1:])
+
+
+def _causes(
+    document: Mapping[str, Any], rows: list[dict[str, Any]], found: Evaluated, before: Look, after: Look
+) -> list[str]:
+    """Each cause is a changed address on a path that differs, and each such path has one; contents count them."""
+    changed = {_folded_address(change["address"]) for change in document["changes"]}
+    lines = {(line.email.casefold(), line.content_id): line for line in found.lines}
+    wrong = []
+    counted: Counter[tuple[str, str, str]] = Counter()
+    for one in rows:
+        at = f"{one['email']} {one['content_id']} {one['change']}"
+        causes = {_folded_address(address) for address in one["causes"]}
+        line = lines.get((one["email"].casefold(), one["content_id"]))
+        paths = [{_folded_address(one) for one in could} for could in explaining(line, before, after)] if line else []
+        if not causes or not causes <= changed:
+            wrong.append(f"{at}: causes {one['causes']} are no changes")
+        if causes - set().union(*paths):
+            wrong.append(f"{at}: {causes - set().union(*paths)} are on no path that differs")
+        wrong += [f"{at}: {one['causes']} do not explain {sorted(could)}" for could in paths if not causes & could]
+        if one["change"] in ("gain", "lose"):
+            counted.update((one["content_id"], address, one["change"]) for address in one["causes"])
+    for content in document["effects"]["contents"]:
+        for cause in content["causes"]:
+            for change in ("gain", "lose"):
+                number = counted.pop((content["id"], cause["address"], change), 0)
+                if number != cause[change]:
+                    wrong.append(f"{content['id']}: {cause} where rows count {number} {change}")
+    return wrong + [f"a cause is not counted: {one}" for one in counted]
+
+
+def _folded_address(address: str) -> str:
+    kind, _, name = address.partition("/")
+    return f"{kind}/{name.casefold()}"
+
+
+assert set(COUNTS) >= {"gain", "lose"}
