@@ -145,6 +145,15 @@ def test_other_services_are_spoken_to_in_their_words(tmp_path: Path, dialect: st
     assert [one["name"] for one in now["customFields"]["Skills"]["choices"]] == ["SQL", "Go"]
 
 
+@pytest.mark.parametrize("gone", ["custom_fields: [{name: Dept, choices: [HR]}]", "absent: {custom_fields: [Dept]}"])
+def test_an_answer_that_the_plan_ends_is_not_sent_again(tmp_path: Path, gone: str) -> None:
+    """Where answers that are left out are cleared, kept ones go along; one to a deleted choice would be refused."""
+    it = project(tmp_path, "dialect: {users.update-custom-field-choice.omitted: clear}\n")
+    it.settled(f"users: [{{email: anna@acme.example, answers: {{Badge: '8'}}}}]\n{gone}", "answers=1")
+    now = person(it)["customFields"]
+    assert (now.keys(), now["Badge"]) == ({"Skills", "Badge"}, {"text": "8"})
+
+
 def test_people_are_created_only_where_the_project_says_so(tmp_path: Path) -> None:
     """Somebody who is not live is an error, unless the project file allows to create people."""
     it = project(tmp_path)

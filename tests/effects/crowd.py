@@ -1,0 +1,119 @@
+"""A workspace of sixty people, two contents and groups of either kind, on disk; and how an apply of it is stopped."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from flow.project import Project
+from flow.shell import Ran, lmsconf
+
+from effects.evaluator import Look, look
+from lmsconf.sandbox.transport import Sandbox
+
+CROWD: Final = [f"p{number:02}@acme.example" for number in range(60)]
+ROOTS: Final = ["root1@acme.example", "root2@acme.example"]
+QUIET: Final = "guards: {deletes: off, removals: off, recreates: off, refusals: off, answers: off, updates: off}\n"
+"""No guard but those by people, so that nothing else stops an apply."""
+
+
+def some(start: int, end: int) -> str:
+    """A list of people in YAML."""
+    return "[" + ", ".join(CROWD[start:end]) + "]"
+
+
+def people(number: int = 60) -> str:
+    """The people: half of them answer A, half B; each tenth also has the skill x."""
+    return "people:\n" + "".join(
+        [f"  - {{email: {one}, admin: true}}\n" for one in ROOTS]
+        + [
+            f"  - {{email: p{n:02}@acme.example, answers: {{Dept: {'AB'[n % 2]}, Skills: [{'yx'[n % 10 > 0]}]}}}}\n"
+            for n in range(number)
+        ]
+    )
+
+
+FIELDS: Final = """
+custom_fields:
+  - {name: Dept, type: CHOICE, choices: [A, B, C]}
+  - {name: Skills, type: MULTI_SELECT, choices: [x, y]}
+"""
+SEED: Final = f"""
+{people()}
+{FIELDS}
+groups:
+  - {{name: Team, members: {some(0, 30)}}}
+  - {{name: Other, members: {some(30, 60)}}}
+smart_groups:
+  - {{name: Sales, conditions: [{{field: Dept, choices: [A, B]}}]}}
+  - {{name: Dept A, conditions: [{{field: Dept, choices: [A]}}]}}
+content: [{{name: GDPR}}, {{name: Safety}}, {{name: Intro}}, {{name: Law}}]
+content_targets:
+  - {{content: GDPR, mandatory: true, assign_to: [{{smart_group: Sales}}]}}
+  - {{content: Safety, assign_to: [{{group: Team}}]}}
+  - {{content: Intro, mandatory: true, assign_to: [everyone]}}
+  - {{content: Law, assign_to: [{{smart_group: Dept A}}]}}
+"""
+
+
+def day(**passed: float) -> str:
+    """A time that far from now, for a manifest."""
+    return (datetime.now(UTC) + timedelta(**passed)).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def project(folder: Path, files: Mapping[str, str], *, options: str = "", seed: str = SEED) -> Project:
+    """A project with those files in its folder of manifests."""
+    it = Project(folder, seed, QUIET + options)
+    for name, text in files.items():
+        file = folder / "manifests" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    it.ask("custom-fields.list")  # the first connection fills the workspace
+    return it
+
+
+@contextmanager
+def opened(it: Project) -> Iterator[Sandbox]:
+    """The workspace behind the project, as it is on disk."""
+    sandbox = Sandbox(str(it.settings.workspace.database), spec=it.spec)
+    try:
+        yield sandbox
+    finally:
+        sandbox.close_workspace()
+
+
+def seen(it: Project) -> Look:
+    """The workspace as its API tells it."""
+    with opened(it) as sandbox:
+        return look(partial(_answer, sandbox))
+
+
+def _answer(sandbox: Sandbox, path: str, query: str = "") -> dict[str, Any]:
+    answer = sandbox.answer("GET", path, query, {"authorization": "Bearer sandbox"}, b"")
+    assert answer.status == 200, answer
+    found: dict[str, Any] = json.loads(answer.body)
+    return found
+
+
+def applied(it: Project, *allow: str, more: tuple[str, ...] = ()) -> Ran:
+    """An apply of the manifests with those consents."""
+    return lmsconf(it.root, "apply", "--auto-approve", *more, *(word for one in allow for word in ("--allow", one)))
+
+
+def document(it: Project, *more: str) -> dict[str, Any]:
+    """The plan as JSON."""
+    ran = lmsconf(it.root, "plan", "--format", "json", *more)
+    assert ran.code == 0, ran
+    return ran.document
+
+
+def guard(plan: Mapping[str, Any], name: str = "people") -> dict[str, Any]:
+    """One guard of a plan."""
+    (found,) = (one for one in plan["guards"] if one["name"] == name)
+    assert isinstance(found, dict)
+    return found

@@ -1,0 +1,255 @@
+"""No way round the guard by people within one plan: whatever takes content away, stops until that number is allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import time
+
+import pytest
+from flow.shell import lmsconf
+
+from effects.crowd import CROWD, FIELDS, ROOTS, SEED, applied, day, document, guard, people, project, seen, some
+from effects.evaluator import evaluate
+from lmsconf.errors import ExitCode
+
+NEVER_IN_USE = "dialect: {custom-fields.in-use: never}\n"
+
+
+@dataclass(frozen=True)
+class Way:
+    """Manifests that take content away from so many people. files: names that end in .yaml are manifests."""
+
+    people: int
+    files: Mapping[str, str]
+    options: str = ""
+    more: tuple[str, ...] = ()
+    seed: str = field(default=SEED, repr=False)
+
+
+def _way(people: int, text: str, options: str = "", *more: str, **files: str) -> Way:
+    return Way(
+        people, {"all.yaml": text, **{name.replace("_", "."): said for name, said in files.items()}}, options, more
+    )
+
+
+def _archived(start: int, end: int) -> str:
+    return "users:\n" + "".join(f"  - {{email: {one}, archived: true}}\n" for one in CROWD[start:end])
+
+
+def _answered(number: int, choice: str) -> str:
+    return "users:\n" + "".join(
+        f"  - {{email: p{n:02}@acme.example, answers: {{Dept: {choice}}}}}\n" for n in range(number)
+    )
+
+
+ALL = len(CROWD) + len(ROOTS)
+WAYS: dict[str, Callable[[], Way]] = {
+    "a condition is narrowed": lambda: _way(
+        30, "smart_groups: [{name: Sales, conditions: [{field: Dept, choices: [B]}]}]"
+    ),
+    "a condition is added": lambda: _way(
+        54,
+        "smart_groups: [{name: Sales, conditions: [{field: Dept, choices: [A, B]}, {field: Skills, choices: [y]}]}]",
+    ),
+    "a window ended yesterday": lambda: _way(
+        ALL, f"content_targets: [{{content: Intro, assign_to: [everyone], visible_until: '{day(days=-1)}'}}]"
+    ),
+    "a window ends in a minute": lambda: _way(
+        ALL, f"content_targets: [{{content: Intro, assign_to: [everyone], visible_until: '{day(minutes=1)}'}}]"
+    ),
+    "a window ends within 30 days": lambda: _way(
+        ALL, f"content_targets: [{{content: Intro, assign_to: [everyone], visible_until: '{day(days=29)}'}}]"
+    ),
+    "a window begins in 2099": lambda: _way(
+        ALL, "content_targets: [{content: Intro, assign_to: [everyone], visible_from: '2099-01-01T00:00:00Z'}]"
+    ),
+    "two windows in the place of one": lambda: _way(
+        30,
+        f"""content_targets:
+  - {{content: Safety, assign_to: [{{group: Team, visible_until: '{day(days=2)}'}},
+     {{smart_group: Sales, visible_from: '{day(days=3)}'}}]}}""",
+    ),
+    "answers change": lambda: Way(
+        240,
+        {"all.yaml": _answered(240, "C")},
+        seed=f"{people(300)}{FIELDS}"
+        "smart_groups: [{name: Sales, conditions: [{field: Dept, choices: [A, B]}]}]\n"
+        "content: [{name: GDPR}]\ncontent_targets: [{content: GDPR, assign_to: [{smart_group: Sales}]}]\n",
+    ),
+    "a choice is removed": lambda: _way(30, "custom_fields: [{name: Dept, choices: [A, C]}]", NEVER_IN_USE),
+    "a field is deleted that no condition names any more": lambda: _way(
+        54,
+        """absent: {custom_fields: [Dept]}
+smart_groups:
+  - {name: Sales, conditions: [{field: Skills, choices: [y]}]}
+  - {name: Dept A, conditions: [{field: Skills, choices: [x, y]}]}""",
+    ),
+    "a group is deleted": lambda: _way(30, "absent: {groups: [Team]}"),
+    "a smart group is deleted": lambda: _way(60, "absent: {smart_groups: [Sales]}"),
+    "members are removed": lambda: _way(25, f"groups: [{{name: Team, members: {some(0, 5)}}}]"),
+    "members are excluded": lambda: _way(25, f"groups: [{{name: Team, members: {{exclude: {some(5, 60)}}}}}]"),
+    "people are archived": lambda: _way(25, _archived(0, 25)),
+    "an assignment is deleted": lambda: _way(
+        30, "absent: {content_targets: [{content: Safety, assign_to: [{group: Team}]}]}"
+    ),
+    "an assignment is owned and not declared": lambda: _way(
+        30,
+        "content_targets: [{content: Safety, assign_to: [{user: root1@acme.example}]}]",
+        "ownership: {content_targets: declared_content}\n",
+    ),
+    "an empty CSV": lambda: _way(
+        30,
+        "groups: [{name: Team, members: {file: hr.csv, column: email, allow_empty: true}}]",
+        hr_csv="email\n",
+    ),
+    "a CSV filtered to nobody": lambda: _way(
+        30,
+        "groups: [{name: Team, members: {file: hr.csv, column: email, where: {Team: z}, allow_empty: true}}]",
+        hr_csv=f"email,Team\n{CROWD[0]},y\n",
+    ),
+    "a rename with other members": lambda: _way(
+        30, f"groups: [{{name: Crew, previously: [Team], members: {some(30, 60)}}}]"
+    ),
+    "a swap of members": lambda: _way(
+        30, f"groups: [{{name: Team, members: {some(30, 60)}}}, {{name: Other, members: {some(0, 30)}}}]"
+    ),
+    "a group made anew with other members": lambda: _way(
+        30, f"groups: [{{name: Crew, members: {some(30, 60)}}}]\nabsent: {{groups: [Team]}}"
+    ),
+    "for_each over an empty list": lambda: _way(
+        30,
+        "groups: [{for_each: {one: $(teams)}, name: $(one)}, {name: Other}]",
+        "ownership: {groups: all}\nvars: {teams: []}\n",
+    ),
+    "split over kinds and files": lambda: Way(
+        30,
+        {
+            # 10 leave the group, 10 are archived (5 of them leave the group too), 15 answer otherwise.
+            "a.yaml": f"groups: [{{name: Team, members: {some(10, 30)}}}]",
+            "b/people.yaml": _archived(5, 15),
+            "c.yaml": "".join(_answered(30, "C").splitlines(keepends=True)[:1])
+            + "".join(f"  - {{email: {one}, answers: {{Dept: C}}}}\n" for one in CROWD[40:55]),
+        },
+    ),
+    "split over contents": lambda: _way(
+        30,
+        """absent:
+  content_targets: [{content: Law, assign_to: [{smart_group: Dept A}]}]
+smart_groups: [{name: Dept A, conditions: [{field: Dept, choices: [A, B]}]}]""",
+    ),
+    "a share of a content": lambda: _way(4, f"groups: [{{name: Team, members: {some(4, 30)}}}]"),
+    "only a part of the manifests": lambda: _way(
+        25, f"groups: [{{name: Team, members: {some(0, 5)}}}, {{name: Other, members: []}}]", "", "--only", "group/Team"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_taking_content_away_stops_until_that_number_is_allowed(tmp_path: Path, name: str) -> None:
+    """Apply exits 4, sends nothing and prints the line; another number stops too; the exact one applies."""
+    way = WAYS[name]()
+    it = project(tmp_path, way.files, options=way.options, seed=way.seed)
+    before = seen(it)
+    stopped = applied(it, more=way.more)
+    assert (stopped.code, f"--allow people={way.people}\n" in f"{stopped.err}\n") == (4, True), stopped
+    for number in (way.people - 1, way.people + 1, "unknown"):
+        assert applied(it, f"people={number}", more=way.more).code == ExitCode.BLOCKED
+    assert seen(it) == before
+    plan = document(it, *way.more)
+    assert (guard(plan)["total"], guard(plan)["tripped"]) == (way.people, True)
+    others = [one["allow"] for one in plan["guards"] if one["tripped"]]
+    ran = applied(it, *others, more=way.more)
+    assert ran.code == 0, ran
+    assert evaluate(before, seen(it), int(time())).losing == way.people
+
+
+@pytest.mark.parametrize("name", ["a condition is narrowed", "a window ends in a minute", "people are archived"])
+def test_a_saved_plan_stops_too(tmp_path: Path, name: str) -> None:
+    """The file is the consent to its calls, and not to the number of people who lose."""
+    way = WAYS[name]()
+    it = project(tmp_path, way.files)
+    before = seen(it)
+    assert lmsconf(tmp_path, "plan", "--out", "plan.json").code == 0
+    assert lmsconf(tmp_path, "apply", "plan.json").code == ExitCode.BLOCKED
+    assert lmsconf(tmp_path, "apply", "plan.json", "--allow", f"people={way.people + 1}").code == ExitCode.BLOCKED
+    assert seen(it) == before
+    assert lmsconf(tmp_path, "apply", "plan.json", "--allow", f"people={way.people}").code == 0
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_without_effects_only_the_consent_to_an_unknown_number_passes(tmp_path: Path, name: str) -> None:
+    """`--no-effects` is no way round: whatever can take access away stops until `people=unknown`."""
+    way = WAYS[name]()
+    it = project(tmp_path, way.files, options=way.options, seed=way.seed)
+    before = seen(it)
+    more = (*way.more, "--no-effects")
+    stopped = applied(it, more=more)
+    assert (stopped.code, "--allow people=unknown" in stopped.err) == (4, True), stopped
+    assert applied(it, f"people={way.people}", more=more).code == ExitCode.BLOCKED
+    plan = document(it, *more)
+    assert (plan["effects"]["basis"], guard(plan)["total"]) == ("off", None)
+    assert seen(it) == before
+    assert applied(it, "people=unknown", more=more).code == 0
+
+
+def test_what_becomes_optional_is_told_and_stops_nothing(tmp_path: Path) -> None:
+    """Everybody still has it, so it is no loss."""
+    it = project(tmp_path, {"all.yaml": "content_targets: [{content: Intro, mandatory: false, assign_to: [everyone]}]"})
+    plan = document(it)
+    assert plan["effects"]["people"] == {
+        **dict.fromkeys(("gain", "lose", "to_mandatory", "window", "shortened"), 0)
+    } | {"to_optional": ALL}
+    assert (guard(plan)["total"], applied(it).code) == (0, 0)
+
+
+HARMLESS = {
+    "another assignment holds them": (
+        "content_targets: [{content: GDPR, mandatory: true, assign_to: [everyone]}]\n"
+        "smart_groups: [{name: Sales, conditions: [{field: Dept, choices: [B]}]}]",
+        "",
+    ),
+    "a window is cut after 30 days": (
+        "content_targets: [{content: Intro, assign_to: [everyone], mandatory: true, "
+        "visible_until: '2099-01-01T00:00:00Z'}]",
+        "",
+    ),
+    "a window grows": (
+        "content_targets: [{content: Ended, assign_to: [everyone]}]",
+        "content: [{name: Ended}]\ncontent_targets: [{content: Ended, assign_to: [everyone], "
+        "visible_until: '2020-01-01T00:00:00Z'}]\n",
+    ),
+    "what is over is deleted": (
+        "absent: {content_targets: [{content: Ended, assign_to: [everyone]}]}",
+        "content: [{name: Ended}]\ncontent_targets: [{content: Ended, assign_to: [everyone], "
+        "visible_until: '2020-01-01T00:00:00Z'}]\n",
+    ),
+    "few lose": (f"groups: [{{name: Team, members: {some(2, 30)}}}]", ""),
+}
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+def test_what_takes_nothing_away_passes(tmp_path: Path, name: str) -> None:
+    """Nobody loses, or too few for the guard: no consent is asked for."""
+    text, more = HARMLESS[name]
+    it = project(tmp_path, {"all.yaml": text}, seed=FIELDS + people() + more if more else SEED)
+    others = [one["allow"] for one in document(it)["guards"] if one["tripped"] and one["name"] != "people"]
+    ran = applied(it, *others)
+    assert ran.code == 0, ran
+
+
+def test_without_effects_what_only_adds_passes(tmp_path: Path) -> None:
+    """No consent is asked of a plan that cannot take access away."""
+    it = project(tmp_path, {"all.yaml": f"groups: [{{name: Team, members: {some(0, 40)}}}]"})
+    assert applied(it, more=("--no-effects",)).code == 0
+
+
+@pytest.mark.parametrize("hr", [None, "email\n", "name\nanna\n"])
+def test_a_csv_that_is_missing_or_empty_is_no_list(tmp_path: Path, hr: str | None) -> None:
+    """Nothing is planned, so nobody loses."""
+    files = {"all.yaml": "groups: [{name: Team, members: {file: hr.csv, column: email}}]"}
+    it = project(tmp_path, files | ({} if hr is None else {"hr.csv": hr}))
+    before = seen(it)
+    assert applied(it, "people=30").code == ExitCode.ERROR
+    assert seen(it) == before
