@@ -1,0 +1,286 @@
+"""What the service does not tell is not known: null in JSON, `not known` in text, and a guard that stops."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flow.project import Project
+from flow.shell import Ran, lmsconf
+from waiting import nobody_waits
+
+from effects.crowd import CROWD, FIELDS, SEED, guard, people, project, seen, some
+from effects.evaluator import evaluate
+from lmsconf.errors import ExitCode
+from lmsconf.sandbox.serve import Server
+from lmsconf.sandbox.service import SandboxResponse, SandboxService, json_response
+
+Edit = Callable[[dict[str, Any]], None]
+TOKEN = "sandbox"
+NARROWED = "smart_groups: [{name: Sales, conditions: [{field: Dept, choices: [B]}]}]\n"
+FEWER = f"groups: [{{name: Team, members: {some(5, 30)}}}]\n"
+COUNTS = ("before", "after", "gain", "lose", "keep", "to_mandatory", "to_optional", "window", "shortened")
+
+
+class Altered(SandboxService):
+    """A service whose answers under some paths are other than the sandbox's."""
+
+    edits: Mapping[str, Edit] = {}
+
+    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
+        given = super().answer(method, path, query, headers, body)
+        edit = self.edits.get(path)
+        if method != "GET" or edit is None or given.status != 200:
+            return given
+        said = json.loads(given.body)
+        edit(said)
+        return json_response(200, said)
+
+
+class Service:
+    """A project and the service that its commands reach."""
+
+    def __init__(self, it: Project, url: str) -> None:
+        self.it, self._env = it, {"LMSCONF_URL": url, "LMSCONF_TOKEN": TOKEN}
+
+    def run(self, *arguments: str) -> Ran:
+        return lmsconf(self.it.root, *arguments, env=self._env)
+
+    def plan(self) -> dict[str, Any]:
+        ran = self.run("plan", "--format", "json")
+        assert ran.code == 0, ran
+        return ran.document
+
+    def stops(self) -> None:
+        """Apply stops with the line to paste, at a number as without one, and passes with that line."""
+        before = seen(self.it)
+        for allow in ((), ("--allow", "people=0"), ("--allow", "people=30")):
+            ran = self.run("apply", "--auto-approve", *allow)
+            assert (ran.code, "--allow people=unknown" in ran.err) == (ExitCode.BLOCKED, True), ran
+        assert seen(self.it) == before
+        others = [one["allow"] for one in self.plan()["guards"] if one["tripped"] and one["name"] != "people"]
+        allowed = [word for one in ("people=unknown", *others) for word in ("--allow", one)]
+        assert self.run("apply", "--auto-approve", *allowed).code in (ExitCode.OK, ExitCode.NOT_CONVERGED)
+        assert seen(self.it) != before
+
+
+Serve = Callable[..., Service]
+
+
+@pytest.fixture
+def serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
+    """Opens a project whose service answers as the edits say."""
+    nobody_waits(monkeypatch)
+    open_: list[tuple[Server, Altered]] = []
+
+    def opened(manifests: str, edits: Mapping[str, Edit] | None = None, seed: str = SEED) -> Service:
+        it = project(tmp_path, {"all.yaml": manifests}, seed=seed)
+        service = Altered(str(it.settings.workspace.database), spec=it.spec)
+        service.edits = edits or {}
+        server = Server(service).start()
+        open_.append((server, service))
+        return Service(it, server.url)
+
+    yield opened
+    for server, service in open_:
+        server.stop()
+        service.close_workspace()
+
+
+def of_one(answer: object) -> Edit:
+    """An answer of one person to the field Dept in another shape."""
+
+    def edit(said: dict[str, Any]) -> None:
+        for person in said["users"]:
+            if person["email"] == CROWD[0]:
+                person["customFields"]["Dept"] = answer
+
+    return edit
+
+
+def without_answers(said: dict[str, Any]) -> None:
+    for person in said["users"]:
+        del person["customFields"]
+
+
+def as_text(said: dict[str, Any]) -> None:
+    for person in said["users"]:
+        person["customFields"] = "Dept=A"
+
+
+def content(effects: Mapping[str, Any], name: str) -> dict[str, Any]:
+    (found,) = (one for one in effects["contents"] if one["content"] == name)
+    assert isinstance(found, dict)
+    return found
+
+
+def group(effects: Mapping[str, Any], address: str) -> dict[str, Any]:
+    (found,) = (one for one in effects["groups"] if one["address"] == address)
+    assert isinstance(found, dict)
+    return found
+
+
+def assert_not_known(plan: Mapping[str, Any], name: str, text: str) -> None:
+    """No number of the content is told, nor one of all people, nor one of the guard."""
+    effects = plan["effects"]
+    one = content(effects, name)
+    assert ({key: one[key] for key in COUNTS}, one["basis"]) == (dict.fromkeys(COUNTS), "unknown")
+    assert (one["progress"], one["certificates_expiring"]) == (None, None)
+    assert all(cause["gain"] is None and cause["lose"] is None for cause in one["causes"])
+    assert effects["people"] == dict.fromkeys(effects["people"])
+    assert effects["basis"] == "unknown"
+    assert effects["reasons"]
+    found = guard(plan)
+    assert (found["total"], found["tripped"], found["allow"]) == (None, True, "people=unknown")
+    assert "not known" in text
+
+
+SHAPES = {
+    "a number": of_one(7),
+    "another key": of_one({"selected": ["A"]}),
+    "an unknown choice": of_one({"choices": [{"choiceId": "ch-999", "name": "Elsewhere"}]}),
+    "choices without ids": of_one({"choices": [{"label": "A"}]}),
+    "a list of lists": of_one([["A"]]),
+    "no answers at all": without_answers,
+    "answers in one text": as_text,
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_an_answer_of_an_unknown_shape_makes_what_rests_on_it_unknown(serve: Serve, shape: str) -> None:
+    """The smart group and its content are not known; what rests on a manual group is, to the number."""
+    it = serve(NARROWED + FEWER, {"/users": SHAPES[shape]})
+    plan = it.plan()
+    assert_not_known(plan, "GDPR", it.run("plan").out)
+    told = group(plan["effects"], "smart_group/Sales")
+    assert (told["after"], told["join"], told["leave"], told["basis"]) == (None, None, None, "unknown")
+    sure = content(plan["effects"], "Safety")
+    assert (sure["before"], sure["after"], sure["lose"], sure["basis"]) == (30, 25, 5, "exact")
+    assert group(plan["effects"], "group/Team")["leave"] == 5
+    it.stops()
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_nobody_is_named_where_they_are_not_known(serve: Serve, shape: str) -> None:
+    """`--people` writes no file that leaves people out."""
+    it = serve(NARROWED + FEWER, {"/users": SHAPES[shape]})
+    assert it.run("plan", "--people", "rows.json").code == ExitCode.ERROR
+    assert not (it.it.root / "rows.json").exists()
+
+
+ODD = f"""
+{FIELDS}
+{people()}
+groups: [{{name: Team, members: {some(0, 30)}}}]
+smart_groups:
+  - {{name: Odd, conditions: [{{field: Dept, choices: [A], system_condition: IS_FULL_MOON}}]}}
+  - {{name: Sales, conditions: [{{field: Dept, choices: [A, B]}}]}}
+content: [{{name: GDPR}}, {{name: Safety}}]
+content_targets:
+  - {{content: GDPR, assign_to: [{{smart_group: Odd}}, {{group: Team}}]}}
+  - {{content: Safety, assign_to: [{{smart_group: Sales}}]}}
+"""
+MOVED = f"users: [{{email: {CROWD[0]}, answers: {{Dept: B}}}}]\n"
+
+
+@pytest.mark.parametrize(
+    "manifests",
+    [
+        "smart_groups: [{name: Odd, conditions: [{field: Dept, choices: [B], system_condition: IS_FULL_MOON}]}]",
+        MOVED,
+        f"{MOVED}groups: [{{name: Team, members: {some(0, 30)}}}]",
+    ],
+    ids=["conditions", "answers", "answers beside a group"],
+)
+def test_an_unknown_system_condition_makes_a_change_unknown(serve: Serve, manifests: str) -> None:
+    """Who meets it afterwards only the service knows."""
+    it = serve(manifests, seed=ODD)
+    plan = it.plan()
+    assert_not_known(plan, "GDPR", it.run("plan").out)
+    assert group(plan["effects"], "smart_group/Odd")["after"] is None
+    it.stops()
+
+
+def test_an_unchanged_group_with_an_unknown_condition_has_its_live_members(serve: Serve) -> None:
+    """What it holds is in the answer of the service, so the numbers beside it are known."""
+    it = serve(
+        "absent: {content_targets: [{content: GDPR, assign_to: [{group: Team}]}]}\n" + NARROWED.replace("B", "A, B, C"),
+        seed=ODD,
+    )
+    plan, before = it.plan(), seen(it.it)
+    found = content(plan["effects"], "GDPR")
+    assert (found["before"], found["after"], found["lose"], found["keep"]) == (45, 30, 15, 30)
+    assert found["basis"] in ("exact", "estimate")
+    assert guard(plan)["total"] == 15
+    assert it.run("apply", "--auto-approve", "--allow", "people=15").code == 0
+    found_out = evaluate(before, seen(it.it), 0).contents
+    assert [counts["lose"] for counts in found_out.values()] == [15]
+
+
+def test_a_change_beside_an_unknown_group_is_known(serve: Serve) -> None:
+    """Only what rests on it is not."""
+    it = serve(NARROWED, seed=ODD)
+    plan = it.plan()
+    assert [one["content"] for one in plan["effects"]["contents"]] == ["Safety"]
+    assert (content(plan["effects"], "Safety")["lose"], plan["effects"]["basis"]) == (30, "exact")
+
+
+def one_more(said: dict[str, Any]) -> None:
+    said["matchCount"] += 1
+
+
+def last_missing(said: dict[str, Any]) -> None:
+    said["users"] = [person for person in said["users"] if person["email"] != CROWD[-1]]
+
+
+@pytest.mark.parametrize("edit", [one_more, last_missing], ids=lambda edit: edit.__name__)
+@pytest.mark.parametrize("manifests", [NARROWED, FEWER, NARROWED + FEWER], ids=["smart group", "group", "both"])
+def test_an_incomplete_listing_of_people_makes_everything_unknown(serve: Serve, edit: Edit, manifests: str) -> None:
+    """Somebody is missing, and nobody knows what they have."""
+    it = serve(manifests, {"/users": edit})
+    plan = it.plan()
+    effects = plan["effects"]
+    assert effects["basis"] == "unknown"
+    assert effects["people"] == dict.fromkeys(effects["people"])
+    assert all(one[key] is None for one in effects["contents"] for key in COUNTS)
+    assert any("not complete" in reason for reason in effects["reasons"])
+    assert (guard(plan)["total"], guard(plan)["allow"]) == (None, "people=unknown")
+    assert "not known" in it.run("plan").out
+    it.stops()
+
+
+def test_a_plan_that_only_adds_takes_nothing_though_little_is_known(serve: Serve) -> None:
+    """`lose` is 0 without a look at anybody, and no consent is asked for."""
+    it = serve(f"groups: [{{name: Team, members: {some(0, 40)}}}]", {"/users": one_more})
+    plan = it.plan()
+    assert (plan["effects"]["people"]["lose"], plan["effects"]["people"]["gain"]) == (0, None)
+    assert guard(plan)["tripped"] is False
+
+
+def unlisted_members(said: dict[str, Any]) -> None:
+    del said["members"]
+
+
+def test_members_that_the_service_does_not_list_are_not_known(serve: Serve) -> None:
+    """A smart group that does not follow from choices, and whose members are not told, is unknown."""
+    manifests = "absent: {content_targets: [{content: GDPR, assign_to: [{group: Team}]}]}"
+    it = serve(manifests, {"/smart-groups/sg-1": unlisted_members}, seed=ODD)
+    assert_not_known(it.plan(), "GDPR", it.run("plan").out)
+    it.stops()
+
+
+@pytest.mark.parametrize("audience", ["g-999", ""])
+def test_an_assignment_to_an_audience_that_no_listing_explains_is_not_known(serve: Serve, audience: str) -> None:
+    """It may hold anybody."""
+
+    def edit(said: dict[str, Any]) -> None:
+        for target in said["targets"]:
+            if target["contentId"] == "c-2":
+                said["targets"] = [target, {**target, "targetId": audience, "targetType": "SOMETHING"}]
+                return
+
+    it = serve(FEWER, {"/content/targets": edit})
+    assert_not_known(it.plan(), "Safety", it.run("plan").out)
