@@ -178,6 +178,7 @@ def test_a_saved_plan_stops_too(tmp_path: Path, name: str) -> None:
     assert lmsconf(tmp_path, "apply", "plan.json", "--allow", f"people={way.people}").code == 0
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", WAYS)
 def test_without_effects_only_the_consent_to_an_unknown_number_passes(tmp_path: Path, name: str) -> None:
     """`--no-effects` is no way round: whatever can take access away stops until `people=unknown`."""

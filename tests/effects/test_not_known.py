@@ -163,6 +163,7 @@ def test_an_answer_of_an_unknown_shape_makes_what_rests_on_it_unknown(serve: Ser
     it.stops()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("shape", SHAPES)
 def test_nobody_is_named_where_they_are_not_known(serve: Serve, shape: str) -> None:
     """`--people` writes no file that leaves people out."""
