@@ -100,8 +100,12 @@ def _pages(get: Get, path: str, key: str) -> Iterable[dict[str, Any]]:
 
 @dataclass(slots=True)
 class Line:
-    """One person and one content: what changed, in the columns of `--people`. `paths` differ between the looks."""
+    """One person and one content: what changed, in the columns of `--people`. `paths` differ between the looks.
 
+    Section 9 does not say which e-mail a row has if the plan changes it; this is the one before.
+    """
+
+    person: str
     email: str
     content: str
     content_id: str
@@ -155,8 +159,10 @@ def evaluate(before: Look, after: Look, now: int) -> Evaluated:
         counts: Counter[str] = Counter(before=len(was), after=len(will), keep=0, **dict.fromkeys(COUNTS, 0))
         name = before.contents.get(content) or after.contents[content]
         for person in was.keys() | will.keys():
-            email = after.emails.get(person) or before.emails[person]
-            line = _line((email, name, content), was.get(person, frozenset()), will.get(person, frozenset()), now)
+            email = before.emails.get(person) or after.emails[person]
+            line = _line(
+                (person, email, name, content), was.get(person, frozenset()), will.get(person, frozenset()), now
+            )
             counts[line.change] += 1
             counts["shortened"] += line.shortened
             if line.shortened:
@@ -201,7 +207,7 @@ def _paths(look: Look, content: str, present: set[str], now: int) -> dict[str, f
 
 
 def _line(
-    who: tuple[str, str, str], was: frozenset[tuple[str, Value]], will: frozenset[tuple[str, Value]], now: int
+    who: tuple[str, str, str, str], was: frozenset[tuple[str, Value]], will: frozenset[tuple[str, Value]], now: int
 ) -> Line:
     word_before, word_after = _word(was), _word(will)
     hull_before, hull_after = _hull(was), _hull(will)
@@ -290,7 +296,7 @@ def explaining(line: Line, before: Look, after: Look) -> list[set[str]]:
     """For each path that exists only before or only after: the addresses that could be why."""
     every = []
     for audience, _ in line.paths:
-        could = {f"user/{line.email.lower()}"}
+        could = {look.address_of(line.person) for look in (before, after) if line.person in look.emails}
         for look in (before, after):
             address = look.address_of(audience)
             could |= {f"content_target/{line.content} -> {address}", address}

@@ -36,6 +36,8 @@ class Case:
     document: Entry = field(default_factory=dict)
     ownership: dict[str, tuple[str, ...]] = field(default_factory=dict)
     dialect: dict[str, str | int] = field(default_factory=dict)
+    only: tuple[str, ...] = ()
+    additive: bool = False
 
     def seed(self) -> Entry:
         """The workspace as the values of a seed file."""
@@ -58,6 +60,9 @@ class RandomCase:
         """The case."""
         self._workspace()
         self._manifests()
+        if self._chance(8):
+            self.case.only = tuple(self._some(("group/*", "smart_group/*", "user/*", "content_target/*", "*1*"), 1, 2))
+        self.case.additive = self._chance(10)
         return self.case
 
     # Dice
@@ -198,6 +203,11 @@ class RandomCase:
                 said["archived"] = self._chance(2)
             if self._chance(5):
                 said["first_name"] = "Other"
+            if self._chance(8) and "archived" not in said:
+                said["custom_archive_date"] = self._pick(("2025-12-01", "2026-02-01", "2099-01-01", None))
+            if self._chance(8):
+                said |= {"email": f"renamed.{email}", "previously": [email]}
+                self.people[self.people.index(email)] = str(said["email"])
             self.sections["users"].append(said)
         for number in range(self._pick((0, 0, 1, 2))):
             said = {"email": f"new{number}@x.example", "first_name": "N", "last_name": "Ew", "language": "sv"}

@@ -46,9 +46,11 @@ def opened(folder: Path, case: Case) -> SandboxProject:
 def planned(folder: Path, seed: int, dialect: str) -> tuple[SandboxProject, Plan]:
     """The case of that number, and its plan. Where manifests make no sense, the next ones made from the number."""
     for attempt in range(_TRIES):
-        stage = opened(folder, RandomCase(f"{seed}/{attempt}", dict(DIALECTS[dialect])).make())
+        case = RandomCase(f"{seed}/{attempt}", dict(DIALECTS[dialect])).make()
+        stage = opened(folder, case)
         try:
-            plan = stage.plan(replace(stage.settings.policy, people=True))
+            policy = replace(stage.settings.policy, people=True, only=case.only, additive=case.additive)
+            plan = stage.plan(policy)
         except (AssertionError, UnsatisfiedAssumption):
             stage.sandbox.close_workspace()
             continue

@@ -75,8 +75,8 @@ class Memberships:
             position = self._by_email[person.address.name] if person.id is None else positions.get(person.id)
             if position is not None:
                 self.changed_people[position] = person
-                # An earlier e-mail stays known: manifests may rename an account.
-                self._by_email[person.address.name] = position
+        # An earlier e-mail stays known: manifests may rename an account.
+        self._by_email.update({email: positions[id] for email, id in self.scope.emails.items() if id in positions})
         size = len(self.ids)
         self.active_before = to_bits((n for n, person in enumerate(people) if not person.archived), size)
         archived = to_bits((n for n, person in self.changed_people.items() if person.archived), size)

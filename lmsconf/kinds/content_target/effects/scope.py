@@ -87,7 +87,8 @@ class AccessScope:
     """The changes of a plan that decide who has what.
 
     takes: whether they can take access from anybody. requires: whether they can make content mandatory for anybody.
-    addresses: those of all changed groups of either kind, also of ones that are only renamed.
+    addresses: those of all changed groups of either kind, also of ones that are only renamed. emails: e-mail after the
+    plan → id, for live people whom it changes in any way: others may name them by an e-mail that they are yet to get.
     """
 
     assignments: list[ChangedAssignment] = field(default_factory=list)
@@ -96,6 +97,7 @@ class AccessScope:
     people: list[ChangedPerson] = field(default_factory=list)
     losses: Sequence[FieldOrChoiceDeletion] = ()
     addresses: dict[AudienceKey, Address] = field(default_factory=dict)
+    emails: dict[str, RemoteId] = field(default_factory=dict)
     takes: bool = False
     requires: bool = False
 
@@ -193,6 +195,8 @@ def _condition(body: dict[str, object]) -> Condition:
 def _add_person(planning: PlanContext, scope: AccessScope, item: PlannedResource, now: int) -> None:
     before, after = item.sides.before or {}, item.sides.after or {}
     row, spec = item.subject.row, cast("Match[PersonSpec, Any]", item.subject).declared.spec
+    if row is not None:
+        scope.emails[item.address.name] = RemoteId(row.id)
     old, new = (cast("dict[str, Answer]", form.get("answers", {})) for form in (before, after))
     changed = {name: answer for name, answer in new.items() if (old.get(name) or None) != (answer or None)}
     answers = dict(_answer(planning, name, answer) for name, answer in changed.items())
