@@ -93,8 +93,10 @@ def seen(it: Project) -> Look:
         return look(partial(_answer, sandbox))
 
 
-def _answer(sandbox: Sandbox, path: str, query: str = "") -> dict[str, Any]:
-    answer = sandbox.answer("GET", path, query, {"authorization": "Bearer sandbox"}, b"")
+def _answer(sandbox: Sandbox, path: str, query: str = "", body: object = None) -> dict[str, Any]:
+    headers = {"authorization": "Bearer sandbox", "content-type": "application/json"}
+    sent = b"" if body is None else json.dumps(body).encode()
+    answer = sandbox.answer("GET" if body is None else "POST", path, query, headers, sent)
     assert answer.status == 200, answer
     found: dict[str, Any] = json.loads(answer.body)
     return found

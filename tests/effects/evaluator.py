@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 Get = Callable[..., dict[str, Any]]
-"""GET of a path with a query, as JSON."""
+"""GET of a path with a query, or POST where there is a body, as JSON."""
 Window = tuple[int | None, int | None]
 Value = tuple[bool, int | None, int | None]
 """An assignment: mandatory, from, until."""
@@ -38,6 +38,8 @@ class Look:
     contents: dict[str, str] = field(default_factory=dict)
     assignments: dict[tuple[str, str], Value] = field(default_factory=dict)
     """Content id and audience id → its value."""
+    results: dict[tuple[str, str], tuple[str, int | None]] = field(default_factory=dict)
+    """Content id and person → state, and when the certificate expires."""
 
     def active(self) -> set[str]:
         """People who are not archived."""
@@ -79,6 +81,10 @@ def look(get: Get) -> Look:
         for target in get("/content/targets", f"contentId={id}")["targets"]:
             value = (bool(target["mandatory"]), seconds(target.get("startTime")), seconds(target.get("finishTime")))
             seen.assignments[id, target["targetId"]] = value
+    while rows := get("/analyse/results", "", {"options": {"skip": len(seen.results), "limit": 100}})["list"]:
+        for row in rows:
+            expires = row.get("certificateExpiresAt")
+            seen.results[row["contentId"], row["userId"]] = (row["state"], expires and expires // 1000)
     return seen
 
 
@@ -140,6 +146,8 @@ class Evaluated:
     worst: float
     """The largest part of at least twenty people who had a content that loses it."""
     active: int
+    progress: dict[str, Counter[str]]
+    """Content id → how far those are who lose it, and under `30`, `60`, `90` whose certificate expires by then."""
     unsure: set[str]
     unsure_contents: set[str]
     estimated: set[str]
@@ -182,7 +190,19 @@ def evaluate(before: Look, after: Look, now: int) -> Evaluated:
     losing = {line.email for line in lines if line.change == "lose"} | cut
     counted = (people, len(must), len(losing), worst, len(present_before))
     rests = (unsure, _resting(before, after, unsure), inexact | _resting(before, after, inexact))
-    return Evaluated(lines, contents, groups, *counted, *rests)
+    progress = {content: _progress(before, content, lines, now) for content in contents}
+    return Evaluated(lines, contents, groups, *counted, progress, *rests)
+
+
+def _progress(look: Look, content: str, lines: Iterable[Line], now: int) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for line in lines:
+        if line.content_id == content and line.change == "lose":
+            state, expires = look.results.get((content, line.person), ("NOT_STARTED", None))
+            counts[state.lower()] += 1
+            for days in (30, 60, 90):
+                counts[str(days)] += expires is not None and now <= expires <= now + days * 86_400
+    return counts
 
 
 def _resting(before: Look, after: Look, groups: set[str]) -> set[str]:

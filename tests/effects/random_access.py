@@ -17,6 +17,9 @@ _STARTS: Final = (None, None, None, -365 * _DAY, -_DAY, -1, 0, 1, 60, 10 * _DAY,
 _ENDS: Final = (None, None, None, -_DAY, -1, 0, 1, 60, _DAY, 5 * _DAY, 29 * _DAY, 30 * _DAY, 31 * _DAY, 400 * _DAY)
 _GAPS: Final = ((None, 5 * _DAY), (None, _DAY), (0, None), (10 * _DAY, None), (5 * _DAY + 1, None))
 """Windows whose hull is everything, with or without a gap."""
+_STATES: Final = ("APPROVED", "IN_PROGRESS", "NOT_STARTED", "EXPIRED", "FAILED")
+_EXPIRY: Final = (-_DAY, -1, 0, 1, 30 * _DAY, 30 * _DAY + 1, 60 * _DAY, 61 * _DAY, 90 * _DAY, 91 * _DAY, 400 * _DAY)
+"""Of a certificate, from now."""
 _CHOICES: Final = {"Dept": ["Sales", "Care", "IT", "Legal"], "Skills": ["x", "y", "z"], "Old": ["a", "b"]}
 _TYPES: Final = {"Dept": "CHOICE", "Skills": "MULTI_SELECT", "Old": "CHOICE", "Badge": "TEXT"}
 _NAMES: Final = ("anna", "Bo", "Åsa", "straße", "cy+x", "di", "e.f", "gil", "hugo", "ida", "jo", "kim", "liv", "mo")
@@ -107,6 +110,7 @@ class RandomCase:
             "content": [{"id": id, "name": name} for id, name in self.contents],
             "content_targets": [],
         }
+        self._history(self.people)
         self.targets: list[tuple[str, object]] = []
         for _, name in self.contents:
             # A seed names content by its name alone, so that twins have no assignments to begin with.
@@ -165,6 +169,19 @@ class RandomCase:
             said |= {"visible_from": iso(NOW + start)} if start is not None else {}
             said |= {"visible_until": iso(NOW + end)} if end is not None else {}
         return said
+
+    def _history(self, people: Sequence[str]) -> None:
+        """How far some people are, and certificates of some, where the content has a name of its own."""
+        single = [name for _, name in self.contents if [one for _, one in self.contents].count(name) == 1]
+        pairs = [(email, name) for email in people for name in single]
+        self.case.world["participations"] = [
+            {"user": email, "content": name, "state": self._pick(_STATES)} for email, name in pairs if self._chance(3)
+        ]
+        self.case.world["certificates"] = [
+            {"user": email, "content": name, "issued": iso(NOW - 400 * _DAY), "expires": iso(NOW + self._pick(_EXPIRY))}
+            for email, name in pairs
+            if self._chance(4)
+        ]
 
     # The manifests
 

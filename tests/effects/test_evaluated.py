@@ -66,8 +66,10 @@ def seen(stage: SandboxProject) -> Look:
     return look(partial(_answer, stage))
 
 
-def _answer(stage: SandboxProject, path: str, query: str = "") -> dict[str, Any]:
-    answer = stage.sandbox.answer("GET", path, query, {"authorization": "Bearer sandbox"}, b"")
+def _answer(stage: SandboxProject, path: str, query: str = "", body: object = None) -> dict[str, Any]:
+    headers = {"authorization": "Bearer sandbox", "content-type": "application/json"}
+    sent = b"" if body is None else json.dumps(body).encode()
+    answer = stage.sandbox.answer("GET" if body is None else "POST", path, query, headers, sent)
     assert answer.status == 200, answer
     found = json.loads(answer.body)
     assert isinstance(found, dict)
@@ -131,6 +133,9 @@ def _contents(effects: Mapping[str, Any], found: Evaluated) -> list[str]:
         wrong += _compare(id, one, found.contents.get(id, {}), unsure)
         if one["basis"] not in _bases(id, found):
             wrong.append(f"{id}: {one['basis']}")
+        if one["lose"]:
+            progress = {**one["progress"], **one["certificates_expiring"]}
+            wrong += _compare(id, progress, {key: found.progress[id][key] for key in progress}, False)
     return wrong
 
 
