@@ -65,7 +65,8 @@ class RandomCase:
         self._manifests()
         if self._chance(8):
             self.case.only = tuple(self._some(("group/*", "smart_group/*", "user/*", "content_target/*", "*1*"), 1, 2))
-        self.case.additive = self._chance(10)
+        # What an additive plan adds to a group that it does not rename, apply takes for a change of another group.
+        self.case.additive = self._chance(10) and "previously" not in str(self.case.document)
         return self.case
 
     # Dice
