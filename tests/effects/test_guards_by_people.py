@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from time import time
 
 import pytest
 from flow.shell import lmsconf
 
 from effects.crowd import CROWD, FIELDS, ROOTS, SEED, applied, day, document, guard, people, project, seen, some
-from effects.evaluator import evaluate
+from effects.evaluator import evaluate, seconds
 from lmsconf.errors import ExitCode
 
 NEVER_IN_USE = "dialect: {custom-fields.in-use: never}\n"
@@ -162,7 +161,7 @@ def test_taking_content_away_stops_until_that_number_is_allowed(tmp_path: Path, 
     others = [one["allow"] for one in plan["guards"] if one["tripped"]]
     ran = applied(it, *others, more=way.more)
     assert ran.code == 0, ran
-    assert evaluate(before, seen(it), int(time())).losing == way.people
+    assert evaluate(before, seen(it), seconds(plan["created_at"]) or 0).losing == way.people
 
 
 @pytest.mark.parametrize("name", ["a condition is narrowed", "a window ends in a minute", "people are archived"])
