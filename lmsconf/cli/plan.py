@@ -25,7 +25,7 @@ from lmsconf.cli.planning import (
     show_reading_progress,
     trust_project,
 )
-from lmsconf.errors import ExitCode, UsageError
+from lmsconf.errors import ExitCode, LmsconfError, UsageError
 
 if TYPE_CHECKING:
     from lmsconf.model.plan import Plan
@@ -87,7 +87,6 @@ def plan(
     edit by hand. What the base declared and these let go of is listed. No request is sent for a project file whose
     url, token or dialect is not the base's, unless --trust-project names it.
     """
-    from lmsconf.cli.people_file import check_people_file, write_people
     from lmsconf.documents.plan_file import dumps
     from lmsconf.project.base_trust import PARTS, parse_trusted_parts
     from lmsconf.render import PLAN_VIEWS
@@ -100,7 +99,7 @@ def plan(
     if out is not None and masks_people():
         raise UsageError("a plan file holds people", hint="Leave --out or --mask-people out.")
     if people is not None:
-        check_people_file(people, no_effects=no_effects, masked=masks_people())
+        _check_people_file(people, no_effects=no_effects, masked=masks_people())
     settings = load_context_settings(context)
     policy = build_policy(settings, only, excluded, additive, effects=not no_effects, people=people is not None)
     snapshot = None if snapshot_file is None else _loaded(snapshot_file)
@@ -120,7 +119,7 @@ def plan(
     if out is not None:
         write_atomically(out, dumps(made, plan_signing_key(context)))
     if people is not None:
-        write_people(people, made)
+        _write_people(people, made)
     output.show(PLAN_VIEWS, made)
     return ExitCode.CHANGES if detailed and made.changes else ExitCode.OK
 
@@ -149,3 +148,29 @@ def _beside(
         return workspace.plan_with_base(manifests, policy, base, snapshot=snapshot)
     with show_reading_progress("Reading") as tell:
         return workspace.plan_with_base(manifests, policy, base, progress=tell)
+
+
+def _check_people_file(file: Path, *, no_effects: bool, masked: bool) -> None:
+    """Raise UsageError if the effects of a plan cannot be written to this file."""
+    if file.suffix.lower() not in (".json", ".csv"):
+        raise UsageError(f"--people {file}: the ending says the format", hint="Write FILE.json or FILE.csv.")
+    if no_effects:
+        raise UsageError("--people needs the effects of the plan", hint="Leave --no-effects or --people out.")
+    if masked:
+        raise UsageError("--people names people", hint="Leave --people or --mask-people out.")
+
+
+def _write_people(file: Path, plan: Plan) -> None:
+    """Write the people whose access a plan changes, readable only by the owner (mode 0600).
+
+    Raises LmsconfError if who they are is not known.
+    """
+    from lmsconf.documents.effect_values import people_csv, people_json
+    from lmsconf.model.effects import Basis
+    from lmsconf.support.atomic_files import write_atomically
+
+    rows = plan.effects.rows
+    if rows is None or plan.effects.basis is Basis.UNKNOWN:
+        reasons = "; ".join(plan.effects.reasons)
+        raise LmsconfError(f"who gains and who loses is not known: {reasons}", hint="Leave --people out.")
+    write_atomically(file, people_json(rows) if file.suffix.lower() == ".json" else people_csv(rows))

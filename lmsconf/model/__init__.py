@@ -2,6 +2,8 @@
 
     address, names, forms        addresses, name comparison, and the comparable manifest form of a resource
     declarations, calls, plan    desired resources; steps and calls; changes, possible renames, guard results and plans
+    effects, access, access_tests
+                                 what a plan does to people; answers about a person or an audience; tests in manifests
     outcomes                     the result of each call, and of a run
     progress                     how far a run is, and what limits its rate
     policy, scope                settings of the project file and the command line that decide a plan

@@ -13,6 +13,10 @@ plan, planned_resources, diff
 declaration_checks           declarations that a plan refuses: expired, or left alone by the project file
 calls, ordering              changes → calls in dependency order
 rename_detection             creations that may be live resources under a new name
+audiences, effects, effect_rows
+                             who has which content, before and after; what a plan changes in that, and for whom
+access_state, access_reports, access_tests
+                             what one person has and why, who is in an audience, and the tests of manifests
 guard_counts, guards         what a plan deletes and revokes, and which limits that exceeds
 drift, drift_findings        a plan of all manifests → drift
 plan_as_manifests            a plan's changes → declarations again

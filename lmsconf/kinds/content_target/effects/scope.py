@@ -19,9 +19,11 @@ from lmsconf.kinds.shared.kind_names import (
     choices_registry_kind,
 )
 from lmsconf.kinds.shared.people_lists import NOBODY, PeopleList
-from lmsconf.kinds.smart_group.conditions import conditions_by_id, ordered_conditions
+from lmsconf.kinds.smart_group.conditions import ordered_conditions
+from lmsconf.kinds.smart_group.types import DeclaredCondition
 from lmsconf.kinds.user.types import Answer, PersonSpec
 from lmsconf.model.address import Address, Ref, RemoteId
+from lmsconf.model.forms import Form
 from lmsconf.model.time_formats import parse_response_time
 from lmsconf.planner.audiences import Terms, Window
 from lmsconf.planner.context import Deletion, Match, PlanContext
@@ -166,8 +168,8 @@ def _add_group(planning: PlanContext, scope: AccessScope, item: PlannedResource)
         scope.takes = scope.takes or bool(leaves)
 
 
-def _members(form: object) -> frozenset[str]:
-    people = cast("dict[str, object]", form).get("members", NOBODY)
+def _members(form: Form) -> frozenset[str]:
+    people = form.get("members", NOBODY)
     return people.include if isinstance(people, PeopleList) else frozenset()
 
 
@@ -177,19 +179,18 @@ def _add_smart_group(planning: PlanContext, scope: AccessScope, item: PlannedRes
         scope.smart_groups[_key(item)] = ChangedSmartGroup(address=item.address, conditions=None)
         scope.takes = True
     elif "conditions" in after and before.get("conditions") != after["conditions"]:
-        conditions = tuple(map(_condition, conditions_by_id(planning, ordered_conditions(after))))
+        conditions = tuple(_condition(planning, one) for one in ordered_conditions(after))
         scope.smart_groups[_key(item)] = ChangedSmartGroup(address=item.address, conditions=conditions)
         scope.takes = scope.takes or item.subject.row is not None
         scope.requires = scope.requires or item.subject.row is not None
 
 
-def _condition(body: dict[str, object]) -> Condition:
-    system = body.get("systemCondition")
-    return Condition(
-        cast("RemoteId | Ref", body["customFieldId"]),
-        frozenset(cast("list[RemoteId | Ref]", body.get("choiceIds", []))),
-        None if system is None else str(system),
-    )
+def _condition(planning: PlanContext, condition: DeclaredCondition) -> Condition:
+    """Return a condition by ids."""
+    at, names = Address.of(CUSTOM_FIELD, condition.field), choices_registry_kind(condition.field)
+    choices = (planning.registry.id_or_ref(names, name, Ref(at, name)) for name in condition.choices)
+    field_id = planning.registry.id_or_ref(CUSTOM_FIELD, condition.field, Ref(at))
+    return Condition(field_id, frozenset(choices), condition.system_condition)
 
 
 def _add_person(planning: PlanContext, scope: AccessScope, item: PlannedResource, now: int) -> None:
