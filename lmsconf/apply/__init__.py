@@ -3,6 +3,7 @@
 safe_apply                   the safe sequence: locks, digest, staleness, guards, approval, journal, verification
 python_api                   `lmsconf.open`: a project with plan, apply, drift, export and snapshot
 applier                      executes a plan and reports
+replanning                   plans the changes of a plan again, on the workspace as it is now
 staleness                    whether a plan still fits the workspace
 scheduler, executor          calls in dependency order, concurrently, and Ctrl-C meanwhile; one call over the connection
 phases                       the phases of an apply, and their progress

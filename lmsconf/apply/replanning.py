@@ -1,0 +1,170 @@
+"""Plan again what a plan changes: to evaluate its guards, to see that it still fits, and to verify it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
+
+from lmsconf.apply.phases import Phase, unreported
+from lmsconf.apply.staleness import find_stale_resources
+from lmsconf.errors import Problem, ProblemsFound, StalePlan
+from lmsconf.kinds import all_kinds
+from lmsconf.model.address import Address
+from lmsconf.model.declarations import Manifests
+from lmsconf.model.names import exact_pattern
+from lmsconf.model.plan import Plan
+from lmsconf.model.policy import Consent, GuardLimits, Policy, saved_guard_limits
+from lmsconf.model.progress import Report
+from lmsconf.model.snapshot import Snapshot
+from lmsconf.planner.guards import evaluate_guards, refuse_protected_changes
+from lmsconf.planner.plan import attach_problems, make_plan
+from lmsconf.planner.plan_as_manifests import people_ids, plan_to_manifests
+from lmsconf.workspace.reader import WorkspaceReader, reads_needed
+
+_VERIFYING: Final = "Verifying"
+
+
+class PlanReplayer(WorkspaceReader):
+    """A reader of a workspace that plans the changes of a plan again, on the workspace as it is now."""
+
+    def reevaluate_guards(self, plan: Plan, consents: Iterable[Consent]) -> Plan:
+        """Return the plan under the current guards and those that it was saved with: the stricter limit holds."""
+        policy, saved = self.settings.policy, _saved_guards(plan)
+        beside = ("under the limits that the plan was saved with", saved)
+        guards = evaluate_guards(plan.measures, policy.guards, [*policy.consents, *consents], beside)
+        # A resource that the base protects is a problem of the whole plan (no address), and stays.
+        kept = [one for one in plan.all_problems if one.code != "refusal/protected" or one.address is None]
+        patterns = policy.guards.stricter(saved).protect
+        # Assign problems to changes again, so that a plan whose problems are the same keeps its digest.
+        changes, problems = attach_problems(
+            plan.changes, [*kept, *refuse_protected_changes(all_kinds(), plan.changes, patterns)]
+        )
+        return replace(plan, guards=guards, changes=changes, problems=tuple(problems))
+
+    def refuse_stale_plan(self, plan: Plan, progress: Report | None = None, kept: Snapshot | None = None) -> Snapshot:
+        """Raise StalePlan if the plan expired, is offline or for another workspace, or if a resource in it changed.
+
+        kept: what this run read of the workspace shortly before. Then only what the plan touches is read again, by id,
+        if that can show that the plan fits; whether another plan is stale is decided by a whole reading.
+        Returns the snapshot that the plan fits.
+        """
+        if plan.offline:
+            raise StalePlan(
+                "the plan was made from a snapshot file and cannot be applied",
+                hint="Plan against the workspace: leave --snapshot out.",
+            )
+        if plan.expires_at <= (moment := self.now()):
+            raise StalePlan(
+                f"the plan expired at {plan.expires_at}, and it is {moment}",
+                hint="Plan again and review it. `plans: {valid_for: 7d}` in the project file says how long plans hold.",
+            )
+        if (plan.workspace, plan.url) != (self.connection.name, self.connection.url):
+            raise StalePlan(
+                f"the plan was made for workspace {plan.workspace} ({plan.url}), and this is "
+                f"{self.connection.name} ({self.connection.url})",
+                hint="Choose the workspace with --workspace, or plan again.",
+            )
+        again = None if kept is None else self.reread(kept, plan.changes, progress)
+        if again is not None and not self._stale_resources(plan, again):
+            return again
+        snapshot = self._read_touched(plan, progress=progress)
+        if differences := self._stale_resources(plan, snapshot):
+            changed = ", ".join(dict.fromkeys(one.address for one in differences if one.address))
+            raise StalePlan(
+                f"the workspace has changed since the plan was made{': ' if changed else ''}{changed}",
+                hint="Plan again and review it.",
+                differences=differences,
+            )
+        return snapshot
+
+    def _stale_resources(self, plan: Plan, snapshot: Snapshot) -> tuple[Problem, ...]:
+        """Return why the plan does not fit a snapshot."""
+        manifests, policy = self._again(plan)
+        return find_stale_resources(plan, *self.plan_with_errors(manifests, policy, snapshot))
+
+    def _replayed(
+        self,
+        plan: Plan,
+        *,
+        only: Address | None = None,
+        snapshot: Snapshot | None = None,
+        phase: Phase = unreported,
+    ) -> Plan:
+        """Re-plan the plan's own changes on the current snapshot: all of them before it is applied, none of them after.
+
+        only: restricts it to this resource and its dependencies. snapshot: the current one, if it was read just now.
+        """
+        manifests, policy = self._again(plan, only)
+        if snapshot is None:
+            with phase(_VERIFYING) as progress:
+                snapshot = self._read_touched(plan, only, progress)
+        return make_plan(all_kinds(), manifests, snapshot, policy, self.call_templates, created_at=self.now())
+
+    def _read_touched(self, plan: Plan, only: Address | None = None, progress: Report | None = None) -> Snapshot:
+        """Read all that the plan's own changes are compared with; people by the ids that the plan has of them."""
+        wanted = reads_needed(*self._again(plan, only))
+        return self.read(replace(wanted, people=people_ids(plan, all_kinds())), progress)
+
+    def _left(self, plan: Plan, kept: Snapshot | None, phase: Phase) -> Plan:
+        """Re-plan the plan's own changes after a run: what it touched is read again by id, if that shows it all done.
+
+        kept: what this run read of the workspace before its first call.
+        """
+        again = None
+        if kept is not None:
+            with phase(_VERIFYING) as progress:
+                again = self.reread(kept, plan.changes, progress)
+        if again is not None:
+            try:
+                left = self._replayed(plan, snapshot=again)
+            except ProblemsFound:
+                # The whole reading raises it again, if it is not about what was left out.
+                return self._replayed(plan, phase=phase)
+            if not left.changes:
+                return left
+        return self._replayed(plan, phase=phase)
+
+    def _again(self, plan: Plan, only: Address | None = None) -> tuple[Manifests, Policy]:
+        """Return a plan's own changes as manifests, and the policy to plan them: no ownership, nothing excluded."""
+        project_policy = self.settings.policy
+        policy = Policy(
+            workspace=project_policy.workspace,
+            today=project_policy.today,
+            timezone=project_policy.timezone,
+            create_people=project_policy.create_people,
+            # Only totals are compared, and a percentage limit would cost reads.
+            guards=_unlimited(project_policy, plan),
+            only=() if only is None else (exact_pattern(str(only)),),
+            # Unchanged resources of the plan are not in these manifests, and would look undeclared.
+            compares=0,
+        )
+        return plan_to_manifests(plan, all_kinds()), policy
+
+    def _everything(self, plan: Plan, manifests: Manifests, phase: Phase) -> tuple[Plan, tuple[Problem, ...]]:
+        """Re-plan the plan's whole selection of the manifests; also return the errors of what cannot be planned."""
+        project_policy, chosen = self.settings.policy, plan.selection
+        policy = replace(
+            project_policy,
+            # No guard is evaluated here, and percentage limits and rename detection would cost reads.
+            guards=_unlimited(project_policy, plan),
+            compares=0,
+            only=chosen.only,
+            excluded=chosen.excluded,
+            additive=chosen.additive,
+            verifying=True,
+        )
+        with phase(_VERIFYING) as progress:
+            snapshot = self.read(reads_needed(manifests, policy), progress)
+        return self.partial_plan(manifests, policy, snapshot)
+
+
+def _unlimited(policy: Policy, plan: Plan) -> GuardLimits:
+    """Guards without percentage limits, which need reads, and with the stricter `min_admins` of plan and project."""
+    least = policy.guards.stricter(_saved_guards(plan)).min_admins
+    return GuardLimits(removals=None, updates=None, min_admins=least)
+
+
+def _saved_guards(plan: Plan) -> GuardLimits:
+    """The guards that the plan was evaluated under when it was made, including those of its base."""
+    return saved_guard_limits({guard.name: guard.limit for guard in plan.guards}, plan.policy)
