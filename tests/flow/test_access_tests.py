@@ -180,6 +180,18 @@ def test_without_effects_tests_are_not_judged_and_apply_stops(tmp_path: Path) ->
     assert (stopped.code, "test/not-judged" in stopped.err) == (ExitCode.BLOCKED, True)
 
 
+def test_on_a_snapshot_tests_are_judged_as_far_as_it_tells(tmp_path: Path) -> None:
+    """A whole one tells who has what; a redacted one does not, so every test fails and says why."""
+    project(tmp_path, "{user: ann@acme.example, has: GDPR}")
+    for option, messages in (
+        ((), []),
+        (("--redact",), ['test "user/ann@acme.example has GDPR" fails: it is not known: the snapshot is redacted']),
+    ):
+        assert lmsconf(tmp_path, "snapshot", *option, "live.json").code == 0
+        plan: Any = lmsconf(tmp_path, "plan", "--snapshot", "live.json", "--format", "json").document
+        assert [one["message"] for one in plan["summary"]["blocked"] if one["type"] == "test"] == messages
+
+
 def test_tests_alone_are_a_project(tmp_path: Path) -> None:
     """Nothing changes, and what is live is judged. A failing test stops apply although there is nothing to do."""
     project(tmp_path, "{user: bo@acme.example, has: GDPR}", manifests="")

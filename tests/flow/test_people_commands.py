@@ -11,8 +11,18 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from lmsconf.errors import ExitCode
+from lmsconf.errors import ExitCode, ProblemsFound
+from lmsconf.model.address import Address
+from lmsconf.model.effects import Basis
+from lmsconf.planner.access_reports import audience_report, person_access
+from lmsconf.planner.access_state import AccessQuery
+from lmsconf.planner.access_tests import judge_tests
+from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.support.package_data import read_schema
+from lmsconf.workspace.access_reader import read_people_view
+from lmsconf.workspace.connection import Connection
+from lmsconf.workspace.project_manifests import load_manifests
+from lmsconf.workspace.reader import WorkspaceReader
 
 from .project import Project
 from .shell import Ran, lmsconf
@@ -379,3 +389,27 @@ def test_only_what_is_asked_is_read_and_nothing_is_written(tmp_path: Path) -> No
     )
     assert group < one < whole
     assert audience(tmp_path, "group/Coaches")["before"] == 1
+
+
+def test_of_people_who_were_not_all_listed_nothing_is_known(tmp_path: Path) -> None:
+    """A page that fails makes every answer not known, and every test fail; never a smaller number."""
+    it = Project(tmp_path, SEED, "dialect: {paging.limit: 2}\n")
+    it.write(NARROWED + "tests: [{user: ann@acme.example, has: GDPR}]\n")
+    settings = it.settings
+    manifests = load_manifests(settings)
+    address = Address("smart_group", "Nordics")
+    query = AccessQuery(audiences=frozenset({address}), contents=frozenset({"GDPR"}), fields=frozenset({"Country"}))
+    with Connection(settings) as connection, connection.worker_pool(1):
+        sandbox = connection._sandbox  # only a test makes things go wrong
+        assert sandbox is not None
+        sandbox._faults = FaultScript(Fault(operation="users.list", status=404, after=1, times=99))
+        reader = WorkspaceReader(settings=settings, connection=connection)
+        view = read_people_view(reader, manifests, query)
+    report = audience_report(view.state, view.header, address, "Country", members=False)
+    assert (report.header.basis, report.before, report.after) == (Basis.UNKNOWN, None, None)
+    assert {one.before for one in report.answers} == {None}
+    assert any("listing of people is not complete" in reason for reason in report.header.reasons)
+    with pytest.raises(ProblemsFound, match="listing of people is not complete"):
+        person_access(view.state, view.header, "zoe@acme.example", "GDPR")
+    (result,) = judge_tests(view.state, manifests.tests, "sandbox")
+    assert "listing of people is not complete" in str(result.reason)
