@@ -204,6 +204,17 @@ def test_what_becomes_optional_is_told_and_stops_nothing(tmp_path: Path) -> None
     assert (guard(plan)["total"], applied(it).code) == (0, 0)
 
 
+@pytest.mark.parametrize(("audience", "number", "stops"), [("everyone", ALL, True), ("{group: Team}", 30, False)])
+def test_what_becomes_mandatory_for_most_people_stops(tmp_path: Path, audience: str, number: int, stops: bool) -> None:
+    """Half of all people is the limit; those who gain it count as those who had it as optional do."""
+    it = project(
+        tmp_path, {"all.yaml": f"content_targets: [{{content: Safety, mandatory: true, assign_to: [{audience}]}}]"}
+    )
+    assert guard(document(it), "mandatory")["total"] == number
+    assert applied(it, f"mandatory={number + 1}").code == (ExitCode.BLOCKED if stops else ExitCode.OK)
+    assert applied(it, f"mandatory={number}").code == ExitCode.OK
+
+
 HARMLESS = {
     "another assignment holds them": (
         "content_targets: [{content: GDPR, mandatory: true, assign_to: [everyone]}]\n"
