@@ -77,17 +77,21 @@ class Project:
         allow: Sequence[str] = (),
         base: str | None = None,
         trust_project: Collection[str] = (),
+        effects: bool = True,
+        people: bool = False,
         progress: Report | None = None,
     ) -> Plan:
         """Return what `apply` would change. Changes nothing.
 
         only, excluded: patterns of addresses, such as `group/*`. allow: consents to guards, such as `removals=214`.
         base: a folder or a git ref with the manifests that these replace; trust_project: the parts of the project file
-        that may differ from the base's (`url`, `token`, `command`, `dialect`). progress: called with each request that
+        that may differ from the base's (`url`, `token`, `command`, `dialect`). effects: compute what the plan does to
+        people; people: list them in `plan.effects.rows`, which is not saved. progress: called with each request that
         is done, and at least once a minute while requests wait for a rate limit. Raises ProblemsFound where no plan can
         be made.
         """
         policy = self._policy(only=tuple(only), excluded=tuple(excluded), additive=additive, allow=allow)
+        policy = replace(policy, effects=effects, people=people)
         manifests = self._manifests()
         with self._reader() as reader:
             if base is None:

@@ -233,3 +233,14 @@ def test_a_plan_is_of_everything_unless_less_is_chosen(folder: Folder) -> None:
         opened(folder).plan(), opened(folder).plan(allow=["deletes=1"]),
     )]  # fmt: skip
     assert tripped == [["deletes"], []]
+
+
+def test_a_plan_names_people_only_if_it_is_asked_to(tmp_path: Path) -> None:
+    """Counts by default; rows with e-mails on demand, and nothing is computed where effects are left out."""
+    folder = Folder(tmp_path, "people: [{email: anna@acme.example}]\ncontent: [{name: Intro}]\n")
+    folder.write("content_targets: [{content: Intro, assign_to: [everyone]}]")
+    project = opened(folder)
+    plain, named, off = project.plan(), project.plan(people=True), project.plan(effects=False)
+    assert (plain.effects.people.gain, plain.effects.rows) == (1, None)
+    assert [row.email for row in named.effects.rows or ()] == ["anna@acme.example"]
+    assert (off.effects.people.gain, off.effects.basis) == (None, "off")
