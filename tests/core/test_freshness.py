@@ -61,3 +61,13 @@ def test_a_plan_of_what_no_manifest_can_say_is_refused(tmp_path: Path) -> None:
     gone = replace(change, address=anna, action=Action.DELETE, before={"email": anna.name}, after=None)
     with pytest.raises(LmsconfError, match="people are never deleted"):
         plan_to_manifests(replace(plan, changes=(gone,)), all_kinds())
+
+
+def test_an_edited_change_is_stale_also_where_nothing_live_differs(tmp_path: Path) -> None:
+    """Another id, or another difference than the one that was planned: each is told of its resource."""
+    plan = Project(tmp_path, SEED).plan("groups: [{name: A, members: [anna@acme.example]}]")
+    [change] = plan.changes
+    for edited in (replace(change, id="g-other"), replace(change, fields=())):
+        [problem] = find_stale_resources(replace(plan, changes=(edited,)), plan)
+        assert (problem.code, problem.address) == (CODE, "group/A")
+        assert "a plan made now has another id for it, or another difference" in problem.message

@@ -12,10 +12,12 @@ from lmsconf.kinds.custom_field.types import parse_field_row
 from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.kinds.smart_group.export import smart_group_entry_body
 from lmsconf.kinds.smart_group.types import SmartGroupRow
+from lmsconf.kinds.user.export import people_lists_body
+from lmsconf.kinds.user.types import PersonRow
 from lmsconf.model.address import RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.policy import Policy
-from lmsconf.model.snapshot import Snapshot
+from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.context import PlanContext
 from lmsconf.planner.live_names import LiveNames
 from lmsconf.planner.manifest_entries import EntryBody
@@ -67,10 +69,32 @@ def test_a_field_has_one_id_under_either_key(ids: dict[str, Json], id: str) -> N
     assert parse_field_row({"name": "Dept", "type": "TEXT", **ids}).id == id
 
 
+def live_names(*people: PersonRow) -> LiveNames:
+    """A workspace with these people."""
+    policy = Policy(workspace="w", today=date(2026, 6, 1))
+    listings = {"user": Listing(rows=people)}
+    snapshot = Snapshot(workspace="w", url="u", taken_at="t", people=None, listings=listings)
+    planning = PlanContext(snapshot, policy, SpecCallTemplates(ApiSpec.default()), lambda address: True)
+    return LiveNames(planning, policy)
+
+
 def test_a_smart_group_whose_conditions_were_not_read_has_none_in_its_entry() -> None:
     """A snapshot file may hold its name alone; no conditions are made up for it."""
-    policy = Policy(workspace="w", today=date(2026, 6, 1))
-    snapshot = Snapshot(workspace="w", url="u", taken_at="t", people=None)
-    planning = PlanContext(snapshot, policy, SpecCallTemplates(ApiSpec.default()), lambda address: True)
-    row = SmartGroupRow(RemoteId("s"), "S")
-    assert smart_group_entry_body(LiveNames(planning, policy), row) == EntryBody({})
+    assert smart_group_entry_body(live_names(), SmartGroupRow(RemoteId("s"), "S")) == EntryBody({})
+
+
+def test_people_who_cannot_be_named_are_left_out_with_the_reason() -> None:
+    """The archived, those who share an e-mail, and ids that no list of people explains."""
+    live = live_names(
+        PersonRow(RemoteId("u-1"), "anna@acme.example"),
+        PersonRow(RemoteId("u-2"), "old@acme.example", archived=True),
+        PersonRow(RemoteId("u-3"), "twin@acme.example"),
+        PersonRow(RemoteId("u-4"), "Twin@acme.example"),
+    )
+    entry = people_lists_body(live, {"members": [f"u-{n}" for n in (1, 2, 3, 4, 9)], "managers": None})
+    assert entry.keys == {"members": ["anna@acme.example"]}
+    assert list(entry.notes) == [
+        "1 member left out: archived",
+        "2 members left out: more than one person has the e-mail",
+        "1 member left out: no list of people shows whose id it is",
+    ]
