@@ -171,3 +171,17 @@ def test_earlier_names_that_are_not_live_are_passed_over() -> None:
     found = match_claims([claim("A", "older", "old", "oldest")], live("1 old", "2 oldest"))
     assert taken(found) == ["1"]
     assert [one.id for one in found.unclaimed] == ["2"]
+
+
+@pytest.mark.parametrize(
+    ("names", "code", "shown"),
+    [
+        (("1 SALES", "2 sales", "3 Other"), "name/look-alike", 'looks like "SALES"'),
+        (("1 S\u0430les", "2 S\u0430l\u0435s"), "name/confusable", 'cannot tell it from "S\u0430les"'),
+    ],
+)
+def test_of_several_names_that_look_alike_the_first_is_shown(names: tuple[str, ...], code: str, shown: str) -> None:
+    """In the order of the listing, so that the same workspace always gives the same plan."""
+    [problem] = match_claims([claim("Sales")], live(*names)).problems
+    assert problem.code == code
+    assert shown in problem.message

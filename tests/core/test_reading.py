@@ -11,6 +11,7 @@ import pytest
 
 from lmsconf.api.concurrent_reader import ConcurrentReader
 from lmsconf.errors import ApiError
+from lmsconf.kinds.manual_group.types import GroupRow
 from lmsconf.model.address import RemoteId
 from lmsconf.model.api import Api, ListedRows, ListOperation
 from lmsconf.model.canonical_json import Json
@@ -20,6 +21,7 @@ from lmsconf.planner.context import CallTemplates
 from lmsconf.planner.kind import Kind
 from lmsconf.planner.read_scope import ReadScope
 from lmsconf.planner.reading import ReadContext, read_workspace
+from lmsconf.planner.rereading import keep_details
 
 DOORS, LOCKS = ListOperation("doors.list", "doors", "id"), ListOperation("locks.list", "locks", "id")
 
@@ -121,3 +123,16 @@ def test_a_listing_that_no_job_reads_counts_as_not_read() -> None:
     assert snapshot.of("lock").rows == ()
     assert snapshot.of("door").incomplete == "it was not read"
     assert "door" not in snapshot.listings
+
+
+def test_names_that_are_listed_again_keep_what_was_read_of_their_rows() -> None:
+    """A row with another name keeps its details, a new one has none, and one that is gone is gone."""
+    anna, bo = RemoteId("u-1"), RemoteId("u-2")
+    kept = Listing(rows=(
+        GroupRow(RemoteId("a"), "A", frozenset({anna}), frozenset({bo})), GroupRow(RemoteId("b"), "B", frozenset())
+    ))  # fmt: skip
+    names = Listing(rows=(GroupRow(RemoteId("a"), "A 2"), GroupRow(RemoteId("c"), "C")), incomplete="why")
+    assert keep_details(names, kept) == Listing(
+        rows=(GroupRow(RemoteId("a"), "A 2", frozenset({anna}), frozenset({bo})), GroupRow(RemoteId("c"), "C")),
+        incomplete="why",
+    )

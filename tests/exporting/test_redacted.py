@@ -337,3 +337,28 @@ def test_what_needs_people_refuses_a_redacted_snapshot(project: Project, argumen
     assert ran.code == 1, ran.out + ran.err
     assert "snapshot" in ran.err
     assert "redacted" in ran.err
+
+
+def test_of_named_people_only_what_is_declared_is_kept(tmp_path: Path) -> None:
+    """Attribute by attribute, key by key of the metadata, and field by field of the answers."""
+    seed = """
+custom_fields: [{name: Dept, type: CHOICE, choices: [A, B]}, {name: Badge, type: TEXT}]
+people:
+  - {email: anna@acme.example, id: u-anna, first_name: Anna, last_name: Berg, language: sv,
+     metadata: {badge: "1", unit: A}, answers: {Dept: A, Badge: "7"}}
+  - {email: bo@acme.example, id: u-bo, first_name: Bo, language: sv, metadata: {badge: "2"}, answers: {Dept: B}}
+"""
+    it = Project(tmp_path, seed)
+    it.write(
+        "users:\n"
+        "  - {email: anna@acme.example, first_name: Ann, metadata: {unit: B}, answers: {Badge: '8'}}\n"
+        "  - {email: bo@acme.example, language: en}\n"
+    )
+    assert lmsconf(tmp_path, "snapshot", "--redact", "live.json").code == 0
+    anna, bo = json.loads((tmp_path / "live.json").read_text())["user"]
+    assert {key: value for key, value in anna.items() if key not in ("id", "email", "answers", "archived")} == {
+        "first_name": "Anna",
+        "metadata": [["unit", "A"]],
+    }
+    assert [answer["field"] for answer in anna["answers"]] == ["Badge"]
+    assert {key: value for key, value in bo.items() if key not in ("id", "email", "archived")} == {"language": "sv"}
