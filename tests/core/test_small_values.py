@@ -10,7 +10,7 @@ import pytest
 
 from lmsconf.errors import Problem, Severity
 from lmsconf.model.address import Address
-from lmsconf.model.forms import sort_items
+from lmsconf.model.forms import form_to_json, sort_items
 from lmsconf.model.names import confusable_skeleton, nearest_name, normalize_name
 from lmsconf.model.outcomes import ApplyReport, CallOutcome, CallStatus
 from lmsconf.model.plan import Action, Change
@@ -24,6 +24,14 @@ from lmsconf.planner.redaction import pseudonym
 def test_unordered_objects_are_sorted_by_their_values() -> None:
     """The order of the keys of an object does not decide where it stands."""
     assert sort_items([{"b": 1, "a": 2}, {"a": 1, "b": 3}]) == [{"a": 1, "b": 3}, {"b": 1, "a": 2}]
+
+
+def test_a_value_that_no_manifest_has_is_an_error() -> None:
+    """A form holds what a manifest can say, also inside of lists and keys; anything else is a mistake in the code."""
+    assert form_to_json({"a": [1, None, {"b": frozenset({"y", "x"})}]}) == {"a": [1, None, {"b": ["x", "y"]}]}
+    for value in (object(), [b"x"], {"a": datetime(2026, 1, 1, tzinfo=UTC)}):
+        with pytest.raises(TypeError, match="has no place in a manifest form"):
+            form_to_json(value)
 
 
 @pytest.mark.parametrize("offset", ["Z", "+01", "+0130", "+01:30", "-0330"])
