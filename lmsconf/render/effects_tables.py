@@ -28,6 +28,7 @@ _CONTENT_COLUMNS: Final = {
 }
 _ALWAYS_SHOWN: Final = ("before", "after", "gain", "lose")
 _GROUP_COLUMNS: Final = {"before": "before", "after": "after", "join": "join", "leave": "leave"}
+_MOST_CAUSES: Final = 20
 _STATES: Final = ("not_started", "in_progress", "approved", "failed", "expired")
 
 
@@ -45,6 +46,7 @@ class EffectsRow:
     """A content or a group with its numbers.
 
     unknown: what stands in place of all numbers if none is known. note: how far those are who lose a content.
+    causes: the first of them; cause_count: how many there are. Each person whose answers change is one.
     """
 
     title: str
@@ -54,6 +56,7 @@ class EffectsRow:
     is_estimate: bool = False
     note: str | None = None
     causes: tuple[CauseCell, ...] = ()
+    cause_count: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,8 +101,9 @@ def _content_row(content: ContentEffects, columns: Sequence[str]) -> EffectsRow:
         note=_progress_note(content),
         causes=tuple(
             CauseCell(address=cause.address, title=resource_title(cause.address), counted=cause_counts(cause))
-            for cause in content.causes
+            for cause in content.causes[:_MOST_CAUSES]
         ),
+        cause_count=len(content.causes),
     )
 
 

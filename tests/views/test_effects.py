@@ -142,6 +142,10 @@ def test_the_text_lists_every_content() -> None:
     people = tuple(cause(Address.of("user", f"p{n}@acme.example"), lose=1) for n in range(500))
     many = replace(LOSSES, contents=(content("X", "c-1", counts(lose=500), *people, people=(500, 0, 0)),))
     assert "… and 490 more causes" in plan_text(replace(PEOPLE, effects=many))
+    assert "and 497 more |" in plan_markdown(replace(PEOPLE, effects=many))
+    page = plan_html(replace(PEOPLE, effects=many))
+    assert "500 causes" in page
+    assert "and 480 more" in page
 
 
 def test_a_page_folds_long_tables_and_stays_within_bounds() -> None:

@@ -32,7 +32,6 @@ _OPEN_ROWS: Final = 100
 """Rows of a table that are shown at once; the others are folded."""
 _MOST_ROWS: Final = 2_000
 """Rows of a table in a page; the others stand in the plan's JSON."""
-_MOST_CAUSES: Final = 20
 
 
 def effects_summary(plan: Plan) -> Child:
@@ -142,12 +141,12 @@ def _details(row: EffectsRow, places: CausePlaces, anchors: Anchors) -> Child:
     """Render how far those are who lose a content, and the causes, folded."""
     if row.address is not None or not row.causes:
         return tag("p", row.note) if row.note else None
-    causes = [_cause(cause, places, anchors) for cause in row.causes[:_MOST_CAUSES]]
-    hidden = len(row.causes) - len(causes)
+    causes = [_cause(cause, places, anchors) for cause in row.causes]
+    hidden = row.cause_count - len(causes)
     more = tag("li", f"and {hidden:,} more") if hidden else None
     return tag(
         "details",
-        tag("summary", count_noun(len(row.causes), "cause")),
+        tag("summary", count_noun(row.cause_count, "cause")),
         tag("p", row.note) if row.note else None,
         tag("ul", causes, more),
         class_="fold",

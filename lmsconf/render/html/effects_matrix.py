@@ -25,8 +25,10 @@ def effects_matrix(effects: Effects) -> Child:
     """
     contents = sort_contents(effects.contents)
     cells = _cells(contents, effects)
-    groups = _most_changed(group for group in effects.groups if any(group.address == at for _, at in cells))
-    shown = {(row, at): cause for (row, at), cause in cells.items() if at in {group.address for group in groups}}
+    through = {address for _, address in cells}
+    groups = _most_changed(group for group in effects.groups if group.address in through)
+    columns = {group.address for group in groups}
+    shown = {(row, address): cause for (row, address), cause in cells.items() if address in columns}
     rows = sorted({row for row, _ in shown})[:_MOST_CONTENTS]
     if len(groups) < 2:
         return None

@@ -138,5 +138,5 @@ def _causes(row: EffectsRow, places: CausePlaces) -> str:
         f"{cause.counted and f': {cause.counted}'}"
         for cause in row.causes[:MOST_CAUSES]
     ]
-    more = len(row.causes) - MOST_CAUSES
+    more = row.cause_count - MOST_CAUSES
     return "; ".join([*listed, *([f"and {more:,} more"] if more > 0 else [])])

@@ -102,5 +102,5 @@ def _cause_lines(row: EffectsRow, places: CausePlaces) -> Iterator[str]:
     for cause in row.causes[:_MOST_CAUSES]:
         place = "".join(places.get(cause.address, ()))
         yield f"{cause.title}{place}{cause.counted and f': {cause.counted}'}"
-    if len(row.causes) > _MOST_CAUSES:
-        yield f"… and {len(row.causes) - _MOST_CAUSES:,} more causes"
+    if row.cause_count > _MOST_CAUSES:
+        yield f"… and {row.cause_count - _MOST_CAUSES:,} more causes"
