@@ -35,6 +35,9 @@ READING: Mapping[str, Sequence[Sequence[str]]] = {
     "explain": [["groups"], ["smart_groups.conditions"]],
     "init": [["{root}/new"]],
     "help": [[], ["effects"]],
+    "access": [["bo@acme.example"]],
+    "audience": [["group/Team"]],
+    "test": [[], ["--live"]],
     "completion": [["bash"]],
 }
 """Commands that change nothing in a workspace, each with ways to run it."""
