@@ -139,3 +139,13 @@ def test_no_journals_is_no_error(tmp_path: Path) -> None:
     assert list(read_runs(tmp_path)) == []
     with pytest.raises(LmsconfError, match="no run"):
         find_run(tmp_path, "latest")
+
+
+def test_a_journal_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    """A folder where a journal should be is an error with its path, for one run and in the list of all."""
+    path = tmp_path / ".lmsconf" / "runs" / "20260301T080000Z-abc.jsonl"
+    path.mkdir(parents=True)
+    for read in (lambda: find_run(tmp_path, "latest"), lambda: list(read_runs(tmp_path))):
+        with pytest.raises(LmsconfError, match=r"20260301T080000Z-abc\.jsonl cannot be read") as caught:
+            read()
+        assert caught.value.hint == "Check who may read it, or delete it."
