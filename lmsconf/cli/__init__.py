@@ -53,7 +53,9 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "unlock": CommandEntry("lmsconf.cli.unlock", "unlock", "Remove a stale lock."),
     "export": CommandEntry("lmsconf.cli.export", "export", "Write manifests for the live workspace."),
     "snapshot": CommandEntry("lmsconf.cli.snapshot", "snapshot", "Save what the workspace holds to a file."),
-    "explain": CommandEntry("lmsconf.cli.small_commands", "explain", "Tell what a manifest key means."),
+    "explain": CommandEntry(
+        "lmsconf.cli.small_commands", "explain", "Tell what a manifest key means, or what a lint reports."
+    ),
     "help": CommandEntry("lmsconf.cli.small_commands", "help_command", "Print a page of the guide."),
     "graph": CommandEntry("lmsconf.cli.small_commands", "graph", "Show the dependency graph."),
     "doctor": CommandEntry(

@@ -23,7 +23,7 @@ from lmsconf.support.atomic_files import read_text
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@output_options([*PLAN_VIEWS, *PLAN_EXTRACTS, "github"])
+@output_options([*PLAN_VIEWS, *PLAN_EXTRACTS])
 @pass_context
 def show(context: CommandContext, *, file: Path, output: Output) -> ExitCode:
     """Show a saved plan, snapshot or apply report.
@@ -32,8 +32,9 @@ def show(context: CommandContext, *, file: Path, output: Output) -> ExitCode:
     problems. A plan or report that was changed since is refused.
 
     Of a plan, `--format digest` prints the digest alone, for `apply --expect-digest`, and `--format gitlab` the counts
-    that GitLab shows on a merge request as a report of the type terraform. Of problems, `--format github` prints
-    workflow commands, by which GitHub shows each problem at its line.
+    that GitLab shows on a merge request as a report of the type terraform. Of a plan's problems, or of problems,
+    `--format github` prints workflow commands, by which GitHub shows each at its line, and `--format sarif` a log for
+    code scanning.
     """
     text = read_text(file)
     value, views = load_document(text)

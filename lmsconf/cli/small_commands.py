@@ -12,13 +12,13 @@ from lmsconf.errors import ExitCode, LmsconfError, UsageError
 
 
 @click.command()
-@click.argument("key", metavar="[KIND[.FIELD]]", default="")
+@click.argument("key", metavar="[KIND[.FIELD]|CODE]", default="")
 @output_options(["text", "json"])
 def explain(*, key: str, output: Output) -> ExitCode:
-    """Tell what a manifest key means.
+    """Tell what a manifest key means, or what a lint reports.
 
     It is told from the schema that manifests are checked by. For example: lmsconf explain smart_group.conditions.
-    Without a word, all sections are listed.
+    Without a word, all sections are listed; `lmsconf explain lint` lists the lints, and their codes are explained.
     """
     from lmsconf.kinds import all_kinds
     from lmsconf.manifest.explain import explain as explained

@@ -12,33 +12,42 @@ from lmsconf.cli.planning import load_context_settings
 from lmsconf.errors import ExitCode, ProblemsFound, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lmsconf.errors import Problem
     from lmsconf.export.manifest_files import ExpandedManifest
+    from lmsconf.model.declarations import Manifests
+
+_AT_LINES = ("github", "sarif")
+"""Formats that show each problem at its line; an error writes them too, as the frame does with json."""
 
 
 @click.command()
 @click.option("--expanded", is_flag=True, help="Print the manifests with variables, for_each and sets written out.")
-@output_options(["text", "json"])
+@output_options(["text", "json", "github", "sarif"])
 @pass_context
 def validate(context: CommandContext, *, expanded: bool, output: Output) -> ExitCode:
     """Check the manifests without looking at the workspace.
 
-    Every problem of every file is reported, each with its place. Exit 1 when there is an error.
+    Every problem of every file is reported, each with its place, and so are the findings of lints: what is valid and
+    probably not meant. `lmsconf explain lint` lists them. Exit 1 when there is an error.
+
+    With --format github, the problems are workflow commands, by which GitHub shows each at its line; with --format
+    sarif, a log for code scanning.
 
     With --expanded the result is a manifest: what yours say without variables, for_each, sets, except and CSV files.
     """
-    from lmsconf.workspace.project_manifests import validate_offline
-
-    if expanded and output.format == "json":
+    if expanded and output.format != "text":
         raise UsageError("--expanded prints YAML", hint="Leave --format out.")
-    settings = load_context_settings(context)
     plain = _expanded_manifest() if expanded else None
-    manifests = validate_offline(settings, plain.add_entry if plain else None)
-    if any(problem.is_error for problem in manifests.problems):
-        raise ProblemsFound(manifests.problems)
-    if output.format == "json":
-        from lmsconf.render.json import problems_json
-
-        output.write(problems_json(manifests.problems))
+    try:
+        manifests = _valid_manifests(context, plain)
+    except ProblemsFound as error:
+        if output.format in _AT_LINES:
+            _show(output, error.problems)
+        raise
+    if output.format != "text":
+        _show(output, manifests.problems)
         return ExitCode.OK
     report_problems(manifests.problems)
     if plain:
@@ -49,6 +58,22 @@ def validate(context: CommandContext, *, expanded: bool, output: Output) -> Exit
     tested = f" and {tests:,} test{'s' * (tests != 1)}" if tests else ""
     output.write(f"{count:,} resource{'s' * (count != 1)}{tested} in {files} file{'s' * (files != 1)}: no errors.\n")
     return ExitCode.OK
+
+
+def _valid_manifests(context: CommandContext, plain: ExpandedManifest | None) -> Manifests:
+    """Return the manifests with their warnings and notes. Raises ProblemsFound with all problems if one is an error."""
+    from lmsconf.workspace.project_manifests import validate_offline
+
+    manifests = validate_offline(load_context_settings(context), plain.add_entry if plain else None)
+    if any(problem.is_error for problem in manifests.problems):
+        raise ProblemsFound(manifests.problems)
+    return manifests
+
+
+def _show(output: Output, problems: Sequence[Problem]) -> None:
+    from lmsconf.render import PROBLEMS_VIEWS
+
+    output.show(PROBLEMS_VIEWS, problems)
 
 
 def _expanded_manifest() -> ExpandedManifest:

@@ -6,10 +6,11 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeAlias, cast
 
-from lmsconf.errors import UsageError
+from lmsconf.errors import UsageError, shorten
 from lmsconf.manifest.schemas import ABSENT, manifest_schema
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.explanation import ExplainedKey, KeyExplanation
+from lmsconf.model.lints import PREFIX, RULES, LintLevel
 from lmsconf.model.names import did_you_mean
 from lmsconf.planner.kind import AnyKind
 
@@ -24,11 +25,27 @@ _WORDS: Final = {
 }
 
 
+LINTS: Final = "lint"
+_LINTS_MEANING: Final = (
+    "Levels of lints that differ from the default, by code. A lint reports manifests that are valid and probably not "
+    "what was meant. It sends no request, and says nothing about what the command does not know."
+)
+_LINT_KEYS: Final = (
+    ("level", "one of " + ", ".join(LintLevel), "error: `validate` exits 1, and `apply` stops with exit 4.", True),
+    ("reason", "text", "Why; needed where the level is below the default.", False),
+    ("until", "text", "The entry holds before this date.", False),
+)
+
+
 def explain(kinds: Mapping[str, AnyKind], key_path: str) -> KeyExplanation:
     """Explain `key_path`: a kind or section, then keys separated by dots; empty for the whole manifest.
 
+    `lint` explains which lints there are, and the code of a lint that one.
+
     Raises UsageError for an unknown name, with the closest known name as a hint.
     """
+    if key_path == LINTS or key_path.startswith(PREFIX):
+        return _explain_lint(key_path)
     schema: _Schema = manifest_schema(kinds)
     sections = {kind.name: kind.section for kind in kinds.values()}
     trail: list[str] = []
@@ -49,6 +66,28 @@ def explain(kinds: Mapping[str, AnyKind], key_path: str) -> KeyExplanation:
         type=_type(schema) if trail else whole,
         meaning=_meaning(schema) if trail else "",
         keys=keys,
+    )
+
+
+def _explain_lint(code: str) -> KeyExplanation:
+    if code == LINTS:
+        listed = tuple(
+            ExplainedKey(name=rule.code, type=f"{rule.level} by default", meaning=rule.title, needed=False)
+            for rule in RULES.values()
+        )
+        return KeyExplanation(path=LINTS, type="key of lmsconf.yaml: mapping", meaning=_LINTS_MEANING, keys=listed)
+    rule = RULES.get(code)
+    if rule is None:
+        raise UsageError(
+            f'there is no lint "{shorten(code)}"', hint=did_you_mean(code, RULES) or f"There is {', '.join(RULES)}."
+        )
+    where = "validate and plan" if rule.in_validate else "plan"
+    keys = tuple(
+        ExplainedKey(name=key, type=type, meaning=meaning, needed=needed) for key, type, meaning, needed in _LINT_KEYS
+    )
+    paragraphs = (rule.title, rule.why, rule.remedy, f"Known from: {rule.known_from}")
+    return KeyExplanation(
+        path=code, type=f"lint, {rule.level} by default, in {where}", meaning="\n\n".join(paragraphs), keys=keys
     )
 
 

@@ -25,8 +25,11 @@ class BlockerType(StrEnum):
     LOCKOUT = "lockout"
 
 
-_BY_AREA: Final = {"refusal": BlockerType.REFUSAL, "test": BlockerType.TEST}
-"""First part of a problem code → blocker type. A plan with such an error can be made and shown, but not applied."""
+_BY_AREA: Final = {"refusal": BlockerType.REFUSAL, "test": BlockerType.TEST, "lint": BlockerType.TEST}
+"""First part of a problem code → blocker type. A plan with such an error can be made and shown, but not applied.
+
+A lint at the level `error` is a test that the manifests fail.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

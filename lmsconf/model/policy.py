@@ -10,6 +10,7 @@ from typing import Final
 from lmsconf.errors import SourceLocation, UsageError
 from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.canonical_json import Json
+from lmsconf.model.lints import LintLevel
 
 GUARDS: Final = ("deletes", "removals", "recreates", "refusals", "answers", "updates", "people", "mandatory")
 """The names of the guards, which are attributes of Guards, in the order in which they are shown."""
@@ -113,6 +114,7 @@ class Policy:
     compares      how many undeclared live resources of a kind are compared with creations; None: all
     effects       whether the effects of the plan on people are computed
     people        whether the effects name the people
+    lints         code → level, where the project file sets one that holds today
     """
 
     workspace: str
@@ -136,6 +138,7 @@ class Policy:
     compares: int | None = 200
     effects: bool = True
     people: bool = False
+    lints: Mapping[str, LintLevel] = field(default_factory=dict)
 
     def settings_json(self) -> dict[str, Json]:
         """Return the settings that decide plans, as JSON: no consents or dates, and unordered lists sorted."""
@@ -148,6 +151,7 @@ class Policy:
             "min_admins": self.guards.min_admins,
             "people": {"unknown": "skip" if self.skip_unknown else "error", "create": self.create_people},
             "settle": self.settle,
+            **({"lint": {code: level.value for code, level in sorted(self.lints.items())}} if self.lints else {}),
         }
 
 

@@ -7,6 +7,7 @@ from math import inf
 from typing import Final, cast
 
 from lmsconf.model.canonical_json import Json
+from lmsconf.model.lints import PREFIX, RULES, LintLevel
 from lmsconf.model.plan import SettingChange
 from lmsconf.model.policy import GUARDS, GuardLimits, limit_to_json
 
@@ -19,6 +20,7 @@ DEFAULTS: Final[Mapping[str, Json]] = {
     "people.unknown": "error",
     "people.create": False,
     "settle": 30.0,
+    **{code: rule.level.value for code, rule in RULES.items()},
 }
 """Path → default of each setting that every plan reports where it is weaker than the default."""
 
@@ -35,6 +37,7 @@ def weaker_than_default(policy: Mapping[str, Json]) -> tuple[SettingChange, ...]
     """Return the settings of a plan's policy that are weaker than their defaults."""
     values = {f"guards.{name}": limit for name, limit in _part(policy, "guards").items()}
     values |= {f"people.{key}": value for key, value in _part(policy, "people").items()}
+    values |= _part(policy, "lint")
     values |= {"guards.min_admins": policy.get("min_admins"), "settle": policy.get("settle")}
     known = {path: value for path, value in values.items() if path in DEFAULTS and value is not None}
     return tuple(one for one in diff_settings({path: DEFAULTS[path] for path in known}, known) if one.weaker)
@@ -61,6 +64,9 @@ def _is_weaker(path: str, base: Json, now: Json) -> bool:
         return _looser(base, now)
     if section == "people":
         return now in ("skip", True)
+    if path.startswith(PREFIX):
+        before, after = (LintLevel(str(DEFAULTS[path] if level is None else level)) for level in (base, now))
+        return after.is_weaker_than(before)
     if path == IN_USE:
         return _leniency(now) > _leniency(base)
     return path == "lock" and bool(base) and not now

@@ -55,6 +55,13 @@ class Terms(NamedTuple):
     window: Window
 
 
+class AudienceSize(NamedTuple):
+    """How many active people are in an audience after a plan, and how many there are in all."""
+
+    people: int
+    everybody: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audience:
     """The people in an audience before and after a plan; None where they are not known.
@@ -234,6 +241,7 @@ class AudienceModel:
     active: people who are not archived. contents: id → name and assignments of each content that may change.
     groups: the audiences whose membership may change. changed_people: position → address, for people whose answers or
     account the plan changes. reasons: why numbers are estimates or not known.
+    sizes: of audiences that are known exactly.
     """
 
     now: int
@@ -246,3 +254,4 @@ class AudienceModel:
     reasons: list[str]
     groups_compared: int = 0
     groups_equal: int = 0
+    sizes: dict[Address, AudienceSize] = field(default_factory=dict)

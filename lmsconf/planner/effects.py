@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from lmsconf.errors import Problem
-from lmsconf.model.address import RemoteId
+from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.effects import (
     AccessChange,
     AccessCounts,
@@ -24,6 +24,7 @@ from lmsconf.planner.audiences import (
     Audience,
     AudienceAssignment,
     AudienceModel,
+    AudienceSize,
     Bits,
     ContentAccess,
     compare_access,
@@ -45,12 +46,16 @@ class Losses:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictedEffects:
-    """The effects of a plan, what the guards count in them, who loses which content, and the tests that fail."""
+    """The effects of a plan, what the guards count in them, who loses which content, and the tests that fail.
+
+    sizes: of audiences that are known exactly, after the plan.
+    """
 
     effects: Effects
     measures: tuple[GuardCount, ...]
     losses: tuple[Losses, ...] = ()
     problems: tuple[Problem, ...] = ()
+    sizes: Mapping[Address, AudienceSize] = field(default_factory=dict)
 
 
 class _Totals:
@@ -117,6 +122,7 @@ def predict_effects(model: AudienceModel, *, can_take: bool, can_require: bool, 
             *_counted("mandatory", bound, model.active.bit_count()),
         ),
         losses=tuple(losses),
+        sizes=model.sizes,
     )
 
 

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from lmsconf.model.access_tests import AccessTest
     from lmsconf.planner.access_state import AccessQuery, AccessState
     from lmsconf.planner.effects import PredictedEffects
+    from lmsconf.planner.lints import LintContext
     from lmsconf.planner.plan import DraftPlan
     from lmsconf.planner.reading import ReadContext
     from lmsconf.planner.redaction import Entry, LivePerson, RedactionContext, Report, RestoreContext
@@ -151,6 +152,10 @@ class Kind(ABC, Generic[Spec, Row]):
         self, declared: Sequence[DesiredResource[Spec]], everything: Mapping[str, Sequence[DesiredResource[Any]]]
     ) -> Iterator[Problem]:
         """Yield problems between declarations, found without a snapshot; `everything` maps kind to declarations."""
+        return iter(())
+
+    def lints(self, context: LintContext) -> Iterator[Problem]:
+        """Yield the findings of this kind's lints, made by `lint_problem`. Nothing is requested or guessed."""
         return iter(())
 
     def dependencies(self, declared: DesiredResource[Spec]) -> list[Address]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -13,6 +13,7 @@ from lmsconf.model.address import Address
 from lmsconf.model.blockers import is_blocking
 from lmsconf.model.canonical_json import sha256
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
+from lmsconf.model.lints import LintLevel, is_lint
 from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Change, Plan, UnmanagedResources
 from lmsconf.model.policy import Policy
@@ -45,15 +46,19 @@ NOT_LIVE = sha256(None)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftPlan:
-    """A plan without its effects on people, with what they are computed from.
+    """A plan without its effects on people and its lints, with what they are computed from.
 
-    tests: those of the manifests that apply in its workspace.
+    tests: those of the manifests that apply in its workspace. declared: in the order of the manifests. results: by
+    kind. lint_levels: as in the policy, or stricter under a base.
     """
 
     plan: Plan
     planning: PlanContext
     items: tuple[PlannedResource, ...]
     tests: tuple[AccessTest, ...] = ()
+    declared: tuple[DesiredResource[Any], ...] = ()
+    results: Mapping[str, MatchResult[Any, Any]] = field(default_factory=dict)
+    lint_levels: Mapping[str, LintLevel] = field(default_factory=dict)
 
 
 def make_plan(
@@ -139,8 +144,15 @@ def draft_plan(
         measures=measures,
         renames=tuple(renames.possible),
     )
-    tests = tuple(test for test in manifests.tests if test.applies_in(policy.workspace))
-    return DraftPlan(plan=plan, planning=planning, items=tuple(items), tests=tests)
+    return DraftPlan(
+        plan=plan,
+        planning=planning,
+        items=tuple(items),
+        tests=tuple(test for test in manifests.tests if test.applies_in(policy.workspace)),
+        declared=tuple(declared),
+        results=results,
+        lint_levels=policy.lints,
+    )
 
 
 def with_effects(plan: Plan, predicted: PredictedEffects, policy: Policy) -> Plan:
@@ -152,11 +164,14 @@ def with_effects(plan: Plan, predicted: PredictedEffects, policy: Policy) -> Pla
 
 
 def attach_problems(changes: Sequence[Change], problems: Sequence[Problem]) -> tuple[tuple[Change, ...], list[Problem]]:
-    """Attach each problem to the change of its address; return the changes, and the problems of the plan as a whole."""
+    """Attach each problem to the change of its address; return the changes, and the problems of the plan as a whole.
+
+    Lints are problems of the whole plan: they depend on time and on people, and the digest of a plan does not.
+    """
     by_address: dict[str, list[Problem]] = {str(change.address): [] for change in changes}
-    rest = [problem for problem in problems if problem.address not in by_address]
+    rest = [problem for problem in problems if problem.address not in by_address or is_lint(problem)]
     for problem in problems:
-        if problem.address in by_address:
+        if problem.address in by_address and not is_lint(problem):
             by_address[problem.address].append(problem)
     return tuple(replace(change, problems=tuple(by_address[str(change.address)])) for change in changes), rest
 

@@ -13,6 +13,7 @@ from lmsconf.manifest.file_set import PROJECT_FILE
 from lmsconf.manifest.yaml.nodes import EntrySourceMap, KeyPath, Map
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.drift import IgnoreRule
+from lmsconf.model.lints import LintLevel, LintSetting
 from lmsconf.model.policy import GUARDS, UNKNOWN, Consent, GuardLimit, GuardLimits
 from lmsconf.project.ownership_keys import (
     kind_names_by_section,
@@ -129,6 +130,24 @@ class ProjectFile:
                     source=self.places.at(*path, "ignore", number),
                 )
 
+    def lints(self, workspace: str, today: date) -> dict[str, LintLevel]:
+        """Return the levels under `lint:` that hold on `today`; append a note for each that has expired.
+
+        The workspace's entry for a code overrides the project's, also once it has expired.
+        """
+        settings: dict[str, LintSetting] = {}
+        for path, layer in self.layers(workspace):
+            for code, item in cast("Mapping[str, Mapping[str, Json]]", layer.get("lint", {})).items():
+                until = item.get("until")
+                settings[code] = LintSetting(
+                    code=code,
+                    level=LintLevel(str(item["level"])),
+                    until=None if until is None else date.fromisoformat(str(until)),
+                    source=self.places.key(*path, "lint", code),
+                )
+        self.notes.extend(_expired_lint(one) for one in settings.values() if not one.is_active(today))
+        return {code: one.level for code, one in settings.items() if one.is_active(today)}
+
     def timezone(self) -> tzinfo | None:
         """Return the time zone for timestamps without an offset; None if not set.
 
@@ -167,6 +186,16 @@ def _share(share: Json) -> float | None:
     if share is None or share == "off":
         return None
     return float(share.removesuffix("%")) / 100 if isinstance(share, str) else float(cast(float, share))
+
+
+def _expired_lint(setting: LintSetting) -> Problem:
+    return Problem(
+        code="project/lint-expired",
+        message=f"lint: {setting.code}: {setting.level} held until {setting.until} and is ignored",
+        severity=Severity.NOTE,
+        hint="Take it out of the project file, or give it a later date.",
+        source=setting.source,
+    )
 
 
 def _expired(guard: str, number: Json, until: date, where: SourceLocation) -> Problem:

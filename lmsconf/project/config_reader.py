@@ -17,6 +17,7 @@ from lmsconf.manifest.validation.schema_finding import SchemaFinding
 from lmsconf.manifest.yaml.nodes import EntrySourceMap, KeyPath, Map
 from lmsconf.manifest.yaml.strict_reader import read_yaml
 from lmsconf.model.canonical_json import Json
+from lmsconf.model.lints import RULES, LintLevel
 from lmsconf.model.names import did_you_mean, quote_name
 from lmsconf.model.policy import GUARDS
 from lmsconf.project.config_file import ENV_WORKSPACE, FILE, ProjectFile
@@ -134,9 +135,11 @@ def _meaning(project: ProjectFile, root: Path) -> Iterator[Problem]:
                 yield _problem("project/outside", f"workspaces.{name}: {wrong[0]}", where, hint=wrong[1])
         yield from _consent_problems(project, at)
         yield from _ignore_problems(project, at)
+        yield from _lint_problems(project, at)
         yield from _pattern_problems(project, (*at, "guards"), "protect")
     yield from _consent_problems(project, ())
     yield from _ignore_problems(project, ())
+    yield from _lint_problems(project, ())
     yield from _pattern_problems(project, ("guards",), "protect")
     yield from _pattern_problems(project, (), "leave_alone")
     for path in ((), *(("workspaces", name) for name in names)):
@@ -177,6 +180,18 @@ def _ignore_problems(project: ProjectFile, path: tuple[str, ...]) -> Iterator[Pr
         pattern = str(item["address"])
         if pattern != "*" and (right := correct_address_pattern(pattern)) != pattern:
             yield _no_address("ignore", pattern, right, project.places.at(*at, "address"))
+
+
+def _lint_problems(project: ProjectFile, path: tuple[str, ...]) -> Iterator[Problem]:
+    for code, item in cast("Mapping[str, Mapping[str, Json]]", project.mapping_at(*path, "lint")).items():
+        at: KeyPath = (*path, "lint", code)
+        default = RULES[code].level
+        if LintLevel(str(item["level"])).is_weaker_than(default) and "reason" not in item:
+            message = f"lint: {code}: a level below the default, which is {default}, needs a reason"
+            hint = "Add reason: and why it does not matter here."
+            yield _problem("project/lint-reason", message, project.places.at(*at, "level"), hint=hint)
+        if "until" in item:
+            yield from _date_problems(project, item["until"], (*at, "until"))
 
 
 def _pattern_problems(project: ProjectFile, path: tuple[str, ...], key: str) -> Iterator[Problem]:

@@ -143,6 +143,7 @@ def _policy(project: ProjectFile, workspace: str, today: date) -> Policy:
         create_people=project.mapping_at("people").get("create") is True,
         ignore=tuple(one.pattern for one in project.drift_ignores(workspace)),
         settle=_seconds(str(project.body.get("settle", "30s"))),
+        lints=project.lints(workspace, today),
         valid_for=timedelta(seconds=_seconds(str(project.mapping_at("plans").get("valid_for", "7d")))),
     )
 

@@ -52,8 +52,10 @@ PLAN_VIEWS: Mapping[str, PlanView] = {
 PLAN_EXTRACTS: Mapping[str, PlanView] = {
     "digest": _view("json", "plan_digest_line"),
     "gitlab": _view("json", "plan_gitlab"),
+    "github": _view("problem_annotations", "plan_github"),
+    "sarif": _view("problems_sarif", "plan_sarif"),
 }
-"""Views of single values of a plan, for scripts."""
+"""Views of single values of a plan, for scripts; `github` and `sarif` are of its problems."""
 APPLY_VIEWS: Mapping[str, ApplyView] = {
     "text": apply_text,
     "json": _view("json", "apply_json"),
@@ -79,6 +81,7 @@ PROBLEMS_VIEWS: Mapping[str, ProblemsView] = {
     "json": problems_json,
     "markdown": _view("problem_annotations", "problems_markdown"),
     "github": _view("problem_annotations", "problems_github"),
+    "sarif": _view("problems_sarif", "problems_sarif"),
 }
 
 __all__ = [

@@ -18,8 +18,8 @@ EXPLAIN_FORMAT: Final = "lmsconf.explain/1"
 def explain_text(explanation: KeyExplanation) -> str:
     """Render a position in a manifest: path, type, meaning, and the keys below it."""
     lines = [f"{explanation.path or 'manifest'}: {explanation.type}"]
-    if explanation.meaning:
-        lines += ["", *textwrap.wrap(explanation.meaning, _WIDTH, initial_indent="  ", subsequent_indent="  ")]
+    for paragraph in explanation.meaning.split("\n\n") if explanation.meaning else ():
+        lines += ["", *textwrap.wrap(paragraph, _WIDTH, initial_indent="  ", subsequent_indent="  ")]
     if explanation.keys:
         lines += ["", "Keys:"]
         wide = max(len(key.name) for key in explanation.keys)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from lmsconf.errors import Problem, Severity
 from lmsconf.model.address import Address
+from lmsconf.model.lints import is_lint
 from lmsconf.model.plan import Action, Change, ChangeOrigin, FieldChange, Plan, UndoLevel
 from lmsconf.model.scope import count_skipped_people
 from lmsconf.render.resource_wording import count_noun, format_value
@@ -87,7 +88,7 @@ def abandoned_heading(plan: Plan) -> str:
 def plan_summary(plan: Plan) -> str:
     """Return the summary sentence of a plan."""
     counts = plan.summary
-    if not counts.changes and any(problem.is_error for problem in plan.all_problems):
+    if not counts.changes and any(problem.is_error and not is_lint(problem) for problem in plan.all_problems):
         return "No changes could be planned: the errors above stand in the way."
     if not counts.changes and plan.left_out:
         return f"No changes. This plan only adds, and leaves out {count_noun(len(plan.left_out), 'change')}."

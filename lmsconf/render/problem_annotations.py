@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from lmsconf.errors import Problem, Severity
+from lmsconf.model.plan import Plan
 from lmsconf.render.change_summary import sort_by_severity
 from lmsconf.render.escape import escape_terminal
 from lmsconf.render.markdown.plan import fit_comment, paragraphs, problem_section
@@ -27,6 +28,11 @@ def problems_markdown(problems: Sequence[Problem], *, limit: SizeLimit = UNLIMIT
 def problems_github(problems: Sequence[Problem]) -> str:
     """Return a GitHub Actions workflow command per problem, which annotates its line of the file."""
     return "".join(f"{_annotation(problem)}\n" for problem in sort_by_severity(problems))
+
+
+def plan_github(plan: Plan) -> str:
+    """Return the same for the problems of a plan, lints among them."""
+    return problems_github(plan.all_problems)
 
 
 def _annotation(problem: Problem) -> str:

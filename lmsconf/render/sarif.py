@@ -87,8 +87,8 @@ def _result(drift: DriftReport, finding: DriftFinding) -> dict[str, Json]:
         "ruleId": _rule_id(finding.state),
         "ruleIndex": list(DriftState).index(finding.state),
         "level": _LEVELS[finding.state],
-        "message": {"text": _text(_message_lines(finding))},
-        "locations": [_location(finding.source or PROJECT, str(finding.address))],
+        "message": {"text": sarif_text(_message_lines(finding))},
+        "locations": [sarif_location(finding.source or PROJECT, str(finding.address))],
         "partialFingerprints": {FINGERPRINT: sha256([drift.workspace, str(finding.address), finding.state.value])},
     }
 
@@ -113,7 +113,7 @@ def _suppressed(drift: DriftReport, ignored: IgnoredFinding) -> Json:
         "kind": "external",
         "status": "accepted",
         "justification": escape_terminal(f"{entry.reason}{until}"),
-        "location": _location(entry.source),
+        "location": sarif_location(entry.source),
     }
     return {**_result(drift, ignored.finding), "suppressions": [suppression]}
 
@@ -123,12 +123,13 @@ def _notification(problem: Problem) -> Json:
     notification: dict[str, Json] = {
         "descriptor": {"id": problem.code},
         "level": level,
-        "message": {"text": _text([problem_message(problem), *(problem.hint or "").split("\n")])},
+        "message": {"text": sarif_text([problem_message(problem), *(problem.hint or "").split("\n")])},
     }
-    return notification if problem.source is None else {**notification, "locations": [_location(problem.source)]}
+    return notification if problem.source is None else {**notification, "locations": [sarif_location(problem.source)]}
 
 
-def _location(source: SourceLocation, address: str | None = None) -> Json:
+def sarif_location(source: SourceLocation, address: str | None = None) -> Json:
+    """Return a place in a file, with the address of the resource as its logical location."""
     at: dict[str, Json] = {"artifactLocation": {"uri": _uri(source.file), "uriBaseId": ROOT}}
     if source.line:
         at["region"] = {"startLine": source.line, **({"startColumn": source.column} if source.column else {})}
@@ -145,6 +146,6 @@ def _uri(path: str) -> str:
     return quote(path, errors="surrogatepass")
 
 
-def _text(lines: Iterable[str]) -> str:
+def sarif_text(lines: Iterable[str]) -> str:
     """Join lines to a message. `](` is split with a space, so that no name forms a Markdown link."""
     return "\n".join(escape_terminal(line) for line in lines if line).replace("](", "] (")

@@ -12,6 +12,7 @@ from lmsconf.model.address import Address
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.plan import RenameCandidate
 from lmsconf.planner.declaration_checks import refuse_expired_absent, refuse_left_alone
+from lmsconf.planner.lints import lint_manifests
 from lmsconf.project.config_file import ENV_WORKSPACE
 from lmsconf.project.settings import Settings
 
@@ -37,7 +38,9 @@ def load_manifests(
 
 
 def validate_offline(settings: Settings, keep: EntryCallback | None = None) -> Manifests:
-    """Load the manifests, with every problem that can be found offline, including the dialect's and expired entries."""
+    """Load the manifests, with every problem that can be found offline, including the dialect's,
+    expired entries and the findings of lints.
+    """
     manifests = load_manifests(settings, keep)
     policy = settings.policy
     dialect: Sequence[Problem] = ()
@@ -51,7 +54,10 @@ def validate_offline(settings: Settings, keep: EntryCallback | None = None) -> M
 
         late += warn_of_expired_ignores(settings.ignores, policy.today)
     alone = refuse_left_alone(manifests.declared, policy)
-    return replace(manifests, problems=(*dialect, *manifests.problems, *alone, *late))
+    # Of manifests with errors only a part is parsed, and a lint would judge that part.
+    broken = any(problem.is_error for problem in manifests.problems)
+    lints = [] if broken else lint_manifests(all_kinds(), manifests.declared, policy)
+    return replace(manifests, problems=(*dialect, *manifests.problems, *alone, *late, *lints))
 
 
 def add_previous_names(manifests: Manifests, renamed: Mapping[Address, RenameCandidate]) -> Manifests:

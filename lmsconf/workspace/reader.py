@@ -21,6 +21,7 @@ from lmsconf.model.progress import Report
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.time_formats import format_utc
 from lmsconf.planner.context import PlanContext
+from lmsconf.planner.lints import lint_plan, with_lints
 from lmsconf.planner.plan import DraftPlan, draft_plan, make_plan, with_effects
 from lmsconf.planner.read_scope import Declarations, ReadScope
 from lmsconf.planner.reading import ReadContext, read_snapshot, read_workspace
@@ -110,14 +111,18 @@ class WorkspaceReader:
             return self._with_effects(draft, reading)
 
     def _with_effects(self, draft: DraftPlan, reading: ReadContext | None) -> Plan:
-        """Return the plan with its effects on people. reading: None for a plan made from a snapshot file."""
+        """Return the plan with its effects on people and its lints. reading: None if it is made from a snapshot file.
+
+        Lints look at what the plan and its effects have read.
+        """
         predictions = (kind.predict_effects(draft, reading) for kind in all_kinds().values())
         predicted = next((one for one in predictions if one is not None), None)
         if predicted is None:
-            return draft.plan
+            return with_lints(draft.plan, lint_plan(all_kinds(), draft, {}))
         requests = 0 if reading is None else reading.api.requests
         effects = replace(predicted.effects, requests=requests)
-        return with_effects(draft.plan, replace(predicted, effects=effects), draft.planning.policy)
+        plan = with_effects(draft.plan, replace(predicted, effects=effects), draft.planning.policy)
+        return with_lints(plan, lint_plan(all_kinds(), draft, predicted.sizes))
 
     def reread(self, kept: Snapshot, changes: Sequence[Change], progress: Report | None = None) -> Snapshot | None:
         """Read again what changes touch, by id; None if only a whole reading can tell. Raises ApiError."""
@@ -240,6 +245,7 @@ class WorkspaceReader:
 
         snapshot: what both are planned against; default: the workspace is read once for both.
         """
+        from lmsconf.model.lints import raise_to_errors
         from lmsconf.model.settings_changes import diff_settings
         from lmsconf.planner.snapshot_redaction import drop_unknown_people, restore_snapshot
         from lmsconf.workspace.base_comparison import (
@@ -252,12 +258,13 @@ class WorkspaceReader:
         from lmsconf.workspace.settings_comparison import settings_by_path
 
         refuse_errors(manifests)
+        lint_levels = raise_to_errors(policy.lints, base.version.policy.lints)
         if snapshot is None:
             wanted = replace(_both(manifests, policy, base.version), effects=policy.effects)
             reading, live = self.read_on(wanted, progress)
             at = self.now()
             draft = draft_plan(all_kinds(), manifests, live, policy, self.call_templates, created_at=at)
-            made = self._add_effects(draft, reading, progress)
+            made = self._add_effects(replace(draft, lint_levels=lint_levels), reading, progress)
         else:
             live = restore_snapshot(
                 snapshot, merge_manifests(manifests, base.version.manifests, all_kinds()), all_kinds()
@@ -265,7 +272,7 @@ class WorkspaceReader:
             at = snapshot.taken_at
             planned = drop_unknown_people(live, manifests, all_kinds())
             draft = draft_plan(all_kinds(), planned, live, policy, self.call_templates, created_at=at, offline=True)
-            made = self._with_effects(draft, None)
+            made = self._with_effects(replace(draft, lint_levels=lint_levels), None)
         offline = snapshot is not None
         planned = drop_unknown_people(live, manifests, all_kinds())
         base_guarded = replace(policy, guards=base.version.policy.guards)

@@ -46,6 +46,7 @@ def _of_policy(policy: Policy) -> dict[str, Json]:
         "people.unknown": "skip" if policy.skip_unknown else "error",
         "people.create": policy.create_people,
         "settle": values["settle"],
+        **{code: level.value for code, level in policy.lints.items()},
         "plans.valid_for": policy.valid_for.total_seconds(),
         "allow": [_consent(one) for one in policy.consents],
         **({} if policy.timezone_name is None else {"timezone": policy.timezone_name}),

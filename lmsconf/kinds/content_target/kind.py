@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from lmsconf.api.spec.listings import CATALOG
+from lmsconf.errors import Problem
 from lmsconf.kinds.content_target.access_tests import TEST_SCHEMA, parse_test
 from lmsconf.kinds.content_target.export import (
     REFERENCES,
@@ -64,6 +65,7 @@ from lmsconf.planner.manifest_entries import EntryBody, EntryItems, ExportedEntr
 if TYPE_CHECKING:
     from lmsconf.planner.access_state import AccessQuery, AccessState
     from lmsconf.planner.effects import PredictedEffects
+    from lmsconf.planner.lints import LintContext
     from lmsconf.planner.plan import DraftPlan
     from lmsconf.planner.reading import ReadContext
     from lmsconf.planner.redaction import Entry, RedactionContext, Report, RestoreContext
@@ -115,6 +117,12 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
     def parse_absent(self, entry: ManifestEntry) -> Iterator[DeleteEntry[Any]]:
         """Yield the assignments that an `absent` entry deletes."""
         return parse_absent_assignments(entry)
+
+    def lints(self, context: LintContext) -> Iterator[Problem]:
+        """Assignments without effect."""
+        from lmsconf.kinds.content_target.lints import lint_assignments
+
+        return lint_assignments(context)
 
     def dependencies(self, declared: DesiredResource[AssignmentSpec]) -> list[Address]:
         """Its audience."""

@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Container, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from lmsconf.errors import Severity
 from lmsconf.kinds.content_target.content_resolver import ContentResolver, Identity
 from lmsconf.kinds.content_target.types import (
     AssignmentSpec,
@@ -100,15 +99,6 @@ def _is_ready(planning: PlanContext, contents: ContentResolver, entry: DesiredRe
     if refuse_ambiguous_reference(planning, to, entry.address, entry.source):
         return False
     if to == EVERYONE or planning.registry.has(to.kind, to.name):
-        if to.kind == USER and to.name in people_directory(planning).archived:
-            planning.problem(
-                "person/archived",
-                f"{entry.address}: {to.name} is archived",
-                hint="Archived people cannot learn; take the assignment out, or unarchive the person.",
-                at=entry.source,
-                address=entry.address,
-                severity=Severity.WARNING,
-            )
         return has_content
     if to.kind == USER and (ids := people_directory(planning).twice.get(to.name)):
         planning.problem(

@@ -49,6 +49,7 @@ from lmsconf.planner.manifest_entries import ANY, EntryBody
 from lmsconf.planner.matching import match_named
 
 if TYPE_CHECKING:
+    from lmsconf.planner.lints import LintContext
     from lmsconf.planner.reading import ReadContext
     from lmsconf.planner.redaction import Entry, RedactionContext, Report, RestoreContext
 
@@ -113,6 +114,12 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
     def parse_absent(self, entry: ManifestEntry) -> Iterator[DeleteEntry[Any]]:
         """Yield the group that an `absent` entry deletes."""
         yield delete_entry_by_name(GROUP, entry)
+
+    def lints(self, context: LintContext) -> Iterator[Problem]:
+        """No active manager, and the members of another group."""
+        from lmsconf.kinds.manual_group.lints import lint_groups
+
+        return lint_groups(context)
 
     def dependencies(self, declared: DesiredResource[ManualGroupSpec]) -> list[Address]:
         """Its members and managers; the plan may create them."""

@@ -53,6 +53,7 @@ from lmsconf.planner.manifest_entries import EntryBody
 from lmsconf.planner.matching import match_named
 
 if TYPE_CHECKING:
+    from lmsconf.planner.lints import LintContext
     from lmsconf.planner.reading import ReadContext
     from lmsconf.planner.redaction import Entry, RedactionContext, Report, RestoreContext
 
@@ -103,6 +104,12 @@ class SmartGroupKind(Kind[SmartGroupSpec, SmartGroupRow]):
     ) -> Iterator[Problem]:
         """Yield a problem for choices of a TEXT field, and for choices missing from a field's declared whole list."""
         return find_unknown_choices(declared, everything)
+
+    def lints(self, context: LintContext) -> Iterator[Problem]:
+        """Conditions that nobody or everybody meets, those of another smart group, and no active manager."""
+        from lmsconf.kinds.smart_group.lints import lint_smart_groups
+
+        return lint_smart_groups(context)
 
     def dependencies(self, declared: DesiredResource[SmartGroupSpec]) -> list[Address]:
         """The fields in its conditions, and its managers; the plan may create them."""

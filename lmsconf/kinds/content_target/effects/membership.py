@@ -18,7 +18,7 @@ from lmsconf.kinds.shared.kind_names import GROUP, SMART_GROUP, USER
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.effects import Basis
 from lmsconf.model.names import normalize_email, normalize_name
-from lmsconf.planner.audiences import Audience, Bits, to_bits
+from lmsconf.planner.audiences import Audience, AudienceSize, Bits, to_bits
 
 _IS_ANY: Final = "IS_ANY"
 _WITH_CHOICES: Final = ("CHOICE", "MULTI_SELECT")
@@ -125,6 +125,27 @@ class Memberships:
     def position(self, email: str) -> int | None:
         """Return the position of a person by an e-mail before or after the plan, in any case."""
         return self._by_email.get(normalize_email(email))
+
+    def sizes(self) -> dict[Address, AudienceSize]:
+        """Return the sizes after the plan of the groups that were looked at, where they follow from what was read.
+
+        A new group is left out unless the plan adds its members, and a smart group whose conditions name what the plan
+        creates: their members come later.
+        """
+        everybody = self.active_after.bit_count()
+        return {
+            audience.address: AudienceSize(audience.after.bit_count(), everybody)
+            for key, audience in self._known.items()
+            if audience.address is not None and audience.after is not None and audience.basis is Basis.EXACT
+            if not self._is_filled_later(*key)
+        }
+
+    def _is_filled_later(self, kind: str, id: RemoteId | Ref) -> bool:
+        group, smart = self.scope.groups.get(id), self.scope.smart_groups.get(id)
+        if kind == GROUP:
+            return isinstance(id, Ref) and group is not None and not group.joins
+        parts = [part for one in (smart.conditions if smart else None) or () for part in (one.field, *one.choices)]
+        return any(isinstance(part, Ref) for part in parts)
 
     def _person(self, id: RemoteId | Ref) -> Audience:
         position = self._by_email.get(id.address.name) if isinstance(id, Ref) else self.facts.people.positions.get(id)

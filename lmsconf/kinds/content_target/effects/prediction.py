@@ -87,4 +87,5 @@ def access_model(facts: AccessFacts, scope: AccessScope, now: int) -> AudienceMo
         reasons=memberships.reasons,
         groups_compared=memberships.groups_compared,
         groups_equal=memberships.groups_equal,
+        sizes=memberships.sizes(),
     )

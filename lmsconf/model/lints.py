@@ -1,0 +1,207 @@
+"""Lints: their codes, default levels and explanations, and how the project file changes their levels.
+
+A lint reports manifests that are valid and probably not what was meant. It sends no request, and says nothing about
+what the command does not know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from datetime import date
+from enum import StrEnum
+from typing import Final
+
+from lmsconf.errors import Problem, Severity, SourceLocation
+from lmsconf.lazy_dataclass import dataclass
+from lmsconf.model.address import Address
+
+PREFIX: Final = "lint/"
+
+
+class LintLevel(StrEnum):
+    """How a lint is reported, from the weakest to the strictest. OFF: not at all; ERROR: `apply` stops."""
+
+    OFF = "off"
+    NOTE = "note"
+    WARNING = "warning"
+    ERROR = "error"
+
+    def is_weaker_than(self, other: LintLevel) -> bool:
+        """Whether less is reported than at another level."""
+        order = list(LintLevel)
+        return order.index(self) < order.index(other)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LintRule:
+    """One lint. title: what it reports. why: what is wrong with that. remedy: what to do.
+
+    known_from: what it looks at, and when it says nothing. in_validate: whether manifests alone can show it.
+    """
+
+    code: str
+    level: LintLevel
+    title: str
+    why: str
+    remedy: str
+    known_from: str
+    in_validate: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LintSetting:
+    """The level of a lint in the project file, before the day `until`; None: always."""
+
+    code: str
+    level: LintLevel
+    until: date | None
+    source: SourceLocation
+
+    def is_active(self, today: date) -> bool:
+        """Whether the entry has not expired."""
+        return self.until is None or today < self.until
+
+
+RULES: Final[Mapping[str, LintRule]] = {
+    rule.code: rule
+    for rule in (
+        LintRule(
+            code="lint/impossible-conditions",
+            level=LintLevel.WARNING,
+            title="No answer meets all conditions of a smart group.",
+            why="A person gives one answer to a field of type CHOICE, and all conditions must hold. Conditions on the "
+            "same field that have no choice in common leave the smart group without members.",
+            remedy="To combine choices with OR, write them in one condition: choices: [SE, NO].",
+            known_from="The conditions, and the type of the field: declared, or live in a plan. Conditions with a "
+            "system condition other than IS_ANY are not looked at.",
+        ),
+        LintRule(
+            code="lint/matches-nobody",
+            level=LintLevel.WARNING,
+            title="A smart group has no members.",
+            why="Nobody who is active gives the answers that its conditions ask for, so what is assigned to it reaches "
+            "nobody. Often a choice is misspelt, or a condition too many is written.",
+            remedy="Correct the conditions, or delete the smart group.",
+            known_from="The members after the plan, where its effects on people are computed from them and exact. "
+            "A smart group whose field or choice the plan creates is not reported: nobody can have answered yet.",
+            in_validate=False,
+        ),
+        LintRule(
+            code="lint/matches-everybody",
+            level=LintLevel.NOTE,
+            title="A smart group has all active people as members.",
+            why="It is the same audience as `everyone`, until somebody gives another answer. Often a condition is "
+            "missing.",
+            remedy="Add the condition that is missing, or assign to `everyone`.",
+            known_from="The members after the plan, where its effects on people are computed from them and exact, in "
+            "a workspace with at least two active people.",
+            in_validate=False,
+        ),
+        LintRule(
+            code="lint/no-active-manager",
+            level=LintLevel.NOTE,
+            title="A group or smart group has no manager, or only archived ones.",
+            why="Archived people cannot manage, so nobody follows up on its members.",
+            remedy="Name a manager. To leave managers to the product, leave the key `managers` out.",
+            known_from="`managers` where it is declared, and who is archived: by the manifests, or live in a plan.",
+        ),
+        LintRule(
+            code="lint/empty-mandatory",
+            level=LintLevel.WARNING,
+            title="A mandatory assignment has an audience without active people.",
+            why="It requires the content of nobody.",
+            remedy="Correct the audience, or take the assignment out.",
+            known_from="The declared whole list of members; in a plan also who is archived, and the members after "
+            "the plan where its effects on people are computed from them and exact.",
+        ),
+        LintRule(
+            code="lint/closed-window",
+            level=LintLevel.WARNING,
+            title="The window of an assignment is over.",
+            why="After `visible_until` nobody has the content through this assignment.",
+            remedy="Take the assignment out, or give it a later `visible_until`.",
+            known_from="`visible_until`, and today's date in `validate` or the time of the plan. A window that closes "
+            "before it opens is the error content-target/window, which has no level.",
+        ),
+        LintRule(
+            code="lint/contradicting-assignments",
+            level=LintLevel.WARNING,
+            title="An assignment is overruled by another one of the same content to an audience that contains it.",
+            why="People have a content through all assignments that reach them. If the larger audience must take it, "
+            "`mandatory: false` for a part of it changes nothing while both windows are open. If the larger audience "
+            "has a longer window, a shorter one for a part of it hides nothing.",
+            remedy="Take one of the two out, or make the larger audience smaller.",
+            known_from="Assignments in the manifests. `everyone` contains every audience; a group contains the people "
+            "that it declares as members; a smart group contains those that have at least its conditions.",
+        ),
+        LintRule(
+            code="lint/duplicate-audience",
+            level=LintLevel.NOTE,
+            title="Two smart groups have equal conditions, or two groups the same members.",
+            why="Both are one audience under two names, and a change to one of them is easily forgotten in the other.",
+            remedy="Keep one of the two, and assign to it.",
+            known_from="Declared conditions, and declared whole lists of at least two members.",
+        ),
+        LintRule(
+            code="lint/unused-field",
+            level=LintLevel.NOTE,
+            title="No condition uses a custom field, and all custom fields of the workspace are taken.",
+            why="A workspace holds ten custom fields. One that no smart group asks for may make room for another.",
+            remedy="If nothing else needs its answers, list it under `absent: custom_fields:`.",
+            known_from="All fields after the plan, and the conditions of all smart groups. It says nothing unless the "
+            "plan has read the conditions of every smart group.",
+            in_validate=False,
+        ),
+        LintRule(
+            code="lint/archived-assignee",
+            level=LintLevel.WARNING,
+            title="Content is assigned to a person who is archived.",
+            why="Archived people cannot learn.",
+            remedy="Take the assignment out, or unarchive the person.",
+            known_from="Who is archived: by the manifests, or live in a plan.",
+        ),
+    )
+}
+"""Code → lint, in the order in which they are listed."""
+
+_SEVERITIES: Final = {
+    LintLevel.NOTE: Severity.NOTE,
+    LintLevel.WARNING: Severity.WARNING,
+    LintLevel.ERROR: Severity.ERROR,
+}
+
+
+def is_lint(problem: Problem) -> bool:
+    """Whether a problem is the finding of a lint."""
+    return problem.code.startswith(PREFIX)
+
+
+def lint_problem(
+    code: str, message: str, *, source: SourceLocation, address: Address, remedy: str | None = None
+) -> Problem:
+    """Return the finding of a lint at its default level. remedy: None for that of the lint."""
+    rule = RULES[code]
+    hint = f"{remedy or rule.remedy} More: lmsconf explain {code}"
+    severity = _SEVERITIES[rule.level]
+    return Problem(
+        code=code,
+        message=f"{address}: {message}",
+        severity=severity,
+        hint=hint,
+        source=source,
+        address=str(address),
+    )
+
+
+def apply_levels(findings: Iterable[Problem], levels: Mapping[str, LintLevel]) -> Iterator[Problem]:
+    """Yield the findings of lints with the severities that these levels give them, without those that are off."""
+    for finding in findings:
+        level = levels.get(finding.code, RULES[finding.code].level)
+        if level is not LintLevel.OFF:
+            yield replace(finding, severity=_SEVERITIES[level])
+
+
+def raise_to_errors(levels: Mapping[str, LintLevel], base: Mapping[str, LintLevel]) -> dict[str, LintLevel]:
+    """Return levels with those that stop an apply in a base, too: a change cannot lift what stops it."""
+    return {**levels, **{code: level for code, level in base.items() if level is LintLevel.ERROR}}

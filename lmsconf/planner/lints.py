@@ -1,0 +1,96 @@
+"""Run the lints of all kinds, on manifests alone or on a plan; see lmsconf/model/lints.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, time, tzinfo
+from typing import TYPE_CHECKING, Any
+
+from lmsconf.errors import Problem, SourceLocation
+from lmsconf.lazy_dataclass import dataclass
+from lmsconf.model.address import Address
+from lmsconf.model.declarations import DesiredResource
+from lmsconf.model.lints import LintLevel, apply_levels
+from lmsconf.model.plan import Plan
+from lmsconf.model.policy import Policy
+from lmsconf.planner.context import MatchResult, PlanContext
+
+if TYPE_CHECKING:
+    from lmsconf.planner.audiences import AudienceSize
+    from lmsconf.planner.kind import AnyKind
+    from lmsconf.planner.plan import DraftPlan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedState:
+    """What a plan knows beside its manifests: matches by kind, and how many people are in which audience after it.
+
+    sizes: only of audiences that are known exactly.
+    """
+
+    planning: PlanContext
+    results: Mapping[str, MatchResult[Any, Any]]
+    sizes: Mapping[Address, AudienceSize]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LintContext:
+    """What lints look at. declared: kind → the declarations that apply in the workspace, in the order of the manifests.
+
+    now: the time of the plan, or the beginning of the day. timezone: in which times are shown. plan: None where only
+    the manifests are known.
+    """
+
+    declared: Mapping[str, Sequence[DesiredResource[Any]]]
+    now: datetime
+    timezone: tzinfo | None
+    plan: PlannedState | None = None
+
+    def of(self, kind: str) -> Sequence[DesiredResource[Any]]:
+        """Return the declarations of a kind."""
+        return self.declared.get(kind, ())
+
+    def size(self, audience: Address) -> AudienceSize | None:
+        """Return how many people are in an audience after the plan; None if that is not known exactly."""
+        return None if self.plan is None else self.plan.sizes.get(audience)
+
+
+def lint_manifests(
+    kinds: Mapping[str, AnyKind], declared: Sequence[DesiredResource[Any]], policy: Policy
+) -> list[Problem]:
+    """Return the findings of lints that need no workspace."""
+    now = datetime.combine(policy.today, time(), tzinfo=policy.timezone or UTC)
+    return _run(
+        kinds, LintContext(declared=_by_kind(declared, policy), now=now, timezone=policy.timezone), policy.lints
+    )
+
+
+def lint_plan(kinds: Mapping[str, AnyKind], draft: DraftPlan, sizes: Mapping[Address, AudienceSize]) -> list[Problem]:
+    """Return the findings of lints about what a plan looks at. sizes: as in PlannedState."""
+    context = LintContext(
+        declared=_by_kind(draft.declared, draft.planning.policy),
+        now=datetime.fromisoformat(draft.plan.created_at),
+        timezone=draft.planning.policy.timezone,
+        plan=PlannedState(planning=draft.planning, results=draft.results, sizes=sizes),
+    )
+    findings = _run(kinds, context, draft.lint_levels)
+    return [one for one in findings if one.address and draft.planning.chosen(Address.parse(one.address))]
+
+
+def with_lints(plan: Plan, findings: Sequence[Problem]) -> Plan:
+    """Return a plan with the findings of lints among its own problems."""
+    return replace(plan, problems=(*plan.problems, *findings))
+
+
+def _by_kind(declared: Iterable[DesiredResource[Any]], policy: Policy) -> dict[str, list[DesiredResource[Any]]]:
+    by_kind: dict[str, list[DesiredResource[Any]]] = {}
+    for one in declared:
+        if one.applies_in(policy.workspace):
+            by_kind.setdefault(one.address.kind, []).append(one)
+    return by_kind
+
+
+def _run(kinds: Mapping[str, AnyKind], context: LintContext, levels: Mapping[str, LintLevel]) -> list[Problem]:
+    findings = [finding for kind in kinds.values() for finding in kind.lints(context)]
+    return sorted(apply_levels(findings, levels), key=lambda one: (one.source or SourceLocation(""), one.code))

@@ -1,0 +1,535 @@
+"""Lints: manifests that are valid and probably not meant, told by `validate` and `plan` at their lines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from sarif_pydantic import Sarif
+
+from lmsconf.errors import ExitCode
+from lmsconf.model.lints import RULES
+from lmsconf.support.package_data import read_schema
+
+from .project import Project, project_file
+from .shell import Ran, lmsconf
+
+SEED = """
+people:
+  - {email: ann@acme.example, answers: {Country: SE, Skills: [SQL]}}
+  - {email: bo@acme.example, answers: {Country: FI, Skills: [Go]}}
+  - {email: cy@acme.example, answers: {Country: SE}}
+  - {email: old@acme.example, answers: {Country: DE}, archived: true}
+custom_fields:
+  - {name: Country, type: CHOICE, choices: [SE, FI, DE]}
+  - {name: Skills, type: MULTI_SELECT, choices: [SQL, Go]}
+groups:
+  - {name: Coaches, members: [ann@acme.example], managers: [bo@acme.example]}
+  - {name: Emptied, members: [ann@acme.example]}
+smart_groups:
+  - {name: Nordics, conditions: [{field: Country, choices: [SE]}]}
+content: [{name: GDPR}, {name: Coaching}]
+"""
+FIELDS = """
+custom_fields:
+  - {name: Country, type: CHOICE, choices: [SE, FI, DE]}
+  - {name: Skills, type: MULTI_SELECT, choices: [SQL, Go]}
+"""
+OVER = "2020-01-01T00:00:00Z"
+
+
+def smart(*conditions: str, name: str = "Nordics", more: str = "") -> str:
+    return f"smart_groups:\n  - {{name: {name}, conditions: [{', '.join(conditions)}]{more}}}\n"
+
+
+def targets(*entries: str) -> str:
+    return "content_targets:\n" + "".join(f"  - {{{entry}}}\n" for entry in entries)
+
+
+def made(root: Path, manifests: str, options: str = "", seed: str = SEED) -> Path:
+    Project(root, seed, options).write(manifests)
+    return root
+
+
+def found(ran: Ran) -> list[dict[str, Any]]:
+    """The findings of lints in a JSON document, which fits its schema."""
+    document = ran.document
+    name = str(document["format"]).removeprefix("lmsconf.").partition("/")[0]
+    rules = json.loads(read_schema(f"{name}.schema.json"))
+    assert [error.message for error in Draft202012Validator(rules).iter_errors(document)] == []
+    problems: list[dict[str, Any]] = document["problems"]  # type: ignore[assignment]
+    return [one for one in problems if str(one["code"]).startswith("lint/")]
+
+
+def codes(root: Path, command: str, *arguments: str) -> list[str]:
+    ran = lmsconf(root, command, "--format", "json", *arguments)
+    assert ran.code == ExitCode.OK, ran.err
+    return [str(one["code"]).removeprefix("lint/") for one in found(ran)]
+
+
+SE, FI = "{field: Country, choices: [SE]}", "{field: Country, choices: [FI]}"
+OFFLINE = {
+    "two choices of one answer": (FIELDS + smart(SE, FI), ["impossible-conditions"]),
+    "no choice in all three": (
+        FIELDS + smart(*(f"{{field: Country, choices: [{two}]}}" for two in ("SE, FI", "FI, DE", "SE, DE"))),
+        ["impossible-conditions"],
+    ),
+    "one choice in both": (FIELDS + smart("{field: Country, choices: [SE, FI]}", SE), []),
+    "two answers to one field": (
+        FIELDS + smart("{field: Skills, choices: [SQL]}", "{field: Skills, choices: [Go]}"),
+        [],
+    ),
+    "a system condition": (FIELDS + smart(SE, "{field: Country, choices: [FI], system_condition: IS_NONE_OF}"), []),
+    "nobody manages": ("groups: [{name: Coaches, managers: []}]", ["no-active-manager"]),
+    "nobody manages a smart group": (FIELDS + smart(SE, more=", managers: []"), ["no-active-manager"]),
+    "managers are left out": ("groups: [{name: Coaches}]", []),
+    "an archived manager": (
+        "users: [{email: bo@acme.example, archived: true}]\ngroups: [{name: Coaches, managers: [Bo@acme.example]}]",
+        ["no-active-manager"],
+    ),
+    "one of two is archived": (
+        "users: [{email: bo@acme.example, archived: true}]\n"
+        "groups: [{name: Coaches, managers: [bo@acme.example, ann@acme.example]}]",
+        [],
+    ),
+    "some managers are named": ("groups: [{name: Coaches, managers: {exclude: [cy@acme.example]}}]", []),
+    "mandatory for an empty group": (
+        "groups: [{name: Emptied, members: []}]\n"
+        + targets("content: GDPR, mandatory: true, assign_to: [{group: Emptied}]"),
+        ["empty-mandatory"],
+    ),
+    "optional for an empty group": (
+        "groups: [{name: Emptied, members: []}]\n" + targets("content: GDPR, assign_to: [{group: Emptied}]"),
+        [],
+    ),
+    "members are left out": (
+        "groups: [{name: Emptied}]\n" + targets("content: GDPR, mandatory: true, assign_to: [{group: Emptied}]"),
+        [],
+    ),
+    "a window that is over": (
+        targets(f'content: GDPR, visible_until: "{OVER}", assign_to: [everyone]'),
+        ["closed-window"],
+    ),
+    "a window that is open": (
+        targets('content: GDPR, visible_until: "2999-01-01T00:00:00Z", assign_to: [everyone]'),
+        [],
+    ),
+    "optional within mandatory": (
+        targets("content: GDPR, mandatory: true, assign_to: [everyone, {group: Coaches, mandatory: false}]"),
+        ["contradicting-assignments"],
+    ),
+    "mandatory within optional": (
+        targets("content: GDPR, assign_to: [everyone, {group: Coaches, mandatory: true}]"),
+        [],
+    ),
+    "the same of both": (targets("content: GDPR, mandatory: true, assign_to: [everyone, {group: Coaches}]"), []),
+    "of two contents": (
+        targets(
+            "content: GDPR, mandatory: true, assign_to: [everyone]", "content: Coaching, assign_to: [{group: Coaches}]"
+        ),
+        [],
+    ),
+    "a shorter window within": (
+        targets('content: GDPR, assign_to: [everyone, {group: Coaches, visible_until: "2998-01-01T00:00:00Z"}]'),
+        ["contradicting-assignments"],
+    ),
+    "a longer window": (
+        targets(
+            'content: GDPR, assign_to: [{everyone: true, visible_until: "2998-01-01T00:00:00Z"}, {group: Coaches}]'
+        ),
+        [],
+    ),
+    "optional after mandatory": (
+        targets(
+            'content: GDPR, assign_to: [{everyone: true, mandatory: true, visible_until: "2998-01-01T00:00:00Z"}, '
+            '{group: Coaches, visible_from: "2998-01-01T00:00:01Z"}]'
+        ),
+        [],
+    ),
+    "a member within their group": (
+        "groups: [{name: Coaches, members: [ann@acme.example]}]\n"
+        + targets("content: GDPR, assign_to: [{group: Coaches, mandatory: true}, {user: ann@acme.example}]"),
+        ["contradicting-assignments"],
+    ),
+    "somebody else than the members": (
+        "groups: [{name: Coaches, members: [ann@acme.example]}]\n"
+        + targets("content: GDPR, assign_to: [{group: Coaches, mandatory: true}, {user: bo@acme.example}]"),
+        [],
+    ),
+    "a narrower smart group": (
+        FIELDS
+        + smart("{field: Country, choices: [SE, FI]}")
+        + f"  - {{name: Swedes, conditions: [{SE}, {{field: Skills, choices: [Go]}}]}}\n"
+        + targets("content: GDPR, assign_to: [{smart_group: Nordics, mandatory: true}, {smart_group: Swedes}]"),
+        ["contradicting-assignments"],
+    ),
+    "another smart group": (
+        FIELDS
+        + smart("{field: Country, choices: [SE, FI]}")
+        + "  - {name: Swedes, conditions: [{field: Country, choices: [SE, DE]}]}\n"
+        + targets("content: GDPR, assign_to: [{smart_group: Nordics, mandatory: true}, {smart_group: Swedes}]"),
+        [],
+    ),
+    "equal conditions": (
+        FIELDS
+        + smart("{field: Country, choices: [SE, FI]}")
+        + "  - {name: Norden, conditions: [{field: Country, choices: [FI, SE]}]}\n",
+        ["duplicate-audience"],
+    ),
+    "unequal conditions": (FIELDS + smart(SE) + f"  - {{name: Finns, conditions: [{FI}]}}\n", []),
+    "the same two members": (
+        "groups:\n  - {name: A, members: [ann@acme.example, bo@acme.example]}\n"
+        "  - {name: B, members: [BO@acme.example, ann@acme.example]}\n",
+        ["duplicate-audience"],
+    ),
+    "the same member": (
+        "groups:\n  - {name: A, members: [ann@acme.example]}\n  - {name: B, members: [ann@acme.example]}\n",
+        [],
+    ),
+    "the same two are added": (
+        "groups:\n  - {name: A, members: {include: [ann@acme.example, bo@acme.example]}}\n"
+        "  - {name: B, members: {include: [ann@acme.example, bo@acme.example]}}\n",
+        [],
+    ),
+    "for somebody who is archived": (
+        "users: [{email: bo@acme.example, archived: true}]\n"
+        + targets("content: GDPR, assign_to: [{user: bo@acme.example}]"),
+        ["archived-assignee"],
+    ),
+    "for somebody who is not": (targets("content: GDPR, assign_to: [{user: bo@acme.example}]"), []),
+}
+
+
+@pytest.mark.parametrize(("manifests", "expected"), OFFLINE.values(), ids=OFFLINE)
+def test_what_manifests_show_is_told_by_validate_and_plan(
+    manifests: str, expected: Sequence[str], tmp_path: Path
+) -> None:
+    """Each fires, and does not beside its edge; a plan may know more, and these it knows too."""
+    made(tmp_path, manifests)
+    assert codes(tmp_path, "validate") == expected
+    planned = codes(tmp_path, "plan")
+    beyond = {"matches-nobody", "matches-everybody"}
+    assert [code for code in planned if code not in beyond] == expected
+
+
+PLANNED = {
+    "the field is live only": (smart(SE, FI), ["impossible-conditions"]),
+    "nobody has the answer": (smart("{field: Country, choices: [DE]}"), ["matches-nobody"]),
+    "somebody has the answer": (smart(FI), []),
+    "all who are active": (smart("{field: Country, choices: [SE, FI]}"), ["matches-everybody"]),
+    "nobody can have answered yet": (
+        "custom_fields: [{name: Track, type: CHOICE, choices: [Office]}]\n"
+        + smart("{field: Track, choices: [Office]}"),
+        [],
+    ),
+    "the effect of the system condition is not known": (
+        smart("{field: Country, choices: [DE], system_condition: IS_NONE_OF}"),
+        [],
+    ),
+    "a manager who is archived": ("groups: [{name: Coaches, managers: [old@acme.example]}]", ["no-active-manager"]),
+    "the last manager is taken out": (
+        "groups: [{name: Coaches, managers: {exclude: [bo@acme.example]}}]",
+        ["no-active-manager"],
+    ),
+    "another manager stays": ("groups: [{name: Coaches, managers: {exclude: [ann@acme.example]}}]", []),
+    "mandatory for the archived": (
+        "groups: [{name: Emptied, members: [old@acme.example]}]\n"
+        + targets("content: GDPR, mandatory: true, assign_to: [{group: Emptied}]"),
+        ["empty-mandatory"],
+    ),
+    "mandatory for a smart group without members": (
+        smart("{field: Country, choices: [DE]}")
+        + targets("content: GDPR, mandatory: true, assign_to: [{smart_group: Nordics}]"),
+        ["matches-nobody", "empty-mandatory"],
+    ),
+    "mandatory for a new group": (
+        "groups: [{name: Later}]\n" + targets("content: GDPR, mandatory: true, assign_to: [{group: Later}]"),
+        [],
+    ),
+    "for somebody who is archived": (
+        targets("content: GDPR, assign_to: [{user: old@acme.example}]"),
+        ["archived-assignee"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("manifests", "expected"), PLANNED.values(), ids=PLANNED)
+def test_what_needs_the_workspace_is_told_by_plan_alone(
+    manifests: str, expected: Sequence[str], tmp_path: Path
+) -> None:
+    """Sizes are those after the plan; what it does not know it does not tell."""
+    made(tmp_path, manifests)
+    assert codes(tmp_path, "validate") == []
+    assert codes(tmp_path, "plan") == expected
+
+
+@pytest.mark.parametrize(
+    ("fields", "smart_groups", "expected"),
+    [
+        (10, [0], [f"Field {n}" for n in range(1, 10)]),
+        (10, range(10), []),
+        (9, [0], []),
+    ],
+)
+def test_a_field_that_no_condition_uses(
+    fields: int, smart_groups: Sequence[int], expected: Sequence[str], tmp_path: Path
+) -> None:
+    """It is told once all ten are taken, and only if the conditions of all smart groups are known."""
+    listed = "".join(f"  - {{name: Field {n}, type: CHOICE, choices: [A]}}\n" for n in range(fields))
+    groups = "".join(
+        f"  - {{name: Group {n}, conditions: [{{field: Field {n}, choices: [A]}}]}}\n" for n in smart_groups
+    )
+    both = f"custom_fields:\n{listed}smart_groups:\n{groups}"
+    made(tmp_path, both, seed=f"people: [{{email: ann@acme.example}}]\n{both}")
+    assert codes(tmp_path, "validate") == []
+    told = found(lmsconf(tmp_path, "plan", "--format", "json"))
+    assert [one["address"] for one in told] == [f"custom_field/{name}" for name in expected]
+    made(tmp_path, f"custom_fields:\n{listed}", seed=f"people: [{{email: ann@acme.example}}]\n{both}")
+    assert found(lmsconf(tmp_path, "plan", "--format", "json")) == []
+
+
+@pytest.mark.parametrize("manifests", [one for one, _ in PLANNED.values()], ids=PLANNED)
+def test_lints_request_nothing(manifests: str, tmp_path: Path) -> None:
+    """A plan sends the same requests with all of them on and with all of them off."""
+    off = ", ".join(f"{code}: {{level: off, reason: Not here}}" for code in RULES)
+    asked = []
+    for options in ("", f"lint: {{{off}}}\n"):
+        project = Project(tmp_path, SEED, options)
+        project.plan(manifests)
+        asked.append(sorted((one.method, one.path) for one in project.calls))
+    assert asked[0] == asked[1]
+    assert codes(tmp_path, "plan") == []
+
+
+CLOSED = targets(f'content: GDPR, visible_until: "{OVER}", assign_to: [everyone]')
+CODE = "lint/closed-window"
+
+
+def options(level: str, more: str = ", reason: It is history", code: str = CODE) -> str:
+    return f"lint: {{{code}: {{level: {level}{more}}}}}\n"
+
+
+@pytest.mark.parametrize(
+    ("level", "severity", "exit"),
+    [("note", "note", 0), ("warning", "warning", 0), ("error", "error", 1), ("off", None, 0)],
+)
+def test_a_level_is_the_severity(level: str, severity: str | None, exit: int, tmp_path: Path) -> None:
+    """In both commands; `validate` exits 1 for an error, and a plan is shown with any."""
+    made(tmp_path, CLOSED, options(level))
+    validated, planned = (lmsconf(tmp_path, command, "--format", "json") for command in ("validate", "plan"))
+    assert (validated.code, planned.code) == (exit, 0)
+    for ran in (validated, planned):
+        assert [one["severity"] for one in found(ran)] == ([] if severity is None else [severity])
+
+
+def test_an_error_stops_apply_and_is_told_where_others_are(tmp_path: Path) -> None:
+    """Exit 4 with nothing sent, as for a test that fails; the plan says so before."""
+    made(tmp_path, CLOSED, options("error"))
+    planned = lmsconf(tmp_path, "plan", "--out", "plan.json")
+    assert "Apply would stop here:" in planned.out
+    (blocked,) = json.loads((tmp_path / "plan.json").read_text())["summary"]["blocked"]
+    assert (blocked["type"], blocked["name"], blocked["allow"]) == ("test", CODE, None)
+    for arguments in (("apply", "--auto-approve"), ("apply", "plan.json")):
+        ran = lmsconf(tmp_path, *arguments)
+        assert ran.code == ExitCode.BLOCKED
+        assert f"[{CODE}]" in ran.err
+    assert "everyone" not in lmsconf(tmp_path, "export", "live").out
+    made(tmp_path, CLOSED, options("warning"))
+    assert lmsconf(tmp_path, "apply", "--auto-approve").code == ExitCode.OK
+
+
+def test_an_error_without_changes_is_told_as_such(tmp_path: Path) -> None:
+    """The plan says that there are no changes, and not that none could be planned."""
+    made(tmp_path, CLOSED)
+    assert lmsconf(tmp_path, "apply", "--auto-approve").code == ExitCode.OK
+    made(tmp_path, CLOSED, options("error"))
+    assert "No changes. The workspace matches the manifests." in lmsconf(tmp_path, "plan").out
+
+
+def test_the_digest_of_a_plan_does_not_depend_on_findings(tmp_path: Path) -> None:
+    """They depend on time and on people: what was reviewed stays the same plan when a window closes."""
+    made(tmp_path, CLOSED)
+    document = lmsconf(tmp_path, "plan", "--format", "json").document
+    assert all(not change["problems"] for change in document["changes"])  # type: ignore[attr-defined]
+    assert [one["address"] for one in document["problems"]] == ["content_target/GDPR -> everyone"]  # type: ignore[attr-defined]
+    lmsconf(tmp_path, "plan", "--out", "plan.json")
+    ran = lmsconf(tmp_path, "apply", "plan.json", "--format", "json")
+    assert (ran.code, ran.document["digest"]) == (0, document["digest"])
+
+
+@pytest.mark.parametrize(
+    ("setting", "code", "place"),
+    [
+        ("{lint/closed-window: {level: off}}", "project/lint-reason", "lmsconf.yaml:3:36"),
+        ("{lint/closed-window: {level: note}}", "project/lint-reason", "lmsconf.yaml:3:36"),
+        ("{lint/closed-window: {level: off, reason: x, until: '2026-02-30'}}", "project/date", "lmsconf.yaml:3:59"),
+        ("{lint/closed-windows: {level: off, reason: x}}", "project/unknown-key", "lmsconf.yaml:3:8"),
+        ("{lint/closed-window: {level: quiet}}", "project/value", "lmsconf.yaml:3:36"),
+        ("{lint/closed-window: {reason: x}}", "project/missing", "lmsconf.yaml:3:28"),
+        ("{lint/closed-window: {level: error, why: x}}", "project/unknown-key", "lmsconf.yaml:3:43"),
+        ("{lint/closed-window: off}", "project/type", "lmsconf.yaml:3:28"),
+    ],
+)
+def test_a_wrong_setting_is_an_error_at_its_place(setting: str, code: str, place: str, tmp_path: Path) -> None:
+    """A level below the default needs a reason; codes, levels and keys are those that there are."""
+    ran = lmsconf(made(tmp_path, CLOSED, f"lint: {setting}\n"), "validate")
+    assert ran.code == ExitCode.ERROR
+    assert f"{place}: error" in ran.err
+    assert f"[{code}]" in ran.err
+
+
+def test_a_level_above_the_default_needs_no_reason(tmp_path: Path) -> None:
+    """Nor does the default itself."""
+    for level in ("warning", "error"):
+        assert "project/" not in lmsconf(made(tmp_path, CLOSED, options(level, "")), "validate").err
+
+
+@pytest.mark.parametrize(("until", "holds"), [("2999-01-01", True), ("2020-01-01", False)])
+def test_a_setting_holds_before_its_date(until: str, holds: bool, tmp_path: Path) -> None:
+    """From that day on the default is back, and a note names the entry."""
+    made(tmp_path, CLOSED, options("off", f", reason: x, until: {until}"))
+    for command in ("validate", "plan"):
+        assert codes(tmp_path, command) == ([] if holds else ["closed-window"])
+    err = lmsconf(tmp_path, "validate").err
+    assert ("lmsconf.yaml:3:8: note: lint: lint/closed-window: off held until 2020-01-01" in err) is not holds
+
+
+def test_a_workspace_has_levels_of_its_own(tmp_path: Path) -> None:
+    """They override those of the project code by code."""
+    made(tmp_path, CLOSED, options("off"))
+    said = project_file(options("off")).replace(
+        "seed: workspace.yaml", f"seed: workspace.yaml, {options('error', '').strip()}", 1
+    )
+    (tmp_path / "lmsconf.yaml").write_text(said)
+    assert lmsconf(tmp_path, "validate").code == ExitCode.ERROR
+
+
+@pytest.mark.parametrize(("level", "told"), [("off", True), ("note", True), ("warning", False), ("error", False)])
+def test_a_weaker_level_is_told_in_every_view(level: str, told: bool, tmp_path: Path) -> None:
+    """Under the settings weaker than the default, as any other is, and in the policy of the JSON."""
+    made(tmp_path, CLOSED, options(level))
+    line = f"lint/closed-window: {level} (default: warning)"
+    for format in ("text", "markdown", "html"):
+        # Markdown and HTML escape the hyphen or the slash.
+        shown = unescape(lmsconf(tmp_path, "plan", "--format", format).out).replace("\\", "")
+        assert (line in shown) is told
+    policy = lmsconf(tmp_path, "plan", "--format", "json").document["policy"]
+    assert policy["lint"] == {CODE: level}  # type: ignore[index]
+
+
+def test_a_change_cannot_lift_an_error_of_its_base(tmp_path: Path) -> None:
+    """With --base, the finding still stops apply, and the setting stands under the settings that differ."""
+    base = made(tmp_path / "base", CLOSED, options("error"))
+    changed = made(tmp_path / "changed", CLOSED, options("off"))
+    alone = lmsconf(changed, "plan", "--format", "json")
+    beside = lmsconf(changed, "plan", "--base", str(base), "--format", "json")
+    assert found(alone) == []
+    assert [one["severity"] for one in found(beside)] == ["error"]
+    assert beside.document["digest"] == alone.document["digest"]
+    (setting,) = beside.document["settings_changed"]  # type: ignore[misc]
+    assert setting == {"path": CODE, "base": "error", "now": "off", "weaker": True}
+
+
+def test_only_what_is_chosen_is_told(tmp_path: Path) -> None:
+    """A plan of a part looks at that part."""
+    made(tmp_path, CLOSED + "groups: [{name: Coaches, managers: []}]\n")
+    assert codes(tmp_path, "plan", "--only", "group/Coaches") == ["no-active-manager"]
+    assert codes(tmp_path, "plan") == ["closed-window", "no-active-manager"]
+
+
+def test_what_applies_elsewhere_is_not_told(tmp_path: Path) -> None:
+    """Of entries that are limited to other workspaces nothing is looked at."""
+    options = ""
+    made(tmp_path, "groups: [{name: Coaches, managers: [], only_in: [env]}]", options)
+    assert codes(tmp_path, "validate") == codes(tmp_path, "plan") == []
+
+
+def test_a_finding_stands_at_its_line_and_names_its_page(tmp_path: Path) -> None:
+    """File, line and column of the key; a window that is said for all audiences is found there."""
+    made(tmp_path, CLOSED)
+    place = f"manifests/all.yaml:2:{CLOSED.splitlines()[1].index('visible_until') + len('visible_until: ') + 1}"
+    for command in ("validate", "plan"):
+        ran = lmsconf(tmp_path, command)
+        text = ran.out + ran.err
+        assert f"{place}: warning: content_target/GDPR -> everyone: its window closed at {OVER[:-1]}+00:00" in text
+        assert f"lmsconf explain {CODE}" in text
+
+
+def _sarif(text: str) -> Sarif:
+    log = Sarif.model_validate_json(text)
+    (run,) = log.runs
+    rules = [rule.id for rule in run.tool.driver.rules or []]
+    assert all(rules[result.rule_index or 0] == result.rule_id for result in run.results or [])
+    return log
+
+
+def test_sarif_and_annotations_have_the_line(tmp_path: Path) -> None:
+    """Of `validate`, and of a saved plan; a model of the standard reads the log, and each result names its rule."""
+    made(tmp_path, CLOSED)
+    lmsconf(tmp_path, "plan", "--out", "plan.json")
+    for arguments in (("validate",), ("show", "plan.json")):
+        (run,) = _sarif(lmsconf(tmp_path, *arguments, "--format", "sarif").out).runs
+        (result,) = run.results or []
+        assert (result.rule_id, str(result.level)) in ((CODE, "warning"), (CODE, "Level.WARNING"))
+        raw = json.loads(lmsconf(tmp_path, *arguments, "--format", "sarif").out)["runs"][0]["results"][0]
+        place = raw["locations"][0]
+        assert place["physicalLocation"]["artifactLocation"]["uri"] == "manifests/all.yaml"
+        assert place["physicalLocation"]["region"]["startLine"] == 2
+        assert place["logicalLocations"][0]["fullyQualifiedName"] == "content_target/GDPR -> everyone"
+        github = lmsconf(tmp_path, *arguments, "--format", "github").out
+        assert github.startswith("::warning file=manifests/all.yaml,line=2,col=")
+        assert f"title={CODE}::" in github
+
+
+def test_errors_are_annotated_too(tmp_path: Path) -> None:
+    """Of manifests and of the project file; the command still exits 1."""
+    for manifests, options in (("grups: []", ""), (CLOSED, "lint: {}\nguard: {}\n")):
+        made(tmp_path, manifests, options)
+        ran = lmsconf(tmp_path, "validate", "--format", "github")
+        assert ran.code == ExitCode.ERROR
+        assert ran.out.startswith("::error file=")
+        (run,) = _sarif(lmsconf(tmp_path, "validate", "--format", "sarif").out).runs
+        assert len(run.results or []) == 1
+
+
+def test_hostile_names_stay_text(tmp_path: Path) -> None:
+    """A name makes neither a Markdown link nor a workflow command of its own."""
+    made(tmp_path, 'groups: [{name: "x](http://evil) ::error::y", managers: []}]')
+    (result,) = json.loads(lmsconf(tmp_path, "validate", "--format", "sarif").out)["runs"][0]["results"]
+    assert "](" not in result["message"]["text"]
+    assert len(lmsconf(tmp_path, "validate", "--format", "github").out.splitlines()) == 1
+
+
+@pytest.mark.parametrize("code", RULES)
+def test_every_code_has_a_page(code: str, tmp_path: Path) -> None:
+    """With its default level, where it is told, why, and what to do; as JSON it fits the schema."""
+    ran = lmsconf(tmp_path, "explain", code)
+    rule = RULES[code]
+    text = " ".join(ran.out.split())
+    assert ran.code == ExitCode.OK
+    assert text.startswith(f"{code}: lint, {rule.level} by default, in ")
+    for part in (rule.title, rule.why, rule.remedy, rule.known_from):
+        assert " ".join(part.split()) in text
+    document = lmsconf(tmp_path, "explain", code, "--format", "json").document
+    rules = json.loads(read_schema("explain.schema.json"))
+    assert [error.message for error in Draft202012Validator(rules).iter_errors(document)] == []
+
+
+def test_the_lints_are_listed(tmp_path: Path) -> None:
+    """`explain lint` names all of them; a code that is none is refused with the nearest one."""
+    text = lmsconf(tmp_path, "explain", "lint").out
+    assert [line.split()[0] for line in text.splitlines() if line.startswith("  lint/")] == list(RULES)
+    ran = lmsconf(tmp_path, "explain", "lint/closed")
+    assert ran.code == ExitCode.USAGE
+    assert "lint/closed-window" in ran.err
+
+
+def test_the_schema_of_the_project_file_has_all_codes() -> None:
+    """An editor completes them, and no other is taken."""
+    schema = json.loads(read_schema("project.schema.json"))
+    assert list(schema["$defs"]["lint"]["properties"]) == list(RULES)
