@@ -33,6 +33,7 @@ groups:
   - {name: Emptied, members: [ann@acme.example]}
 smart_groups:
   - {name: Nordics, conditions: [{field: Country, choices: [SE]}]}
+  - {name: Odd, conditions: [{field: Country, choices: [DE], system_condition: IS_ODD}]}
 content: [{name: GDPR}, {name: Coaching}]
 """
 FIELDS = """
@@ -102,6 +103,18 @@ OFFLINE = {
         "groups: [{name: Emptied, members: []}]\n"
         + targets("content: GDPR, mandatory: true, assign_to: [{group: Emptied}]"),
         ["empty-mandatory"],
+    ),
+    "mandatory for members who are archived": (
+        "users: [{email: bo@acme.example, archived: true}]\n"
+        "groups: [{name: Emptied, members: [bo@acme.example]}]\n"
+        + targets("content: GDPR, mandatory: true, assign_to: [{group: Emptied}]"),
+        ["empty-mandatory"],
+    ),
+    "mandatory for one who is not": (
+        "users: [{email: bo@acme.example, archived: true}]\n"
+        "groups: [{name: Emptied, members: [bo@acme.example, ann@acme.example]}]\n"
+        + targets("content: GDPR, mandatory: true, assign_to: [{group: Emptied}]"),
+        [],
     ),
     "optional for an empty group": (
         "groups: [{name: Emptied, members: []}]\n" + targets("content: GDPR, assign_to: [{group: Emptied}]"),
@@ -229,6 +242,10 @@ PLANNED = {
     ),
     "the effect of the system condition is not known": (
         smart("{field: Country, choices: [DE], system_condition: IS_NONE_OF}"),
+        [],
+    ),
+    "members do not follow from the conditions": (
+        targets("content: GDPR, mandatory: true, assign_to: [{smart_group: Odd}]"),
         [],
     ),
     "a manager who is archived": ("groups: [{name: Coaches, managers: [old@acme.example]}]", ["no-active-manager"]),
@@ -527,6 +544,17 @@ def test_the_lints_are_listed(tmp_path: Path) -> None:
     ran = lmsconf(tmp_path, "explain", "lint/closed")
     assert ran.code == ExitCode.USAGE
     assert "lint/closed-window" in ran.err
+
+
+def test_the_guide_lists_every_code(tmp_path: Path) -> None:
+    """With its default level, the commands that tell it, and its title, in the order of `explain lint`."""
+    page = lmsconf(tmp_path, "help", "lints").out
+    table = page.partition("## Codes")[2].partition("A window that closes")[0]
+    rows = [" ".join(row.split()) for row in table.replace("\nlint/", "\0lint/").split("\0")[1:]]
+    where = {True: "validate, plan", False: "plan"}
+    assert rows == [f"{rule.code} {rule.level} {where[rule.in_validate]} {rule.title}" for rule in RULES.values()]
+    assert "No lint is an error by default." in page
+    assert all(rule.level != "error" for rule in RULES.values())
 
 
 def test_the_schema_of_the_project_file_has_all_codes() -> None:
