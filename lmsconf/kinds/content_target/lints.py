@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, tzinfo
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from lmsconf.errors import Problem
 from lmsconf.kinds.content_target.types import AssignmentSpec
@@ -21,6 +21,7 @@ from lmsconf.model.lints import lint_problem
 if TYPE_CHECKING:
     from lmsconf.planner.lints import LintContext
 
+_ANY: Final = (None, "IS_ANY")
 _Assignment: TypeAlias = DesiredResource[AssignmentSpec]
 
 
@@ -87,7 +88,7 @@ class _Audiences:
 
     def __init__(
         self,
-        assignments: Iterable[_Assignment],
+        assignments: Sequence[_Assignment],
         groups: dict[Address, ManualGroupSpec],
         conditions: dict[Address, tuple[DeclaredCondition, ...]],
     ) -> None:
@@ -95,13 +96,15 @@ class _Audiences:
         self._everyone: list[_Assignment] = []
         self._by_member: defaultdict[str, list[_Assignment]] = defaultdict(list)
         self._by_choice: defaultdict[tuple[str, str], list[_Assignment]] = defaultdict(list)
+        # Groups may have many members, and only those to whom the content is assigned matter.
+        people = frozenset(one.spec.audience.name for one in assignments if one.spec.audience.kind == USER)
         for one in assignments:
             audience = one.spec.audience
             spec = groups.get(audience)
             if audience == EVERYONE:
                 self._everyone.append(one)
             elif spec is not None and spec.members is not None:
-                for person in spec.members.include:
+                for person in spec.members.include & people:
                     self._by_member[person].append(one)
             elif audience in conditions:
                 # A smart group contains another one only if its first condition accepts all choices of some condition
@@ -126,16 +129,13 @@ class _Audiences:
 
 
 def _contains(wide: Iterable[DeclaredCondition], narrow: Iterable[DeclaredCondition]) -> bool:
-    """Return whether whoever meets all conditions of `narrow` meets all of `wide`, for certain."""
+    """Return whether everybody who meets all conditions of `narrow` meets all of `wide`, for certain."""
     return all(any(_implies(condition, other) for condition in narrow) for other in wide)
 
 
 def _implies(condition: DeclaredCondition, other: DeclaredCondition) -> bool:
     same = condition.field == other.field and condition.system_condition == other.system_condition
     return same and other.system_condition in _ANY and bool(condition.choices) and condition.choices <= other.choices
-
-
-_ANY = (None, "IS_ANY")
 
 
 def _overruled(declared: _Assignment, around: Iterable[_Assignment]) -> Iterator[Problem]:
