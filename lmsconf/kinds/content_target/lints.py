@@ -96,7 +96,7 @@ class _Audiences:
         self._everyone: list[_Assignment] = []
         self._by_member: defaultdict[str, list[_Assignment]] = defaultdict(list)
         self._by_choice: defaultdict[tuple[str, str], list[_Assignment]] = defaultdict(list)
-        # Groups may have many members, and only those to whom the content is assigned matter.
+        # Groups may have many members, and only those who have assignments of their own matter.
         people = frozenset(one.spec.audience.name for one in assignments if one.spec.audience.kind == USER)
         for one in assignments:
             audience = one.spec.audience
