@@ -36,7 +36,7 @@ def snapshot(
     what `users:` says of them stays. Names of groups and texts of fields stay too, but for e-mails in them. A plan
     against it does not compare people who are new to the manifests, and it cannot be exported.
     """
-    from lmsconf.documents.snapshot_file import dumps
+    from lmsconf.documents.snapshot_file import text_pieces
     from lmsconf.support.atomic_files import write_atomically
 
     settings = load_context_settings(context)
@@ -45,7 +45,7 @@ def snapshot(
         state = workspace.snapshot(tell, manifests)
         if redact:
             state = workspace.redact_snapshot(state, manifests)
-    write_atomically(file, dumps(state))
+    write_atomically(file, text_pieces(state))
     without = ", without people who are not in the manifests" if redact else ""
     write_stderr(f"Saved workspace {state.workspace} to {file}{without}.")
     from lmsconf.render.resource_wording import kind_plural

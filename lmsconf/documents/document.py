@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, NoReturn, TypeVar, cast
 
 from lmsconf import __version__
@@ -37,10 +37,19 @@ def _escaped(code: int) -> str:
     return f"\\u{0xD800 + (code - 0x10000 >> 10):04x}\\u{0xDC00 + (code - 0x10000 & 0x3FF):04x}"
 
 
-def render_json(document: Mapping[str, Json]) -> str:
+def render_json(document: Mapping[str, Json | Iterator[Json]]) -> str:
     """Return the document as JSON, one line per key and per item of a top-level list."""
-    lines = ",\n".join(f"  {_compact(key)}: {_value(value)}" for key, value in document.items())
-    return f"{{\n{lines}\n}}\n"
+    return "".join(json_pieces(document))
+
+
+def json_pieces(document: Mapping[str, Json | Iterator[Json]]) -> Iterator[str]:
+    """Yield the text of `render_json` in pieces; an iterator is a list whose items are made as they are written."""
+    before = "{\n"
+    for key, value in document.items():
+        yield f"{before}  {_compact(key)}: "
+        yield from _value(value)
+        before = ",\n"
+    yield "\n}\n" if document else "{\n\n}\n"
 
 
 def render_canonical_json(document: Mapping[str, Json]) -> str:
@@ -48,11 +57,16 @@ def render_canonical_json(document: Mapping[str, Json]) -> str:
     return escape_invisible(canonical_json(document).decode("utf-8", "surrogatepass"))
 
 
-def _value(value: Json) -> str:
-    if isinstance(value, list) and value:
-        items = ",\n".join(f"    {_compact(item)}" for item in value)
-        return f"[\n{items}\n  ]"
-    return _compact(value)
+def _value(value: Json | Iterator[Json]) -> Iterator[str]:
+    """Yield the text of a value: a list in a line per item, anything else in one."""
+    if not isinstance(value, list | Iterator):
+        yield _compact(value)
+        return
+    before = "[\n"
+    for item in value:
+        yield f"{before}    {_compact(item)}"
+        before = ",\n"
+    yield "[]" if before == "[\n" else "\n  ]"
 
 
 def _compact(value: Json) -> str:

@@ -23,7 +23,12 @@ REDACTED: Final = (
 
 def dumps(snapshot: Snapshot) -> str:
     """Return the text of the snapshot file, one row per line."""
-    body: dict[str, Json] = {
+    return "".join(text_pieces(snapshot))
+
+
+def text_pieces(snapshot: Snapshot) -> Iterator[str]:
+    """Yield the text of the snapshot file piece by piece: of a large workspace it is hundreds of megabytes."""
+    body: dict[str, Json | Iterator[Json]] = {
         "format": FORMAT,
         "tool": document.TOOL,
         "taken_at": snapshot.taken_at,
@@ -38,8 +43,8 @@ def dumps(snapshot: Snapshot) -> str:
         body["pseudonyms"] = {"salt": snapshot.redaction.salt, "named": named, "note": REDACTED}
     for listing in _row_types():
         if listing in snapshot.listings:
-            body[listing] = [row_to_json(row, in_order=True) for row in snapshot.listings[listing].rows]
-    return document.render_json(body)
+            body[listing] = (row_to_json(row, in_order=True) for row in snapshot.listings[listing].rows)
+    return document.json_pieces(body)
 
 
 def loads(text: str) -> Snapshot:

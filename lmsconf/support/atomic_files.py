@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -24,13 +24,14 @@ def read_text(path: Path) -> str:
         raise LmsconfError(f"{path} cannot be read: {os_error_message(error)}", hint="Check the path.") from error
 
 
-def write_atomically(path: Path, text: str, mode: int = 0o600) -> None:
+def write_atomically(path: Path, text: str | Iterator[str], mode: int = 0o600) -> None:
     """Replace `path` by a file with this text and mode; after a crash, it is either the old file or the whole new one.
 
+    text: whole, or in pieces that are written as they are made.
     A symbolic link to a file is replaced, never followed. A pipe, a device or /dev/stdout is kept and written to.
     Raises LmsconfError if it cannot be written.
     """
-    content = text.encode("utf-8")
+    content = (piece.encode("utf-8") for piece in ([text] if isinstance(text, str) else text))
     try:
         if path.is_dir():
             raise IsADirectoryError(None, "it is a folder")
@@ -72,16 +73,16 @@ def _descriptor(path: Path) -> int | None:
     return None
 
 
-def _pour(path: Path, content: bytes) -> None:
+def _pour(path: Path, content: Iterator[bytes]) -> None:
     """Write into an existing pipe, device or descriptor."""
     descriptor = _descriptor(path)
     # A descriptor is duplicated: opening it by name would start at offset 0 of a file, and fails for a socket.
     handle = os.open(path, os.O_WRONLY | os.O_NOCTTY) if descriptor is None else os.dup(descriptor)
     with os.fdopen(handle, "wb") as file:
-        file.write(content)
+        file.writelines(content)
 
 
-def _replace(path: Path, content: bytes, mode: int) -> None:
+def _replace(path: Path, content: Iterator[bytes], mode: int) -> None:
     """Write a temporary file next to `path` and rename it; remove it on failure."""
     import tempfile  # slow to import
 
@@ -90,7 +91,7 @@ def _replace(path: Path, content: bytes, mode: int) -> None:
     try:
         with os.fdopen(handle, "wb") as file:
             os.fchmod(file.fileno(), mode)
-            file.write(content)
+            file.writelines(content)
             file.flush()
             os.fsync(file.fileno())
         Path(name).replace(path)

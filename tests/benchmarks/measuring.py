@@ -24,8 +24,10 @@ class Run(NamedTuple):
     memory: float
 
 
-def process(command: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: Path | None = None) -> Run:
-    """Runs a command to its end, its output thrown away. Raises RuntimeError when it fails."""
+def process(
+    command: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: Path | None = None, expect: int = 0
+) -> Run:
+    """Runs a command to its end, its output thrown away. Raises RuntimeError when it ends with another exit code."""
     begun = time.perf_counter()
     with subprocess.Popen(
         command,
@@ -37,7 +39,7 @@ def process(command: Sequence[str], *, env: Mapping[str, str] | None = None, cwd
         said = running.stderr.read() if running.stderr else b""
         _, status, used = os.wait4(running.pid, 0)
         running.returncode = os.waitstatus_to_exitcode(status)
-    if running.returncode:
+    if running.returncode != expect:
         raise RuntimeError(f"{' '.join(command)} ended with {running.returncode}: {said.decode()[-2000:]}")
     return Run(time.perf_counter() - begun, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
 

@@ -26,7 +26,7 @@ PEOPLE = 2_000
 """As many in every size: who is in which smart group is the service's to say, and grows with both."""
 _A_FILE = 500
 """How many entries stand in one manifest."""
-_PROJECT = """\
+PROJECT = """\
 workspaces:
   sandbox: {url: "sandbox:workspace.db"}
 default_workspace: sandbox
@@ -67,7 +67,7 @@ def values_of(size: Size) -> Values:
 def make_project(folder: Path, values: Values) -> None:
     """A project whose sandbox holds the values and whose manifests declare them."""
     folder.mkdir(parents=True)
-    (folder / "lmsconf.yaml").write_text(_PROJECT, encoding="utf-8")
+    (folder / "lmsconf.yaml").write_text(PROJECT, encoding="utf-8")
     plant_into(folder / "workspace.db", values)
     write_manifests(folder / "manifests", values)
 

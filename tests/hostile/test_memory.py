@@ -47,6 +47,27 @@ def user(number: int) -> dict[str, object]:
     return {"userId": f"{number:036}", "email": f"person{number}@acme.example", **more, "customFields": {}}
 
 
+def answering(number: int) -> dict[str, object]:
+    """Somebody who picked 400 choices, as everybody did, and wrote a text; one in a hundred has it in another shape."""
+    picked = {
+        f"Field {n}": {"choices": [{"choiceId": f"ch-{n}-{m}", "name": "A choice"} for m in range(40)]}
+        for n in range(10)
+    }
+    odd: Mapping[int, object] = {
+        0: None,
+        1: "A plain text",
+        2: ["ch-1", {"choiceId": "ch-2"}],
+        3: {"text": ""},
+        4: {"strange": 1},
+        5: [],
+    }
+    return {**user(number), "customFields": {**picked, "Badge": odd.get(number % 100, {"text": f"B-{number}"})}}
+
+
+def wordy(number: int) -> dict[str, object]:
+    return {**user(number), "customFields": {"Badge": {"text": f"{number}{'x' * 90_000}"}}}
+
+
 def group(number: int) -> dict[str, object]:
     return {"groupId": f"g-{number}", "name": f"Group {number}"}
 
@@ -154,12 +175,17 @@ def serving(answers: Mapping[str, Body]) -> Iterator[Service]:
 
 def plan(folder: Path, url: str, *arguments: str, manifests: str = MANIFESTS) -> Ran:
     """One plan in a process of its own, and the most memory that it ever had."""
+    return run(folder, url, "plan", "--format", "json", "--output", "plan.json", *arguments, manifests=manifests)
+
+
+def run(folder: Path, url: str, *arguments: str, manifests: str = MANIFESTS) -> Ran:
+    """One command in a process of its own, and the most memory that it ever had."""
     (folder / "manifests").mkdir(exist_ok=True)
     (folder / "manifests" / "all.yaml").write_text(manifests)
     (folder / "lmsconf.yaml").write_text("timezone: UTC\n")
     env = {key: value for key, value in os.environ.items() if not key.startswith("LMSCONF_")}
     env |= {"LMSCONF_URL": url, "LMSCONF_TOKEN": "a-token-of-the-tests"}
-    words = [sys.executable, "-m", "lmsconf", "plan", "--format", "json", "--output", "plan.json", *arguments]
+    words = [sys.executable, "-m", "lmsconf", *arguments]
     launched = subprocess.run(
         [sys.executable, "-c", LAUNCHER, *words], cwd=folder, env=env, capture_output=True, timeout=300, check=True
     )
@@ -213,6 +239,7 @@ NASTY: Mapping[str, tuple[Mapping[str, Body], str]] = {
         {"/users": whole(b'{"users": [{"userId": "1", "email": "', b"x", 15 * MB, b'"}]}')},
         "a text of more than",
     ),
+    "long answers": ({"/users": page("users", wordy, 900, "matchCount")}, "more than 67,108,864 characters"),
     "a giant text of wide characters": (
         {"/groups": whole(b'{"groups": [{"groupId": "1", "name": "', "😀".encode(), 3 * MB, b'"}]}')},
         "a text of more than",
@@ -303,6 +330,49 @@ def test_a_large_workspace_is_no_hostile_one(tmp_path: Path) -> None:
         ran = plan(tmp_path, service.url)
     assert ran.code == 0, ran.err[:2_000]
     assert (tmp_path / "plan.json").stat().st_size > 1_000
+
+
+PEOPLE = 1_500
+MANY_ANSWERS: Mapping[str, Body] = {
+    **NORMAL,
+    "/users": page("users", answering, PEOPLE, "matchCount"),
+    "/users/extended-info": page("users", lambda number: {"userId": f"{number:036}"}, PEOPLE, "matchCount"),
+}
+
+
+def test_a_plan_keeps_each_different_answer_once(tmp_path: Path) -> None:
+    """Where fields are declared and everybody answers at length, a plan takes little memory and is not refused."""
+    people = ", ".join(f"person{number}@acme.example" for number in range(1_000, 1_050))
+    with serving(MANY_ANSWERS) as service:
+        ran = plan(tmp_path, service.url, manifests=MANIFESTS.replace("person1@acme.example", people))
+    assert ran.code == 0, ran.err[:2_000]
+    assert ran.kib < MOST * 2 // 3, f"{ran.kib // 1024} MiB"
+
+
+def test_a_snapshot_keeps_each_different_answer_once(tmp_path: Path) -> None:
+    """It says of everybody what was answered, in whatever shape, and takes little memory."""
+    empty = {
+        "/groups": page("groups", group, 0),
+        "/smart-groups": page("smartGroups", smart, 0),
+        "/content/all": page("courses", content, 0, "total"),
+    }
+    with serving({**MANY_ANSWERS, **empty}) as service:
+        ran = run(tmp_path, service.url, "snapshot", "saved.json")
+    assert ran.code == 0, ran.err[:2_000]
+    assert ran.kib < MOST * 2 // 3, f"{ran.kib // 1024} MiB"
+    people = json.loads((tmp_path / "saved.json").read_text())["user"]
+    picked = [{"field": f"Field {n}", "choices": sorted(f"ch-{n}-{m}" for m in range(40))} for n in range(10)]
+    badges: Mapping[int, list[dict[str, object]]] = {
+        0: [],
+        1: [{"field": "Badge", "choices": [], "text": "A plain text"}],
+        2: [{"field": "Badge", "choices": ["ch-1", "ch-2"]}],
+        3: [{"field": "Badge", "choices": []}],
+        5: [{"field": "Badge", "choices": []}],
+    }
+    assert len(people) == PEOPLE
+    for number, person in enumerate(people):
+        badge = badges.get(number % 100, [{"field": "Badge", "choices": [], "text": f"B-{number}"}])
+        assert person.get("answers") == (None if number % 100 == 4 else [*badge, *picked]), number
 
 
 def test_an_ordinary_workspace_is_planned(tmp_path: Path) -> None:

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from lmsconf.api.spec.listings import USERS
 from lmsconf.errors import InvalidResponse
 from lmsconf.kinds.shared.answer_rows import AnswerRow, parse_answer
 from lmsconf.kinds.shared.response_json import optional_text, require_text
+from lmsconf.kinds.user.types import AnswersRow
 from lmsconf.model.address import RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
@@ -22,16 +23,24 @@ from lmsconf.planner.reading import ReadContext, ReadState, keep_keys
 
 Answer: TypeAlias = tuple[str, AnswerRow | None]
 Row: TypeAlias = dict[str, Json]
+_MOST: Final = 10_000
+"""How many different answers are shared at most: texts differ for each person, and gain nothing."""
+_CHARACTERS: Final = 64 * 1024 * 1024
+"""How many characters all different answers may have together, to bound memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexedPerson:
-    """A live person. answers: field name → answer, None for one that cannot be parsed; None: none of them can be."""
+    """A live person. answers: field name → answer, None for one that cannot be parsed; None: none of them can be.
+
+    told: whether the row had `customFields`.
+    """
 
     id: RemoteId
     email: str
     archived: bool
     answers: tuple[Answer, ...] | None
+    told: bool = True
 
 
 @dataclass(frozen=True)
@@ -58,6 +67,7 @@ class PeopleWithAnswers(ReadState):
         self._shared: dict[tuple[str, str], Answer | None] = {}
         self._rows: dict[tuple[Answer, ...], tuple[Answer, ...]] = {}
         self._told = False
+        self._characters = 0
         self.index: AnswerIndex | None = None
 
     def collecting(self, keep: Callable[[Row], Row]) -> Callable[[Row], Row]:
@@ -81,26 +91,43 @@ class PeopleWithAnswers(ReadState):
             pairs = tuple(pair for pair in parsed if pair is not None)
             answers = self._rows.setdefault(pairs, pairs)
         email, archived = optional_text(row, "email"), bool(row.get("archivedAt"))
-        self._people[id] = IndexedPerson(id, email, archived, answers)
+        self._people[id] = IndexedPerson(id, email, archived, answers, "customFields" in row)
+
+    def answers_of(self, id: RemoteId) -> AnswersRow:
+        """Return the answers of a person whose row was added."""
+        person = self._people[id]
+        return AnswersRow(id, person.answers, told=person.told)
 
     def _answer(self, name: str, value: Json) -> Answer | None:
         """Return a field and its answer, None for no answer; equal ones are one object, parsed once."""
         key = (name, repr(value))
-        if key not in self._shared:
-            try:
-                answer = parse_answer(name, value)
-            except InvalidResponse:
-                self._shared[key] = (normalize_name(name), None)
-            else:
-                picked = answer is not None and (answer.choices or answer.text)
-                self._shared[key] = (normalize_name(name), answer) if picked else None
-        return self._shared[key]
+        if key in self._shared:
+            return self._shared[key]
+        self._characters += len(key[1])
+        if self._characters > _CHARACTERS:
+            raise InvalidResponse(
+                f"the answers of {len(self._people):,} people have more than {_CHARACTERS:,} characters"
+            )
+        answer = _parse(name, value)
+        if len(self._shared) < _MOST:
+            self._shared[key] = answer
+        return answer
 
     def finish(self, incomplete: str | None) -> AnswerIndex:
         """Return the index of all rows, the listing having been read to its end or not."""
         people = tuple(self._people[id] for id in sorted(self._people))
         self.index = AnswerIndex(people, self._told, incomplete)
         return self.index
+
+
+def _parse(name: str, value: Json) -> Answer | None:
+    """Return a field and its answer, None for no answer."""
+    try:
+        answer = parse_answer(name, value)
+    except InvalidResponse:
+        return normalize_name(name), None
+    picked = answer is not None and (answer.choices or answer.text)
+    return (normalize_name(name), answer) if picked else None
 
 
 def read_answer_index(reading: ReadContext) -> AnswerIndex:

@@ -12,10 +12,8 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from lmsconf.kinds.custom_field.kind import KIND as FIELDS
-from lmsconf.kinds.custom_field.lost_answers import parse_answers_row
 from lmsconf.kinds.custom_field.read import may_lose_answers
 from lmsconf.kinds.manual_group.types import ManualGroupSpec
-from lmsconf.kinds.shared.answer_rows import try_parse_answers
 from lmsconf.kinds.shared.kind_names import ADMIN, ANSWERS, CUSTOM_FIELD, HOLDERS, USER
 from lmsconf.kinds.shared.response_json import require_object
 from lmsconf.kinds.smart_group.types import SmartGroupSpec
@@ -26,6 +24,7 @@ from lmsconf.kinds.user.people_lookup import read_needed_people
 from lmsconf.kinds.user.rights import has_enough_declared_admins
 from lmsconf.kinds.user.types import (
     AdminRow,
+    AnswersRow,
     HolderRow,
     PersonRow,
     PersonSpec,
@@ -34,6 +33,7 @@ from lmsconf.kinds.user.types import (
     parse_person_row,
     parse_rights,
 )
+from lmsconf.kinds.user.whole_people import WholePeople
 from lmsconf.model.address import RemoteId
 from lmsconf.model.api import Api, ListedRows
 from lmsconf.model.canonical_json import Json
@@ -65,7 +65,8 @@ def read_people(kind: PersonKind, reading: ReadContext) -> Listing[PersonRow] | 
         if not may_lose_answers(FIELDS, reading):
             return None
     index = reading.shared_state(PeopleWithAnswers)
-    keep = index.collecting(_kept(reading)) if reading.effects else _kept(reading)
+    collects = reading.effects or (reading.covers(CUSTOM_FIELD) and not reading.everything)
+    keep = index.collecting(_kept(reading)) if collects else _kept(reading)
     rows = read_needed_people(reading, keep, may_look_up=lambda: needed and _only_in_lists(reading))
     looked_up = rows.incomplete is None and rows.total is not None and len(rows.rows) < rows.total
     if reading.effects and not looked_up:
@@ -75,11 +76,11 @@ def read_people(kind: PersonKind, reading: ReadContext) -> Listing[PersonRow] | 
     reading.people = len(rows.rows) if rows.total is None and rows.incomplete is None else rows.total
     listing = reading.publish_listing(kind, rows)
     if not needed or may_lose_answers(FIELDS, reading):
-        reading.add_listing(ANSWERS, sorted_listing(map(parse_answers_row, rows.rows), rows.incomplete))
+        reading.add_listing(ANSWERS, _answers(reading, rows))
     extended = reading.shared_state(ExtendedInfoListing)
     if reading.everything:
-        reading.add_listing(HOLDERS, Listing(rows=count_choice_holders(rows.rows), incomplete=rows.incomplete))
-        listing, admin = read_everybody(listing, rows, extended.rows())
+        listing, admin = read_everybody(listing, rows, extended.rows(), reading.shared_state(WholePeople))
+        reading.add_listing(HOLDERS, Listing(rows=count_choice_holders(listing.rows), incomplete=rows.incomplete))
         reading.add_listing(ADMIN, admin)
         return read_people_one_by_one(reading.api, reading.match(kind, listing, reading.declarations)[1], listing)
     if reading.call_templates.behaviour(WHO_CAN_MANAGE) == "with-right":
@@ -116,13 +117,20 @@ def _all_known(reading: ReadContext) -> bool:
 def _kept(reading: ReadContext) -> Callable[[dict[str, Json]], dict[str, Json]]:
     """Return the filter of user rows: whole rows only for declared people, to bound memory with 200,000 people."""
     if reading.everything:
-        return lambda row: row
+        return reading.shared_state(WholePeople).keep
     people = reading.declarations.of_kind(USER)[0]
     emails = {name for one in people for name in (one.address.name, *one.previously)}
     pinned = {one.pin(reading.policy.workspace) for one in people}
-    answers = ["customFields"] if reading.covers(CUSTOM_FIELD) else []
-    few = keep_keys("userId", "email", "archivedAt", *answers)
+    few = keep_keys("userId", "email", "archivedAt")
     return lambda row: row if row["userId"] in pinned or normalize_email(str(row.get("email"))) in emails else few(row)
+
+
+def _answers(reading: ReadContext, rows: ListedRows) -> Listing[AnswersRow]:
+    """Return the answers of all people, as they were kept while their listing was read."""
+    if reading.everything:
+        return sorted_listing(map(reading.shared_state(WholePeople).answers_row, rows.rows), rows.incomplete)
+    kept = reading.shared_state(PeopleWithAnswers)
+    return sorted_listing((kept.answers_of(RemoteId(str(row["userId"]))) for row in rows.rows), rows.incomplete)
 
 
 def read_declared(
@@ -172,7 +180,7 @@ def read_declared(
 
 
 def read_everybody(
-    listing: Listing[PersonRow], rows: ListedRows, everybody: ListedRows
+    listing: Listing[PersonRow], rows: ListedRows, everybody: ListedRows, whole: WholePeople
 ) -> tuple[Listing[PersonRow], Listing[AdminRow]]:
     """Return the listing with all attributes from both listings, and the listing of admins.
 
@@ -181,7 +189,7 @@ def read_everybody(
     raw = {str(row["userId"]): row for row in rows.rows}
     held = {str(row["userId"]): parse_rights(row) for row in everybody.rows}
     people = listing.rows
-    detailed = (_with(row, _all_listed(raw[row.id]) | held.get(row.id, {})) for row in people)
+    detailed = (_with(row, _all_listed(raw[row.id], whole) | held.get(row.id, {})) for row in people)
     return Listing(rows=tuple(detailed), incomplete=listing.incomplete), admin_listing(everybody, people)
 
 
@@ -217,8 +225,8 @@ def read_manager_rights(
     return replace(listing, rows=tuple(_with(row, held[row.id]) if row.id in wanted else row for row in people))
 
 
-def _all_listed(data: Data) -> dict[str, object]:
-    return {**parse_listed_values(data, _LISTED - {"answers"}), "answers": try_parse_answers(data)}
+def _all_listed(data: Data, whole: WholePeople) -> dict[str, object]:
+    return {**parse_listed_values(data, _LISTED - {"answers"}), "answers": whole.answers(data)}
 
 
 def admin_listing(everybody: ListedRows, people: Sequence[PersonRow]) -> Listing[AdminRow]:
@@ -229,9 +237,9 @@ def admin_listing(everybody: ListedRows, people: Sequence[PersonRow]) -> Listing
     return Listing(rows=tuple(rows), incomplete=everybody.incomplete)
 
 
-def count_choice_holders(rows: Iterable[Data]) -> tuple[HolderRow, ...]:
+def count_choice_holders(people: Iterable[PersonRow]) -> tuple[HolderRow, ...]:
     """Return the number of people who hold each choice, by choice id."""
-    held = Counter(choice for row in rows for answer in try_parse_answers(row) or () for choice in answer.choices)
+    held = Counter(choice for person in people for answer in person.answers or () for choice in answer.choices)
     return tuple(HolderRow(RemoteId(id), people) for id, people in sorted(held.items()))
 
 

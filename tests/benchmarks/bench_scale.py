@@ -1,0 +1,164 @@
+"""Time, computing, largest memory and requests of each command in a very large workspace, over loopback HTTP.
+
+    python tests/benchmarks/bench_scale.py [--share 0.02] [--only plan --only drift] [--keep FOLDER]
+
+There are 200,000 people, 5,000 groups of which one has half of the people, 5,000 smart groups and 20,000 assignments of
+500 contents. All groups, smart groups and assignments are declared, and about 2,000 of them are changed. Each line is
+one process; the server is another one. A whole run takes many minutes; `--share` takes that share of everything.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple, cast
+
+from measuring import LMSCONF, Run, process, tell, verdict
+from serving import TOKEN, RunningServer, served
+from workload import FIELDS, PROJECT, Entry, Values, change_some, plant_into, write_manifests
+
+from lmsconf.sandbox.synthetic_seed import generate_seed
+
+MEBIBYTES = 1_024
+"""The most memory of any process."""
+_PEOPLE, _GROUPS, _CONTENTS, _ASSIGNMENTS = 200_000, 5_000, 500, 20_000
+_CONDITIONS = 4
+_CHANGED = 1 / 13
+"""The share of groups with managers, of smart groups with managers and of assignments that is changed: 2,000 of all."""
+_BIG, _LEAVE = "people.csv", 10
+"""The file of the members of the largest group, and how many of them leave it."""
+_PLAN, _SNAPSHOT = "saved.plan.json", "saved.snapshot.json"
+COMMANDS: dict[str, Sequence[str]] = {
+    "drift": ["drift", "--format", "json"],
+    "plan without effects": ["plan", "--no-effects"],
+    "plan": ["plan", "--out", _PLAN],
+    "plan as markdown": ["plan", "--format", "markdown"],
+    "plan as html": ["plan", "--format", "html"],
+    "show as markdown": ["show", _PLAN, "--format", "markdown"],
+    "show as html": ["show", _PLAN, "--format", "html"],
+    "show as json": ["show", _PLAN, "--format", "json"],
+    "snapshot": ["snapshot", _SNAPSHOT],
+    "export": ["export", "exported"],
+    "apply": ["apply", "--auto-approve"],
+}
+"""Name → the command, in the order of running: the last one ends the changes."""
+_NEEDS = {name: ["plan"] for name in COMMANDS if name.startswith("show")}
+_EXPECTED = {"drift": 2}
+
+
+class Line(NamedTuple):
+    """What a command took."""
+
+    name: str
+    run: Run
+    requests: int
+
+
+def main() -> None:
+    options = _options()
+    names = [name for name in COMMANDS if options.only is None or name in options.only]
+    with _folder(options.keep) as folder, _running(folder, options.share) as (server, env):
+        server.operations()
+        lines = []
+        for name in names:
+            run = process([LMSCONF, *COMMANDS[name]], env=env, cwd=folder, expect=_EXPECTED.get(name, 0))
+            lines.append(Line(name, run, server.operations().total()))
+            _tell(lines[-1])
+    most = max(lines, key=lambda line: line.run.memory)
+    tell(
+        f"  largest memory: {most.run.memory:,.0f} MiB ({most.name}), goal {MEBIBYTES:,}, "
+        f"ratio {most.run.memory / MEBIBYTES:.2f}, {verdict(most.run.memory, MEBIBYTES)}"
+    )
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--share", type=float, default=1.0, help="the share of people, groups and assignments")
+    parser.add_argument("--only", choices=COMMANDS, action="append", help="measure this command; can be given again")
+    parser.add_argument("--keep", type=Path, help="seed the workspace in this folder, or use what is there from before")
+    options = parser.parse_args()
+    missing = {need for name in options.only or () for need in _NEEDS.get(name, ())} - set(options.only or ())
+    if missing:
+        parser.error(f"--only {', '.join(sorted(missing))} has to be given too")
+    return options
+
+
+def _tell(line: Line) -> None:
+    tell(
+        f"  {line.name:21} {line.run.wall:7.1f} s {line.run.cpu:7.1f} s of computing {line.run.memory:7,.0f} MiB "
+        f"{line.requests:8,} requests  {verdict(line.run.memory, MEBIBYTES)}"
+    )
+
+
+@contextmanager
+def _folder(keep: Path | None) -> Iterator[Path]:
+    """A folder for the project: the one to keep, or one for this run."""
+    if keep is not None:
+        keep.mkdir(parents=True, exist_ok=True)
+        yield keep
+        return
+    with tempfile.TemporaryDirectory() as temporary:
+        yield Path(temporary)
+
+
+@contextmanager
+def _running(folder: Path, share: float) -> Iterator[tuple[RunningServer, dict[str, str]]]:
+    """The project in the folder, a copy of its seeded workspace behind a server, and the environment that names it."""
+    seeded, database = folder / "seeded.db", folder / "workspace.db"
+    if not seeded.exists():
+        _make_project(folder, share)
+    shutil.copyfile(seeded, database)
+    shutil.rmtree(folder / "exported", ignore_errors=True)
+    (folder / _PLAN).unlink(missing_ok=True)
+    (folder / _SNAPSHOT).unlink(missing_ok=True)
+    with served(database, folder / "log.jsonl") as server:
+        yield server, {"LMSCONF_URL": server.url, "LMSCONF_TOKEN": TOKEN}
+
+
+def _make_project(folder: Path, share: float) -> None:
+    """Seed the workspace, declare all of it, and change about 2,000 declarations."""
+    values = _values(share)
+    (folder / "lmsconf.yaml").write_text(PROJECT + "guards: off\n", encoding="utf-8")
+    planted = folder / "planting.db"
+    plant_into(planted, values)
+    archived = {person["email"] for person in values["people"] if person.get("archived")}
+    big = values["groups"][0]
+    members = [str(one) for one in cast("list[object]", big["members"]) if one not in archived]
+    big["members"] = {"file": _BIG, "column": "email"}
+    write_manifests(folder / "manifests", values)
+    change_some(folder / "manifests", _CHANGED)
+    (folder / "manifests" / _BIG).write_text("\n".join(["email", *members[_LEAVE:], ""]), encoding="utf-8")
+    planted.rename(folder / "seeded.db")
+
+
+def _values(share: float) -> Values:
+    people, groups = int(_PEOPLE * share), int(_GROUPS * share)
+    values = generate_seed(
+        users=people,
+        groups=groups,
+        smart_groups=groups,
+        fields=FIELDS,
+        contents=int(_CONTENTS * share),
+        assignments=int(_ASSIGNMENTS * share),
+        participations=0,
+    )
+    values["groups"][0]["members"] = [person["email"] for person in values["people"][: people // 2]]
+    fields = [field for field in values["custom_fields"] if field.get("choices")]
+    for number, group in enumerate(values["smart_groups"]):
+        group["conditions"] = [_condition(fields, number, place) for place in range(_CONDITIONS)]
+    return values
+
+
+def _condition(fields: Sequence[Entry], group: int, place: int) -> Entry:
+    """One of the conditions of a smart group: they are narrow, so that a person is in a few of them."""
+    field = fields[(group + place) % len(fields)]
+    choices = cast("list[object]", field["choices"])
+    return {"field": field["name"], "choices": [choices[(group // len(fields) + place * group) % len(choices)]]}
+
+
+if __name__ == "__main__":
+    main()
