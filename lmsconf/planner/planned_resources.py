@@ -53,7 +53,8 @@ def planned_resources(
             if sides.before == sides.after:
                 continue
         action = Action.CREATE if match.row is None else kind.action(planning, match)
-        out.append(PlannedResource(address=match.address, subject=match, sides=sides, action=action))
+        address = _kept_address(kind, match, sides) if planning.policy.additive else match.address
+        out.append(PlannedResource(address=address, subject=match, sides=sides, action=action))
     for deletion in result.deletions:
         if not planning.chosen(deletion.address) and not (deletion.with_ and planning.chosen(deletion.with_)):
             continue
@@ -63,6 +64,12 @@ def planned_resources(
         sides = kind.state_before_delete(planning, deletion)
         out.append(PlannedResource(address=deletion.address, subject=deletion, sides=sides, action=Action.DELETE))
     return sorted(out, key=lambda item: (item.address, item.action))
+
+
+def _kept_address(kind: AnyKind, match: Match[Any, Any], sides: BeforeAfter) -> Address:
+    """Return the address of a resource after `--additive`, which renames nothing: its plan is checked under it."""
+    name = (sides.after or {}).get(kind.name_key)
+    return match.address if match.row is None or not isinstance(name, str) else Address.of(kind.name, name)
 
 
 def add_side_effects(

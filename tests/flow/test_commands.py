@@ -262,6 +262,9 @@ def test_only_additions(project: Project) -> None:
         "manual-groups.create",
     ]
     assert ran.document["left_out"] == ["group/Mentors"]
+    assert [change["address"] for change in ran.document["changes"]] == ["group/Coaches", "group/New"]
+    assert lmsconf(project.root, "apply", "--additive", "--auto-approve").code == 0
+    assert lmsconf(project.root, "plan", "--additive", "--detailed-exitcode").code == 0
 
 
 def test_a_snapshot_plans_offline(project: Project) -> None:
