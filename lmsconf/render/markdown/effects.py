@@ -37,10 +37,13 @@ _ROWS: Final = (10, 50, 250)
 """Rows of a table where there is no room for all."""
 
 
-def effects_paragraph(plan: Plan, limit: SizeLimit) -> str:
-    """Return what the plan does to people, in sentences. Empty for a plan without changes, unless not computed."""
+def effects_paragraphs(plan: Plan, limit: SizeLimit) -> tuple[str, str]:
+    """Return what the plan does to people: the sums in one sentence, and a sentence for each of the first contents.
+
+    Both are empty for a plan without changes, unless effects were not computed.
+    """
     if not plan.changes and plan.effects.basis is not Basis.OFF:
-        return ""
+        return "", ""
     room = _Room(None if limit.size is None else limit.size // _PART)
     headline = f"**{EFFECTS_HEADING}:** {escape_markdown(effects_headline(plan))}"
     room.take(headline)
@@ -54,7 +57,7 @@ def effects_paragraph(plan: Plan, limit: SizeLimit) -> str:
     items = [item for sentence in sentences if (item := _item(sentence, room)) is not None]
     more = more_contents(plan, len(items))
     rest = [f"- … {more}, in the table below"] if more is not None else []
-    return "\n\n".join(filter(None, (headline, "\n".join([*items, *rest]), *caveats)))
+    return headline, "\n\n".join(filter(None, ("\n".join([*items, *rest]), *caveats)))
 
 
 class _Room:

@@ -31,7 +31,7 @@ from lmsconf.render.change_summary import (
 )
 from lmsconf.render.effects_wording import predicted_line
 from lmsconf.render.escape import escape_markdown, markdown_code, markdown_fence
-from lmsconf.render.markdown.effects import effects_paragraph, effects_sections
+from lmsconf.render.markdown.effects import effects_paragraphs, effects_sections
 from lmsconf.render.markdown.sections import (
     NAME_SIZE,
     MarkdownSection,
@@ -58,11 +58,13 @@ from lmsconf.render.size_limit import UNLIMITED, SizeLimit, byte_size
 def plan_markdown(plan: Plan, *, limit: SizeLimit = UNLIMITED) -> str:
     """Render a plan. The counts, deletions included, are complete whatever the limit; details as far as they fit."""
     digest = plan_digest(plan)
+    effects, details = effects_paragraphs(plan, limit)
     head = paragraphs(
         comment_marker("plan", plan.workspace, limit),
         f"### lmsconf plan: {truncate(plan.workspace, markdown_code)}",
-        effects_paragraph(plan, limit),
+        effects,
         _stops(plan),
+        details,
         f"**{plan_summary(plan)}**",
         workspace_paragraph(plan.workspace, plan.url, plan.people),
         *map(escape_markdown, scope_sentences(plan)),
