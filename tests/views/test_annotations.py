@@ -52,7 +52,7 @@ def test_the_comment_is_that_of_the_plan() -> None:
     assert not re.search(r"<b>", text)
 
 
-@pytest.mark.parametrize("format", ["text", "json", "markdown", "github"])
+@pytest.mark.parametrize("format", ["text", "json", "markdown", "github", "sarif"])
 def test_show_renders_saved_problems(format: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What `--format json` wrote in the place of a plan can be shown; JSON is the file itself."""
     path = tmp_path / "problems.json"
@@ -69,4 +69,4 @@ def test_a_format_of_another_document_is_refused(tmp_path: Path, capsys: pytest.
     path = tmp_path / "problems.json"
     path.write_text(problems_json([PLAIN]), encoding="utf-8")
     assert run_command_line(app, ["show", str(path), "--format", "digest"]) == ExitCode.USAGE
-    assert "Choose one of text, json, markdown, github." in capsys.readouterr().err
+    assert "Choose one of text, json, markdown, github, sarif." in capsys.readouterr().err
