@@ -9,6 +9,7 @@
     policy, scope                settings of the project file and the command line that decide a plan
     snapshot, rows, api          live state as a value and as JSON; the protocol of the reads that a plan needs
     drift, recorded_run          a drift report; a run as recorded in its journal
+    lints                        codes, levels and explanations of lints
     blockers                     reasons why an apply would stop
     dependency_graph, explanation, settings_changes
                                  the values shown by graphs, `explain` and `--base`

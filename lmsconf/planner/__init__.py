@@ -17,6 +17,7 @@ audiences, effects, effect_rows
                              who has which content, before and after; what a plan changes in that, and for whom
 access_state, access_reports, access_tests
                              what one person has and why, who is in an audience, and the tests of manifests
+lints                        what is valid and probably not meant: the lints of all kinds, at their levels
 guard_counts, guards         what a plan deletes and revokes, and which limits that exceeds
 drift, drift_findings        a plan of all manifests → drift
 plan_as_manifests            a plan's changes → declarations again
