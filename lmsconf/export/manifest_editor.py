@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from collections.abc import Mapping as MappingOf
 from dataclasses import field, replace
@@ -52,9 +52,11 @@ class ManifestEditor:
     problems: list[Problem] = field(default_factory=list)
     renamed: dict[Address, Address] = field(default_factory=dict)
     _renames: list[tuple[DriftFinding, FieldDrift, Mapping]] = field(default_factory=list)
+    _declared_at: Counter[SourceLocation] = field(default_factory=Counter)
 
     def accept(self, findings: Iterable[DriftFinding]) -> None:
         """Add the edits for every finding; those that are refused become problems."""
+        self._declared_at = Counter(one.source for one in self.manifests.declared)
         together: defaultdict[SourceLocation, list[DriftFinding]] = defaultdict(list)
         for finding in findings:
             if finding.source is None:
@@ -99,10 +101,9 @@ class ManifestEditor:
 
     def _refuse_part(self, findings: list[DriftFinding], source: SourceLocation) -> None:
         """Check that all resources that the entry declares drifted alike. Raises EditRefused."""
-        declared = [one for one in self.manifests.declared if one.source == source]
         first, kind = findings[0], self.kinds[findings[0].address.kind]
         alike = all((one.state, one.fields) == (first.state, first.fields) for one in findings)
-        if source.each or len(declared) > len(findings) or not alike:
+        if source.each or self._declared_at[source] > len(findings) or not alike:
             cause = "for_each writes out this entry" if source.each else f"this line declares several {kind.plural}"
             hint = "Write what differs as an entry of its own, and run it again."
             raise EditRefused(f"{cause}, and they are no longer alike", source, hint)
