@@ -49,6 +49,13 @@ if TYPE_CHECKING:
     metavar="DIR|REF",
     help="Compare with other manifests, of a folder or a commit: each change says whether it is from this change.",
 )
+@click.option(
+    "--since",
+    "since_file",
+    type=click.Path(path_type=Path),
+    metavar="SNAPSHOT",
+    help="With --base: plan only what this change touches; what it only names comes from this saved snapshot.",
+)
 @trust_project
 @click.option(
     "--people",
@@ -72,6 +79,7 @@ def plan(
     out: Path | None,
     snapshot_file: Path | None,
     base: str | None,
+    since_file: Path | None,
     trust_project: str | None,
     detailed: bool,
     parallelism: int,
@@ -86,6 +94,11 @@ def plan(
     want is from this change. What both want is already pending or, where the versions before wanted it too, repairs an
     edit by hand. What the base declared and these let go of is listed. No request is sent for a project file whose
     url, token or dialect is not the base's, unless --trust-project names it.
+
+    With --base and --since, only the declarations that differ from the base's are planned, with what they need, as
+    with --only. These resources are read; the people, contents and audiences that they name come from the snapshot,
+    which `lmsconf snapshot` saved earlier. Nothing is deleted by ownership. The plan can be applied: apply reads all
+    that it touches. The snapshot must be whole, of this workspace, and no older than plans are valid.
     """
     from lmsconf.documents.plan_file import dumps
     from lmsconf.project.base_trust import PARTS, parse_trusted_parts
@@ -95,6 +108,8 @@ def plan(
 
     if trust_project is not None and base is None:
         raise UsageError("--trust-project goes with --base", hint="Without a base, the project file is taken as it is.")
+    if since_file is not None:
+        _check_since(base, snapshot_file, only)
     trusted = parse_trusted_parts(trust_project)
     if out is not None and masks_people():
         raise UsageError("a plan file holds people", hint="Leave --out or --mask-people out.")
@@ -103,8 +118,11 @@ def plan(
     settings = load_context_settings(context)
     policy = build_policy(settings, only, excluded, additive, effects=not no_effects, people=people is not None)
     snapshot = None if snapshot_file is None else _loaded(snapshot_file)
+    since = None if since_file is None else _loaded(since_file)
     with open_workspace(settings, parallelism, max_rate) as workspace:
-        if base is not None:
+        if base is not None and since is not None:
+            made = _since(workspace, policy, base, since, context, trusted)
+        elif base is not None:
             # Planning on a snapshot sends no request, so every part counts as trusted.
             made = _beside(workspace, policy, base, snapshot, context, trusted if snapshot is None else PARTS)
         elif snapshot is None:
@@ -115,13 +133,23 @@ def plan(
             from lmsconf.workspace.snapshot_notices import add_snapshot_notices
 
             made = add_snapshot_notices(made, snapshot, policy.workspace, workspace.clock())
-    made = replace(made, command=apply_command_line(settings, only, excluded, additive))
+    made = replace(made, command=apply_command_line(settings, made.selection.only, made.selection.excluded, additive))
     if out is not None:
         write_atomically(out, dumps(made, plan_signing_key(context)))
     if people is not None:
         _write_people(people, made)
     output.show(PLAN_VIEWS, made)
     return ExitCode.CHANGES if detailed and made.changes else ExitCode.OK
+
+
+def _check_since(base: str | None, snapshot_file: Path | None, only: tuple[str, ...]) -> None:
+    """Raise UsageError for options that do not go with --since."""
+    if base is None:
+        raise UsageError("--since goes with --base", hint="What a change touches is told by comparison with its base.")
+    if snapshot_file is not None:
+        raise UsageError("--since and --snapshot exclude each other", hint="With --snapshot nothing is read live.")
+    if only:
+        raise UsageError("--since and --only exclude each other", hint="--since selects what the change touches.")
 
 
 def _loaded(file: Path) -> Snapshot:
@@ -174,3 +202,21 @@ def _write_people(file: Path, plan: Plan) -> None:
         reasons = "; ".join(plan.effects.reasons)
         raise LmsconfError(f"who gains and who loses is not known: {reasons}", hint="Leave --people out.")
     write_atomically(file, people_json(rows) if file.suffix.lower() == ".json" else people_csv(rows))
+
+
+def _since(
+    workspace: WorkspaceReader,
+    policy: Policy,
+    base_name: str,
+    snapshot: Snapshot,
+    context: CommandContext,
+    trusted: Collection[str],
+) -> Plan:
+    """Return the plan of what differs from the base."""
+    from lmsconf.workspace.base_loader import load_base
+    from lmsconf.workspace.plan_since import plan_since
+
+    manifests = load_valid_manifests(workspace)
+    base = load_base(base_name, workspace.settings, policy, context.environ, trusted=trusted)
+    with show_reading_progress("Reading") as tell:
+        return plan_since(workspace, manifests, policy, base, snapshot, tell)

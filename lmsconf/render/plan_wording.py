@@ -45,7 +45,8 @@ def workspace_line(workspace: str, url: str, people: int | None) -> str:
 def scope_sentences(plan: Plan) -> Iterator[str]:
     """Yield the limits of a plan's scope: partial, offline, compared with a base."""
     if plan.partial:
-        yield "This plan is partial: it looks only at the resources named on the command line and what they need."
+        named = "that this change touches" if plan.is_of_change else "named on the command line"
+        yield f"This plan is partial: it looks only at the resources {named} and what they need."
     if plan.offline:
         yield "This plan was made from a snapshot file: it can be shown, not applied."
     if plan.base is not None:

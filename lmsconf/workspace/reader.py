@@ -95,7 +95,7 @@ class WorkspaceReader:
         wanted = replace(reads_needed(manifests, policy), effects=policy.effects)
         reading, snapshot = self.read_on(wanted, progress)
         draft = draft_plan(all_kinds(), manifests, snapshot, policy, self.call_templates, created_at=self.now())
-        return self._add_effects(draft, reading, progress), snapshot
+        return self.add_effects(draft, reading, progress), snapshot
 
     def read_on(self, wanted: ReadScope, progress: Report | None) -> tuple[ReadContext, Snapshot]:
         """Read what is wanted; return the snapshot, and the reading, with which the effects of a plan are read."""
@@ -104,7 +104,7 @@ class WorkspaceReader:
             reading = ReadContext(api, all_kinds(), wanted, self.call_templates)
             return reading, read_snapshot(reading, url=self.connection.url, taken_at=self.now())
 
-    def _add_effects(self, draft: DraftPlan, reading: ReadContext, progress: Report | None) -> Plan:
+    def add_effects(self, draft: DraftPlan, reading: ReadContext, progress: Report | None) -> Plan:
         """Return the plan with its effects on people, reading what the plan itself did not need."""
         with self.connection.worker_pool(self.parallelism, progress) as pool:
             reading.api = self.connection.reader(pool)
@@ -246,25 +246,16 @@ class WorkspaceReader:
         snapshot: what both are planned against; default: the workspace is read once for both.
         """
         from lmsconf.model.lints import raise_to_errors
-        from lmsconf.model.settings_changes import diff_settings
         from lmsconf.planner.snapshot_redaction import drop_unknown_people, restore_snapshot
-        from lmsconf.workspace.base_comparison import (
-            ManifestsVersion,
-            attach_origins,
-            evaluate_base_guards,
-            find_orphaned_resources,
-            merge_manifests,
-        )
-        from lmsconf.workspace.settings_comparison import settings_by_path
+        from lmsconf.workspace.base_comparison import merge_manifests
 
         refuse_errors(manifests)
         lint_levels = raise_to_errors(policy.lints, base.version.policy.lints)
         if snapshot is None:
             wanted = replace(_both(manifests, policy, base.version), effects=policy.effects)
             reading, live = self.read_on(wanted, progress)
-            at = self.now()
-            draft = draft_plan(all_kinds(), manifests, live, policy, self.call_templates, created_at=at)
-            made = self._add_effects(replace(draft, lint_levels=lint_levels), reading, progress)
+            draft = draft_plan(all_kinds(), manifests, live, policy, self.call_templates, created_at=self.now())
+            made = self.add_effects(replace(draft, lint_levels=lint_levels), reading, progress)
         else:
             live = restore_snapshot(
                 snapshot, merge_manifests(manifests, base.version.manifests, all_kinds()), all_kinds()
@@ -273,7 +264,23 @@ class WorkspaceReader:
             planned = drop_unknown_people(live, manifests, all_kinds())
             draft = draft_plan(all_kinds(), planned, live, policy, self.call_templates, created_at=at, offline=True)
             made = self._with_effects(replace(draft, lint_levels=lint_levels), None)
-        offline = snapshot is not None
+        return self.compare_with_base(made, manifests, policy, base, live)
+
+    def compare_with_base(
+        self, made: Plan, manifests: Manifests, policy: Policy, base: BaseManifests, live: Snapshot
+    ) -> Plan:
+        """Return a plan, made on a snapshot, with the origin of each change and what the base's settings refuse."""
+        from lmsconf.model.settings_changes import diff_settings
+        from lmsconf.planner.snapshot_redaction import drop_unknown_people
+        from lmsconf.workspace.base_comparison import (
+            ManifestsVersion,
+            attach_origins,
+            evaluate_base_guards,
+            find_orphaned_resources,
+        )
+        from lmsconf.workspace.settings_comparison import settings_by_path
+
+        at, offline = made.created_at, made.offline
         planned = drop_unknown_people(live, manifests, all_kinds())
         base_guarded = replace(policy, guards=base.version.policy.guards)
         made = evaluate_base_guards(

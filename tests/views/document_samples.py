@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import date
+from datetime import date, timedelta
 
 import effect_samples
 
@@ -17,6 +17,7 @@ from lmsconf.model.plan import (
     FULL_UNDO,
     Action,
     Change,
+    ChangeOrigin,
     FieldChange,
     GuardCount,
     GuardResult,
@@ -28,6 +29,7 @@ from lmsconf.model.plan import (
 )
 from lmsconf.model.policy import GuardLimit, GuardLimits, Policy
 from lmsconf.model.scope import PlanScope, VerifiedScope, VerifyMode
+from lmsconf.workspace.since_notices import dropped_notices, scope_notice
 
 EVERYONE = Address("everyone", "")
 HASH = "5f" * 32
@@ -465,7 +467,20 @@ NOT_KNOWN = replace(
 )
 OFF = replace(NOT_KNOWN, effects=EFFECTS_OFF)
 
+SINCE = replace(
+    CREATE,
+    base="main",
+    changes=tuple(replace(one, origin=ChangeOrigin.THIS_CHANGE) for one in CREATE.changes),
+    selection=PlanScope(only=tuple(str(one.address) for one in CREATE.changes)),
+    unmanaged=(),
+    problems=(
+        scope_notice(3, 1_240, timedelta(hours=9), "2026-02-28T23:00:00Z", is_used=True),
+        *dropped_notices([Address("group", "Mentors"), Address("group", "Readers")]),
+    ),
+)
+
 PLANS = {
+    "since": SINCE,
     "empty": EMPTY,
     "create": CREATE,
     "update": UPDATE,
