@@ -33,7 +33,7 @@ def _view(module: str, name: str) -> Callable[..., str]:
 
 
 apply_html = _view("html.plan", "apply_html")
-apply_markdown = _view("markdown.plan", "apply_markdown")
+apply_markdown = _view("markdown.apply", "apply_markdown")
 apply_text = _view("text.plan", "apply_text")
 drift_html = _view("html.drift", "drift_html")
 drift_markdown = _view("markdown.drift", "drift_markdown")

@@ -119,7 +119,8 @@ def _claim(body: Mapping[str, Json]) -> tuple[AccessClaim, tuple[Address, ...]]:
         person = Address.of(USER, normalize_email(str(body[_USER])))
         return AccessClaim.HAS if "has" in body else AccessClaim.HAS_NOT, (person,)
     if "disjoint" in body:
-        return AccessClaim.DISJOINT, tuple(map(audience_from, cast("list[Json]", body["disjoint"])))
+        pair = body["disjoint"]
+        return AccessClaim.DISJOINT, tuple(map(audience_from, pair if isinstance(pair, list) else ()))
     if "audience" in body:
         return AccessClaim.SIZE, (audience_from(body["audience"]),)
     claim = AccessClaim.ALL if "all" in body else AccessClaim.NONE

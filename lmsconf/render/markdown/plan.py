@@ -8,17 +8,9 @@ from urllib.parse import quote
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import Problem
 from lmsconf.model.blockers import Blocker, blockers, consent_command
-from lmsconf.model.outcomes import ApplyReport, CallOutcome, CallStatus
 from lmsconf.model.plan import Action, Change, Plan, UnmanagedResources
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.render import settings_wording
-from lmsconf.render.apply_wording import (
-    REMAINING_CHANGES_HEADING,
-    apply_summary,
-    describe_call,
-    other_changes_heading,
-    verification_result,
-)
 from lmsconf.render.change_summary import (
     Risk,
     apply_command,
@@ -29,7 +21,6 @@ from lmsconf.render.change_summary import (
     group_by_risk,
     sort_by_severity,
 )
-from lmsconf.render.effects_wording import predicted_line
 from lmsconf.render.escape import escape_markdown, markdown_code, markdown_fence
 from lmsconf.render.markdown.effects import effects_paragraphs, effects_sections
 from lmsconf.render.markdown.sections import (
@@ -51,7 +42,7 @@ from lmsconf.render.plan_wording import (
     scope_sentences,
     workspace_line,
 )
-from lmsconf.render.resource_wording import count_listed_rows, count_noun, count_unmanaged, kind_plural, resource_title
+from lmsconf.render.resource_wording import count_listed_rows, count_noun, count_unmanaged, kind_plural
 from lmsconf.render.size_limit import UNLIMITED, SizeLimit, byte_size
 
 
@@ -75,7 +66,7 @@ def plan_markdown(plan: Plan, *, limit: SizeLimit = UNLIMITED) -> str:
     )
     errors = [problem for problem in plan.problems if problem.is_error]
     others = [problem for problem in sort_by_severity(plan.problems) if not problem.is_error]
-    changes = list(_changes(plan.changes, limit))
+    changes = list(change_sections(plan.changes, limit))
     safe = [section for risk, section in changes if risk.safe]
     sections = [
         *effects_sections(plan, limit),
@@ -88,28 +79,6 @@ def plan_markdown(plan: Plan, *, limit: SizeLimit = UNLIMITED) -> str:
         *unmanaged_sections(plan.unmanaged, limit),
     ]
     return fit_comment(head, sections, _how_to_apply(plan, digest), limit)
-
-
-def apply_markdown(report: ApplyReport, *, limit: SizeLimit = UNLIMITED) -> str:
-    """Render an apply report, failures first."""
-    head = paragraphs(
-        comment_marker("apply", report.workspace, limit),
-        f"### lmsconf apply: {truncate(report.workspace, markdown_code)}",
-        f"**{apply_summary(report)}** {verification_result(report)}",
-        escape_markdown(predicted_line(report.predicted)),
-        workspace_paragraph(report.workspace, report.url, report.people),
-        _statuses(report),
-    )
-    sections = [
-        *problem_section(sort_by_severity(report.problems)),
-        *_outcomes(report, limit),
-        *(section for _, section in _changes(report.remaining_changes, limit, f"{REMAINING_CHANGES_HEADING} ")),
-        *(section for _, section in _changes(report.foreign_changes, limit, f"{other_changes_heading(report)} ")),
-        *section_if_any("About this run", map(_noted, sorted(report.meta.items()))),
-    ]
-    times = f"{escape_markdown(report.started_at)} to {escape_markdown(report.finished_at)}"
-    foot = f"Plan {markdown_code(report.plan_digest)} · {times}"
-    return fit_comment(head, sections, foot, limit)
 
 
 def snapshot_markdown(snapshot: Snapshot, *, limit: SizeLimit = UNLIMITED) -> str:
@@ -220,7 +189,9 @@ def problem_section(problems: Sequence[Problem]) -> Iterator[MarkdownSection]:
     yield from section_if_any(count_severities(problems).capitalize(), map(problem_entry, problems))
 
 
-def _changes(changes: Iterable[Change], limit: SizeLimit, before: str = "") -> Iterator[tuple[Risk, MarkdownSection]]:
+def change_sections(
+    changes: Iterable[Change], limit: SizeLimit, before: str = ""
+) -> Iterator[tuple[Risk, MarkdownSection]]:
     """Yield the sections of changes: one open section per risk; safe changes are folded, one section per kind."""
     for risk, group in group_by_risk(changes).items():
         for alike in [group] if not (risk.safe and limit.folds) else _kinds(group):
@@ -260,44 +231,3 @@ def _how_to_apply(plan: Plan, digest: str) -> str:
     line = apply_command(plan, digest)
     command = f"To apply exactly this plan:\n\n{markdown_fence(line, 'sh')}\n\n" if line else ""
     return f"---\n\n{command}Digest {markdown_code(digest)}"
-
-
-def _statuses(report: ApplyReport) -> str:
-    """Return the number of calls per status as a table."""
-    counts = " | ".join(f"{report.count(status):,}" for status in CallStatus)
-    titles = " | ".join(status.value.replace("_", " ") for status in CallStatus)
-    return f"| calls | {titles} |\n|:--|{'--:|' * len(CallStatus)}\n| | {counts} |"
-
-
-_TITLES = {
-    CallStatus.FAILED: "Failed",
-    CallStatus.BLOCKED: "Skipped",
-    CallStatus.NOT_ATTEMPTED: "Not attempted",
-    CallStatus.DONE: "Done",
-}
-
-
-def _outcomes(report: ApplyReport, limit: SizeLimit) -> Iterator[MarkdownSection]:
-    """Yield the calls by status; all but the failures are folded."""
-    for status, title in _TITLES.items():
-        outcomes = [outcome for outcome in report.outcomes if outcome.status is status]
-        heading = f"{title}: {count_noun(len(outcomes), 'API call')}"
-        yield from section_if_any(
-            heading, map(_outcome, outcomes), folded=limit.folds and status is not CallStatus.FAILED
-        )
-
-
-def _outcome(outcome: CallOutcome) -> SectionEntry:
-    def row(*more: str | None) -> str:
-        call = truncate(describe_call(outcome), escape_markdown)
-        head = f"- {truncate(resource_title(outcome.address), markdown_code)} ({call})"
-        lines = [line for text in more for line in (text or "").split("\n") if line.strip()]
-        return "\n  ".join([head, *map(escape_markdown, lines)]) + "\n"
-
-    return SectionEntry(("API call", "API calls"), (row, lambda: row(outcome.reason, outcome.hint)))
-
-
-def _noted(pair: tuple[str, str]) -> SectionEntry:
-    return SectionEntry(
-        ("note", "notes"), (lambda: f"- {truncate(': '.join(pair), escape_markdown, 2 * NAME_SIZE)}\n",)
-    )

@@ -92,7 +92,7 @@ def list_enrollment_statuses(
     context: RequestContext, contents: Iterable[str], people: Mapping[str, object]
 ) -> Iterator[EnrollmentStatus]:
     """Everyone of `people` who is enrolled in a content, or has a participation or certificate, in their order."""
-    now, audiences = context.repository.now(), _Audiences(context, people)
+    now, audiences = context.repository.now(), _TargetAudiences(context, people)
     for content in contents:
         enrolled = audiences.of(content)
         done = dict(_participations(context.repository, content))
@@ -106,7 +106,7 @@ def list_enrollment_statuses(
 
 def find_enrolment(context: RequestContext, content: str, person: str) -> Enrolment | None:
     """One person's enrolment in one content."""
-    return _Audiences(context, {person: None}).of(content).get(person)
+    return _TargetAudiences(context, {person: None}).of(content).get(person)
 
 
 def has_expired(expires_at: int | None, now: int) -> bool:
@@ -131,7 +131,7 @@ def _members(context: RequestContext, kind: str, group: str) -> list[str]:
     return context.repository.column("SELECT person FROM members WHERE grp = ?", group)
 
 
-class _Audiences:
+class _TargetAudiences:
     """Enrolments of the given people. Members of a group are read once."""
 
     def __init__(self, context: RequestContext, people: Mapping[str, object]) -> None:

@@ -2,6 +2,7 @@
 
 scope        which contents, audiences and answers the changes of a plan can affect
 facts        what was read to know who has what
+read_facts   reads it
 answers      which people hold which choices, before and after a plan
 membership   who is in which audience, before and after a plan
 assignments  the assignments of a content, before and after a plan

@@ -12,10 +12,10 @@ from lmsconf.kinds.content_target.effects.assignments import assignments_of, con
 from lmsconf.kinds.content_target.effects.facts import (
     AccessFacts,
     facts_from_snapshot,
-    read_access_facts,
 )
 from lmsconf.kinds.content_target.effects.membership import Memberships
 from lmsconf.kinds.content_target.effects.query import ResolvedQuery
+from lmsconf.kinds.content_target.effects.read_facts import read_access_facts
 from lmsconf.kinds.content_target.effects.scope import EVERYONE_KEY, AccessScope, AudienceKey, Condition, access_scope
 from lmsconf.kinds.content_target.types import ContentRow, TargetRow, assignment_address, unresolved_audience_label
 from lmsconf.kinds.custom_field.types import FieldRow
