@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import shutil
 import tempfile
+from contextlib import chdir
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -46,8 +47,7 @@ def _rendered(folder: Path) -> tuple[Path, Path]:
     acme, html, comment = folder / "acme", folder / "plan.html", folder / "comment.md"
     shutil.copytree(EXAMPLES / "acme", acme, ignore=shutil.ignore_patterns("*.db*", ".lmsconf"))
     for arguments in (("html", html), ("markdown", comment)):
-        code = run_command_line(app, ["-C", str(acme), "plan", "--format", arguments[0], "--output", str(arguments[1])])
-        assert code == ExitCode.OK
+        assert _run_in(acme, "plan", "--format", arguments[0], "--output", str(arguments[1])) == ExitCode.OK
     shown = folder / "comment.html"
     shown.write_text(page(comment.read_text(encoding="utf-8")), encoding="utf-8")
     return html, shown
@@ -57,12 +57,17 @@ def _narrowed(folder: Path) -> Path:
     """The page about the plan that narrows a condition of acme, once acme is as its manifests say."""
     acme, html = folder / "acme", folder / "narrowed.html"
     consents = ["--allow", "people=396", "--allow", "mandatory=396"]
-    assert run_command_line(app, ["-C", str(acme), "apply", "--auto-approve", *consents]) == ExitCode.OK
+    assert _run_in(acme, "apply", "--auto-approve", *consents) == ExitCode.OK
     manifest = acme / "manifests" / "smart_groups.yaml"
     manifest.write_text(manifest.read_text(encoding="utf-8").replace("SE, NO, FI, DK", "SE"), encoding="utf-8")
-    code = run_command_line(app, ["-C", str(acme), "plan", "--format", "html", "--output", str(html)])
-    assert code == ExitCode.OK
+    assert _run_in(acme, "plan", "--format", "html", "--output", str(html)) == ExitCode.OK
     return html
+
+
+def _run_in(folder: Path, *arguments: str) -> int:
+    """The exit code of lmsconf in a folder: lines to paste name no other one."""
+    with chdir(folder):
+        return run_command_line(app, list(arguments))
 
 
 def _take(chromium: Browser, shown: Path, scheme: str, name: str, size: tuple[int, int] = _SIZE) -> None:
