@@ -61,9 +61,9 @@ def lint_manifests(
 ) -> list[Problem]:
     """Return the findings of lints that need no workspace."""
     now = datetime.combine(policy.today, time(), tzinfo=policy.timezone or UTC)
-    return _run(
-        kinds, LintContext(declared=_by_kind(declared, policy), now=now, timezone=policy.timezone), policy.lints
-    )
+    context = LintContext(declared=_by_kind(declared, policy), now=now, timezone=policy.timezone)
+    findings = _run(kinds, context, policy.lints)
+    return sorted(findings, key=lambda one: (one.source or SourceLocation(""), one.code))
 
 
 def lint_plan(kinds: Mapping[str, AnyKind], draft: DraftPlan, sizes: Mapping[Address, AudienceSize]) -> list[Problem]:
@@ -75,7 +75,9 @@ def lint_plan(kinds: Mapping[str, AnyKind], draft: DraftPlan, sizes: Mapping[Add
         plan=PlannedState(planning=draft.planning, results=draft.results, sizes=sizes),
     )
     findings = _run(kinds, context, draft.lint_levels)
-    return [one for one in findings if one.address and draft.planning.chosen(Address.parse(one.address))]
+    chosen = (one for one in findings if one.address and draft.planning.chosen(Address.parse(one.address)))
+    # By address, not by place: a plan does not depend on the files that its declarations stand in.
+    return sorted(chosen, key=lambda one: (one.address or "", one.code, one.message))
 
 
 def with_lints(plan: Plan, findings: Sequence[Problem]) -> Plan:
@@ -92,5 +94,4 @@ def _by_kind(declared: Iterable[DesiredResource[Any]], policy: Policy) -> dict[s
 
 
 def _run(kinds: Mapping[str, AnyKind], context: LintContext, levels: Mapping[str, LintLevel]) -> list[Problem]:
-    findings = [finding for kind in kinds.values() for finding in kind.lints(context)]
-    return sorted(apply_levels(findings, levels), key=lambda one: (one.source or SourceLocation(""), one.code))
+    return list(apply_levels([finding for kind in kinds.values() for finding in kind.lints(context)], levels))

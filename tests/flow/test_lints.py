@@ -282,7 +282,7 @@ def test_what_needs_the_workspace_is_told_by_plan_alone(
     """Sizes are those after the plan; what it does not know it does not tell."""
     made(tmp_path, manifests)
     assert codes(tmp_path, "validate") == []
-    assert codes(tmp_path, "plan") == expected
+    assert sorted(codes(tmp_path, "plan")) == sorted(expected)
 
 
 @pytest.mark.parametrize(

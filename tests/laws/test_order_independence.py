@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from random import Random
 from typing import cast
 
@@ -56,6 +57,9 @@ def _spread(document: dict[str, object], order: Random) -> dict[str, str]:
     return {name: "---\n".join(map(yaml_text, documents)) for name, documents in parts.items()}
 
 
+_PLACE = re.compile(r"manifests/[^:]*\.ya?ml:\d+:\d+")
+
+
 def _text(document: dict[str, object]) -> str:
     """The plan without the places of its manifests."""
     lasting = {key: value for key, value in document.items() if key not in ("manifests", "seal")}
@@ -65,4 +69,6 @@ def _text(document: dict[str, object]) -> str:
 def _placeless(value: object) -> object:
     if isinstance(value, dict):
         return {key: _placeless(item) for key, item in value.items() if key != "source"}
+    if isinstance(value, str):
+        return _PLACE.sub("PLACE", value)
     return [_placeless(item) for item in value] if isinstance(value, list) else value

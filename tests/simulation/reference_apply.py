@@ -51,7 +51,9 @@ class VirtualTimeConnection(Connection):
     def __init__(self, network: Network, clock: Clock) -> None:
         self.name, self.url, self.spec = "sandbox", "sandbox:", ApiSpec.default()
         self._network = network
-        self._retry = RetryPolicy(sleep=clock.sleep, wall_clock=clock.now, random_number=lambda: _JITTER)
+        self._retry = RetryPolicy(
+            sleep=clock.sleep, clock=clock.monotonic, wall_clock=clock.now, random_number=lambda: _JITTER
+        )
 
     def worker_pool(self, parallelism: int, progress: Report | None = None) -> WorkerPool:
         return WorkerPool(self._client, parallelism=parallelism, progress=progress)
