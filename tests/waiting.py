@@ -96,6 +96,12 @@ class VirtualClock:
             self._now += seconds
 
 
+def retry_in_virtual_time() -> RetryPolicy:
+    """Retries that take no time: its clock passes with its sleep alone, and a limiter looks at it after each sleep."""
+    clock = VirtualClock()
+    return RetryPolicy(clock=clock.now, sleep=clock.sleep)
+
+
 def nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands that run in this process wait for a service on a clock of their own, which takes no time."""
     clock = VirtualClock()

@@ -15,12 +15,12 @@ from typing import Final, cast
 
 import httpx
 from hypothesis import reject
+from waiting import retry_in_virtual_time
 
 from laws.random_manifests import ELSEWHERE, RandomManifests
 from laws.random_workspaces import RandomWorkspace
 from lmsconf.api.client import Client
 from lmsconf.api.concurrent_reader import ConcurrentReader
-from lmsconf.api.retry import RetryPolicy
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.worker_pool import WorkerPool
 from lmsconf.apply.ambiguous_writes import WaitClock
@@ -45,7 +45,6 @@ _PROJECT: Final = f"""
 workspaces: {{{NAME}: {{url: "sandbox:"}}, {ELSEWHERE}: {{url: "sandbox:other.db"}}}}
 timezone: Europe/Stockholm
 """
-_AT_ONCE: Final = RetryPolicy(sleep=lambda _: None)
 _GRANTED: Final = {"authorization": "Bearer sandbox"}
 
 Raw = dict[tuple[str, str], dict[str, object]]
@@ -57,7 +56,7 @@ class TransportConnection(Connection):
 
     def __init__(self, transport: httpx.BaseTransport, spec: ApiSpec) -> None:
         self.name, self.url, self.spec = NAME, "sandbox:", spec
-        self._transport = transport
+        self._transport, self._retry = transport, retry_in_virtual_time()
 
     def worker_pool(self, parallelism: int, progress: Report | None = None) -> WorkerPool:
         return WorkerPool(self._client, parallelism=parallelism, progress=progress)
@@ -66,7 +65,7 @@ class TransportConnection(Connection):
         return ConcurrentReader(pool, self.spec, whole_rows=everything)
 
     def _client(self) -> Client:
-        return Client("http://sandbox", "sandbox", spec=self.spec, transport=self._transport, retry=_AT_ONCE)
+        return Client("http://sandbox", "sandbox", spec=self.spec, transport=self._transport, retry=self._retry)
 
 
 class VirtualClock:

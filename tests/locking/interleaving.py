@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
+from waiting import retry_in_virtual_time
 
 from lmsconf.api.client import Client
-from lmsconf.api.retry import RetryPolicy
 from lmsconf.api.worker_pool import WorkerPool
 from lmsconf.apply.ambiguous_writes import WaitClock
 from lmsconf.apply.applier import Applier
@@ -76,7 +76,7 @@ class ScheduledConnection(Connection):
         self.name, self.url, self.spec, self._way = "sandbox", "sandbox:", sandbox.spec, transport
 
     def worker_pool(self, parallelism: int, progress: Report | None = None) -> WorkerPool:
-        retry = RetryPolicy(sleep=lambda _: None)
+        retry = retry_in_virtual_time()
         client: Callable[[], Client] = lambda: Client(  # noqa: E731  one line says it
             "http://sandbox", "sandbox", spec=self.spec, transport=self._way, retry=retry
         )
