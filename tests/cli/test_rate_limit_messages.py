@@ -53,6 +53,7 @@ def limits(text: str) -> list[re.Match[str]]:
     return [match for line in text.splitlines() if (match := LIMIT.fullmatch(line))]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "command", [["plan"], ["drift"], ["snapshot", "now.json"], ["export", "exported"]], ids=lambda words: words[0]
 )

@@ -145,6 +145,7 @@ smart_groups: [{name: Dept A, conditions: [{field: Dept, choices: [A, B]}]}]""",
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", WAYS)
 def test_taking_content_away_stops_until_that_number_is_allowed(tmp_path: Path, name: str) -> None:
     """Apply exits 4, sends nothing and prints the line; another number stops too; the exact one applies."""

@@ -149,6 +149,7 @@ SHAPES = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("shape", SHAPES)
 def test_an_answer_of_an_unknown_shape_makes_what_rests_on_it_unknown(serve: Serve, shape: str) -> None:
     """The smart group and its content are not known; what rests on a manual group is, to the number."""
@@ -237,6 +238,7 @@ def last_missing(said: dict[str, Any]) -> None:
     said["users"] = [person for person in said["users"] if person["email"] != CROWD[-1]]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("edit", [one_more, last_missing], ids=lambda edit: edit.__name__)
 @pytest.mark.parametrize("manifests", [NARROWED, FEWER, NARROWED + FEWER], ids=["smart group", "group", "both"])
 def test_an_incomplete_listing_of_people_makes_everything_unknown(serve: Serve, edit: Edit, manifests: str) -> None:

@@ -178,6 +178,7 @@ def rewritten(stage: ServedProject, old: str, new: str, more: str = "") -> None:
     stage.write(DECLARED.replace(old, new, 1) + more)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("what", {**FEW, **PAGES})
 def test_an_apply_reads_by_id_what_it_touches(stage: ServedProject, what: str) -> None:
     """Before its calls, and after them with `--verify touched`: that, and nothing that the plan has read beside it."""
@@ -201,6 +202,7 @@ def test_the_default_verification_costs_what_a_plan_costs(stage: ServedProject) 
     assert asked.beside == Counter(["users.get", "users.update-metadata"])
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("what", WHOLE)
 def test_more_is_read_where_a_single_resource_does_not_show_enough(stage: ServedProject, what: str) -> None:
     """The assignments of a deleted group, the answers to a deleted choice, the other administrators."""
@@ -218,6 +220,7 @@ SAVED: Mapping[str, Mapping[str, int]] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("what", SAVED)
 def test_a_saved_plan_is_compared_with_all_that_it_refers_to(stage: ServedProject, what: str) -> None:
     """Names are listed, since time has passed, and people looked up by the plan's ids; then what it touched is read."""
@@ -244,6 +247,7 @@ EDITS: Mapping[str, tuple[str, str, str, Json]] = {
 """What somebody does to a person after a plan was saved."""
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("what", EDITS)
 def test_a_person_who_is_looked_up_is_compared(stage: ServedProject, what: str) -> None:
     """A saved plan is stale when one of its people is another one by now, though not all people are listed."""
