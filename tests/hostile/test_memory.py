@@ -340,6 +340,7 @@ MANY_ANSWERS: Mapping[str, Body] = {
 }
 
 
+@pytest.mark.sampled
 def test_a_plan_keeps_each_different_answer_once(tmp_path: Path) -> None:
     """Where fields are declared and everybody answers at length, a plan takes little memory and is not refused."""
     people = ", ".join(f"person{number}@acme.example" for number in range(1_000, 1_050))
@@ -351,6 +352,7 @@ def test_a_plan_keeps_each_different_answer_once(tmp_path: Path) -> None:
     assert ran.kib < MOST * 2 // 3, f"{ran.kib // 1024} MiB"
 
 
+@pytest.mark.sampled
 def test_a_snapshot_keeps_each_different_answer_once(tmp_path: Path) -> None:
     """It says of everybody what was answered, in whatever shape, and takes little memory."""
     empty = {

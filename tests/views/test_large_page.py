@@ -56,6 +56,7 @@ BIG = large(3_000)
 TEXT = plan_html(BIG)
 
 
+@pytest.mark.sampled
 def test_a_page_is_large_above_its_limit() -> None:
     """Up to 2,000 changes stand on the page as they are; one more, and the rows beyond the riskiest are packed."""
     below, above = plan_html(large(LARGE_PAGE)), plan_html(large(LARGE_PAGE + 1))
@@ -66,6 +67,7 @@ def test_a_page_is_large_above_its_limit() -> None:
     assert len(above) < len(below) / 3
 
 
+@pytest.mark.sampled
 def test_every_row_is_there_once() -> None:
     """Rows in full and rows packed are all changes and all calls, none twice, and each link leads to one of them."""
     packs = unpacked(TEXT)
@@ -79,6 +81,7 @@ def test_every_row_is_there_once() -> None:
     assert page.words.count("is archived") + sum("is archived" in row.words for row in packed) == 300
 
 
+@pytest.mark.sampled
 def test_the_index_says_where_rows_are() -> None:
     """The lists take all rows of their packs in order; anchors and values of filters are those of the rows."""
     packs = unpacked(TEXT)
@@ -98,6 +101,7 @@ def test_the_index_says_where_rows_are() -> None:
     assert set(index["columns"]) == {"kind", "state", "file"}
 
 
+@pytest.mark.sampled
 def test_deletions_stand_first_and_in_full() -> None:
     """A few hundred deletions are in the HTML itself with what they lose; nothing says that any were left out."""
     text = plan_html(mostly_created(6_000, 200))
@@ -112,6 +116,7 @@ def test_deletions_stand_first_and_in_full() -> None:
     assert len(unpacked(text)["rows"][1]) == 5_800
 
 
+@pytest.mark.sampled
 def test_too_many_deletions_say_what_is_left_out() -> None:
     """Where there are too many deletions, the first stand in full and the page says how many, why, and what to do."""
     rows = TEXT[TEXT.index('id="rows"') : TEXT.index('id="nothing"')]
@@ -132,6 +137,7 @@ def test_too_many_deletions_say_what_is_left_out() -> None:
     )
 
 
+@pytest.mark.sampled
 def test_a_huge_deletion_hides_no_other() -> None:
     """A deletion that is longer than all that may stand in full is packed; the others are in the HTML all the same."""
     plan = mostly_created(2_400, 3)
@@ -145,17 +151,20 @@ def test_a_huge_deletion_hides_no_other() -> None:
     )
 
 
+@pytest.mark.sampled
 def test_equal_plans_are_equal_files() -> None:
     """What is packed holds no time: a page that is written again is the same, byte for byte."""
     assert plan_html(BIG) == TEXT
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 def test_ten_thousand_changes_are_a_small_file() -> None:
     """The page of 10,000 changes has at most 1.5 MB."""
     assert len(plan_html(large(10_000)).encode()) <= 1_500_000
 
 
+@pytest.mark.sampled
 def test_the_policy_is_as_strict_as_that_of_a_small_page() -> None:
     """Only the hashes differ; the scripts beside the one that runs are data, and put no markup into the page."""
     policies = [
@@ -173,6 +182,7 @@ def test_the_policy_is_as_strict_as_that_of_a_small_page() -> None:
     )
 
 
+@pytest.mark.sampled
 def test_hostile_names_are_packed_escaped() -> None:
     """Rows of hostile names have the elements and attributes of any row, and say what they say on a small page."""
     names = [f"{name}{number}" for number, name in enumerate(NAMES + HALF)]
@@ -196,6 +206,7 @@ def test_hostile_names_are_packed_escaped() -> None:
 
 
 @pytest.mark.parametrize("page", ["drift", "apply"])
+@pytest.mark.sampled
 def test_other_reports_are_packed_too(page: str) -> None:
     """A drift report and an apply report of thousands of rows hold them packed, and say how to see them otherwise."""
     if page == "drift":
