@@ -115,7 +115,7 @@ class LazyGroup(click.Group):
 def app(ctx: click.Context, directory: str | None, workspace: str | None, masks: bool) -> None:
     """Configuration as code for a learning platform's workspace.
 
-    Manifests say which custom fields, groups, smart groups and assignments a workspace shall have. `lmsconf plan` shows
+    Manifests say which custom fields, groups, smart groups and assignments a workspace has. `lmsconf plan` shows
     what differs, `lmsconf apply` changes it.
     """
     from lmsconf.cli.frame import CommandContext

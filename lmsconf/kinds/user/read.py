@@ -259,7 +259,7 @@ def _with(row: PersonRow, details: Mapping[str, object]) -> PersonRow:
 def can_reread_people(kept: Snapshot, changes: Sequence[Change]) -> bool:
     """Return whether single people show what changes touch, and are fewer than the pages of their listing.
 
-    A new e-mail may be taken by anybody, and whoever else is admin decides whether rights may be revoked.
+    Any account may have a new e-mail already, and the other administrators decide whether rights may be revoked.
     """
     alone = all(change.action is Action.UPDATE and not changed_keys(change) & _OTHERS_MATTER for change in changes)
     return alone and is_cheaper_by_id(len(changes), kept.people)
