@@ -16,8 +16,8 @@ from lmsconf.api.request import PreparedRequest, prepare_request, prepare_unchec
 from lmsconf.api.retry import NOT_NOW, RetryPolicy
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.transport.http import URL_NAME, HttpResponse, HttpTransport, RequestNotSent, ResponseLost
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.canonical_json import Json
+from lmsconf.support.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     import httpx

@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import Final
 
 from lmsconf.errors import InvalidResponse
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.canonical_json import Json
+from lmsconf.support.lazy_dataclass import dataclass
 
 MIB: Final = 1024 * 1024
 ANSWER: Final = 16 * MIB

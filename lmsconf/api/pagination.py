@@ -20,9 +20,9 @@ from lmsconf.api.limits import (
 from lmsconf.api.list_check import missing_list_hint, required_list
 from lmsconf.api.spec import ApiSpec
 from lmsconf.errors import ApiError, Unauthorized, Unreachable
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.api import ListedRows, ListOperation
 from lmsconf.model.canonical_json import Json
+from lmsconf.support.lazy_dataclass import dataclass
 
 Ask = Callable[[Mapping[str, Json], bool], Future[Json]]
 """Request one page: query, and whether it was expected → future of the response."""

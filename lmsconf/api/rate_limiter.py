@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Final
 
 from lmsconf.api.accepted_rate import AcceptedRate, LearntRate
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.progress import RateLimit
+from lmsconf.support.lazy_dataclass import dataclass
 
 _REMEMBERED: Final = 64
 _USUAL: Final = 20.0

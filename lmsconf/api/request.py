@@ -9,8 +9,8 @@ from urllib.parse import quote, urlencode
 
 from lmsconf.api.spec import Operation
 from lmsconf.api.strict_json import encode
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.canonical_json import Json
+from lmsconf.support.lazy_dataclass import dataclass
 
 _HEADER_VALUE = re.compile(r"[\x21-\x7e]+")
 _PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|\Z))[!\"$-.0->@-\[\]-~]+)+")

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from lmsconf.lazy_dataclass import dataclass
+from lmsconf.support.lazy_dataclass import dataclass
 
 TOO_MANY, UNAVAILABLE = 429, 503
 _PASSING = frozenset({TOO_MANY, 500, 502, UNAVAILABLE, 504})

@@ -26,11 +26,11 @@ from lmsconf.errors import (
     WriteOutcomeUnknown,
 )
 from lmsconf.kinds.shared.call_placeholders import fill_refs_in_body, fill_refs_in_path
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address
 from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.plan import Action, Plan
+from lmsconf.support.lazy_dataclass import dataclass
 
 Look = Callable[[Address], Plan]
 """Re-plan one resource towards the state that the run wants. Raises LmsconfError when it cannot be planned."""

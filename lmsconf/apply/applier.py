@@ -25,7 +25,6 @@ from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import ApiError, LmsconfError, Problem, ProblemsFound, Severity
 from lmsconf.journal.journal_writer import Journal
 from lmsconf.kinds import all_kinds
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address
 from lmsconf.model.calls import Call
 from lmsconf.model.declarations import Manifests
@@ -33,6 +32,7 @@ from lmsconf.model.outcomes import ApplyReport, CallOutcome, is_already_accepted
 from lmsconf.model.plan import Plan
 from lmsconf.model.scope import VerifiedScope, VerifyMode, count_skipped_people
 from lmsconf.model.snapshot import Snapshot
+from lmsconf.support.lazy_dataclass import dataclass
 from lmsconf.workspace.project_manifests import load_manifests, refuse_errors
 
 Look = Callable[[RunResult, AmbiguousWriteResolver], VerificationResult]

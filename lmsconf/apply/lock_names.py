@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from typing import Final
 
 from lmsconf.errors import LmsconfError
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.names import LOCK_PREFIX
 from lmsconf.model.time_formats import format_utc
+from lmsconf.support.lazy_dataclass import dataclass
 
 _NAME: Final = re.compile(
     re.escape(LOCK_PREFIX) + r"(?P<key>\w+) until (?P<until>\S+) held by (?P<owner>.+)", re.DOTALL

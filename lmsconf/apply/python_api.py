@@ -22,7 +22,6 @@ from lmsconf.documents.plan_file import dumps, loads
 from lmsconf.errors import Problem, UsageError
 from lmsconf.export.export import ExportResult, export_snapshot
 from lmsconf.kinds import all_kinds
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.drift import DriftReport
 from lmsconf.model.outcomes import ApplyReport
@@ -33,6 +32,7 @@ from lmsconf.model.scope import VerifyMode
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.project.settings import Settings, load_settings
 from lmsconf.support.atomic_files import read_text, write_atomically
+from lmsconf.support.lazy_dataclass import dataclass
 from lmsconf.workspace.base_loader import load_base
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import load_manifests, refuse_errors, validate_offline

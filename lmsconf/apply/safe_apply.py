@@ -42,7 +42,6 @@ from lmsconf.errors import ExitCode, LmsconfError, StalePlan, Terminated
 from lmsconf.journal.journal_writer import Journal
 from lmsconf.journal.pending_writes import wait_for_pending_writes
 from lmsconf.journal.workspace_lock import hold_lock
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.blockers import refuse_blocked
 from lmsconf.model.calls import Call
 from lmsconf.model.declarations import Manifests
@@ -52,6 +51,7 @@ from lmsconf.model.progress import Report
 from lmsconf.model.scope import VerifyMode
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.project.settings import Settings
+from lmsconf.support.lazy_dataclass import dataclass
 from lmsconf.workspace.connection import Connection
 
 _KEPT_FOR: Final = 60.0

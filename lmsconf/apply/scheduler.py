@@ -19,11 +19,11 @@ from types import FrameType
 from typing import TypeAlias
 
 from lmsconf.errors import DuplicateResource, LmsconfError, NoEffect, Unauthorized, Unreachable, WriteOutcomeUnknown
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Ref
 from lmsconf.model.calls import Call
 from lmsconf.model.outcomes import CallOutcome, CallStatus
 from lmsconf.model.plan import Plan
+from lmsconf.support.lazy_dataclass import dataclass
 
 _FORBIDDEN = 403
 Learnt: TypeAlias = "Mapping[Ref, str]"

@@ -9,10 +9,10 @@ from typing import Final
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver
 from lmsconf.apply.scheduler import RunResult
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.outcomes import is_already_accepted
 from lmsconf.model.plan import Change, Plan
 from lmsconf.model.scope import VerifiedScope, VerifyMode, count_skipped_people
+from lmsconf.support.lazy_dataclass import dataclass
 
 TOUCHED_ONLY: Final = "Nothing else was looked at (--verify touched)."
 OTHER_MANIFESTS: Final = (

@@ -32,7 +32,7 @@ from lmsconf.cli.output_streams import (
     write_stderr,
 )
 from lmsconf.errors import ExitCode, LmsconfError, Problem, Terminated, UsageError
-from lmsconf.lazy_dataclass import dataclass
+from lmsconf.support.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from lmsconf.errors import ExitCode, SourceLocation
-from lmsconf.lazy_dataclass import dataclass
+from lmsconf.support.lazy_dataclass import dataclass
 
 Value: TypeAlias = "str | int"
 """The value of a dialect key."""

@@ -11,13 +11,13 @@ from pathlib import Path
 
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound
 from lmsconf.export.manifest_editor import ManifestEditor
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.drift import DriftFinding, DriftReport, DriftState
 from lmsconf.model.names import did_you_mean, matches_pattern
 from lmsconf.planner.drift_findings import TAKE_OVER
 from lmsconf.planner.kind import AnyKind
+from lmsconf.support.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

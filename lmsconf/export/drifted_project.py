@@ -18,11 +18,11 @@ from lmsconf.export.accept_drift import (
     find_remaining_drift,
     select_findings,
 )
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.drift import DriftFinding, DriftReport, DriftState
 from lmsconf.planner.kind import AnyKind
+from lmsconf.support.lazy_dataclass import dataclass
 
 ParseManifests = Callable[[Mapping[str, bytes]], Manifests]
 """Parse the manifests with some files replaced: path in the project → bytes."""

@@ -14,7 +14,6 @@ from lmsconf.errors import Problem, SourceLocation
 from lmsconf.export.edit_list_items import find_absent_item, remove_item, set_item_key
 from lmsconf.export.rename_references import rename_part_references, rename_references
 from lmsconf.kinds.shared.times import format_shortest_time
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.manifest.edit.lists import (
     change_conditions,
     change_items,
@@ -38,6 +37,7 @@ from lmsconf.model.time_formats import parse_response_time
 from lmsconf.planner.drift_findings import TAKE_OVER
 from lmsconf.planner.kind import AnyKind
 from lmsconf.support.atomic_files import read_text
+from lmsconf.support.lazy_dataclass import dataclass
 
 
 @dataclass(slots=True)

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Final, TypeVar, cast
 
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.manifest.edit.yaml_text import escape_for_comment, format_entry_lines
 from lmsconf.model.canonical_json import Json
 from lmsconf.planner.kind import AnyKind
 from lmsconf.planner.manifest_entries import ExportedEntry, UnexportableRow
+from lmsconf.support.lazy_dataclass import dataclass
 
 Item = TypeVar("Item", ExportedEntry, UnexportableRow)
 

@@ -13,7 +13,6 @@ from datetime import tzinfo
 from typing import Any, Final, NamedTuple, cast
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.manifest.validation import cross
 from lmsconf.manifest.validation.check import SchemaValidator
 from lmsconf.model.canonical_json import Json
@@ -23,6 +22,7 @@ from lmsconf.model.text_limits import is_representable
 from lmsconf.planner.kind import AnyKind, ManifestEntry
 from lmsconf.planner.manifest_entries import ExportedEntry, UnexportableRow
 from lmsconf.planner.planned_resources import OWNED
+from lmsconf.support.lazy_dataclass import dataclass
 
 _OURS: Final = "\0export"
 _IDENTITY: Final = frozenset({"id", "only_in"})

@@ -12,8 +12,8 @@ from math import ceil
 from pathlib import Path
 
 from lmsconf.journal.journal_reader import read_runs
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.recorded_run import RecordedRun
+from lmsconf.support.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 from lmsconf.errors import Problem
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.manifest.expand.expander import EntryExpander
 from lmsconf.manifest.expand.for_each import ExpandedEntry, ForEachExpander
 from lmsconf.manifest.expand.variables import ExpansionLimitExceeded, Variables
@@ -49,6 +48,7 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
 from lmsconf.planner import kind as core
 from lmsconf.planner.kind import AnyKind
+from lmsconf.support.lazy_dataclass import dataclass
 
 EntryCallback: TypeAlias = Callable[[KeyPath, Json], None]
 """Callback: receives the keys that lead to the section, and each entry after expansion."""

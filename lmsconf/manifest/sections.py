@@ -6,7 +6,6 @@ from collections.abc import Hashable, Iterator, Mapping
 from functools import cache
 from typing import cast
 
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.manifest.expand.people import people_list_paths
 from lmsconf.manifest.expand.sets import CONDITION_SETS, PEOPLE_SETS, SET_SECTIONS
 from lmsconf.manifest.schemas import (
@@ -23,6 +22,7 @@ from lmsconf.manifest.yaml.nodes import KeyPath, Map, Seq, store_marks
 from lmsconf.manifest.yaml.read_result import Document
 from lmsconf.model.canonical_json import Json
 from lmsconf.planner.kind import AnyKind
+from lmsconf.support.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from __future__ import annotations
 from enum import StrEnum
 
 from lmsconf.errors import Problem
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.effects import Basis
+from lmsconf.support.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

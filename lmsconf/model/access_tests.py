@@ -7,9 +7,9 @@ from dataclasses import field
 from enum import StrEnum
 
 from lmsconf.errors import SourceLocation
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
+from lmsconf.support.lazy_dataclass import dataclass
 
 
 class AccessClaim(StrEnum):

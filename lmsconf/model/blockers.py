@@ -8,8 +8,8 @@ from shlex import quote
 from typing import Final
 
 from lmsconf.errors import ExitCode, Problem, ProblemsFound
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.plan import GuardResult, Plan
+from lmsconf.support.lazy_dataclass import dataclass
 
 LOCK_OUT: Final = "refusal/lock-out"
 _PEOPLE: Final = "people"

@@ -8,10 +8,10 @@ from datetime import date
 from typing import Any, Generic, Protocol, TypeVar
 
 from lmsconf.errors import Problem, SourceLocation
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.access_tests import AccessTest
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json
+from lmsconf.support.lazy_dataclass import dataclass
 
 
 class SourceMap(Protocol):

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import NamedTuple
 
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address
+from lmsconf.support.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, order=True)

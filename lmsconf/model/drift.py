@@ -17,10 +17,10 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from lmsconf.errors import ExitCode, Problem, SourceLocation
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.plan import RenameCandidate, UnmanagedResources
+from lmsconf.support.lazy_dataclass import dataclass
 
 
 class DriftState(StrEnum):

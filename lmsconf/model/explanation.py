@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lmsconf.lazy_dataclass import dataclass
+from lmsconf.support.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

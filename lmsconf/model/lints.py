@@ -13,8 +13,8 @@ from enum import StrEnum
 from typing import Final
 
 from lmsconf.errors import Problem, Severity, SourceLocation
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address
+from lmsconf.support.lazy_dataclass import dataclass
 
 PREFIX: Final = "lint/"
 

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
 from lmsconf.errors import Problem
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address
 from lmsconf.model.calls import is_creation
 from lmsconf.model.effects import PredictedTotals
 from lmsconf.model.plan import Action, Change
 from lmsconf.model.scope import VerifiedScope
+from lmsconf.support.lazy_dataclass import dataclass
 
 
 class CallStatus(StrEnum):

@@ -12,12 +12,12 @@ from dataclasses import field
 from enum import StrEnum
 
 from lmsconf.errors import Problem, SourceLocation
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.effects import EFFECTS_OFF, Effects
 from lmsconf.model.scope import EVERYTHING, SINCE_CODE, PlanScope
+from lmsconf.support.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,9 +8,9 @@ from datetime import date, timedelta, tzinfo
 from typing import Final
 
 from lmsconf.errors import SourceLocation, UsageError
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.lints import LintLevel
+from lmsconf.support.lazy_dataclass import dataclass
 
 GUARDS: Final = ("deletes", "removals", "recreates", "refusals", "answers", "updates", "people", "mandatory")
 """The names of the guards, which are attributes of Guards, in the order in which they are shown."""

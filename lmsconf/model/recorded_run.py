@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
 
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.calls import is_creation
 from lmsconf.model.outcomes import CallStatus
 from lmsconf.model.scope import VerifyMode
+from lmsconf.support.lazy_dataclass import dataclass
 
 
 class CallState(StrEnum):

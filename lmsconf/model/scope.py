@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Final
 
 from lmsconf.errors import Problem
-from lmsconf.lazy_dataclass import dataclass
+from lmsconf.support.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any, Generic, Protocol, TypeVar
 
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import RemoteId
+from lmsconf.support.lazy_dataclass import dataclass
 
 
 class HasName(Protocol):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.access import ConditionResult
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.planner.audiences import Audience, AudienceAssignment, Bits
+from lmsconf.support.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

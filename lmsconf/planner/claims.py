@@ -6,9 +6,9 @@ from dataclasses import field
 from typing import Generic, TypeVar
 
 from lmsconf.errors import Problem, SourceLocation
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import RemoteId
 from lmsconf.model.snapshot import HasName
+from lmsconf.support.lazy_dataclass import dataclass
 
 L = TypeVar("L", bound=HasName)
 

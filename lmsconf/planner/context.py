@@ -8,13 +8,13 @@ from dataclasses import field
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from lmsconf.errors import Problem, Severity, SourceLocation
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Spec_co
 from lmsconf.model.forms import Form
 from lmsconf.model.plan import GuardCount
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import HasName, Row_co, Snapshot
+from lmsconf.support.lazy_dataclass import dataclass
 
 Spec = TypeVar("Spec")
 Row = TypeVar("Row", bound=HasName)

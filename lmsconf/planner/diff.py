@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, cast
 
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.forms import Form, form_to_json, sort_items
 from lmsconf.model.plan import FieldChange
+from lmsconf.support.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from deepdiff.diff import DeepDiff

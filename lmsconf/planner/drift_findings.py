@@ -9,7 +9,6 @@ from dataclasses import field
 from typing import Final
 
 from lmsconf.errors import Problem
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.drift import (
     DriftCause,
@@ -21,6 +20,7 @@ from lmsconf.model.drift import (
 from lmsconf.model.names import exact_pattern
 from lmsconf.model.plan import Action, Change, FieldChange, PossibleRename, RenameCandidate
 from lmsconf.planner.rename_detection import CLOSE
+from lmsconf.support.lazy_dataclass import dataclass
 
 TAKE_OVER: Final = "export --into"
 """The command that writes manifests for undeclared live resources."""

@@ -8,7 +8,6 @@ from datetime import tzinfo
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias
 
 from lmsconf.errors import Problem
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address, Ref, RemoteId, escape_slashes
 from lmsconf.model.api import Api, ListOperation
 from lmsconf.model.calls import Call, Step, is_creation
@@ -40,6 +39,7 @@ from lmsconf.planner.manifest_entries import (
     Trail,
     UnexportableRow,
 )
+from lmsconf.support.lazy_dataclass import dataclass
 
 BOX: Final = "box"
 """The usual shape of a node in a graph."""

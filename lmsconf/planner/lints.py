@@ -8,13 +8,13 @@ from datetime import UTC, datetime, time, tzinfo
 from typing import TYPE_CHECKING, Any
 
 from lmsconf.errors import Problem, SourceLocation
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address
 from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.lints import LintLevel, apply_levels
 from lmsconf.model.plan import Plan
 from lmsconf.model.policy import Policy
 from lmsconf.planner.context import MatchResult, PlanContext
+from lmsconf.support.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from lmsconf.planner.audiences import AudienceSize

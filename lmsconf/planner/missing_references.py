@@ -6,10 +6,10 @@ import shlex
 from dataclasses import field
 
 from lmsconf.errors import SourceLocation
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address
 from lmsconf.model.names import quote_name
 from lmsconf.planner.context import PlanContext
+from lmsconf.support.lazy_dataclass import dataclass
 
 
 @dataclass(slots=True)

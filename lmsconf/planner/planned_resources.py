@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address
 from lmsconf.model.calls import Step
 from lmsconf.model.forms import form_to_json
@@ -17,6 +16,7 @@ from lmsconf.planner.context import BeforeAfter, Deletion, Match, MatchResult, P
 from lmsconf.planner.diff import diff_forms
 from lmsconf.planner.kind import AnyKind
 from lmsconf.planner.selection import Selection, additions_only
+from lmsconf.support.lazy_dataclass import dataclass
 
 OWNED = "it is owned, and no manifest declares it"
 """The reason of a deletion without an entry under `absent`."""

@@ -13,12 +13,12 @@ from secrets import token_hex
 from typing import Any, Final, TypeVar
 
 from lmsconf.errors import Problem, Severity, SourceLocation
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.names import normalize_email
 from lmsconf.model.snapshot import Row, Snapshot
 from lmsconf.planner.context import PlanContext
+from lmsconf.support.lazy_dataclass import dataclass
 
 Entry = TypeVar("Entry", DesiredResource[Any], DeleteEntry[Any])
 Report = Callable[[Problem], None]

@@ -13,7 +13,6 @@ from dataclasses import field
 from typing import Any, Final
 
 from lmsconf.errors import Problem, Severity
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import nearest_name, normalize_name, quote_name
@@ -21,6 +20,7 @@ from lmsconf.model.plan import Action, Change, PossibleRename, RenameCandidate
 from lmsconf.model.policy import Policy
 from lmsconf.planner.context import BeforeAfter, MatchResult, NewParts, PlanContext, Similarity, UndeclaredResource
 from lmsconf.planner.kind import AnyKind
+from lmsconf.support.lazy_dataclass import dataclass
 
 POSSIBLE: Final = "guard/possible-rename"
 CLOSE: Final = "rename/close-name"

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Final, cast
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation, UsageError, shorten
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.canonical_json import Json
 from lmsconf.project.config_file import ENV_WORKSPACE, ProjectFile
+from lmsconf.support.lazy_dataclass import dataclass
 
 PARTS: Final = ("url", "token", "command", "dialect")
 """The values of `--trust-project`."""

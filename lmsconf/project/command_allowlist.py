@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Final
 
 from lmsconf.errors import LmsconfError
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.support.atomic_files import write_atomically
+from lmsconf.support.lazy_dataclass import dataclass
 
 VARIABLE: Final = "LMSCONF_TOKEN_COMMANDS"
 FORMAT: Final = "lmsconf.token-commands/1"

@@ -8,7 +8,6 @@ from datetime import date, tzinfo
 from typing import Final, cast
 
 from lmsconf.errors import Problem, Severity, SourceLocation
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.manifest.file_set import PROJECT_FILE
 from lmsconf.manifest.yaml.nodes import EntrySourceMap, KeyPath, Map
 from lmsconf.model.canonical_json import Json
@@ -18,6 +17,7 @@ from lmsconf.model.policy import GUARDS, UNKNOWN, Consent, GuardLimit, GuardLimi
 from lmsconf.project.ownership_keys import (
     kind_names_by_section,
 )
+from lmsconf.support.lazy_dataclass import dataclass
 
 FILE: Final = PROJECT_FILE
 ENV_WORKSPACE: Final = "env"

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Final
 
 from lmsconf.errors import LmsconfError, Problem, Severity, SourceLocation, shorten
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.project.command_allowlist import Ask, CommandAllowlist
+from lmsconf.support.lazy_dataclass import dataclass
 from lmsconf.support.redaction import register_secret
 from lmsconf.support.url_rules import strip_final_newline, token_problem
 

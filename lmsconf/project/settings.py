@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Final, cast
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation, UsageError, shorten
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.drift import IgnoreRule
 from lmsconf.model.names import did_you_mean
@@ -21,6 +20,7 @@ from lmsconf.project.config_file import ENV_WORKSPACE, FILE, ProjectFile
 from lmsconf.project.config_reader import path_problem, read_project_file, url_problem
 from lmsconf.project.credentials import Token, env_token, token_source_from
 from lmsconf.project.discovery import find_project_folder
+from lmsconf.support.lazy_dataclass import dataclass
 from lmsconf.support.url_rules import ALLOWED_HOSTS
 
 DEFAULT_MANIFESTS: Final = "manifests"

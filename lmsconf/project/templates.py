@@ -10,7 +10,7 @@ from importlib.resources import files as package_files
 from types import MappingProxyType
 from typing import Final
 
-from lmsconf.lazy_dataclass import dataclass
+from lmsconf.support.lazy_dataclass import dataclass
 from lmsconf.support.package_data import read_ci_workflow, read_schema
 
 PROJECT_FILE: Final = "lmsconf.yaml"

@@ -14,7 +14,6 @@ from enum import Enum
 from typing import Protocol
 
 from lmsconf.errors import Problem, Severity
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address
 from lmsconf.model.blockers import allowances
 from lmsconf.model.canonical_json import Json
@@ -31,6 +30,7 @@ from lmsconf.render.resource_wording import (
     format_value,
     title_keys,
 )
+from lmsconf.support.lazy_dataclass import dataclass
 
 
 class HasAddress(Protocol):

@@ -12,13 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from lmsconf.errors import Problem, SourceLocation
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address
 from lmsconf.model.drift import DriftFinding, DriftReport
 from lmsconf.render import drift_wording
 from lmsconf.render.escape import escape_xml
 from lmsconf.render.plan_wording import format_problem
 from lmsconf.render.resource_wording import kind_plural, resource_title
+from lmsconf.support.lazy_dataclass import dataclass
 
 REST: Final = "manifests and workspace"
 """The suite of errors that concern no declared resource."""

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from random import Random
 from typing import Final, Literal, TypeAlias
 
-from lmsconf.lazy_dataclass import dataclass
+from lmsconf.support.lazy_dataclass import dataclass
 
 BodyCorruption: TypeAlias = 'Literal["truncated", "html"]'
 ALWAYS: Final = 2**31

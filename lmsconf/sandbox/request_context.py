@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias, cast
 
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.sandbox.api_refusal import bad_request, not_found
 from lmsconf.sandbox.store import Repository, encode_ids
+from lmsconf.support.lazy_dataclass import dataclass
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 Entry: TypeAlias = "dict[str, Json]"

@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from lmsconf.errors import LmsconfError
-from lmsconf.lazy_dataclass import dataclass
+from lmsconf.support.lazy_dataclass import dataclass
 
 SECONDS: Final = 120.0
 _NAME: Final = ".git"

@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from lmsconf.errors import Problem, Severity
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.manifest.edit.yaml_text import format_inline
 from lmsconf.model.blockers import is_blocking
 from lmsconf.model.canonical_json import Json
@@ -23,6 +22,7 @@ from lmsconf.planner.context import CallTemplates, PlanContext
 from lmsconf.planner.guards import evaluate_guards
 from lmsconf.planner.kind import AnyKind
 from lmsconf.planner.read_scope import Declarations
+from lmsconf.support.lazy_dataclass import dataclass
 
 
 class ManifestsVersion(NamedTuple):

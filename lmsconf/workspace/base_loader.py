@@ -16,7 +16,6 @@ from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 
 from lmsconf.errors import LmsconfError, UsageError
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.manifest.file_set import FILE_LIMIT, PROJECT_FILE
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.policy import GuardLimits, Policy
@@ -25,6 +24,7 @@ from lmsconf.project.config_file import ENV_WORKSPACE
 from lmsconf.project.config_reader import read_project_file
 from lmsconf.project.settings import Settings, load_settings
 from lmsconf.support.git import GitFailed, GitRepository, find_work_tree, open_repository
+from lmsconf.support.lazy_dataclass import dataclass
 from lmsconf.workspace.base_comparison import BaseManifests, ManifestsVersion
 from lmsconf.workspace.project_manifests import load_manifests
 from lmsconf.workspace.settings_comparison import default_settings_by_path, settings_by_path

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from lmsconf.errors import Problem, ProblemsFound
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.drift import DriftReport
@@ -27,6 +26,7 @@ from lmsconf.planner.read_scope import Declarations, ReadScope
 from lmsconf.planner.reading import ReadContext, read_snapshot, read_workspace
 from lmsconf.planner.rereading import can_reread, reread
 from lmsconf.project.settings import Settings
+from lmsconf.support.lazy_dataclass import dataclass
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import add_previous_names, refuse_errors, without_entries
 

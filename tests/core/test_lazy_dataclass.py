@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from lmsconf.lazy_dataclass import dataclass as lazy_dataclass
+from lmsconf.support.lazy_dataclass import dataclass as lazy_dataclass
 
 
 def _classes(dataclass: Callable[..., Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import cast
 from urllib.parse import quote
 
 from lmsconf.api.spec.property_names import NameMapping, Schema, dialect_key_of, nested_properties, rename_properties
-from lmsconf.lazy_dataclass import dataclass
+from lmsconf.support.lazy_dataclass import dataclass
 from lmsconf.support.package_data import read_schema
 
 _PLACE = re.compile(r"\{(\w+)\}")

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field
 from typing import TypeAlias, cast
 
-from lmsconf.lazy_dataclass import dataclass
+from lmsconf.support.lazy_dataclass import dataclass
 
 Schema: TypeAlias = "Mapping[str, object]"
 """A JSON Schema whose every `$ref` is resolved."""

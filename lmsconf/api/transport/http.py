@@ -18,7 +18,7 @@ from lmsconf.api.transport.deadline import Deadline
 from lmsconf.api.transport.in_process_wire import InProcessService, InProcessWire
 from lmsconf.api.transport.wire import DeliveryStatus, RawHeaders, Wire, WireRequest, WireResponse
 from lmsconf.errors import LmsconfError
-from lmsconf.lazy_dataclass import dataclass
+from lmsconf.support.lazy_dataclass import dataclass
 from lmsconf.support.redaction import HIDDEN, escaped_forms, redact_secrets, register_secret
 from lmsconf.support.url_rules import strip_final_newline, token_problem, url_problem
 

@@ -16,12 +16,12 @@ from lmsconf.doctor.diagnose.token_expiry import check_token_expiry
 from lmsconf.doctor.findings import CheckResult, DoctorReport, Health
 from lmsconf.errors import ApiError, LmsconfError, ProblemsFound
 from lmsconf.kinds import all_kinds
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.api import Api, ListedRows, ListOperation
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
 from lmsconf.planner.kind import AnyKind
 from lmsconf.project.settings import Settings
+from lmsconf.support.lazy_dataclass import dataclass
 from lmsconf.workspace.project_manifests import load_manifests
 
 if TYPE_CHECKING:

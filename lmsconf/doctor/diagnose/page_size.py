@@ -8,9 +8,9 @@ from typing import Final, cast
 from lmsconf.api.spec.listings import CATALOG, MANUAL_GROUPS, SMART_GROUPS, USERS
 from lmsconf.doctor.findings import CheckResult, Health
 from lmsconf.errors import InvalidResponse, Rejected
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.api import Api, ListOperation
 from lmsconf.model.canonical_json import Json
+from lmsconf.support.lazy_dataclass import dataclass
 
 MOST: Final = 100
 """The page size in the specification; the catalog never returns more (API specification, Limits)."""

@@ -13,9 +13,9 @@ from lmsconf.doctor.probe.candidate_values import candidate_values
 from lmsconf.doctor.probe.live_rows import Field, parse_field
 from lmsconf.doctor.probe.trial_client import TrialClient, WriteResult
 from lmsconf.kinds.shared.answer_rows import AnswerRow, try_parse_answers
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
+from lmsconf.support.lazy_dataclass import dataclass
 
 DATE: Final = "users.set-custom-archived-date.date"
 SHAPE: Final = f"{ANSWERS}.shape"

@@ -25,9 +25,9 @@ from lmsconf.doctor.probe.person_lessons import KEYS as PERSON_KEYS
 from lmsconf.doctor.probe.scratch_objects import ScratchObjectNotCreated, ScratchObjects
 from lmsconf.doctor.probe.trial_client import TrialClient
 from lmsconf.errors import LmsconfError, Rejected
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.api import Api
 from lmsconf.model.names import did_you_mean, normalize_email, normalize_name
+from lmsconf.support.lazy_dataclass import dataclass
 
 Tell = Callable[[str], None]
 PAGES: Final = "paging.limit"

@@ -11,8 +11,8 @@ from lmsconf.api.worker_pool import WorkerPool
 from lmsconf.doctor.findings import DialectLesson, LessonVerdict, Value
 from lmsconf.doctor.probe.candidate_values import candidate_values
 from lmsconf.errors import InvalidResponse, ProblemsFound, Rejected, WriteOutcomeUnknown
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.canonical_json import Json
+from lmsconf.support.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from lmsconf.api.client import Client

@@ -12,12 +12,12 @@ from lmsconf.kinds.content_target.types import parse_target_row
 from lmsconf.kinds.shared.kind_names import EDITS, USER
 from lmsconf.kinds.shared.response_json import object_list, require_object
 from lmsconf.kinds.shared.times import format_time
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.drift import LastEdit
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.time_formats import parse_response_time
+from lmsconf.support.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,12 @@ from lmsconf.kinds.content_target.types import AUDIENCES, AssignmentSpec, assign
 from lmsconf.kinds.shared.kind_names import EVERYONE, USER
 from lmsconf.kinds.shared.manifest_entries import delete_entry, parse_names, parse_pins
 from lmsconf.kinds.shared.times import BadTime, parse_manifest_time
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, SourceMap
 from lmsconf.model.names import normalize_email, normalize_name
 from lmsconf.planner.kind import ManifestEntry
+from lmsconf.support.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

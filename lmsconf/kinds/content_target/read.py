@@ -39,7 +39,6 @@ from lmsconf.kinds.shared.kind_names import (
     USER,
 )
 from lmsconf.kinds.smart_group.kind import KIND as SMART_GROUPS
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import RemoteId
 from lmsconf.model.api import Api
 from lmsconf.model.names import normalize_email, normalize_name
@@ -50,6 +49,7 @@ from lmsconf.planner.kind import Kind
 from lmsconf.planner.read_scope import Declarations
 from lmsconf.planner.reading import ReadContext, ReadState, has_difference, keep_keys, sorted_listing
 from lmsconf.planner.rereading import changes_of
+from lmsconf.support.lazy_dataclass import dataclass
 
 
 class TargetsRead(ReadState):

@@ -8,10 +8,10 @@ from typing import Final, TypeAlias
 from lmsconf.errors import InvalidResponse
 from lmsconf.kinds.content_target.types import ContentRow, TargetRow, parse_target_row
 from lmsconf.kinds.shared.response_json import object_list, require_object
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import RemoteId
 from lmsconf.model.api import Api
 from lmsconf.model.canonical_json import Json
+from lmsconf.support.lazy_dataclass import dataclass
 
 AnswersById: TypeAlias = "dict[RemoteId, tuple[Json, tuple[TargetRow, ...]]]"
 """Content id → the response for it, and its targets."""

@@ -11,7 +11,6 @@ from typing import Final
 from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, EVERYONE, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.response_json import optional_text, require_text
 from lmsconf.kinds.shared.times import format_time
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address, RemoteId, escape, unescape
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import pin_in
@@ -20,6 +19,7 @@ from lmsconf.model.names import normalize_email
 from lmsconf.model.policy import Policy
 from lmsconf.model.time_formats import parse_response_time
 from lmsconf.planner.context import PlanContext
+from lmsconf.support.lazy_dataclass import dataclass
 
 AUDIENCES: Final = {"group": GROUP, "smart_group": SMART_GROUP, "user": USER}
 """Manifest key of an audience → kind."""

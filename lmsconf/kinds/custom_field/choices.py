@@ -10,7 +10,6 @@ from typing import Any, Final
 from lmsconf.errors import shorten
 from lmsconf.kinds.custom_field.types import ChoiceRow, CustomFieldSpec, DeclaredChoice, DeclaredChoices, FieldRow
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, choices_registry_kind
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.declarations import DesiredResource, pin_in
 from lmsconf.model.names import normalize_name
@@ -18,6 +17,7 @@ from lmsconf.planner.claim_matching import match_claims
 from lmsconf.planner.claims import Claim
 from lmsconf.planner.context import Match, MatchResult, NewParts, PlanContext
 from lmsconf.planner.diff import KeyedNames
+from lmsconf.support.lazy_dataclass import dataclass
 
 
 @dataclass(slots=True)

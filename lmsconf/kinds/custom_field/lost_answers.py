@@ -16,13 +16,13 @@ from lmsconf.kinds.shared.answer_rows import AnswerRow, parse_answer
 from lmsconf.kinds.shared.kind_names import ANSWERS, USER
 from lmsconf.kinds.shared.response_json import require_text
 from lmsconf.kinds.user.types import AnswersRow, HolderRow, PersonRow, PersonSpec
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import GuardCount, Undo, UndoLevel
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.context import MatchResult, PlanContext
+from lmsconf.support.lazy_dataclass import dataclass
 
 _UNREADABLE: Final = "answers have a shape that cannot be read"
 Answers: TypeAlias = "Mapping[RemoteId, AnswersRow]"

@@ -16,13 +16,13 @@ from lmsconf.kinds.custom_field.choices import NEW
 from lmsconf.kinds.custom_field.types import FLAGS, MOST_FIELDS, CustomFieldSpec, FieldRow
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD
 from lmsconf.kinds.shared.renames import free_name_ref, freed_name_ref, temporary_name, uses_temporary_name
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.calls import Call, Step
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normalize_name
 from lmsconf.planner.context import SLOT, BeforeAfter, Deletion, Match, MatchResult, PlanContext
 from lmsconf.planner.diff import KeyedNames
+from lmsconf.support.lazy_dataclass import dataclass
 
 
 @dataclass(slots=True)

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field
 from typing import Any
 
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.calls import Step
 from lmsconf.model.names import normalize_name
 from lmsconf.model.snapshot import HasName
 from lmsconf.planner.context import VACANT, BeforeAfter, Match, MatchResult, PlanContext
+from lmsconf.support.lazy_dataclass import dataclass
 
 
 @dataclass(slots=True)

@@ -11,7 +11,6 @@ from lmsconf.errors import shorten
 from lmsconf.kinds.custom_field.choices import choice_has_error, renamed_choice_hint
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP, choices_registry_kind
 from lmsconf.kinds.smart_group.types import ConditionRow, DeclaredCondition, SmartGroupRow, SmartGroupSpec
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DesiredResource
@@ -19,6 +18,7 @@ from lmsconf.model.forms import Form
 from lmsconf.model.names import did_you_mean
 from lmsconf.planner.context import PlanContext
 from lmsconf.planner.missing_references import refuse_ambiguous_reference, why_name_is_missing
+from lmsconf.support.lazy_dataclass import dataclass
 
 
 @dataclass(slots=True)

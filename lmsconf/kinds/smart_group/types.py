@@ -9,9 +9,9 @@ from lmsconf.errors import InvalidResponse
 from lmsconf.kinds.shared.kind_names import SMART_GROUP
 from lmsconf.kinds.shared.people_lists import PeopleList
 from lmsconf.kinds.shared.response_json import id_set, object_list, optional_text, require_object, require_text
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import RemoteId
 from lmsconf.model.canonical_json import Json
+from lmsconf.support.lazy_dataclass import dataclass
 
 
 class ConditionRow(NamedTuple):

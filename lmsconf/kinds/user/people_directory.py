@@ -10,12 +10,12 @@ from lmsconf.errors import Severity
 from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.kinds.shared.people_lists import PeopleList
 from lmsconf.kinds.user.types import RIGHTS, PersonRow, PersonSpec
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.names import did_you_mean, normalize_email
 from lmsconf.planner.context import Match, MatchResult, PlanContext
 from lmsconf.planner.missing_references import hint_on_missing
+from lmsconf.support.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

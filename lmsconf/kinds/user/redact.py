@@ -10,7 +10,6 @@ from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.shared.kind_names import ADMIN, CUSTOM_FIELD, USER
 from lmsconf.kinds.user.people_directory import PeopleDirectory
 from lmsconf.kinds.user.types import RIGHTS, AdminRow, HolderRow, PersonRow, PersonSpec
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import RemoteId
 from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.names import normalize_name
@@ -24,6 +23,7 @@ from lmsconf.planner.redaction import (
     not_compared_warning,
     random_id,
 )
+from lmsconf.support.lazy_dataclass import dataclass
 
 _LISTED: Final = frozenset({"first_name", "last_name", "language", "applications"})
 _ADMINS: Final = "admins"

@@ -13,12 +13,12 @@ from typing import Final
 from lmsconf.kinds.shared.kind_names import ADMIN
 from lmsconf.kinds.shared.response_json import require_object
 from lmsconf.kinds.user.types import AdminRow, PersonRow, PersonSpec
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.api import GetRequest
 from lmsconf.model.calls import Call
 from lmsconf.model.plan import Change
 from lmsconf.planner.context import Match, MatchResult, PlanContext
 from lmsconf.planner.grant_verification import GrantVerification, SentCall
+from lmsconf.support.lazy_dataclass import dataclass
 
 
 @dataclass(slots=True)

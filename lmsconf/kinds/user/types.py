@@ -12,10 +12,10 @@ from lmsconf.kinds.shared.answer_rows import AnswerRow, parse_answers
 from lmsconf.kinds.shared.kind_names import ADMIN, ANSWERS, HOLDERS, USER
 from lmsconf.kinds.shared.people_lists import PeopleList
 from lmsconf.kinds.shared.response_json import optional_text, require_object, require_text
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_email
+from lmsconf.support.lazy_dataclass import dataclass
 
 APPLICATIONS: Final = ("achievements", "analyse", "create", "learn", "follow-up")
 TEXTS: Final = {"first_name": "firstName", "last_name": "lastName", "language": "language"}

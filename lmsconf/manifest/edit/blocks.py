@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from collections.abc import Sequence as Some
 
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.manifest.edit.text_buffer import TextBuffer, TextEdit, UnsafeEdit, render_inline, unescape_variables
 from lmsconf.manifest.edit.tree_builder import Mapping, Node, Pair, Sequence
 from lmsconf.manifest.edit.yaml_text import WIDTH, format_entry_lines
 from lmsconf.model.canonical_json import Json
+from lmsconf.support.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

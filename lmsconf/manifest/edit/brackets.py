@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.manifest.edit.text_buffer import TextBuffer, TextEdit, UnsafeEdit
 from lmsconf.manifest.edit.tree_builder import Node
+from lmsconf.support.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from typing import Final, TypeAlias, TypedDict, cast
 import yaml
 
 from lmsconf.errors import LmsconfError
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.manifest.yaml.scalars import resolve_scalar
 from lmsconf.model.canonical_json import Json
+from lmsconf.support.lazy_dataclass import dataclass
 
 _BEFORE: Final = re.compile(r"[&!]\S*\s*")
 """An anchor or a tag, with the space after it."""

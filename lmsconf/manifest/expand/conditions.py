@@ -7,12 +7,12 @@ from dataclasses import field
 from typing import Final, TypeAlias, cast
 
 from lmsconf.errors import Problem, SourceLocation
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.manifest.expand.for_each import drop_keys
 from lmsconf.manifest.expand.sets import NamedSets, Report, referenced_names
 from lmsconf.manifest.yaml.nodes import EntrySourceMap, KeyPath, Map, Seq, combine_items
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import did_you_mean, normalize_name, quote_name
+from lmsconf.support.lazy_dataclass import dataclass
 
 USE: Final = "use"
 EXCEPT: Final = "except"

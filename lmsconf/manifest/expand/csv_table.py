@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from lmsconf.errors import Problem, SourceLocation, shorten
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.manifest.yaml.csv_positions import CsvPositions
 from lmsconf.manifest.yaml.nodes import (
     Mark,
@@ -17,6 +16,7 @@ from lmsconf.manifest.yaml.nodes import (
 )
 from lmsconf.model.names import did_you_mean, normalize_name
 from lmsconf.model.text_limits import FORBIDDEN
+from lmsconf.support.lazy_dataclass import dataclass
 
 CsvRow: TypeAlias = "tuple[int, tuple[str, ...]]"
 

@@ -10,11 +10,11 @@ from itertools import product
 from typing import Final, cast
 
 from lmsconf.errors import Problem, Severity
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.manifest.expand.variables import Variables, child_nodes, referenced_variables
 from lmsconf.manifest.validation.check import SchemaValidator
 from lmsconf.manifest.yaml.nodes import EntrySourceMap, Map, Mark, Seq, Source, store_marks
 from lmsconf.model.canonical_json import Json
+from lmsconf.support.lazy_dataclass import dataclass
 
 FOR_EACH: Final = "for_each"
 COPIES: Final = 10_000

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Final, cast
 
 from lmsconf.errors import Problem, Severity, SourceLocation, shorten
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.manifest.expand.csv_table import (
     ColumnSource,
     CsvRow,
@@ -33,6 +32,7 @@ from lmsconf.manifest.yaml.nodes import (
 from lmsconf.manifest.yaml.read_result import ENOUGH
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
+from lmsconf.support.lazy_dataclass import dataclass
 
 ANY_ITEM: Final = "*"
 _ADDRESS = re.compile(r"[^@\s]+@[^@\s]+")

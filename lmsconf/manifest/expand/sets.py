@@ -8,7 +8,6 @@ from dataclasses import field
 from typing import Final, TypeAlias, cast
 
 from lmsconf.errors import Problem, Severity, SourceLocation
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.manifest.expand.people import CsvPeopleExpander, matching_keys
 from lmsconf.manifest.expand.variables import Variables, child_nodes
 from lmsconf.manifest.validation.check import SchemaValidator
@@ -16,6 +15,7 @@ from lmsconf.manifest.yaml.nodes import EntrySourceMap, KeyPath, Map, Mark, Seq,
 from lmsconf.manifest.yaml.read_result import Document
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import did_you_mean, normalize_name, quote_name
+from lmsconf.support.lazy_dataclass import dataclass
 
 PEOPLE_SETS: Final = "people_sets"
 CONDITION_SETS: Final = "condition_sets"

@@ -13,13 +13,13 @@ from dataclasses import field, replace
 from typing import Final, cast
 
 from lmsconf.errors import Problem, SourceLocation
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.manifest.yaml.nodes import Map, Mark, Seq, Source, store_marks
 from lmsconf.manifest.yaml.read_result import too_long_problem
 from lmsconf.manifest.yaml.scalars import VARIABLE_START
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import did_you_mean
 from lmsconf.model.text_limits import LONGEST
+from lmsconf.support.lazy_dataclass import dataclass
 
 WRITTEN_OUT: Final = 50 * 1024 * 1024
 """Maximum total length of texts with variables after substitution, in characters, in all files together."""

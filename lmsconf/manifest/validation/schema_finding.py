@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from lmsconf.errors import SourceLocation
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.manifest.validation.schema_query import (
     Schema,
 )
 from lmsconf.manifest.yaml.nodes import KeyPath
 from lmsconf.model.canonical_json import Json
+from lmsconf.support.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

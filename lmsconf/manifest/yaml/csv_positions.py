@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Final
 
 from lmsconf.errors import SourceLocation
-from lmsconf.lazy_dataclass import dataclass
+from lmsconf.support.lazy_dataclass import dataclass
 
 _SEPARATORS: Final = (",", ";", "\t")
 _END: Final = re.compile(r"\r\n|\r|\n")

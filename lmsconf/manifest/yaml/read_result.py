@@ -6,10 +6,10 @@ from dataclasses import field
 from typing import Final
 
 from lmsconf.errors import Problem, SourceLocation
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.manifest.yaml.nodes import Mark, Source, pack_mark
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.text_limits import FORBIDDEN, LONGEST
+from lmsconf.support.lazy_dataclass import dataclass
 
 DEPTH: Final = 50
 """Maximum nesting depth of lists and mappings."""

@@ -12,7 +12,6 @@ from typing import Final, TypeAlias, cast
 import yaml
 
 from lmsconf.errors import Problem, shorten
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.manifest.yaml.nodes import Map, Mark, Seq, Source, pack_mark, store_marks
 from lmsconf.manifest.yaml.parser_events import ParserEvent, YamlParser, syntax_problem
 from lmsconf.manifest.yaml.read_result import (
@@ -29,6 +28,7 @@ from lmsconf.manifest.yaml.read_result import (
 from lmsconf.manifest.yaml.scalars import VARIABLE_START, is_infinite_or_nan, resolve_scalar
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.text_limits import FORBIDDEN, LONGEST
+from lmsconf.support.lazy_dataclass import dataclass
 
 _TAG = "tag:yaml.org,2002:"
 _BARE: Final = "!"

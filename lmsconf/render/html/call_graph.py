@@ -8,12 +8,12 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from lmsconf.documents.plan_values import request_body_json
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.calls import Call
 from lmsconf.model.plan import Action, Plan
 from lmsconf.render.html.document import Child, Markup, tag
 from lmsconf.render.html.packed_rows import PackedRow, packed_list
 from lmsconf.render.resource_wording import count_kind, count_noun, resource_title, short_title
+from lmsconf.support.lazy_dataclass import dataclass
 
 MAX_NODES = 300
 """The maximum number of boxes in the graph; above it, boxes are resources, or kinds, instead of calls."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from lmsconf.errors import Problem, SourceLocation
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address
 from lmsconf.model.blockers import blockers, consent_command
 from lmsconf.model.plan import Action, Change, Plan
@@ -22,6 +21,7 @@ from lmsconf.render.plan_wording import (
     problem_message,
 )
 from lmsconf.render.resource_wording import MAX_SHOWN_ITEMS, kind_noun, kind_plural, resource_title, short_title
+from lmsconf.support.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

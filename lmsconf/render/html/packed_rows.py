@@ -17,11 +17,11 @@ from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.canonical_json import Json
 from lmsconf.render.escape import escape_html
 from lmsconf.render.html.document import Child, Markup, join_markup, tag
 from lmsconf.render.resource_wording import count_noun
+from lmsconf.support.lazy_dataclass import dataclass
 
 LARGE_PAGE = 2_000
 """Up to so many rows, all of them stand in the HTML."""

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 from lmsconf.errors import Problem, SourceLocation
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address
 from lmsconf.model.plan import Action, Change, NoLongerDeclared
 from lmsconf.render.change_summary import KeyChange, key_changes
@@ -26,6 +25,7 @@ from lmsconf.render.plan_wording import (
 )
 from lmsconf.render.resource_wording import MAX_SHOWN_ITEMS, NO_VALUE, count_noun, kind_nouns, resource_title
 from lmsconf.render.size_limit import TextVariant, byte_size, choose_variants
+from lmsconf.support.lazy_dataclass import dataclass
 
 NAME_SIZE = 240
 """Maximum bytes of one name in a line; the details have the full name."""

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final
 
 from lmsconf.errors import LmsconfError
 from lmsconf.kinds.shared.kind_names import GROUP, SMART_GROUP
-from lmsconf.lazy_dataclass import dataclass
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.names import normalize_name
 from lmsconf.planner.access_state import NOTHING_ASKED, AccessQuery
 from lmsconf.planner.context import NameRegistry
+from lmsconf.support.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from lmsconf.kinds.content_target.effects.facts import AccessFacts
