@@ -6,6 +6,7 @@ from lmsconf.manifest.edit.lists import remove_key, require_literal, set_key
 from lmsconf.manifest.edit.text_buffer import unescape_variables
 from lmsconf.manifest.edit.tree_builder import UNCHANGED, Mapping, Node, Scalar, Sequence
 from lmsconf.manifest.edit.yaml_editor import EditRefused, YamlEditor
+from lmsconf.manifest.expand.windows import WINDOW
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.drift import DriftFinding
 from lmsconf.planner.kind import AnyKind
@@ -19,18 +20,29 @@ def set_item_key(editor: YamlEditor, kind: AnyKind, items: EntryItems, item: Nod
     """
     block = _block(editor, items, item)
     siblings = item.parent
+    default = block.get(key) or (block.get(WINDOW) if key in kind.time_keys else None)
+    if key in kind.time_keys and isinstance(item, Mapping):
+        _refuse_window(editor, item, key)
     alone = isinstance(siblings, Sequence) and len(siblings.items) == 1
     own = isinstance(item, Mapping) and item.get(key) is not None
     long = kind.expand_item(unescape_variables(item.text)) if isinstance(item, Scalar) else None
     if block.get(key) is not None and alone and not own:
         _set(editor, block, key, live, default=None)
     elif isinstance(item, Mapping):
-        _set(editor, item, key, live, default=block.get(key))
+        _set(editor, item, key, live, default=default)
     elif long is not None:
         editor.refuse_shared(item)
         item.replacement = {**(item.replacement if isinstance(item.replacement, dict) else long), key: live}
     else:
         raise _elsewhere(editor, "this", items, item)
+
+
+def _refuse_window(editor: YamlEditor, item: Mapping, key: str) -> None:
+    """Refuse to set a time beside the window that an item names. Raises EditRefused."""
+    window = item.get(WINDOW)
+    if window is not None:
+        hint = "Change the window, or write visible_from and visible_until here in its place."
+        raise EditRefused(f"{key} comes from a window", editor.location_of(window), hint)
 
 
 def _set(page: YamlEditor, owner: Mapping, key: str, live: Json, default: Node | None) -> None:

@@ -146,7 +146,7 @@ class _Loading:
             if self._is_enough():
                 return
             conditions = section.is_declared and has_conditions(section.kind)
-            plain = expander.expand(body, section.people, places, has_conditions=conditions)
+            plain = expander.expand(body, section, places, has_conditions=conditions)
             if plain is not None:
                 self._parse(section, plain, places.of(plain))
         if not any(problem.is_error for problem in self.problems):

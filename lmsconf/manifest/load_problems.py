@@ -70,7 +70,7 @@ def nothing_declared_problem(
     verb, is_single = "is" if len(files) == 1 else "are", len(files) == 1
     why = f"{verb} empty, or only comments"
     if nonempty:
-        why = f"{'holds' if is_single else 'hold'} only sets, or keys that are ignored"
+        why = f"{'holds' if is_single else 'hold'} only sets or windows, or keys that are ignored"
     sections = ", ".join(kind.section for kind in kinds.values())
     return Problem(
         code="manifest/nothing",

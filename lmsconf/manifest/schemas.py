@@ -12,7 +12,7 @@ from typing import Final, TypeAlias, cast
 
 from lmsconf.manifest.expand.conditions import CHOICES, CONDITIONS, EXCEPT, USE
 from lmsconf.manifest.expand.for_each import FOR_EACH, FOR_EACH_SCHEMA
-from lmsconf.manifest.expand.sets import ALLOW_EMPTY, CONDITION_SETS, PEOPLE_SETS, SET
+from lmsconf.manifest.expand.sets import ALLOW_EMPTY, CONDITION_SETS, PEOPLE_SETS, SET, WINDOWS
 from lmsconf.model.canonical_json import Json
 from lmsconf.planner.kind import AnyKind
 
@@ -45,6 +45,7 @@ _EXCEPT: Final[dict[str, Json]] = {
 _SET_WORDS: Final = {
     PEOPLE_SETS: "Lists of people by name, for {set: NAME} wherever people are listed.",
     CONDITION_SETS: "Lists of conditions by name, for `use: NAME` beside the conditions of smart groups.",
+    WINDOWS: "Windows by name, for `window: NAME` wherever visible_from and visible_until may stand.",
 }
 _VARIABLE: Final[dict[str, Json]] = {
     "type": "string",
@@ -120,7 +121,21 @@ def _sets(kinds: tuple[AnyKind, ...]) -> Mapping[str, Mapping[str, Json]]:
                 schemas.setdefault(PEOPLE_SETS, part)
             if part.get("x-conditions"):
                 schemas.setdefault(CONDITION_SETS, _shortened(part))
+            if any(cast(_Schema, below).get("x-window") for below in _properties(part).values()):
+                schemas.setdefault(WINDOWS, _window_schema(part))
     return schemas
+
+
+def _window_schema(part: _Schema) -> dict[str, Json]:
+    """Return the schema of a window, given that of a mapping which may name one: the times beside the name."""
+    times = {key: below for key, below in _properties(part).items() if cast(_Schema, below).get("x-time")}
+    return {
+        "type": "object",
+        "description": "When content can be seen. An end that is left out is open.",
+        "properties": times,
+        "minProperties": 1,
+        "additionalProperties": False,
+    }
 
 
 def declares_choices(kind: AnyKind) -> bool:

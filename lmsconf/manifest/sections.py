@@ -6,8 +6,8 @@ from collections.abc import Hashable, Iterator, Mapping
 from functools import cache
 from typing import cast
 
-from lmsconf.manifest.expand.people import people_list_paths
-from lmsconf.manifest.expand.sets import CONDITION_SETS, PEOPLE_SETS, SET_SECTIONS
+from lmsconf.manifest.expand.people import marked_paths
+from lmsconf.manifest.expand.sets import SET_SECTIONS
 from lmsconf.manifest.schemas import (
     ABSENT,
     TESTS,
@@ -27,12 +27,16 @@ from lmsconf.support.lazy_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """How the entries of one section are checked: their kind, the schema of an entry, the paths of lists of people."""
+    """How the entries of one section are checked: their kind, the schema of an entry.
+
+    people, windows: the paths of lists of people, and of references to windows.
+    """
 
     kind: AnyKind
     path: KeyPath
     shape: SchemaValidator
-    people: tuple[KeyPath, ...]
+    people: tuple[KeyPath, ...] = ()
+    windows: tuple[KeyPath, ...] = ()
     is_absent: bool = False
     is_test: bool = False
 
@@ -50,12 +54,18 @@ class Section:
 def sections_of_kind(of: Hashable) -> tuple[Section, ...]:
     """Return the sections of a kind: declared, absent, and tests. Cached, since compiling a schema is slow."""
     kind = cast(AnyKind, of)
-    declared = Section(kind, (kind.section,), SchemaValidator(entry_schema(kind)), people_list_paths(kind.schema))
-    absent = Section(kind, (ABSENT, kind.section), SchemaValidator(absent_entry_schema(kind)), (), is_absent=True)
+    declared = Section(
+        kind,
+        (kind.section,),
+        SchemaValidator(entry_schema(kind)),
+        marked_paths(kind.schema, "x-people"),
+        marked_paths(kind.schema, "x-window"),
+    )
+    absent = Section(kind, (ABSENT, kind.section), SchemaValidator(absent_entry_schema(kind)), is_absent=True)
     tests = test_entry_schema(kind)
     if tests is None:
         return declared, absent
-    return declared, absent, Section(kind, (TESTS,), SchemaValidator(tests), (), is_test=True)
+    return declared, absent, Section(kind, (TESTS,), SchemaValidator(tests), is_test=True)
 
 
 @cache
@@ -68,7 +78,7 @@ def sections_validator(kinds: tuple[Hashable, ...]) -> SchemaValidator:
 def set_validators(kinds: tuple[Hashable, ...]) -> Mapping[str, SchemaValidator]:
     """Map each section of sets to the compiled schema of one set. Cached for the same reason."""
     schemas = set_schemas(_by_name(kinds))
-    return {section: SchemaValidator(schemas.get(section, {})) for section in (PEOPLE_SETS, CONDITION_SETS)}
+    return {section: SchemaValidator(schemas.get(section, {})) for section in SET_SECTIONS}
 
 
 def _by_name(kinds: tuple[Hashable, ...]) -> dict[str, AnyKind]:

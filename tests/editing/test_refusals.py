@@ -57,6 +57,13 @@ REFUSED: Final = {
         "all.yaml:3:17: error: content_target/Basics -> user/bo@x.se: this line declares several assignments",
         "an entry of its own",
     ),
+    "the window of an audience": (
+        "windows: {H2: {visible_from: 2026-07-01T00:00Z}}\n"
+        "content_targets: [{content: Intro, assign_to: [{user: bo@x.se, window: H2}]}]\n",
+        "content_target/Intro*",
+        "all.yaml:2:72: error: content_target/Intro -> user/bo@x.se: visible_from comes from a window",
+        "Change the window, or write visible_from and visible_until here",
+    ),
     "what nothing declares": (
         "groups: []\n",
         "group/Crew",

@@ -147,7 +147,7 @@ def test_no_manifest(tmp_path: Path, files: dict[str, str], told: str) -> None:
         (
             {"a.yaml": "x-a: 1\n"},
             "a.yaml:1:1",
-            "nothing is declared: a.yaml holds only sets, or keys that are ignored",
+            "nothing is declared: a.yaml holds only sets or windows, or keys that are ignored",
         ),
     ],
 )

@@ -21,7 +21,18 @@ _UNTIL: dict[str, Json] = {
     "x-time": True,
     "description": "When it is hidden; a date means its last second. Not a due date. Left out or null: never.",
 }
-_VALUE: dict[str, Json] = {"mandatory": _MANDATORY, "visible_from": _FROM, "visible_until": _UNTIL}
+_WINDOW: dict[str, Json] = {
+    "type": "string",
+    "minLength": 1,
+    "x-window": True,
+    "description": "The name of a window that stands under windows, in place of visible_from and visible_until.",
+}
+_VALUE: dict[str, Json] = {
+    "mandatory": _MANDATORY,
+    "visible_from": _FROM,
+    "visible_until": _UNTIL,
+    "window": _WINDOW,
+}
 
 
 def _audience(key: str, value: Json, more: Mapping[str, Json]) -> dict[str, Json]:

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from lmsconf.errors import Problem
 from lmsconf.manifest.expand.conditions import ChoicesByField, ConditionExpander
-from lmsconf.manifest.expand.people import CsvPeopleExpander
-from lmsconf.manifest.expand.sets import CONDITION_SETS, PEOPLE_SETS, NamedSets, PeopleSetExpander, Report
+from lmsconf.manifest.expand.people import CsvPeopleExpander, matching_keys
+from lmsconf.manifest.expand.sets import CONDITION_SETS, PEOPLE_SETS, WINDOWS, NamedSets, PeopleSetExpander, Report
 from lmsconf.manifest.expand.variables import Variables
 from lmsconf.manifest.file_set import ManifestFileReader
 from lmsconf.manifest.validation.check import SchemaValidator
 from lmsconf.manifest.yaml.nodes import EntrySourceMap, KeyPath, Map
 from lmsconf.manifest.yaml.read_result import Document
 
+if TYPE_CHECKING:
+    from lmsconf.manifest.sections import Section
+
 
 class EntryExpander:
     """Expand entries, given the sets of all files and the choices of all declared fields."""
 
     def __init__(self, files: ManifestFileReader, sets: Mapping[str, SchemaValidator], report: Report) -> None:
+        self._report = report
         self._sets = {section: NamedSets(section, shape, report) for section, shape in sets.items()}
         self._choices = ChoicesByField()
         self._files = CsvPeopleExpander(files, report)
@@ -35,17 +40,19 @@ class EntryExpander:
         """Add the choices of a declared field; to be called for all fields before any `expand`."""
         self._choices.take(body)
 
-    def expand(
-        self, body: Map, people_paths: tuple[KeyPath, ...], places: EntrySourceMap, *, has_conditions: bool
-    ) -> Map | None:
-        """Return the expanded entry; None after reporting a problem.
-
-        people_paths: the paths of its lists of people. has_conditions: whether it has conditions.
-        """
-        named = self._people.expand(body, people_paths, places)
-        listed = self._files.expand(body, people_paths, places)
+    def expand(self, body: Map, section: Section, places: EntrySourceMap, *, has_conditions: bool) -> Map | None:
+        """Return the expanded entry of a section; None after reporting a problem."""
+        named = self._people.expand(body, section.people, places)
+        listed = self._files.expand(body, section.people, places)
         whole = self._conditions.expand(body, places) if has_conditions else body
+        if any(next(matching_keys(body, trail, ()), None) for trail in section.windows):
+            whole = self._with_windows(body, section.windows, places)
         return whole if named and listed else None
+
+    def _with_windows(self, body: Map, paths: tuple[KeyPath, ...], places: EntrySourceMap) -> Map | None:
+        from lmsconf.manifest.expand.windows import WindowExpander  # few manifests have windows
+
+        return WindowExpander(self._sets[WINDOWS], self._report).expand(body, paths, places)
 
     def unused_set_notes(self) -> Iterator[Problem]:
         """Yield a note for each unused set."""

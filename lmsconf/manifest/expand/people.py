@@ -161,21 +161,21 @@ class CsvPeopleExpander:
         return None
 
 
-def people_list_paths(schema: Mapping[str, Json]) -> tuple[KeyPath, ...]:
-    """Return the paths from an entry to its lists of people, which its schema marks with `x-people`."""
-    return tuple(dict.fromkeys(_trails(schema, ())))
+def marked_paths(schema: Mapping[str, Json], mark: str) -> tuple[KeyPath, ...]:
+    """Return the paths from an entry to the values that its schema marks, such as lists of people with `x-people`."""
+    return tuple(dict.fromkeys(_trails(schema, mark, ())))
 
 
-def _trails(schema: Mapping[str, Json], path: KeyPath) -> Iterator[KeyPath]:
-    if schema.get("x-people"):
+def _trails(schema: Mapping[str, Json], mark: str, path: KeyPath) -> Iterator[KeyPath]:
+    if schema.get(mark):
         yield path
     for key, below in cast("Mapping[str, Mapping[str, Json]]", schema.get("properties", {})).items():
-        yield from _trails(below, (*path, key))
+        yield from _trails(below, mark, (*path, key))
     items = schema.get("items")
     if isinstance(items, dict):
-        yield from _trails(items, (*path, ANY_ITEM))
+        yield from _trails(items, mark, (*path, ANY_ITEM))
     for branch in cast("list[Mapping[str, Json]]", schema.get("oneOf", [])):
-        yield from _trails(branch, path)
+        yield from _trails(branch, mark, path)
 
 
 def matching_keys(node: Json, trail: KeyPath, path: KeyPath) -> Iterator[tuple[Map, str, KeyPath]]:

@@ -1,4 +1,4 @@
-"""Named sets of people and of conditions, defined once and referenced wherever such lists are allowed."""
+"""Named sets of people and of conditions, and named windows: defined once, referenced by name."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ from lmsconf.support.lazy_dataclass import dataclass
 
 PEOPLE_SETS: Final = "people_sets"
 CONDITION_SETS: Final = "condition_sets"
-SET_SECTIONS: Final = (CONDITION_SETS, PEOPLE_SETS)
+WINDOWS: Final = "windows"
+SET_SECTIONS: Final = (CONDITION_SETS, PEOPLE_SETS, WINDOWS)
 SET: Final = "set"
 ALLOW_EMPTY: Final = "allow_empty"
 Report: TypeAlias = Callable[[Problem], None]
 _EMPTIED: Final = re.compile(r"\$\(|-\s|\[\s*[^\s\]#]")
 """Matches the text of a list that is not empty as written, and so was emptied by its variables."""
-_NOUNS: Final = {PEOPLE_SETS: "people set", CONDITION_SETS: "condition set"}
+_NOUNS: Final = {PEOPLE_SETS: "people set", CONDITION_SETS: "condition set", WINDOWS: "window"}
 
 
 @dataclass(slots=True)
-class _Set:
-    """One set. value: its content; None if it is invalid. where: the location of its name.
+class NamedSet:
+    """One set or window. value: its content; None if it is invalid. where: the location of its name.
 
     source and at: the position of its value. used: whether anything references it.
     """
@@ -48,12 +49,12 @@ class _Set:
 
 @dataclass(slots=True)
 class NamedSets:
-    """The sets of one section, from all files."""
+    """The sets or windows of one section, from all files."""
 
     section: str
     shape: SchemaValidator
     report: Report
-    _known: dict[str, _Set] = field(default_factory=dict)
+    _known: dict[str, NamedSet] = field(default_factory=dict)
 
     def collect_sets(self, document: Document, variables: Variables) -> None:
         """Add the sets of one document. A name defined twice, in any files, is an error."""
@@ -66,13 +67,13 @@ class NamedSets:
             first = self._known.get(name)
             if first is not None:
                 hint = f"See {first.where}. Keep one of the two, or give one another name."
-                self._tell("set/twice", f"{self._noun} {quote_name(name)}: declared twice", where, hint)
+                self._tell(f"{self._code_area}/twice", f"{self._noun} {quote_name(name)}: declared twice", where, hint)
                 continue
             self._known[name] = self._checked(name, value, definitions.source, at, where, variables)
 
     def _checked(
         self, name: str, value: Json, source: Source, at: Mark, where: SourceLocation, variables: Variables
-    ) -> _Set:
+    ) -> NamedSet:
         problems_before = variables.problem_count
         whole = variables.substitute(value, source, at)
         places = EntrySourceMap(whole, source, at)
@@ -86,14 +87,16 @@ class NamedSets:
                     finding, places, message_prefix=within, code_area="manifest", address=None
                 ):
                     self.report(problem)
-        return _Set(None if findings or variables.problem_count != problems_before else whole, where, source, at)
+        return NamedSet(None if findings or variables.problem_count != problems_before else whole, where, source, at)
 
-    def find(self, name: str, where: SourceLocation) -> _Set | None:
+    def find(self, name: str, where: SourceLocation) -> NamedSet | None:
         """Return the set with that name; None after reporting that there is none."""
         named_set = self._known.get(normalize_name(name))
         if named_set is None:
             hint = did_you_mean(name, self._known) or self._way_out()
-            self._tell("reference/unknown-set", f"there is no {self._noun} {quote_name(name)}", where, hint)
+            self._tell(
+                f"reference/unknown-{self._code_area}", f"there is no {self._noun} {quote_name(name)}", where, hint
+            )
             return None
         named_set.used = True
         return named_set
@@ -106,7 +109,7 @@ class NamedSets:
         for name, named_set in self._known.items():
             if not named_set.used:
                 yield Problem(
-                    code="set/unused",
+                    code=f"{self._code_area}/unused",
                     severity=Severity.NOTE,
                     message=f"nothing uses the {self._noun} {quote_name(name)}",
                     hint="Take it out, or use it.",
@@ -116,6 +119,10 @@ class NamedSets:
     @property
     def _noun(self) -> str:
         return _NOUNS[self.section]
+
+    @property
+    def _code_area(self) -> str:
+        return "window" if self.section == WINDOWS else "set"
 
     def _tell(self, code: str, message: str, where: SourceLocation, hint: str) -> None:
         self.report(Problem(code=code, message=message, hint=hint, source=where))
@@ -183,7 +190,7 @@ class PeopleSetExpander:
             return None
         return people
 
-    def _read(self, people_set: _Set) -> Seq | None:
+    def _read(self, people_set: NamedSet) -> Seq | None:
         """Return the people of a set, from its CSV file if it has one; None if the file or the set is invalid."""
         if isinstance(people_set.value, Map):
             holder = Map(people_set.source)
