@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 _PACKAGE = Path(__file__).parent.parent
@@ -23,8 +24,9 @@ def guide_topics() -> list[str]:
 
 
 def read_guide_page(topic: str) -> str:
-    """Return the text of a page of the guide; `topic` is one of `guide_topics`."""
-    return (_PACKAGE / "guide" / f"{topic}.md").read_text(encoding="utf-8")
+    """Return the text of a page of the guide without its comments; `topic` is one of `guide_topics`."""
+    text = (_PACKAGE / "guide" / f"{topic}.md").read_text(encoding="utf-8")
+    return re.sub(r"^<!-- .* -->\n", "", text, flags=re.MULTILINE)
 
 
 def _text(inside: Path, beside: Path) -> str:

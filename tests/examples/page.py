@@ -1,68 +1,151 @@
-"""A page in Markdown as its readers use it: fenced blocks, the commands in them, and what the commands print."""
+"""A page in Markdown as its readers use it: fenced blocks, the commands in them, and what the commands print.
+
+Comments, which no reader sees, say what a page needs to be followed:
+
+    <!-- start: examples/acme -->   from here on in that folder of a fresh clone, in a new shell
+    <!-- serve: examples/acme -->   https://lms.example/api answers with the workspace of that example
+    <!-- setup: COMMAND -->         a command that the reader has behind them
+    <!-- not run: REASON -->        the next block is not run
+"""
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
-_FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SHELL = ("sh", "console")
+_PIECE = re.compile(r"^```(?P<language>\w+)\n(?P<text>.*?)^```$|^<!-- (?P<mark>[^\n]*?) -->$", re.MULTILINE | re.DOTALL)
+_MARK = re.compile(r"(start|serve|setup|not run): (.+)")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _EXITS = re.compile(r"# exits (\d+)")
 _FILE = re.compile(r"# (\S+\.yaml)\n")
+_COMMAND = re.compile(r"\$ ((?:.*\\\n)*.*)\n?")
+_SETS_UP = "python3 -m venv .venv && .venv/bin/pip install -q -e . && "
+_LEFT_OUT = "…"
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A fenced block: its language, its text, and where the text begins and ends in the page."""
+    """A fenced block: its language, its text, where the text begins and ends in the page, and why it is not run."""
 
     language: str
     text: str
     start: int
     end: int
+    not_run: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
-    """A command line, the exit code that the page promises, and what the page says it prints; None: nothing said."""
+class Step:
+    """A command line, the exit code that the page promises, and what the page says it prints, after which words.
+
+    code: None where the next command shows it. output: None where the page says nothing. block: where it stands, or
+    where its output is shown; None for what readers do not see.
+    """
 
     line: str
-    code: int
-    output: str | None
+    code: int | None = 0
+    output: str | None = None
+    before: str = ""
+    block: Block | None = None
+
+    def shown(self, printed: str) -> str:
+        """The step as the page has it, with the output that it has when that is what was printed."""
+        kept = self.output if self.output is not None and fits(self.output, printed) else masked(printed)
+        return self.before + kept
 
 
-@dataclass(frozen=True, slots=True)
-class Ran:
-    """What a command did."""
+@dataclass(slots=True)
+class Part:
+    """What is done in one fresh clone: the folder to begin in, the example that is served, and the steps."""
 
-    code: int
-    output: str
+    start: str
+    serves: str | None = None
+    steps: list[Step] = field(default_factory=list)
 
 
 def blocks(page: str, *languages: str) -> list[Block]:
     """The fenced blocks in these languages, in order."""
-    found = (Block(m[1], m[2], m.start(2), m.end(2)) for m in _FENCE.finditer(page))
-    return [block for block in found if block.language in languages]
+    return [piece for piece in _pieces(page) if isinstance(piece, Block) and piece.language in languages]
 
 
-def commands(block: Block) -> list[Command]:
-    """The commands of an `sh` block, one a line, or of a `console` block, with what each of them prints.
+def parts(page: str, start: str) -> list[Part]:
+    """What somebody does who follows a page from the folder `start` of a clone. Raises ValueError for a wrong mark."""
+    made = [Part(start)]
+    before: Block | None = None
+    for piece in _pieces(page):
+        if isinstance(piece, Block):
+            made[-1].steps += _steps(piece, before)
+            before = piece
+            continue
+        verb, rest = piece
+        if verb == "start":
+            made.append(Part(rest))
+        elif verb == "serve":
+            made[-1].serves = rest
+        else:
+            made[-1].steps.append(Step(rest))
+    return [part for part in made if any(step.block for step in part.steps)]
 
-    A `yaml` block that opens with the name of a manifest that is not there means: write this file.
+
+def _pieces(page: str) -> Iterator[Block | tuple[str, str]]:
+    """Blocks and marks, in order; a mark that says why a block is not run comes with the block."""
+    reason: str | None = None
+    since = 0
+    for match in _PIECE.finditer(page):
+        if reason and page[since : match.start()].strip():
+            raise ValueError(f"no block right below: not run: {reason}")
+        since = match.end()
+        if match["mark"] is None:
+            yield Block(match["language"], match["text"], match.start("text"), match.end("text"), reason)
+            reason = None
+            continue
+        mark = _MARK.fullmatch(match["mark"])
+        if mark is None:
+            raise ValueError(f"unknown mark: {match['mark']}")
+        if mark[1] == "not run":
+            reason = mark[2]
+        else:
+            yield mark[1], mark[2]
+    if reason:
+        raise ValueError(f"no block below: not run: {reason}")
+
+
+def _steps(block: Block, before: Block | None) -> Iterator[Step]:
+    """The commands of a block.
+
+    A `yaml` block that opens with the name of a manifest that is not there means: write this file. A `text` block below
+    a `python` block is what that script prints.
     """
-    if block.language == "yaml":
-        file = named_file(block) or ""
-        writes = Command(f"[ -e {file} ] || cat > {file} <<'END'\n{block.text}END", 0, None)
-        return [writes] if file.startswith("manifests/") else []
+    if block.not_run:
+        return
     if block.language == "console":
-        parts = re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]
-        return [_command(line, output) for line, _, output in (part.partition("\n") for part in parts)]
-    lines = block.text.replace("\\\n", " ").splitlines()
-    return [_command(line, None) for line in lines if line.strip() and not line.startswith("#")]
+        yield from _console(block)
+    elif block.language == "sh":
+        lines = re.sub(r"\\\n *", "", block.text).splitlines()
+        yield from (Step(_set_up(line), block=block) for line in lines if line.strip() and not line.startswith("#"))
+    elif block.language == "yaml" and (file := named_file(block) or "").startswith("manifests/"):
+        yield Step(f"[ -e {file} ] || cat > {file} <<'END'\n{block.text}END", block=block)
+    elif block.language == "text" and before and before.language == "python" and not before.not_run:
+        yield Step(f"python3 - <<'END'\n{before.text}END", 0, block.text, block=block)
+
+
+def _console(block: Block) -> Iterator[Step]:
+    commands = re.split(r"^(?=\$ )", block.text, flags=re.MULTILINE)
+    if commands[0]:
+        raise ValueError(f"a console block begins with output: {commands[0]}")
+    for text, after in zip(commands[1:], [*commands[2:], ""], strict=True):
+        command = _COMMAND.match(text)
+        assert command
+        promised = _EXITS.search(command[1])
+        code = None if after.startswith("$ echo $?") else int(promised[1]) if promised else 0
+        yield Step(_set_up(command[1]), code, text[command.end() :], f"$ {command[1]}\n", block)
+
+
+def _set_up(line: str) -> str:
+    """The line without what makes a virtual environment: there is one already, and .ci/run runs the whole line."""
+    return line.removeprefix(_SETS_UP)
 
 
 def named_file(block: Block) -> str | None:
@@ -71,37 +154,27 @@ def named_file(block: Block) -> str | None:
     return named[1] if named else None
 
 
-def _command(line: str, output: str | None) -> Command:
-    promised = _EXITS.search(line)
-    return Command(line, int(promised[1]) if promised else 0, output)
-
-
-def run(lines: Sequence[str], folder: Path, **variables: str) -> list[Ran]:
-    """Runs command lines one after the other in one shell, as somebody who follows the page does."""
-    script = "".join(f"{line}\nprintf '\\0%s\\0' $?\n" for line in lines)
-    # What is still running in the background ends with the shell.
-    ended = subprocess.run(
-        ["/bin/bash", "-c", f"trap 'kill $(jobs -p) 2>/dev/null' EXIT\n{script}"],
-        cwd=folder,
-        env=environment(variables),
-        stdout=subprocess.PIPE,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    parts = ended.stdout.split("\0")
-    return [Ran(int(code), output) for output, code in zip(parts[0:-1:2], parts[1::2], strict=True)]
-
-
-def environment(variables: Mapping[str, str]) -> dict[str, str]:
-    """The environment of this process with `lmsconf` on the path and none of its variables set."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("LMSCONF_")}
-    return kept | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "NO_COLOR": "1", **variables}
-
-
 def masked(text: str) -> str:
     """The text without digests: they change with every detail of a plan, and nobody reads them."""
-    return _DIGEST.sub("…", text)
+    return _DIGEST.sub(_LEFT_OUT, text)
+
+
+def fits(shown: str, printed: str) -> bool:
+    """Whether that was printed: `…` stands for anything in a line, and alone in a line for any lines."""
+    lines = (
+        "(?:.*\n)*" if line.strip() == _LEFT_OUT else ".*".join(map(re.escape, line.split(_LEFT_OUT))) + "\n"
+        for line in shown.splitlines()
+    )
+    return re.fullmatch("".join(lines), printed) is not None
+
+
+def shown(steps: Iterable[tuple[Step, str]]) -> dict[Block, str]:
+    """The texts of the blocks that show output, where these steps printed that."""
+    texts: dict[Block, str] = {}
+    for step, printed in steps:
+        if step.block and step.output is not None:
+            texts[step.block] = texts.get(step.block, "") + step.shown(printed)
+    return texts
 
 
 def rewritten(page: str, outputs: Mapping[Block, str]) -> str:

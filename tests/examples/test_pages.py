@@ -1,126 +1,191 @@
-"""The README and the examples' pages: every command on them does what they say, and prints what they show."""
+"""README, guide and the examples' pages: every command on them does what they say, and prints what they show.
+
+`page.py` says what comments in a page mean to these tests.
+"""
 
 from __future__ import annotations
 
 import re
-import socket
-from collections.abc import Callable
+from itertools import groupby
 from pathlib import Path
 
 import pytest
 
-from lmsconf.cli import COMMANDS
-from lmsconf.errors import ExitCode
 from lmsconf.project.settings import load_settings
 
+from .clone import URL, cloned, follow
 from .conftest import EXAMPLES, REPOSITORY
-from .page import Block, blocks, commands, masked, named_file, rewritten, run
+from .page import SHELL, Block, Part, Step, blocks, fits, named_file, parts, rewritten, shown
+from .terminal import Hung, Terminal
 
-README = REPOSITORY / "README.md"
-SETS_UP = "python3 -m venv .venv && "
-PORT = "8765"
-Copy = Callable[[str], Path]
-
-
-def followed(page: str, folder: Path, port: str = PORT) -> dict[Block, str]:
-    """Follows a page from `folder` on, and gives the blocks that show output with what is really printed.
-
-    Fails on a command that ends with another exit code than the page says. The lines that set up a virtual environment
-    are run by CI.
-    """
-    steps = [
-        (block, command)
-        for block in blocks(page, "sh", "console", "yaml")
-        for command in commands(block)
-        if not command.line.startswith(SETS_UP)
-    ]
-    ended = run([command.line.replace(PORT, port) for _, command in steps], folder)
-    printed: dict[Block, str] = {}
-    for (block, command), ran in zip(steps, ended, strict=True):
-        assert ran.code == command.code, f"{command.line} exits {ran.code}, {ran.output}"
-        if command.output is not None:
-            printed[block] = printed.get(block, "") + f"$ {command.line}\n{masked(ran.output)}"
-    return printed
+GUIDE = REPOSITORY / "lmsconf" / "guide"
+START = {REPOSITORY / "README.md": ".", REPOSITORY / "CONTRIBUTING.md": "."} | {
+    path: f"examples/{path.parent.name}" for path in sorted(EXAMPLES.glob("*/README.md"))
+}
+"""Page → the folder of a clone in which its reader begins; the guide's pages begin in the quickstart."""
+PAGES = [*START, *sorted(GUIDE.glob("*.md"))]
 
 
-def check(path: Path, real: dict[Block, str], *, updating: bool) -> None:
+def read(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
+
+
+def parts_of(page: Path) -> list[Part]:
+    return parts(read(page), START.get(page, "examples/quickstart"))
+
+
+def check(page: Path, real: dict[Block, str], *, updating: bool) -> None:
     """Compares blocks of a page with what is real, or rewrites the page."""
     if updating:
-        path.write_text(rewritten(path.read_text(encoding="utf-8"), real), encoding="utf-8")
+        page.write_text(rewritten(read(page), real), encoding="utf-8")
         return
-    assert real
     for block, text in real.items():
         assert block.text == text
 
 
-def free_port() -> str:
-    with socket.socket() as door:
-        door.bind(("127.0.0.1", 0))
-        return str(door.getsockname()[1])
+every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
+followed_pages = pytest.mark.parametrize(
+    "page", [page for page in PAGES if parts_of(page)], ids=lambda page: str(page.relative_to(REPOSITORY))
+)
 
 
 @pytest.mark.slow
-def test_the_readme_prints_what_it_shows(copy: Copy, updating: bool) -> None:
-    """Whoever follows the README from top to bottom sees what it shows, and what it says over HTTP."""
-    copy("acme")  # the page serves it
-    clone = copy("quickstart").parent.parent
-    check(README, followed(README.read_text(encoding="utf-8"), clone, free_port()), updating=updating)
+@followed_pages
+def test_pages_print_what_they_show(page: Path, tmp_path: Path, updating: bool) -> None:
+    """Each command of a page, run from top to bottom, prints what the page shows and exits as it says."""
+    real: dict[Block, str] = {}
+    for number, part in enumerate(parts_of(page)):
+        with cloned(part, tmp_path / str(number)) as clone:
+            real |= shown(follow(part, clone))
+    check(page, real, updating=updating)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(path.parent.name for path in EXAMPLES.glob("*/README.md")))
-def test_example_pages_print_what_they_show(name: str, copy: Copy, updating: bool) -> None:
-    """Whoever follows the page of an example in its folder sees what it shows."""
-    page = EXAMPLES / name / "README.md"
-    check(page, followed(page.read_text(encoding="utf-8"), copy(name)), updating=updating)
+@pytest.mark.parametrize("columns", [80, 120])
+@followed_pages
+def test_pages_can_be_pasted_into_a_terminal(page: Path, columns: int, tmp_path: Path) -> None:
+    """Blocks that are pasted into a terminal run to their end: no question takes the next line for its answer.
+
+    An `sh` block is pasted whole, of a `console` block one command after the other.
+    """
+    for number, part in enumerate(parts_of(page)):
+        with cloned(part, tmp_path / str(number)) as clone, Terminal(clone, columns) as terminal:
+            for code, pasted in pastes(part):
+                text = "\n".join(clone.really(step.line) for step in pasted)
+                assert terminal.paste(text) == (code, len(pasted)), text
 
 
-def test_the_readme_shows_the_manifest_of_the_example(updating: bool) -> None:
-    """What the README shows as the whole manifest of the quickstart is the whole manifest."""
-    (shown,) = [block for block in _yaml() if named_file(block) == "manifests/onboarding.yaml"]
-    manifest = (EXAMPLES / "quickstart" / "manifests" / "onboarding.yaml").read_text(encoding="utf-8")
-    check(README, {shown: f"# manifests/onboarding.yaml\n{manifest}"}, updating=updating)
+def pastes(part: Part) -> list[tuple[int, list[Step]]]:
+    """What is pasted at once, with the exit code of its last command."""
+    together = groupby(part.steps, key=lambda step: step.block if step.output is None else step)
+    grouped = [list(steps) for _, steps in together]
+    codes = [
+        _code(after[0] if after else None, steps[-1])
+        for steps, after in zip(grouped, [*grouped[1:], None], strict=True)
+    ]
+    return list(zip(codes, grouped, strict=True))
 
 
-def test_the_readme_quotes_the_examples() -> None:
-    """A block that names a file of the examples holds lines of that file."""
-    quoted = [block for block in _yaml() if (named_file(block) or "").startswith("examples/")]
-    assert quoted
-    for block in quoted:
-        text = (REPOSITORY / str(named_file(block))).read_text(encoding="utf-8")
-        assert set(block.text.splitlines()[1:]) <= set(text.splitlines())
+def _code(following: Step | None, step: Step) -> int:
+    """The code of a step, or the one that the next command shows."""
+    if step.code is not None:
+        return step.code
+    assert following
+    assert following.output
+    return int(following.output)
 
 
-@pytest.mark.parametrize("workspace", ["sandbox", "production"])
-def test_the_readme_shows_a_sound_project_file(workspace: str, tmp_path: Path) -> None:
-    """The project file in the README is one that lmsconf takes, without a warning."""
-    (shown,) = [block for block in _yaml() if named_file(block) == "lmsconf.yaml"]
-    (tmp_path / "lmsconf.yaml").write_text(shown.text, encoding="utf-8")
-    settings = load_settings(tmp_path, workspace, {"LMSCONF_TOKEN": "secret"})
-    assert settings.workspace.name == workspace
-    assert not settings.problems
+def test_a_question_that_nobody_sees_is_found(tmp_path: Path) -> None:
+    """A command that waits for an answer takes the next line, or hangs: both are seen."""
+    with cloned(Part("."), tmp_path) as clone, Terminal(clone, 80) as terminal:
+        assert terminal.paste("true\nfalse") == (1, 2)
+        assert terminal.paste("python3 -c 'input()'\nfalse\ntrue") == (0, 2)
+        with pytest.raises(Hung):
+            terminal.paste("cat >/dev/null", quiet=0.5)
 
 
-def test_the_readme_knows_every_command() -> None:
-    """The table of commands has those that there are, and no other."""
-    rows = re.findall(r"^\| `lmsconf (\w+)", README.read_text(encoding="utf-8"), re.MULTILINE)
-    assert rows == list(COMMANDS)
+@every_page
+def test_every_block_is_run_or_says_why_not(page: Path) -> None:
+    """Each block of commands is followed by the tests above, unless a reason stands above it; each mark is known."""
+    text = read(page)
+    followed = {step.block for part in parts_of(page) for step in part.steps}
+    for block in blocks(text, *SHELL):
+        assert (block in followed) != bool(block.not_run), block.text
+        assert block.not_run is None or len(block.not_run.split()) >= 4
+    assert not re.search(r"^[ >]+```", text, re.MULTILINE), "a block that is indented is not followed"
+    assert text.count("<!--") == len(re.findall(r"^<!-- .* -->$", text, re.MULTILINE)), (
+        "a mark stands alone in its line"
+    )
 
 
-def test_the_readme_knows_every_exit_code() -> None:
-    """The table of exit codes has those that there are, and no other."""
-    section = README.read_text(encoding="utf-8").partition("| exit | means |")[2].partition("\n\n")[0]
-    cells = [cell.strip() for cell in section.split("|")]
-    codes = [int(code) for cell in cells for code in cell.split(", ") if code.isdigit()]
-    assert sorted(codes) == sorted(ExitCode)
+@every_page
+def test_pages_quote_the_examples(page: Path) -> None:
+    """A block that names a manifest of an example holds that manifest, or lines of it."""
+    start = START.get(page, "examples/quickstart")
+    for block in blocks(read(page), "yaml"):
+        name = named_file(block) or ""
+        file = REPOSITORY / name if name.startswith("examples/") else REPOSITORY / start / name
+        if name and file.is_file() and name != "lmsconf.yaml":
+            assert set(block.text.splitlines()[1:]) <= set(file.read_text(encoding="utf-8").splitlines())
 
 
-def test_the_first_line_runs_the_main_job() -> None:
-    """The README's first command is one line that sets up, plans, applies and plans, in a subshell."""
-    (first,) = commands(blocks(README.read_text(encoding="utf-8"), "sh")[0])
-    assert first.line.startswith(SETS_UP)
-    assert re.search(r" && \(cd [^()]+ lmsconf plan && lmsconf apply --auto-approve && lmsconf plan\)$", first.line)
+@every_page
+def test_pages_show_sound_project_files(page: Path, tmp_path: Path) -> None:
+    """A project file on a page is one that lmsconf takes for each of its workspaces, without a warning."""
+    for block in blocks(read(page), "yaml"):
+        if named_file(block) == "lmsconf.yaml":
+            (tmp_path / "lmsconf.yaml").write_text(block.text, encoding="utf-8")
+            for workspace in re.findall(r"^  ([\w-]+): *{url:", block.text, re.MULTILINE):
+                settings = load_settings(tmp_path, workspace, {"LMSCONF_TOKEN": "secret"})
+                assert settings.workspace.name == workspace
+                assert not settings.problems
 
 
-def _yaml() -> list[Block]:
-    return blocks(README.read_text(encoding="utf-8"), "yaml")
+@pytest.mark.parametrize(
+    ("on_the_page", "printed", "fitting"),
+    [
+        ("Digest: …\n", f"Digest: {'0' * 64}\n", True),
+        ("a\n…\nd\n", "a\nb\nc\nd\n", True),
+        ("a\n…\nd\n", "a\nd\n", True),
+        ("a … d\n", "a b\nc d\n", False),
+        ("a\n", "a\nb\n", False),
+        ("(a|b)\n", "a\n", False),
+    ],
+)
+def test_what_a_page_leaves_out_may_be_anything(on_the_page: str, printed: str, fitting: bool) -> None:
+    """`…` stands for the rest of a line or, alone, for lines; everything else is to the letter."""
+    assert fits(on_the_page, printed) == fitting
+
+
+def test_a_page_is_followed_as_its_marks_say(tmp_path: Path) -> None:
+    """Marks choose folder, workspace and what was done before; codes are compared, and what is printed is given."""
+    page = f"""
+<!-- start: examples/acme -->
+<!-- serve: examples/quickstart -->
+<!-- setup: export LMSCONF_TOKEN=YOUR-TOKEN LMSCONF_URL={URL} -->
+```console
+$ lmsconf api GET /nothing
+$ echo $?
+1
+$ basename "$PWD"; \\
+  false  # exits 1
+something else
+```
+<!-- not run: it would ask for a password -->
+```sh
+passwd
+```
+"""
+    (part,) = parts(page, ".")
+    with cloned(part, tmp_path) as clone:
+        (text,) = shown(follow(part, clone)).values()
+    assert text == '$ lmsconf api GET /nothing\n$ echo $?\n1\n$ basename "$PWD"; \\\n  false  # exits 1\nacme\n'
+
+
+@pytest.mark.parametrize(
+    "mark", ["<!-- begin: . -->", "<!-- not run: no block -->\n\nText\n```sh\ntrue\n```", "<!-- not run: x -->"]
+)
+def test_a_mark_that_does_nothing_is_an_error(mark: str) -> None:
+    """A misspelt mark, or a reason without its block right below, does not pass unseen."""
+    with pytest.raises(ValueError, match=r"mark|block"):
+        parts(mark + "\n", ".")
