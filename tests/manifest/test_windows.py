@@ -168,8 +168,7 @@ def test_expanded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest
         "      - {group: G, visible_from: 2026-04-01T08:00, visible_until: null}\n"
         "  - content: B\n"
         "    visible_from: 2026-04-01T08:00\n"
-        "    assign_to:\n"
-        "      - everyone\n"
+        "    assign_to: [everyone]\n"
     )
 
 
