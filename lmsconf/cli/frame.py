@@ -24,6 +24,7 @@ from lmsconf.cli.output_streams import (
     mask_people,
     problems_document,
     redact_output,
+    redact_problems,
     redirect_to_null,
     report_problems,
     stdout_error,
@@ -86,8 +87,9 @@ def interrupt_exit_code(error: BaseException) -> ExitCode:
 class Output:
     """The destination and format of a command's result. One document at most, problems included."""
 
-    def __init__(self, format: str, path: str, limit: SizeLimit | None = None) -> None:
+    def __init__(self, format: str, path: str, limit: SizeLimit | None = None, problems: Sequence[str] = ()) -> None:
         self.format = format
+        self._for_problems = ("json", *problems)
         self.path = path
         self._limit = limit
         self._tried = False
@@ -125,18 +127,23 @@ class Output:
             write_atomically(Path(self.path), redact_output(text))
 
     def write_problems(self, problems: Sequence[Problem]) -> None:
-        """With `--format json`, write the problems as the result's document, unless a result was already attempted."""
-        if self.format == "json" and not self._tried:
+        """In a format that problems have too, write them in place of the result, unless a result was attempted."""
+        if self.format in self._for_problems and not self._tried:
+            from lmsconf.render import PROBLEMS_VIEWS
+
             try:
-                self.write(problems_document(problems))
+                self.show(PROBLEMS_VIEWS, redact_problems(problems))
             except LmsconfError as error:
                 report_problems(error.problems)
 
 
-def output_options(formats: Sequence[str]) -> Callable[[Callable[P, ExitCode | None]], Callable[P, ExitCode | None]]:
+def output_options(
+    formats: Sequence[str], problems: Sequence[str] = ()
+) -> Callable[[Callable[P, ExitCode | None]], Callable[P, ExitCode | None]]:
     """Add `--format`, `--output` and, with markdown, `--limit`; the command receives them as `output: Output`.
 
-    With `--format json` an LmsconfError of the command is written as the output's document.
+    An LmsconfError of the command is written as the output's document: with `--format json`, and in the formats that
+    `problems` names.
     """
 
     def decorate(command: Callable[P, ExitCode | None]) -> Callable[P, ExitCode | None]:
@@ -148,7 +155,7 @@ def output_options(formats: Sequence[str]) -> Callable[[Callable[P, ExitCode | N
         @functools.wraps(command)
         def framed(*args: P.args, **kwargs: P.kwargs) -> ExitCode | None:
             format, path, limit = (kwargs.pop(key, None) for key in ("format_", "output_", "limit_"))
-            output = Output(str(format), str(path), _budget(str(format), limit))
+            output = Output(str(format), str(path), _budget(str(format), limit), problems)
             output.check_writable()
             kwargs["output"] = output
             try:

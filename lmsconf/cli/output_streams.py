@@ -95,7 +95,7 @@ class _Forgiving(io.FileIO):
 def problems_document(problems: Sequence[Problem]) -> str:
     from lmsconf.render.json import problems_json
 
-    return problems_json([_clean(problem) for problem in problems])
+    return problems_json(redact_problems(problems))
 
 
 def report_problems(problems: Sequence[Problem]) -> None:
@@ -104,12 +104,15 @@ def report_problems(problems: Sequence[Problem]) -> None:
         return
     from lmsconf.render.text.plan import problems_text
 
-    text = problems_text([_clean(problem) for problem in problems])
-    write_redacted(text, sys.stderr, color=supports_color(sys.stderr))
+    write_redacted(problems_text(redact_problems(problems)), sys.stderr, color=supports_color(sys.stderr))
 
 
-def _clean(problem: Problem) -> Problem:
-    """Redact secrets in message and hint, since they may quote a response; mask people if masking is on."""
+def redact_problems(problems: Sequence[Problem]) -> list[Problem]:
+    """Redact secrets in messages and hints, since they may quote a response; mask people if masking is on."""
+    return [_redacted(problem) for problem in problems]
+
+
+def _redacted(problem: Problem) -> Problem:
     from lmsconf.support.redaction import redact_secrets
 
     hint = None if problem.hint is None else redact_secrets(problem.hint)

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from lmsconf.model.snapshot import Snapshot
     from lmsconf.workspace.reader import WorkspaceReader
 
+_FORMATS = ("text", "json", "markdown", "html", "github", "sarif", "codequality")
+
 
 @click.command()
 @selection_options
@@ -66,7 +68,7 @@ if TYPE_CHECKING:
 @click.option("--detailed-exitcode", "detailed", is_flag=True, help="Exit with 2 when there are changes.")
 @parallelism
 @max_rate
-@output_options(["text", "json", "markdown", "html"])
+@output_options(_FORMATS, problems=_FORMATS[1:])
 @pass_context
 def plan(
     context: CommandContext,
@@ -90,6 +92,11 @@ def plan(
 
     Nothing is written to the workspace. Exit 0, or 2 with --detailed-exitcode when there are changes.
 
+    Where the manifests or the project file have errors, no request is sent, and the exit code is 1. With a --format
+    other than text, the result is then these problems in that format: with markdown the comment, with html the page.
+    The formats github, sarif and codequality show only problems, each at its line: as workflow commands of GitHub, as
+    a log for code scanning, and as GitLab's report of that name.
+
     With --base, the manifests that these are to replace are planned on the same workspace. A change that only these
     want is from this change. What both want is already pending or, where the versions before wanted it too, repairs an
     edit by hand. What the base declared and these let go of is listed. No request is sent for a project file whose
@@ -102,7 +109,7 @@ def plan(
     """
     from lmsconf.documents.plan_file import dumps
     from lmsconf.project.base_trust import PARTS, parse_trusted_parts
-    from lmsconf.render import PLAN_VIEWS
+    from lmsconf.render import PLAN_PROBLEMS_VIEWS, PLAN_VIEWS
     from lmsconf.support.atomic_files import write_atomically
     from lmsconf.workspace.project_manifests import load_manifests
 
@@ -138,7 +145,7 @@ def plan(
         write_atomically(out, dumps(made, plan_signing_key(context)))
     if people is not None:
         _write_people(people, made)
-    output.show(PLAN_VIEWS, made)
+    output.show({**PLAN_VIEWS, **PLAN_PROBLEMS_VIEWS}, made)
     return ExitCode.CHANGES if detailed and made.changes else ExitCode.OK
 
 

@@ -17,13 +17,20 @@ from lmsconf.documents import plan_file, problems_file, report_file, snapshot_fi
 from lmsconf.documents.document import parse_document
 from lmsconf.errors import ExitCode, LmsconfError, UsageError
 from lmsconf.model.plan import Plan
-from lmsconf.render import APPLY_VIEWS, PLAN_EXTRACTS, PLAN_VIEWS, PROBLEMS_VIEWS, SNAPSHOT_VIEWS
+from lmsconf.render import (
+    APPLY_VIEWS,
+    PLAN_EXTRACTS,
+    PLAN_PROBLEMS_VIEWS,
+    PLAN_VIEWS,
+    PROBLEMS_VIEWS,
+    SNAPSHOT_VIEWS,
+)
 from lmsconf.support.atomic_files import read_text
 
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@output_options([*PLAN_VIEWS, *PLAN_EXTRACTS])
+@output_options([*PLAN_VIEWS, *PLAN_EXTRACTS, *PLAN_PROBLEMS_VIEWS])
 @pass_context
 def show(context: CommandContext, *, file: Path, output: Output) -> ExitCode:
     """Show a saved plan, snapshot or apply report.
@@ -33,8 +40,8 @@ def show(context: CommandContext, *, file: Path, output: Output) -> ExitCode:
 
     Of a plan, `--format digest` prints the digest alone, for `apply --expect-digest`, and `--format gitlab` the counts
     that GitLab shows on a merge request as a report of the type terraform. Of a plan's problems, or of problems,
-    `--format github` prints workflow commands, by which GitHub shows each at its line, and `--format sarif` a log for
-    code scanning.
+    `--format github` prints workflow commands, by which GitHub shows each at its line, `--format sarif` a log for code
+    scanning, and `--format codequality` GitLab's report of that name.
     """
     text = read_text(file)
     value, views = load_document(text)
@@ -70,7 +77,7 @@ def load_document(text: str) -> tuple[object, Views]:
 
 
 _DOCUMENTS: Mapping[str, tuple[Callable[[str], object], Views]] = {
-    plan_file.FORMAT: (plan_file.loads, {**PLAN_VIEWS, **PLAN_EXTRACTS}),
+    plan_file.FORMAT: (plan_file.loads, {**PLAN_VIEWS, **PLAN_EXTRACTS, **PLAN_PROBLEMS_VIEWS}),
     report_file.FORMAT: (report_file.loads, APPLY_VIEWS),
     snapshot_file.FORMAT: (snapshot_file.loads, SNAPSHOT_VIEWS),
     problems_file.FORMAT: (problems_file.loads, PROBLEMS_VIEWS),

@@ -12,19 +12,15 @@ from lmsconf.cli.planning import load_context_settings
 from lmsconf.errors import ExitCode, ProblemsFound, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from lmsconf.errors import Problem
     from lmsconf.export.manifest_files import ExpandedManifest
     from lmsconf.model.declarations import Manifests
 
-_AT_LINES = ("github", "sarif")
-"""Formats that show each problem at its line; an error writes them too, as the frame does with json."""
+_FORMATS = ("text", "json", "markdown", "html", "github", "sarif", "codequality")
 
 
 @click.command()
 @click.option("--expanded", is_flag=True, help="Print the manifests with variables, for_each and sets written out.")
-@output_options(["text", "json", "github", "sarif"])
+@output_options(_FORMATS, problems=_FORMATS[1:])
 @pass_context
 def validate(context: CommandContext, *, expanded: bool, output: Output) -> ExitCode:
     """Check the manifests without looking at the workspace.
@@ -32,22 +28,19 @@ def validate(context: CommandContext, *, expanded: bool, output: Output) -> Exit
     Every problem of every file is reported, each with its place, and so are the findings of lints: what is valid and
     probably not meant. `lmsconf explain lint` lists them. Exit 1 when there is an error.
 
-    With --format github, the problems are workflow commands, by which GitHub shows each at its line; with --format
-    sarif, a log for code scanning.
+    For a code review, --format markdown is a comment, github are the workflow commands by which GitHub shows each
+    problem at its line, sarif is a log for code scanning, and codequality GitLab's report of that name.
 
     With --expanded the result is a manifest: what yours say without variables, for_each, sets, except and CSV files.
     """
     if expanded and output.format != "text":
         raise UsageError("--expanded prints YAML", hint="Leave --format out.")
     plain = _expanded_manifest() if expanded else None
-    try:
-        manifests = _valid_manifests(context, plain)
-    except ProblemsFound as error:
-        if output.format in _AT_LINES:
-            _show(output, error.problems)
-        raise
+    manifests = _valid_manifests(context, plain)
     if output.format != "text":
-        _show(output, manifests.problems)
+        from lmsconf.render import PROBLEMS_VIEWS
+
+        output.show(PROBLEMS_VIEWS, manifests.problems)
         return ExitCode.OK
     report_problems(manifests.problems)
     if plain:
@@ -68,12 +61,6 @@ def _valid_manifests(context: CommandContext, plain: ExpandedManifest | None) ->
     if any(problem.is_error for problem in manifests.problems):
         raise ProblemsFound(manifests.problems)
     return manifests
-
-
-def _show(output: Output, problems: Sequence[Problem]) -> None:
-    from lmsconf.render import PROBLEMS_VIEWS
-
-    output.show(PROBLEMS_VIEWS, problems)
 
 
 def _expanded_manifest() -> ExpandedManifest:

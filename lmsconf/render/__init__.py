@@ -52,10 +52,14 @@ PLAN_VIEWS: Mapping[str, PlanView] = {
 PLAN_EXTRACTS: Mapping[str, PlanView] = {
     "digest": _view("json", "plan_digest_line"),
     "gitlab": _view("json", "plan_gitlab"),
+}
+"""Views of single values of a plan, for scripts."""
+PLAN_PROBLEMS_VIEWS: Mapping[str, PlanView] = {
     "github": _view("problem_annotations", "plan_github"),
     "sarif": _view("problems_sarif", "plan_sarif"),
+    "codequality": _view("problems_codequality", "plan_codequality"),
 }
-"""Views of single values of a plan, for scripts; `github` and `sarif` are of its problems."""
+"""Views of a plan's problems, which show each at its line in a code review."""
 APPLY_VIEWS: Mapping[str, ApplyView] = {
     "text": apply_text,
     "json": _view("json", "apply_json"),
@@ -80,14 +84,17 @@ PROBLEMS_VIEWS: Mapping[str, ProblemsView] = {
     "text": problems_text,
     "json": problems_json,
     "markdown": _view("problem_annotations", "problems_markdown"),
+    "html": _view("html.plan", "problems_html"),
     "github": _view("problem_annotations", "problems_github"),
     "sarif": _view("problems_sarif", "problems_sarif"),
+    "codequality": _view("problems_codequality", "problems_codequality"),
 }
 
 __all__ = [
     "APPLY_VIEWS",
     "DRIFT_VIEWS",
     "PLAN_EXTRACTS",
+    "PLAN_PROBLEMS_VIEWS",
     "PLAN_VIEWS",
     "PROBLEMS_VIEWS",
     "SNAPSHOT_VIEWS",

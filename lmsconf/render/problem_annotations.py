@@ -21,7 +21,8 @@ _PROPERTY: Final = re.compile(r"[%\r\n:,]")
 def problems_markdown(problems: Sequence[Problem], *, limit: SizeLimit = UNLIMITED) -> str:
     """Render problems as a comment that replaces the plan's; CI finds both by the prefix of the first line's marker."""
     marker = "<!-- lmsconf:plan -->" if limit.folds else "[//]: # (lmsconf:plan)"
-    head = paragraphs(marker, "### lmsconf: no plan")
+    failed = any(problem.is_error for problem in problems)
+    head = paragraphs(marker, "### lmsconf: no plan" if failed else "### lmsconf validate: no errors")
     return fit_comment(head, [*problem_section(sort_by_severity(problems))], "", limit)
 
 

@@ -114,6 +114,19 @@ def test_from_a_merge_request_to_drift(pipeline: Pipeline) -> None:
     assert git(pipeline.folder, "status", "--porcelain") == ""
 
 
+@pytest.mark.slow
+def test_a_merge_request_with_errors_shows_them_at_their_lines(pipeline: Pipeline) -> None:
+    """The job fails, the page holds the problems, and the report of code quality has each with its file and line."""
+    broken = "groups: [{name: Safety officers, memebrs: [bo.ek@acme.example]}]\n"
+    (pipeline.folder / "manifests" / "officers.yaml").write_text(broken, encoding="utf-8")
+    assert pipeline("plan", LMSCONF_TOKEN="sandbox") == ExitCode.ERROR
+    (finding,) = pipeline.kept("plan-quality.json")
+    assert finding["location"] == {"path": "manifests/officers.yaml", "lines": {"begin": 1}}
+    assert "Did you mean" in finding["description"]
+    assert "memebrs" in (pipeline.folder / "plan.html").read_text(encoding="utf-8")
+    assert git(pipeline.folder, "status", "--porcelain").split() == ["M", "manifests/officers.yaml"]
+
+
 def test_a_merge_request_from_a_fork_is_planned_without_a_variable(pipeline: Pipeline, tmp_path: Path) -> None:
     """It fetches the snapshot that the last pipeline of main kept, and asks the workspace nothing."""
     assert pipeline("snapshot", LMSCONF_TOKEN="sandbox") == ExitCode.OK

@@ -243,6 +243,8 @@ def test_manifests_that_cannot_be_planned_say_so_in_the_comment(team: Team) -> N
     assert "### lmsconf: no plan" in comment["body"]
     assert 'unknown key "memebrs"' in comment["body"]
     assert "`manifests/officers.yaml:4:5`" in comment["body"]
+    assert "Did you mean" in comment["body"]
+    assert "](" not in comment["body"]
     error = "::error file=manifests/officers.yaml,line=4,col=5,title=manifest/unknown-key::group/Safety officers: "
     assert [line for line in said.splitlines() if line.startswith(error)]
     assert git(team.clone, "rev-parse", "broken") not in team.actions.state["statuses"]

@@ -49,6 +49,10 @@ def test_plan_then_apply_then_drift(script: Callable[..., tuple[int, str]], tmp_
     assert code == 0
     digest = text.splitlines()[-1]
     assert {"plan.json", "plan.html", "plan.md"} <= {path.name for path in tmp_path.iterdir()}
+    (tmp_path / "manifests" / "b.yaml").write_text("grups: []\n", encoding="utf-8")
+    assert script("plan")[0] == ExitCode.ERROR
+    assert "manifests/b.yaml:1:1" in (tmp_path / "plan.md").read_text(encoding="utf-8")
+    (tmp_path / "manifests" / "b.yaml").unlink()
     assert script("drift")[0] == ExitCode.CHANGES
     assert script("apply", "0" * 64)[0] == ExitCode.STALE
     assert script("apply", digest)[0] == ExitCode.OK

@@ -130,6 +130,7 @@ JUDGES: Mapping[str, Callable[[str], list[str]]] = {
     "html": html,
     "junit": html,
     "sarif": in_json,
+    "codequality": in_json,
     "github": annotations,
 }
 """Format name → its judge. A format that has none here fails the tests."""

@@ -25,7 +25,7 @@ from lmsconf.model.plan import Action, Change, FieldChange, GuardCount, GuardRes
 from lmsconf.model.progress import RunProgress
 from lmsconf.model.recorded_run import CallState, JournalHeader, RecordedCall, RecordedRun, RunEnding
 from lmsconf.model.scope import PlanScope, VerifiedScope, VerifyMode
-from lmsconf.render import APPLY_VIEWS, PLAN_VIEWS, PROBLEMS_VIEWS
+from lmsconf.render import APPLY_VIEWS, PLAN_PROBLEMS_VIEWS, PLAN_VIEWS, PROBLEMS_VIEWS
 from lmsconf.render.recorded_runs import RUN_VIEWS, RUNS_VIEWS
 from lmsconf.sandbox.transport import Sandbox
 
@@ -178,6 +178,7 @@ def problems(names: list[str]) -> list[Problem]:
 
 VIEWS: dict[str, tuple[Mapping[str, Callable[..., str]], Callable[[list[str]], object]]] = {
     "plan": (PLAN_VIEWS, plan),
+    "plan problems": (PLAN_PROBLEMS_VIEWS, plan),
     "apply": (APPLY_VIEWS, apply_report),
     "problems": (PROBLEMS_VIEWS, problems),
     "runs": (RUNS_VIEWS, recorded),

@@ -11,7 +11,7 @@ from lmsconf.cli import app
 from lmsconf.cli.frame import run_command_line
 from lmsconf.documents import problems_file
 from lmsconf.errors import ExitCode, Problem, Severity, SourceLocation
-from lmsconf.render import problems_json
+from lmsconf.render import PROBLEMS_VIEWS, problems_json
 from lmsconf.render.problem_annotations import problems_github, problems_markdown
 from lmsconf.render.size_limit import parse_size_limit
 
@@ -52,7 +52,7 @@ def test_the_comment_is_that_of_the_plan() -> None:
     assert not re.search(r"<b>", text)
 
 
-@pytest.mark.parametrize("format", ["text", "json", "markdown", "github", "sarif"])
+@pytest.mark.parametrize("format", PROBLEMS_VIEWS)
 def test_show_renders_saved_problems(format: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What `--format json` wrote in the place of a plan can be shown; JSON is the file itself."""
     path = tmp_path / "problems.json"
@@ -69,4 +69,4 @@ def test_a_format_of_another_document_is_refused(tmp_path: Path, capsys: pytest.
     path = tmp_path / "problems.json"
     path.write_text(problems_json([PLAIN]), encoding="utf-8")
     assert run_command_line(app, ["show", str(path), "--format", "digest"]) == ExitCode.USAGE
-    assert "Choose one of text, json, markdown, github, sarif." in capsys.readouterr().err
+    assert "Choose one of text, json, markdown, html, github, sarif, codequality." in capsys.readouterr().err

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from lmsconf.documents.plan_file import plan_digest
+from lmsconf.errors import Problem
 from lmsconf.model.outcomes import ApplyReport, CallOutcome, CallStatus
 from lmsconf.model.plan import Change, Plan
 from lmsconf.model.snapshot import Snapshot
@@ -48,7 +49,13 @@ from lmsconf.render.html.document import Child, Markup, join_markup, render_docu
 from lmsconf.render.html.effects import effects_summary, effects_tables
 from lmsconf.render.html.effects_people import people_search, people_warning
 from lmsconf.render.html.packed_rows import is_large, packed_notes
-from lmsconf.render.plan_wording import abandoned_heading, plan_summary, scope_sentences, workspace_line
+from lmsconf.render.plan_wording import (
+    abandoned_heading,
+    count_severities,
+    plan_summary,
+    scope_sentences,
+    workspace_line,
+)
 from lmsconf.render.resource_wording import count_listed_rows, count_noun, count_unmanaged, resource_title
 
 
@@ -121,6 +128,16 @@ def apply_html(report: ApplyReport) -> str:
     footer = definition_list([*times, ("Plan", tag("code", report.plan_digest)), *sorted(report.meta.items())])
     large = is_large(len(report.outcomes))
     return sections_page(f"Apply to {report.workspace}", [top, verdict], sections, footer, large=large)
+
+
+def problems_html(problems: Sequence[Problem]) -> str:
+    """Render problems as the page that stands in the place of a plan's."""
+    ordered = sort_by_severity(problems)
+    failed = any(problem.is_error for problem in problems)
+    title = "No plan" if failed else "Problems"
+    top = page_header("plan", title, count_severities(ordered) or "No problems.")
+    notes = [("attention", "Look at this first" if failed else title, [problem_note(one) for one in ordered])]
+    return sections_page(title, top, notes, None)
 
 
 def snapshot_html(snapshot: Snapshot) -> str:
