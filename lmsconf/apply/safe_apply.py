@@ -30,7 +30,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import field, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from lmsconf.apply.ambiguous_writes import WaitClock
 from lmsconf.apply.applier import Applier
@@ -53,6 +53,9 @@ from lmsconf.model.snapshot import Snapshot
 from lmsconf.project.settings import Settings
 from lmsconf.support.lazy_dataclass import dataclass
 from lmsconf.workspace.connection import Connection
+
+if TYPE_CHECKING:
+    from lmsconf.api.client import Exchange
 
 _KEPT_FOR: Final = 60.0
 """Seconds for which what this run read of the workspace is kept, beside what its calls touch."""
@@ -107,7 +110,8 @@ class ApplyOptions:
 
     approve: called once with the plan after all checks have passed; False ends the run with nothing sent. Default:
     approved. digest: the digest that the plan must have. verify: what is planned again afterwards. meta: key and value
-    pairs for the report and the journal. max_rate: requests a second; default: as many as the service accepts.
+    pairs for the report and the journal. max_rate: requests a second; default: as many as the service accepts. on_call:
+    called after each attempt of a request, from several threads.
     """
 
     approve: Callable[[Plan], bool] | None = None
@@ -116,6 +120,7 @@ class ApplyOptions:
     meta: Mapping[str, str] = field(default_factory=dict)
     parallelism: int = 8
     max_rate: float | None = None
+    on_call: Callable[[Exchange], None] | None = None
 
 
 class InterruptedBeforeStart(LmsconfError):
@@ -210,7 +215,7 @@ def _local_lock(settings: Settings, progress: ApplyProgress) -> Iterator[None]:
 @contextmanager
 def _workspace(settings: Settings, options: ApplyOptions, progress: ApplyProgress) -> Iterator[Applier]:
     timing = WaitClock(tell=progress.waiting)
-    with Connection(settings, max_rate=options.max_rate) as connection:
+    with Connection(settings, max_rate=options.max_rate, on_call=options.on_call) as connection:
         yield Applier(settings=settings, connection=connection, parallelism=options.parallelism, timing=timing)
 
 

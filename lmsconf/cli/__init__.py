@@ -14,6 +14,7 @@ from typing import NamedTuple, NoReturn, cast
 import click
 
 from lmsconf import __version__
+from lmsconf.cli.command import Group
 
 _COLLECT_EVERY = 100_000
 """Threshold of the cyclic garbage collector: net allocations before a collection of generation 0."""
@@ -67,8 +68,8 @@ COMMANDS: Mapping[str, CommandEntry] = {
 }
 
 
-class LazyGroup(click.Group):
-    """A click group with the commands of the table; listing them imports no command module."""
+class LazyGroup(Group):
+    """The group with the commands of the table; listing them imports no command module."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -96,33 +97,13 @@ class LazyGroup(click.Group):
 
 
 @click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option(
-    "-C",
-    "directory",
-    metavar="DIR",
-    help="The project's folder, where lmsconf.yaml is; without it, this folder or one above it.",
-)
-@click.option("--workspace", metavar="NAME", help="The workspace to work on, as lmsconf.yaml names it.")
-@click.option(
-    "--mask-people",
-    "masks",
-    is_flag=True,
-    envvar="LMSCONF_MASK_PEOPLE",
-    help="Show nobody: each person is `person 1` and so on, in all that is told. For public logs and comments.",
-)
 @click.version_option(__version__, prog_name="lmsconf", message="%(prog)s %(version)s")
-@click.pass_context
-def app(ctx: click.Context, directory: str | None, workspace: str | None, masks: bool) -> None:
+def app() -> None:
     """Configuration as code for a learning platform's workspace.
 
-    Manifests say which custom fields, groups, smart groups and assignments a workspace has. `lmsconf plan` shows
-    what differs, `lmsconf apply` changes it.
+    Manifests declare custom fields, groups, smart groups and assignments. `lmsconf plan` shows what differs from them
+    in the workspace, `lmsconf apply` changes it. Global options stand before or after the command.
     """
-    from lmsconf.cli.frame import CommandContext
-    from lmsconf.cli.output_streams import mask_people
-
-    mask_people(masks)
-    ctx.obj = CommandContext.of(directory, workspace)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lmsconf.cli.command import Command
 from lmsconf.cli.frame import CommandContext, pass_context
 from lmsconf.cli.output_streams import write_redacted
-from lmsconf.cli.planning import load_context_settings
+from lmsconf.cli.planning import load_context_settings, on_request
 from lmsconf.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("method", type=click.Choice(_METHODS, case_sensitive=False))
 @click.argument("path")
 @click.option("--query", metavar="K=V", multiple=True, help="A query parameter; again for more, also of one name.")
@@ -38,7 +39,8 @@ def api(context: CommandContext, *, method: str, path: str, query: tuple[str, ..
 
     parameters = parse_query(query)
     content = None if body is None else _body(sys.stdin.buffer.read() if body == "-" else body.encode())
-    with Connection(load_context_settings(context)) as connection, connection.worker_pool(1) as pool:
+    settings = load_context_settings(context)
+    with Connection(settings, on_call=on_request()) as connection, connection.worker_pool(1) as pool:
         try:
             answer = pool.submit(
                 lambda client: client.send(method.upper(), path, query=parameters, body=content)

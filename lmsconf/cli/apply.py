@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lmsconf.cli.command import Command
 from lmsconf.cli.frame import CommandContext, Output, output_options, pass_context
 from lmsconf.cli.planning import (
     allow,
@@ -17,6 +18,7 @@ from lmsconf.cli.planning import (
     load_context_settings,
     load_valid_manifests,
     max_rate,
+    on_request,
     parallelism,
     plan_signing_key,
     selection_options,
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from lmsconf.apply.safe_apply import ApplyProgress
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("planfile", type=click.Path(path_type=Path), required=False)
 @selection_options
 @click.option("--auto-approve", is_flag=True, help="Do not ask.")
@@ -107,6 +109,7 @@ def apply(
         meta=noted,
         parallelism=parallelism,
         max_rate=max_rate,
+        on_call=on_request(),
     )
     screen = ApplyScreen(output, shows_plan=planfile is None)
     report, journalled = apply_safely(settings, PlanSource(get=prepare, saved=planfile is not None), options, screen)

@@ -9,18 +9,20 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lmsconf.cli.command import Command
 from lmsconf.cli.frame import CommandContext, Output, output_options, pass_context
 from lmsconf.cli.output_streams import report_problems, write_redacted, write_stderr
-from lmsconf.cli.planning import load_context_settings, max_rate, parallelism
+from lmsconf.cli.planning import load_context_settings, max_rate, on_request, parallelism
 from lmsconf.errors import ExitCode, LmsconfError, UsageError
 
 if TYPE_CHECKING:
+    from lmsconf.api.client import Exchange
     from lmsconf.doctor.findings import DoctorReport, ProbeResult
     from lmsconf.project.settings import Settings
     from lmsconf.workspace.connection import Connection
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option("--probe", is_flag=True, help="Learn names and behaviours on scratch objects, which are deleted again.")
 @click.option("--user", metavar="EMAIL", help="With --probe: a person who may be changed for a moment.")
 @click.option("--content", metavar="NAME", help="With --probe: a content that may be assigned to the scratch group.")
@@ -55,7 +57,14 @@ def doctor(
     _refuse(probe=probe, user=user, content=content, yes=yes)
     settings = load_context_settings(context)
     watch = ClockSkewCheck(_now)
-    with Connection(settings, on_call=watch.record_date, max_rate=max_rate, only_reads=not probe) as connection:
+    logged = on_request()
+
+    def on_call(exchange: Exchange) -> None:
+        watch.record_date(exchange)
+        if logged is not None:
+            logged(exchange)
+
+    with Connection(settings, on_call=on_call, max_rate=max_rate, only_reads=not probe) as connection:
         with connection.worker_pool(parallelism) as pool:
             diagnosis = run_read_only_checks(settings, connection.spec, connection.reader(pool), watch, _now())
         if probe and diagnosis.failure is None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lmsconf.cli.command import Command
 from lmsconf.cli.frame import CommandContext, Output, output_options, pass_context
 from lmsconf.cli.output_streams import write_stderr
 from lmsconf.cli.planning import (
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from lmsconf.workspace.reader import WorkspaceReader
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option(
     "--accept",
     "accepted",

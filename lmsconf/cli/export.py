@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lmsconf.cli.command import Command
 from lmsconf.cli.frame import CommandContext, pass_context
 from lmsconf.cli.output_streams import report_problems, write_stderr
 from lmsconf.cli.planning import load_context_settings, max_rate, open_workspace, parallelism, show_reading_progress
@@ -38,7 +39,7 @@ class _KindOption(click.Option):
         return super().get_help_record(ctx)
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("folder", required=False, metavar="[DIR]", type=click.Path(path_type=Path))
 @click.option(
     "--kind", "sections", metavar="KIND", multiple=True, cls=_KindOption, help="Export only this kind.",

@@ -38,6 +38,7 @@ from lmsconf.support.lazy_dataclass import dataclass
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from lmsconf.cli.command import GlobalOptions
     from lmsconf.render.size_limit import SizeLimit
 
 P = ParamSpec("P")
@@ -77,6 +78,18 @@ class CommandContext:
 
 
 pass_context = click.make_pass_decorator(CommandContext)
+
+
+def set_command_context(ctx: click.Context, options: GlobalOptions) -> None:
+    """Give a click context the project folder and workspace of the global options.
+
+    Raises UsageError if the folder of -C does not exist, unless the command line is parsed for shell completion.
+    """
+    try:
+        ctx.obj = CommandContext.of(options.directory, options.workspace)
+    except UsageError:
+        if not ctx.resilient_parsing:
+            raise
 
 
 def interrupt_exit_code(error: BaseException) -> ExitCode:
@@ -205,7 +218,8 @@ def run_command_line(app: click.Command, arguments: list[str]) -> int:
 
     LmsconfError, click errors, interrupts and an unwritable stdout are reported; any other exception propagates.
     """
-    mask_people(False)
+    # Masked from the start where a word asks for it: a command line that cannot be parsed may name people too.
+    mask_people("--mask-people" in arguments)
     try:
         with _terminable():
             code = app.main(arguments, prog_name="lmsconf", standalone_mode=False)

@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo
 
 import click
 
+from lmsconf.cli.command import Command
 from lmsconf.cli.frame import CommandContext, pass_context
 from lmsconf.cli.output_streams import report_problems, write_stderr
 from lmsconf.errors import ExitCode, LmsconfError, UsageError
@@ -26,7 +27,7 @@ _LOCALTIME = Path("/etc/localtime")
 _LONGEST_NAME = 60
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("folder", required=False, metavar="[DIR]", type=click.Path(path_type=Path))
 @click.option("--url", metavar="URL", help="The workspace's API, https://…; sandbox is an embedded one to try with.")
 @click.option("--workspace-name", metavar="NAME", help="What to call the workspace.")

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
+from threading import Lock
 from typing import Final, TypeVar, cast
 
 from lmsconf.api.spec import ApiSpec
@@ -42,13 +43,15 @@ class PeopleMask:
 
     def __init__(self) -> None:
         self._labels: dict[str, str] = {}
+        self._lock = Lock()
         self._operations = ApiSpec.default().operations
         segments = (segment for operation in self._operations.values() for segment in operation.path.split("/"))
         self._words = frozenset(segment for segment in segments if not segment.startswith("{"))
 
     def label(self, address: str) -> str:
-        """Return the label of a person, assigning the next one to a new e-mail."""
-        return self._labels.setdefault(normalize_email(address), f"person {len(self._labels) + 1}")
+        """Return the label of a person, assigning the next one to a new e-mail. Thread-safe."""
+        with self._lock:
+            return self._labels.setdefault(normalize_email(address), f"person {len(self._labels) + 1}")
 
     def mask_lines(self, text: str) -> str:
         """Mask a text of several lines, line by line."""

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, TextIO, TypeVar
 
+from lmsconf.cli.command import global_options
 from lmsconf.errors import LmsconfError, Problem
 
 if TYPE_CHECKING:
@@ -28,9 +29,10 @@ _mask: list[PeopleMask] = []
 
 
 def mask_people(on: bool) -> None:
-    """Turn the masking of people in all further output on or off."""
-    _mask.clear()
-    if on:
+    """Turn the masking of people in all further output on or off. Labels stay while it is on."""
+    if not on:
+        _mask.clear()
+    elif not _mask:
         from lmsconf.cli.masking import PeopleMask
 
         _mask.append(PeopleMask())
@@ -199,5 +201,7 @@ def show_progress(stream: TextIO | None = None, *, quiet: bool = False) -> Itera
     from lmsconf.cli.progress import progress_bar, progress_lines
 
     where = sys.stderr if stream is None else stream
-    with progress_bar(where) if where.isatty() and os.environ.get("TERM") != "dumb" else progress_lines(where) as tell:
+    # A bar is drawn over again and again, so the lines of --verbose would tear it.
+    bar = where.isatty() and os.environ.get("TERM") != "dumb" and not global_options().verbose
+    with progress_bar(where) if bar else progress_lines(where) as tell:
         yield lambda progress, label: tell(progress, mask_if_enabled(label))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lmsconf.cli.command import Command
 from lmsconf.cli.frame import CommandContext, Output, output_options, pass_context
 from lmsconf.cli.output_streams import report_problems
 from lmsconf.cli.planning import (
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from lmsconf.workspace.access_reader import PeopleView
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("email")
 @click.argument("content", required=False)
 @parallelism
@@ -66,7 +67,7 @@ def access(
     return _exit(report.header)
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("address")
 @click.option("--by", metavar="FIELD", help="Count the people by their answer to this custom field.")
 @click.option("--members", is_flag=True, help="Name the people: their e-mails are personal data.")
@@ -138,7 +139,7 @@ def _exit(header: ReportHeader) -> ExitCode:
     return ExitCode.ERROR
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option("--live", is_flag=True, help="Judge the tests on the live state, not on the one after the plan.")
 @parallelism
 @max_rate

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lmsconf.cli.command import Command
 from lmsconf.cli.frame import CommandContext, Output, output_options, pass_context
 from lmsconf.cli.output_streams import masks_people
 from lmsconf.cli.planning import (
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 _FORMATS = ("text", "json", "markdown", "html", "github", "sarif", "codequality")
 
 
-@click.command()
+@click.command(cls=Command)
 @selection_options
 @click.option("--out", "out", type=click.Path(path_type=Path), metavar="FILE", help="Save the plan, for apply.")
 @click.option(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, ParamSpec
 
 import click
 
+from lmsconf.cli.command import global_options
 from lmsconf.cli.frame import CommandContext
 from lmsconf.cli.output_streams import show_progress, write_stderr
 from lmsconf.errors import ExitCode, UsageError
@@ -18,6 +19,7 @@ from lmsconf.errors import ExitCode, UsageError
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from lmsconf.api.client import Exchange
     from lmsconf.model.declarations import Manifests
     from lmsconf.model.plan import Plan
     from lmsconf.model.policy import Consent, Policy
@@ -168,7 +170,7 @@ def open_workspace(settings: Settings, parallelism: int, max_rate: float | None 
     from lmsconf.workspace.connection import Connection
     from lmsconf.workspace.reader import WorkspaceReader
 
-    with Connection(settings, max_rate=max_rate, only_reads=True) as connection:
+    with Connection(settings, max_rate=max_rate, only_reads=True, on_call=on_request()) as connection:
         yield WorkspaceReader(settings=settings, connection=connection, parallelism=parallelism)
 
 
@@ -177,6 +179,15 @@ def show_reading_progress(label: str) -> Iterator[Report]:
     """Show the progress of reading: requests done, the total, and what limits their rate."""
     with show_progress() as tell:
         yield lambda progress: tell(progress, label)
+
+
+def on_request() -> Callable[[Exchange], None] | None:
+    """Return what writes each request to stderr; None without `--verbose`."""
+    if not global_options().verbose:
+        return None
+    from lmsconf.cli.request_log import log_request
+
+    return log_request
 
 
 def load_valid_manifests(workspace: WorkspaceReader) -> Manifests:

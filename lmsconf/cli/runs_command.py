@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from lmsconf.cli.command import Command
 from lmsconf.cli.frame import CommandContext, Output, output_options, pass_context
 from lmsconf.cli.output_streams import mask_if_enabled
 from lmsconf.errors import ExitCode
@@ -12,7 +13,7 @@ from lmsconf.journal.journal_reader import read_runs as recorded_runs
 from lmsconf.render.recorded_runs import RUN_VIEWS, RUNS_VIEWS
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("run", required=False)
 @output_options(list(RUNS_VIEWS))
 @pass_context

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from lmsconf.api.spec import ApiSpec
+from lmsconf.cli.command import Group
 from lmsconf.cli.frame import CommandContext, pass_context
 from lmsconf.cli.output_streams import write_redacted, write_stderr
 from lmsconf.errors import LmsconfError, UsageError
@@ -31,7 +32,7 @@ class SandboxLocation(NamedTuple):
     spec: ApiSpec
 
 
-@click.group("sandbox")
+@click.group("sandbox", cls=Group)
 def sandbox_group() -> None:
     """Serve, seed or reset the embedded workspace.
 

@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 import click
 
+from lmsconf.cli.command import Command
 from lmsconf.cli.frame import CommandContext, Output, output_options, pass_context
 from lmsconf.cli.output_streams import masks_people
 from lmsconf.cli.planning import lmsconf_command_prefix
@@ -28,7 +29,7 @@ from lmsconf.render import (
 from lmsconf.support.atomic_files import read_text
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("file", type=click.Path(path_type=Path))
 @output_options([*PLAN_VIEWS, *PLAN_EXTRACTS, *PLAN_PROBLEMS_VIEWS])
 @pass_context

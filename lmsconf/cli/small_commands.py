@@ -6,12 +6,13 @@ import sys
 
 import click
 
+from lmsconf.cli.command import Command
 from lmsconf.cli.frame import CommandContext, Output, output_options, pass_context
 from lmsconf.cli.output_streams import write_redacted
 from lmsconf.errors import ExitCode, LmsconfError, UsageError
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("key", metavar="[KIND[.FIELD]|CODE]", default="")
 @output_options(["text", "json"])
 def explain(*, key: str, output: Output) -> ExitCode:
@@ -28,7 +29,7 @@ def explain(*, key: str, output: Output) -> ExitCode:
     return ExitCode.OK
 
 
-@click.command(name="help")
+@click.command(name="help", cls=Command)
 @click.argument("topic", metavar="[TOPIC]", default="")
 def help_command(*, topic: str) -> ExitCode:
     """Print a page of the guide.
@@ -47,7 +48,7 @@ def help_command(*, topic: str) -> ExitCode:
     return ExitCode.OK
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option("--only", metavar="ADDRESS", multiple=True, help="Only this and what it needs; * is a wildcard.")
 @output_options(["mermaid", "dot"])
 @pass_context
@@ -75,7 +76,7 @@ def graph(context: CommandContext, *, only: tuple[str, ...], output: Output) -> 
     return ExitCode.OK
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(context: click.Context, *, shell: str) -> ExitCode:

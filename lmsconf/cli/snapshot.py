@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lmsconf.cli.command import Command
 from lmsconf.cli.frame import CommandContext, pass_context
 from lmsconf.cli.output_streams import write_stderr
 from lmsconf.cli.planning import load_context_settings, max_rate, open_workspace, parallelism, show_reading_progress
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from lmsconf.project.settings import Settings
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--redact", is_flag=True, help="Leave out people who are not in the manifests.")
 @parallelism

@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lmsconf.cli.command import Command
 from lmsconf.cli.frame import CommandContext, pass_context
 from lmsconf.cli.output_streams import write_redacted
-from lmsconf.cli.planning import load_context_settings
+from lmsconf.cli.planning import load_context_settings, on_request
 from lmsconf.errors import ExitCode, LmsconfError, UsageError
 
 if TYPE_CHECKING:
     from lmsconf.apply.lock_names import WorkspaceLock
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option("--id", "id", metavar="ID", help="The lock to take away, without being asked.")
 @pass_context
 def unlock(context: CommandContext, *, id: str | None) -> ExitCode:
@@ -29,7 +30,7 @@ def unlock(context: CommandContext, *, id: str | None) -> ExitCode:
     from lmsconf.render.escape import escape_terminal
     from lmsconf.workspace.connection import Connection
 
-    with Connection(load_context_settings(context)) as connection:
+    with Connection(load_context_settings(context), on_call=on_request()) as connection:
         manager = LockManager(connection)
         locks = manager.list_locks()
         if not locks and id is None:

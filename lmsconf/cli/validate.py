@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lmsconf.cli.command import Command
 from lmsconf.cli.frame import CommandContext, Output, output_options, pass_context
 from lmsconf.cli.output_streams import report_problems
 from lmsconf.cli.planning import load_context_settings
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 _FORMATS = ("text", "json", "markdown", "html", "github", "sarif", "codequality")
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option("--expanded", is_flag=True, help="Print the manifests with variables, for_each and sets written out.")
 @output_options(_FORMATS, problems=_FORMATS[1:])
 @pass_context

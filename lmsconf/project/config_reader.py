@@ -32,8 +32,9 @@ from lmsconf.support.package_data import read_schema
 
 _SANDBOX: Final = "sandbox:"
 _EVERYTHING: Final = ("*", "all")
-_NO_FILE_HINT: Final = (
-    f'Write {FILE} with one line: workspaces: {{sandbox: {{url: "sandbox:"}}}}. -C names the folder that holds it.'
+_NO_FILE_HINT: Final = "Run `lmsconf init` to create a project, or go to the project (with -C)."
+_EMPTY_HINT: Final = (
+    'Write one line into it: workspaces: {sandbox: {url: "sandbox:"}}. Or delete it, and run `lmsconf init`.'
 )
 
 
@@ -52,7 +53,7 @@ def read_project_file(root: Path) -> ProjectFile:
     reading = read_yaml(FILE, text)
     if not reading.documents and not reading.problems:
         raise ProblemsFound(
-            [_problem("project/empty", "the project file is empty", SourceLocation(FILE), hint=_NO_FILE_HINT)]
+            [_problem("project/empty", "the project file is empty", SourceLocation(FILE), hint=_EMPTY_HINT)]
         )
     problems = list(reading.problems)
     for extra in reading.documents[1:]:
@@ -237,7 +238,7 @@ def _zone_problems(project: ProjectFile) -> Iterator[Problem]:
 def _no_file(root: Path) -> Problem:
     other = root / "lmsconf.yml"
     hint = f"Rename lmsconf.yml to {FILE}." if other.is_file() else _NO_FILE_HINT
-    return Problem(code="project/missing", message=f"there is no {FILE} in {root}", hint=hint)
+    return Problem(code="project/missing", message=f"there is no {FILE} in {root.absolute()}", hint=hint)
 
 
 def _problem(code: str, message: str, where: SourceLocation, *, hint: str | None = None) -> Problem:

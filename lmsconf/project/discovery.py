@@ -29,14 +29,15 @@ def find_project_folder(start: Path, environ: Mapping[str, str]) -> Path:
 
     real = Path(os.path.realpath(start))
     last = find_work_tree(real) or _home(real, environ) or real
-    for folder in (real, *real.parents):
+    for folder in (start, *real.parents):
         foreign = _foreign(folder)
         if os.path.lexists(folder / FILE):
             if foreign is not None:
-                hint = f"If you trust it, name its folder: -C {shlex.quote(str(folder))}"
-                raise UntrustedProjectFolder(f"{folder} {foreign}, so its {FILE} is not used by itself", hint=hint)
-            return start if folder == real else folder
-        if folder == last or foreign is not None:
+                named = real if folder is start else folder
+                hint = f"If you trust it, name its folder: -C {shlex.quote(str(named))}"
+                raise UntrustedProjectFolder(f"{named} {foreign}, so its {FILE} is not used by itself", hint=hint)
+            return folder
+        if foreign is not None or last == (real if folder is start else folder):
             break
     return start
 
@@ -48,8 +49,11 @@ def _home(folder: Path, environ: Mapping[str, str]) -> Path | None:
 
 
 def _foreign(folder: Path) -> str | None:
-    """Return why a folder is not trusted, in words; None if only this user and root may write to it."""
-    about = folder.stat()
+    """Return why a folder is not trusted, in words; None if it belongs to this user or root, and not all may write."""
+    try:
+        about = folder.stat()
+    except OSError:  # a folder above it may not be searched by this user
+        return "cannot be looked at"
     if about.st_mode & stat.S_IWOTH:
         return "can be written to by everybody"
     return None if about.st_uid in (0, os.geteuid()) else "belongs to another user"

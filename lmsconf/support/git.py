@@ -97,7 +97,8 @@ def open_repository(folder: Path, environ: Mapping[str, str]) -> Iterator[GitRep
 
 
 def _is_repository(path: Path) -> bool:
-    return path.is_file() or (path / "HEAD").is_file()
+    # As pathlib's is_file, but False also where a folder may not be searched by this user.
+    return os.path.isfile(path) or os.path.isfile(path / "HEAD")  # noqa: PTH113
 
 
 def _followed(top: Path) -> Path:

@@ -18,6 +18,7 @@ import click
 import pytest
 
 from lmsconf.cli import COMMANDS, app
+from lmsconf.cli.command import Group
 from lmsconf.cli.frame import CommandContext, Output, output_options, pass_context, run_command_line
 from lmsconf.cli.output_streams import show_progress, write_redacted
 from lmsconf.errors import (
@@ -311,7 +312,7 @@ def where(context: CommandContext) -> None:
 
 def test_group_options_make_the_context(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Commands get the folder of `-C` and the workspace of `--workspace`."""
-    group = click.Group(callback=app.callback, params=app.params, commands=[where])
+    group = Group(commands=[where])
     assert run_command_line(group, ["-C", str(tmp_path), "--workspace", "staging", "where"]) == ExitCode.OK
     assert capsys.readouterr().out == f"{tmp_path} staging\n"
     assert run_command_line(group, ["-C", str(tmp_path / "missing"), "where"]) == ExitCode.USAGE
@@ -338,7 +339,10 @@ def test_help_lists_every_command_and_imports_none() -> None:
     shown = subprocess.run(
         [sys.executable, "-I", "-S", "-c", _with_path(program)], capture_output=True, text=True, check=True
     )
-    assert shown.stderr == "['lmsconf.cli.frame', 'lmsconf.cli.output_streams']\n"
+    assert (
+        shown.stderr
+        == f"{[f'lmsconf.cli.{name}' for name in ('command', 'command_help', 'frame', 'output_streams')]}\n"
+    )
     assert all(f"  {name} " in shown.stdout for name, entry in COMMANDS.items())
 
 

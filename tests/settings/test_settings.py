@@ -236,8 +236,7 @@ def test_no_project_file(tmp_path: Path) -> None:
             load_settings(tmp_path, None, environ)
         (problem,) = raised.value.problems
         assert problem.message == f"there is no lmsconf.yaml in {tmp_path}"
-        assert problem.hint is not None
-        assert problem.hint.startswith("Write lmsconf.yaml with one line: workspaces: {sandbox: ")
+        assert problem.hint == "Run `lmsconf init` to create a project, or go to the project (with -C)."
     (tmp_path / "lmsconf.yml").touch()
     with pytest.raises(ProblemsFound) as raised:
         load_settings(tmp_path, None, {})
@@ -286,6 +285,71 @@ def test_no_project_of_others_is_found(tmp_path: Path, monkeypatch: pytest.Monke
         os.chown(tmp_path / "shared", 4711, 4711)
         with pytest.raises(LmsconfError, match="belongs to another user"):
             load_settings(None, None, home)
+
+
+def test_a_link_does_not_lead_around_the_rule(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The parents of a folder are those of the real one, also where a link in a trusted folder leads there."""
+    (tmp_path / "shared" / "mine").mkdir(parents=True)
+    (tmp_path / "shared" / "lmsconf.yaml").write_text(one(""))
+    (tmp_path / "shared").chmod(0o1777)
+    (tmp_path / "trusted").mkdir()
+    (tmp_path / "trusted" / "lmsconf.yaml").write_text(one(""))
+    (tmp_path / "trusted" / "link").symlink_to(tmp_path / "shared" / "mine")
+    monkeypatch.chdir(tmp_path / "trusted" / "link")
+    with pytest.raises(LmsconfError, match="written to by everybody"):
+        load_settings(None, None, {"HOME": str(tmp_path)})
+    (tmp_path / "shared" / "lmsconf.yaml").unlink()
+    with pytest.raises(ProblemsFound, match=r"there is no lmsconf.yaml in .*/shared/mine"):
+        load_settings(None, None, {"HOME": str(tmp_path)})
+
+
+def test_root_uses_no_project_of_a_user_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with sudo: in a user's folder, below it, and in a repository of theirs. A user may use what root made."""
+    if os.geteuid() != 0:
+        pytest.skip("only root may give folders away")
+    below = tmp_path / "user" / "below"
+    below.mkdir(parents=True)
+    (tmp_path / "user" / "lmsconf.yaml").write_text(one(""))
+    (tmp_path / "user" / ".git").mkdir()
+    (tmp_path / "user" / ".git" / "HEAD").touch()
+    os.chown(tmp_path / "user", 4711, 4711)
+    for folder in (below, tmp_path / "user"):
+        monkeypatch.chdir(folder)
+        with pytest.raises(LmsconfError, match="belongs to another user"):
+            load_settings(None, None, {"HOME": str(tmp_path), "SUDO_UID": "4711"})
+    os.seteuid(4711)
+    try:
+        assert load_settings(None, None, {}).root == Path()
+        os.seteuid(0)
+        os.chown(tmp_path / "user", 0, 0)
+        os.seteuid(4711)
+        assert load_settings(None, None, {}).root == Path()
+    finally:
+        os.seteuid(0)
+
+
+def test_a_folder_below_one_that_may_not_be_searched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the folders above cannot be looked at, the search ends; the working directory itself is looked at."""
+    inner = tmp_path / "closed" / "inner"
+    inner.mkdir(parents=True)
+    (tmp_path / "lmsconf.yaml").write_text(one(""))
+    monkeypatch.chdir(inner)
+    (tmp_path / "closed").chmod(0)
+    user = os.geteuid()
+    if user == 0:
+        os.chown(inner, 4711, 4711)
+        os.seteuid(4711)
+    try:
+        with pytest.raises(ProblemsFound, match=r"there is no lmsconf\.yaml"):
+            load_settings(None, None, {"HOME": str(tmp_path)})
+        Path("lmsconf.yaml").write_text(one(""))
+        assert load_settings(None, None, {"HOME": str(tmp_path)}).root == Path()
+        Path().chmod(0o777)
+        with pytest.raises(LmsconfError, match="written to by everybody"):
+            load_settings(None, None, {"HOME": str(tmp_path)})
+    finally:
+        os.seteuid(user)
+        (tmp_path / "closed").chmod(0o700)
 
 
 def with_token(root: Path, token: str, **environ: str) -> Settings:

@@ -1,0 +1,126 @@
+"""The base of all commands: global options, taken before and after a command's name, and the layout of `--help`.
+
+`lmsconf --help` imports this module, so it imports click and nothing slower.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple, cast
+
+import click
+
+_KEY: Final = "lmsconf.global_options"
+
+
+class GlobalOptions(NamedTuple):
+    """What the global options of a command line say.
+
+    pages: whether long output on a terminal goes through a pager.
+    """
+
+    directory: str | None = None
+    workspace: str | None = None
+    masks_people: bool = False
+    verbose: bool = False
+    pages: bool = True
+
+
+GLOBAL_OPTIONS: Final = (
+    click.Option(
+        ["-C", "_directory"],
+        metavar="DIR",
+        multiple=True,
+        help="The project's folder, where lmsconf.yaml is; without it, this folder or one above it.",
+    ),
+    click.Option(
+        ["--workspace", "_workspace"],
+        metavar="NAME",
+        multiple=True,
+        help="The workspace, as lmsconf.yaml names it.",
+    ),
+    click.Option(
+        ["--mask-people", "_masks_people"],
+        is_flag=True,
+        envvar="LMSCONF_MASK_PEOPLE",
+        help="Write `person 1` and so on for people, in all output. For public logs and comments.",
+    ),
+    click.Option(
+        ["--verbose", "_verbose"], is_flag=True, help="Write each request, its time and its retries to stderr."
+    ),
+    click.Option(["--no-pager", "_no_pager"], is_flag=True, help="Do not page long output."),
+)
+
+
+_NAMES: Final = tuple(str(option.name) for option in GLOBAL_OPTIONS)
+
+
+def global_options() -> GlobalOptions:
+    """Return the global options of the command that is running."""
+    context = click.get_current_context(silent=True)
+    return GlobalOptions() if context is None else _given(context)
+
+
+def _given(context: click.Context) -> GlobalOptions:
+    return cast(GlobalOptions, context.meta.get(_KEY, GlobalOptions()))
+
+
+class _GlobalOptionsMixin(click.Command):
+    """A command that takes the global options, and whose help has groups of options and examples."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        return [*super().get_params(ctx), *GLOBAL_OPTIONS]
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        rest = super().parse_args(ctx, args)
+        found: dict[str, Any] = {name: ctx.params.pop(name, None) for name in _NAMES}
+        before = _given(ctx)
+        after = GlobalOptions(
+            directory=_one(ctx, "-C", before.directory, found["_directory"]),
+            workspace=_one(ctx, "--workspace", before.workspace, found["_workspace"]),
+            masks_people=before.masks_people or bool(found["_masks_people"]),
+            verbose=before.verbose or bool(found["_verbose"]),
+            pages=before.pages and not found["_no_pager"],
+        )
+        ctx.meta[_KEY] = after
+        if after.masks_people:
+            from lmsconf.cli.output_streams import mask_people
+
+            mask_people(True)
+        if ctx.obj is None or after[:2] != before[:2]:
+            from lmsconf.cli.frame import set_command_context
+
+            set_command_context(ctx, after)
+        return rest
+
+    def get_help(self, ctx: click.Context) -> str:
+        from lmsconf.cli.command_help import help_formatter
+
+        formatter = help_formatter()
+        self.format_help(ctx, formatter)
+        return formatter.getvalue().rstrip("\n")
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        from lmsconf.cli.command_help import write_examples, write_options
+
+        write_examples(self, ctx, formatter)
+        if isinstance(self, click.Group):
+            self.format_commands(ctx, formatter)
+        write_options(self, ctx, formatter)
+
+
+class Command(_GlobalOptionsMixin, click.Command):
+    """A command of lmsconf."""
+
+
+class Group(_GlobalOptionsMixin, click.Group):
+    """A command of lmsconf that has commands of its own."""
+
+    command_class = Command
+
+
+def _one(ctx: click.Context, name: str, before: str | None, after: tuple[str, ...] | None) -> str | None:
+    """Return the value of an option that may stand before and after the command. Raises click.UsageError for two."""
+    values = list(dict.fromkeys([*([] if before is None else [before]), *(after or ())]))
+    if len(values) > 1:
+        ctx.fail(f"{name} is given twice, with {values[0]!r} and {values[1]!r}.")
+    return values[0] if values else None

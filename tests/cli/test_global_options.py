@@ -1,0 +1,171 @@
+"""Global options stand before and after the command, and mean the same in both places."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from flow.shell import lmsconf
+
+from lmsconf.cli import app
+from lmsconf.cli.command import GLOBAL_OPTIONS
+from lmsconf.errors import ExitCode
+from lmsconf.sandbox.faults import Fault, FaultScript
+from lmsconf.sandbox.serve import serve
+from lmsconf.sandbox.transport import Sandbox
+
+ROOT = Path(__file__).parent.parent.parent
+REQUEST = re.compile(r"\d\d:\d\d:\d\d\.\d{3}Z GET /\S+ 200 \(\d+ ms\)")
+TOKEN = "token-of-a-sandbox"
+PEOPLE = "@acme.example"
+
+
+def commands(group: click.Group, *above: str) -> Iterator[tuple[str, ...]]:
+    """The words of every command, groups among them."""
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        yield (*above, name)
+        if isinstance(command, click.Group):
+            yield from commands(command, *above, name)
+
+
+assert isinstance(app, click.Group)
+COMMANDS = [(), *commands(app)]
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The quickstart, with a second workspace."""
+    root = tmp_path_factory.mktemp("projects") / "quickstart"
+    shutil.copytree(ROOT / "examples" / "quickstart", root, ignore=shutil.ignore_patterns("*.db*", ".lmsconf"))
+    file = root / "lmsconf.yaml"
+    second = 'workspaces:\n  staging: {url: "sandbox:staging.db", seed: workspace.yaml}\n'
+    file.write_text(file.read_text(encoding="utf-8").replace("workspaces:\n", second, 1), encoding="utf-8")
+    return root
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_every_command_takes_them_and_says_so_once(words: tuple[str, ...], tmp_path: Path) -> None:
+    """Below one heading of its help, the last one, each global option stands once."""
+    ran = lmsconf(tmp_path, *words, "--help")
+    assert ran.code == ExitCode.OK
+    _, _, listed = ran.out.partition("\nGlobal options:\n")
+    names = [option.opts[0] for option in GLOBAL_OPTIONS]
+    assert re.findall(r"^  (-\S+)", listed, re.MULTILINE) == ["-h,", *names]
+    options = ran.out.partition("\nExamples:\n")[2]
+    assert all(len(re.findall(rf"^  {name}(?![\w-])", options, re.MULTILINE)) == 1 for name in names)
+    assert lmsconf(tmp_path, *words, "-C", str(tmp_path), "--workspace", "w", "--verbose", "--help").code == ExitCode.OK
+
+
+def test_folder_and_workspace_mean_the_same_in_both_places(project: Path, tmp_path: Path) -> None:
+    """A plan in another folder, of another workspace, is the same whether they stand before or after `plan`."""
+    chosen = ("-C", str(project), "--workspace", "staging")
+    before, after = lmsconf(tmp_path, *chosen, "plan"), lmsconf(tmp_path, "plan", *chosen)
+    assert before.code == ExitCode.OK
+    assert "Workspace staging" in before.out
+    assert after == before
+    assert lmsconf(tmp_path, *chosen[:2], "plan", *chosen[2:]) == before
+    assert lmsconf(tmp_path, *chosen, "plan", *chosen) == before
+
+
+def test_a_command_in_a_group_takes_them_in_three_places(project: Path, tmp_path: Path) -> None:
+    """`sandbox` is a command, and `seed` is one of its own."""
+    at = ("-C", str(project), "--workspace", "staging")
+    for words in ((*at, "sandbox", "reset"), ("sandbox", *at, "reset"), ("sandbox", "reset", *at)):
+        ran = lmsconf(tmp_path, *words, "--yes")
+        assert (ran.code, "staging.db" in ran.err) == (ExitCode.OK, True)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--workspace", "staging", "plan", "--workspace", "sandbox"),
+        ("plan", "--workspace", "staging", "--workspace", "sandbox"),
+    ],
+)
+def test_two_different_values_are_refused(words: tuple[str, ...], project: Path) -> None:
+    """Which workspace is meant must not depend on the order of words."""
+    ran = lmsconf(project, *words)
+    assert (ran.code, ran.out) == (ExitCode.USAGE, "")
+    assert "--workspace is given twice, with 'staging' and 'sandbox'." in ran.err
+
+
+@pytest.mark.parametrize("words", [("--mask-people", "plan"), ("plan", "--mask-people")])
+def test_people_are_masked_in_both_places(words: tuple[str, ...], project: Path) -> None:
+    """No e-mail is left in the plan."""
+    assert PEOPLE in lmsconf(project, "plan").out
+    ran = lmsconf(project, *words)
+    assert ran.code == ExitCode.OK
+    assert PEOPLE not in ran.out
+    assert "person 1" in ran.out
+
+
+def test_people_are_masked_where_the_command_line_cannot_be_parsed(project: Path) -> None:
+    """The words that are one too many may be e-mails."""
+    ran = lmsconf(project, "access", "anna.berg@acme.example", "GDPR", "bo.ek@acme.example", "--mask-people")
+    assert ran.code == ExitCode.USAGE
+    assert re.search(r"unexpected extra argument \(person \d\)", ran.err)
+    assert PEOPLE not in ran.err
+    assert PEOPLE in lmsconf(project, "access", "a@acme.example", "GDPR", "bo.ek@acme.example").err
+
+
+def test_masking_ends_with_the_command(project: Path) -> None:
+    """The next command in the same process names people again."""
+    lmsconf(project, "plan", "--mask-people")
+    assert PEOPLE in lmsconf(project, "plan").out
+
+
+def test_requests_are_written_to_stderr(project: Path) -> None:
+    """Each request is a line with its time, method, path, status and duration; stdout is the same as without."""
+    quiet, ran = lmsconf(project, "plan", "--no-effects"), lmsconf(project, "plan", "--no-effects", "--verbose")
+    assert (ran.code, ran.out) == (quiet.code, quiet.out)
+    assert quiet.err == ""
+    lines = ran.err.splitlines()
+    assert len(lines) > 3
+    assert [line for line in lines if not REQUEST.fullmatch(line)] == []
+    assert lmsconf(project, "--verbose", "plan", "--no-effects").err.count("GET") == len(lines)
+
+
+def test_retries_are_written_without_secrets(project: Path) -> None:
+    """A request that the service cannot serve at first has a line for each attempt; no secret is in any."""
+    refused = FaultScript(Fault(operation="custom-fields.list", status=503, headers={"retry-after": "0"}))
+    sandbox = Sandbox(":memory:", token=TOKEN, faults=refused)
+    try:
+        with serve(sandbox) as server:
+            env = {"LMSCONF_URL": server.url, "LMSCONF_TOKEN": TOKEN}
+            ran = lmsconf(project, "api", "GET", "/custom-fields", "--query", "sig=not-for-logs", "--verbose", env=env)
+    finally:
+        sandbox.close_workspace()
+    assert ran.code == ExitCode.ERROR
+    first, second, *_ = ran.err.splitlines()
+    assert re.search(r" GET /custom-fields\?sig=\*\*\* 503 \(\d+ ms\)", first)
+    assert re.search(r" GET /custom-fields\?sig=\*\*\* 400 \(\d+ ms, attempt 2\)", second)
+    assert TOKEN not in ran.err
+
+
+def test_with_masked_people_no_request_names_one(project: Path) -> None:
+    """Ids in paths and values of queries are hidden; where a page begins is not."""
+    env = {"LMSCONF_URL": "sandbox:people.db"}
+    shutil.copy(project / "workspace.db", project / "people.db")
+    named = lmsconf(project, "access", "bo.ek@acme.example", "--verbose", env=env)
+    ran = lmsconf(project, "access", "bo.ek@acme.example", "--verbose", "--mask-people", env=env)
+    assert (named.code, ran.code) == (ExitCode.OK, ExitCode.OK), named.err
+    assert re.search(r"contentId=c-\d", named.err)
+    assert not re.search(r"=[a-z]+-\d", ran.err)
+    assert "contentId=(masked)" in ran.err
+    assert "skip=0&limit=100" in ran.err
+    asked = ("api", "GET", "/users/u-1", "--query", "userIds[]=u-17", "--verbose", "--mask-people")
+    assert "u-1" not in lmsconf(project, *asked, env=env).err
+
+
+def test_in_a_wrong_folder_the_way_out_is_named(tmp_path: Path) -> None:
+    """The folder is told in full, and what to do."""
+    ran = lmsconf(tmp_path, "plan")
+    assert ran.code == ExitCode.ERROR
+    assert f"there is no lmsconf.yaml in {tmp_path} [project/missing]" in ran.err
+    assert "Run `lmsconf init` to create a project, or go to the project (with -C)." in ran.err
