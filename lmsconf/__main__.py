@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from lmsconf.cli import main
+from lmsconf.cli import console_script
 
-main()
+console_script()

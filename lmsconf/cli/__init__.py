@@ -5,8 +5,11 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
+import os
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import NamedTuple, NoReturn, cast
@@ -119,3 +122,23 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     code = run_command_line(app, list(sys.argv[1:] if arguments is None else arguments))
     gc.freeze()  # no collection at exit: the process's memory is freed anyway
     sys.exit(code)
+
+
+def console_script() -> NoReturn:
+    """Run one command, and end the process without freeing each module and object: a twelfth of a small plan's time.
+
+    Exit handlers run and output is flushed first. While another thread is at work, or when output cannot be flushed,
+    the process ends in the ordinary way.
+    """
+    try:
+        main()
+    except SystemExit as ended:
+        if any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()):
+            raise
+        atexit._run_exitfuncs()
+        try:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        except OSError:
+            raise ended from None
+        os._exit(int(ended.code or 0))

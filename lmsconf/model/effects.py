@@ -6,10 +6,11 @@ A number that is not known is None.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from lmsconf.model.address import Address, RemoteId
+from lmsconf.support.lazy_dataclass import dataclass
 
 
 class Basis(StrEnum):

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, NamedTuple, TypeAlias
 
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.effects import Basis
+from lmsconf.support.lazy_dataclass import dataclass
 
 Bits: TypeAlias = int
 """A set of people, by their positions."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 
 from lmsconf.errors import Problem
@@ -32,6 +32,7 @@ from lmsconf.planner.audiences import (
     to_bits,
 )
 from lmsconf.planner.effect_rows import changed_people, person_rows, sort_rows
+from lmsconf.support.lazy_dataclass import dataclass
 
 EVERYBODY_COUNTED: Final = "all people"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from typing import Any
 
@@ -39,6 +39,7 @@ from lmsconf.planner.planned_resources import (
 )
 from lmsconf.planner.rename_detection import possible_renames
 from lmsconf.planner.selection import Selection
+from lmsconf.support.lazy_dataclass import dataclass
 
 NOT_LIVE = sha256(None)
 """The fingerprint of a resource that is not live."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import platform
+import os
 from collections.abc import Mapping
 from dataclasses import field
 from datetime import UTC, date, datetime, timedelta
@@ -241,7 +241,7 @@ def _lock(project: ProjectFile, environ: Mapping[str, str]) -> LockSettings | No
     if declared is False:
         return None
     terms = declared if isinstance(declared, dict) else {}
-    owner = str(terms.get("owner") or f"{environ.get('USER') or 'somebody'} on {platform.node()}")
+    owner = str(terms.get("owner") or f"{environ.get('USER') or 'somebody'} on {os.uname().nodename}")
     return LockSettings(lease=_seconds(str(terms.get("lease", "15m"))), owner=owner)
 
 

@@ -7,7 +7,6 @@ ContentName, CodeText  the parts of a sentence that a format marks up
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from lmsconf.model.address import Address
@@ -15,6 +14,7 @@ from lmsconf.model.effects import AccessCounts, Basis, CauseCount, ContentEffect
 from lmsconf.model.plan import Change, Plan
 from lmsconf.render.effects_wording import CHANGE_WORDS, NOT_KNOWN, count_words, number_of
 from lmsconf.render.resource_wording import count_noun, resource_title, short_title
+from lmsconf.support.lazy_dataclass import dataclass
 
 MOST_SENTENCES: Final = 5
 """How many contents are told in a sentence; the table lists all."""

@@ -6,7 +6,6 @@ Results are not escaped.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from lmsconf.model.address import Address
@@ -14,6 +13,7 @@ from lmsconf.model.effects import Basis, ContentEffects, Effects, GroupEffects
 from lmsconf.render.effects_sentences import cause_counts, sort_contents
 from lmsconf.render.effects_wording import GROUP_NOUNS, NOT_KNOWN, format_count
 from lmsconf.render.resource_wording import resource_title
+from lmsconf.support.lazy_dataclass import dataclass
 
 _CONTENT_COLUMNS: Final = {
     "before": "before",

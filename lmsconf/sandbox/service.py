@@ -17,7 +17,7 @@ from lmsconf.api.spec import ApiSpec, Operation
 from lmsconf.sandbox.api_keys import ApiKeys
 from lmsconf.sandbox.api_refusal import Refusal, unauthorized
 from lmsconf.sandbox.faults import ConnectionLost, Fault, FaultScript
-from lmsconf.sandbox.handlers import HANDLERS
+from lmsconf.sandbox.handlers import find_handler
 from lmsconf.sandbox.handlers.accounts import archive_due_accounts, is_archiving_due
 from lmsconf.sandbox.request_context import Json, RequestContext
 from lmsconf.sandbox.request_validation import RequestValidator
@@ -125,12 +125,13 @@ class SandboxService:
             self._check_credential(request.headers.get("authorization", ""))
             if operation is None:
                 raise self._no_endpoint(request)
-            if operation.id not in HANDLERS:
+            handler = find_handler(operation.id)
+            if handler is None:
                 raise Refusal(501, "not_implemented", f"{operation.id} is not carried out here")
             content_type = request.headers.get("content-type", "")
             validated = self._validator(operation).validate(parameters, request.query, content_type, request.body)
             with self._transaction(operation, stale=fault is not None and fault.stale) as repository:
-                done = HANDLERS[operation.id](RequestContext(repository, self.spec.behaviour), validated)
+                done = handler(RequestContext(repository, self.spec.behaviour), validated)
             return _success(cast(Json, operation.response_names.to_wire(done)))
         except Refusal as refusal:
             return _error_response(refusal)

@@ -7,7 +7,7 @@ from pathlib import Path
 from lmsconf.api.client import Client
 from lmsconf.api.service import Service
 from lmsconf.api.spec import ApiSpec, Operation
-from lmsconf.sandbox.handlers import HANDLERS
+from lmsconf.sandbox.handlers import find_handler
 
 from .writer import attribute, snake
 
@@ -29,7 +29,7 @@ def table() -> str:
 def _row(group: str, held: list[Operation], service: Service) -> str:
     names = {attribute(one.id) for one in held}
     spoken = sum(hasattr(getattr(service, attribute(one.id), None), snake(one.id.partition(".")[2])) for one in held)
-    answered = sum(one.id in HANDLERS for one in held)
+    answered = sum(find_handler(one.id) is not None for one in held)
     assumed = len({key for one in held for key in one.dialect_keys})
     where = f"`{names.pop()}`" if len(names) == 1 else ""
     return f"| {group} | {where} | {len(held)} | {spoken} | {answered} | {assumed} |"

@@ -41,6 +41,7 @@ from lmsconf.kinds.content_target.types import (
     assignment_address,
     declared_entry,
     live_entry,
+    people_named,
     split_address,
 )
 from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, EDITS, USER
@@ -310,9 +311,7 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
 
     def named_emails(self, entry: DesiredResource[AssignmentSpec] | DeleteEntry[Any]) -> Iterator[str]:
         """Yield the e-mail of an audience that is a person."""
-        from lmsconf.kinds.content_target import redact
-
-        return redact.people_named(entry)
+        return people_named(entry)
 
     def redact_rows(self, redaction: RedactionContext, row_type: type[ListedRow]) -> Iterable[HasName]:
         """Count the assignments to undeclared people."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
-from lmsconf.kinds.content_target.types import AssignmentSpec, TargetRow, audience_candidates, resolve_audience
+from lmsconf.kinds.content_target.types import TargetRow, audience_candidates, people_named, resolve_audience
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, GROUP, SMART_GROUP, USER
 from lmsconf.model.address import RemoteId
-from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.planner.redaction import Entry, RedactionContext, Report, RestoreContext, not_compared_warning
 
 _UNCLEAR: Final = "an assignment is for an id that is both a person's and a group's"
@@ -44,12 +43,6 @@ def restore_rows(restoring: RestoreContext) -> Iterator[TargetRow]:
     for content, type in restoring.counted_lists(CONTENT_TARGET):
         for id in restoring.placeholder_ids(CONTENT_TARGET, content, type):
             yield TargetRow(RemoteId(content), id, type)
-
-
-def people_named(entry: DesiredResource[AssignmentSpec] | DeleteEntry[Any]) -> Iterator[str]:
-    """Yield the e-mail of an audience that is a person."""
-    if isinstance(entry.spec, AssignmentSpec) and entry.spec.audience.kind == USER:
-        yield entry.spec.audience.name
 
 
 def drop_unknown_people(entry: Entry, new: frozenset[str], report: Report) -> Entry | None:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, tzinfo
-from typing import Final
+from typing import Any, Final
 
 from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, EVERYONE, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.response_json import optional_text, require_text
 from lmsconf.kinds.shared.times import format_time
 from lmsconf.model.address import Address, RemoteId, escape, unescape
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.declarations import pin_in
+from lmsconf.model.declarations import DeleteEntry, DesiredResource, pin_in
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normalize_email
 from lmsconf.model.policy import Policy
@@ -125,6 +125,12 @@ def split_address(address: Address) -> tuple[str, str] | None:
     """Return the content's name and the audience's address; None if the address is not that of an assignment."""
     parts = _PARTS.fullmatch(address.text)
     return (unescape(parts[1]), parts[2]) if parts else None
+
+
+def people_named(entry: DesiredResource[AssignmentSpec] | DeleteEntry[Any]) -> Iterator[str]:
+    """Yield the e-mail of an audience that is a person."""
+    if isinstance(entry.spec, AssignmentSpec) and entry.spec.audience.kind == USER:
+        yield entry.spec.audience.name
 
 
 def audience_entry(audience: Address) -> Json:

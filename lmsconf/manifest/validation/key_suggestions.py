@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Iterable, Mapping
@@ -127,6 +126,8 @@ def closest_word(word: str, known_words: Iterable[str], *, cutoff: float) -> str
 
 def _near(word: str, known: Iterable[str], cutoff: float) -> list[str]:
     """Return the closest known words, several if they are about equally close."""
+    import difflib  # only a mistyped key needs it
+
     if len(word) > _LONG:
         return []
     word_look = casefold_name(word)

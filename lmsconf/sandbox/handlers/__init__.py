@@ -1,42 +1,41 @@
-"""The handlers of all operations: one module per endpoint group of the specification."""
+"""The handlers of all operations: one module per endpoint group of the specification, imported when it is called."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
 from typing import Final
 
-from lmsconf.sandbox.handlers import (
-    accounts,
-    analytics,
-    authentication,
-    certificate_management,
-    content_catalog,
-    content_targets,
-    custom_field_answers,
-    custom_fields,
-    manual_groups,
-    order_details,
-    smart_groups,
-    user_access,
-    user_certificates,
-    users,
-)
 from lmsconf.sandbox.request_context import Handler
 
-_GROUPS: Final = (
-    *(
-        authentication,
-        users,
-        accounts,
-        custom_field_answers,
-        order_details,
-        user_access,
-        user_certificates,
-        certificate_management,
-    ),
-    *(manual_groups, smart_groups, custom_fields, content_catalog, content_targets, analytics),
-)
-HANDLERS: Final[Mapping[str, Handler]] = {
-    operation: handler for group in _GROUPS for operation, handler in group.HANDLERS.items()
+_MODULES: Final[Mapping[str, tuple[str, ...]]] = {
+    "analytics": ("analytics",),
+    "auth": ("authentication",),
+    "certificates": ("certificate_management",),
+    "content": ("content_catalog",),
+    "content-targets": ("content_targets",),
+    "custom-fields": ("custom_fields",),
+    "manual-groups": ("manual_groups",),
+    "smart-groups": ("smart_groups",),
+    "user-access": ("user_access",),
+    "user-certificates": ("user_certificates",),
+    "users": ("users", "accounts", "custom_field_answers", "order_details"),
 }
-"""Operation id → handler."""
+"""First part of an operation's id → the modules with its handlers."""
+
+
+def find_handler(operation: str) -> Handler | None:
+    """Return the handler of an operation id, or None."""
+    return _handlers(operation.partition(".")[0]).get(operation)
+
+
+def handled_operations() -> frozenset[str]:
+    """Return the ids of all operations that have a handler."""
+    return frozenset(operation for group in _MODULES for operation in _handlers(group))
+
+
+@cache
+def _handlers(group: str) -> Mapping[str, Handler]:
+    modules = (import_module(f"{__name__}.{name}") for name in _MODULES.get(group, ()))
+    return {operation: handler for module in modules for operation, handler in module.HANDLERS.items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lmsconf.kinds.content_target.effects.facts import AccessFacts
 from lmsconf.kinds.content_target.effects.scope import AccessScope, ChangedPerson
@@ -12,6 +12,7 @@ from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.model.address import Ref, RemoteId
 from lmsconf.model.names import normalize_name
 from lmsconf.planner.audiences import Bits, to_bits
+from lmsconf.support.lazy_dataclass import dataclass
 
 
 @dataclass(slots=True)

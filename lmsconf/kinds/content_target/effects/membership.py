@@ -8,7 +8,7 @@ conditions or the answers that they rest on change. Archived people are in no au
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from lmsconf.kinds.content_target.effects.answers import AnswerSets, FieldHolders, answer_sets
@@ -19,6 +19,7 @@ from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.effects import Basis
 from lmsconf.model.names import normalize_email, normalize_name
 from lmsconf.planner.audiences import Audience, AudienceSize, Bits, to_bits
+from lmsconf.support.lazy_dataclass import dataclass
 
 _IS_ANY: Final = "IS_ANY"
 _WITH_CHOICES: Final = ("CHOICE", "MULTI_SELECT")

@@ -8,7 +8,7 @@ Groups, Content Targeting), so a change of members costs a request for each cont
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from lmsconf.api.spec.listings import CATALOG, CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS
@@ -30,6 +30,7 @@ from lmsconf.model.api import ListOperation
 from lmsconf.model.names import LOCK_PREFIX
 from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.reading import ReadContext, keep_keys, sorted_listing
+from lmsconf.support.lazy_dataclass import dataclass
 
 
 @dataclass(slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from lmsconf.kinds.content_target.content_resolver import ContentResolver
@@ -28,6 +28,7 @@ from lmsconf.model.time_formats import parse_response_time
 from lmsconf.planner.audiences import Terms, Window
 from lmsconf.planner.context import Deletion, Match, PlanContext
 from lmsconf.planner.planned_resources import PlannedResource
+from lmsconf.support.lazy_dataclass import dataclass
 
 AudienceKey: TypeAlias = "tuple[str, RemoteId | Ref]"
 """The kind and the id of an audience; a Ref for one that the plan creates."""
