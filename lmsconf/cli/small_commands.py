@@ -11,6 +11,9 @@ from lmsconf.cli.frame import CommandContext, Output, output_options, pass_conte
 from lmsconf.cli.output_streams import write_redacted
 from lmsconf.errors import ExitCode, LmsconfError, UsageError
 
+_PAGE_WIDTH = 100
+"""The widest page of the guide."""
+
 
 @click.command(cls=Command)
 @click.argument("key", metavar="[KIND[.FIELD]|CODE]", default="")
@@ -42,7 +45,12 @@ def help_command(*, topic: str) -> ExitCode:
     if not topic:
         write_redacted("\n".join(["Topics:", *(f"  lmsconf help {one}" for one in topics)]) + "\n", sys.stdout)
     elif topic in topics:
-        write_redacted(read_guide_page(topic), sys.stdout)
+        import shutil
+
+        from lmsconf.render.text.guide_page import NARROWEST, guide_page_text
+
+        width = max(min(shutil.get_terminal_size((_PAGE_WIDTH, 24)).columns, _PAGE_WIDTH), NARROWEST)
+        write_redacted(guide_page_text(read_guide_page(topic), width), sys.stdout)
     else:
         raise UsageError(f"there is no topic {topic!r}", hint=f"Topics are {', '.join(topics)}.")
     return ExitCode.OK

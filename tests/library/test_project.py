@@ -196,14 +196,13 @@ def test_a_plan_cannot_be_talked_past_its_guards(folder: Folder) -> None:
         project.apply(replace(lenient, measures=()), approve=agree)
 
 
-def test_the_example_of_the_readme(
+def test_the_example_of_the_guide(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It prints what the page shows."""
-    page = (ROOT / "README.md").read_text(encoding="utf-8")
-    code, output = page.partition("## From Python")[2].split("```")[1:4:2]
-    shutil.copytree(ROOT / "examples" / "quickstart", tmp_path / "examples" / "quickstart")
-    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "lmsconf" / "guide" / "client-library.md").read_text(encoding="utf-8")
+    code, output = page.partition("## Projects")[2].split("```")[1:4:2]
+    monkeypatch.chdir(shutil.copytree(ROOT / "examples" / "quickstart", tmp_path / "quickstart"))
     exec(code.removeprefix("python\n"), {})  # noqa: S102  # the page's own code is what is tested
     assert capsys.readouterr().out == output.removeprefix("text\n")
 
