@@ -7,11 +7,12 @@ from dataclasses import field
 from datetime import tzinfo
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from lmsconf.errors import Problem
 from lmsconf.manifest.expand.expander import EntryExpander
 from lmsconf.manifest.expand.for_each import ExpandedEntry, ForEachExpander
+from lmsconf.manifest.expand.undeclared import UndeclaredNames, valid_part
 from lmsconf.manifest.expand.variables import ExpansionLimitExceeded, Variables
 from lmsconf.manifest.file_set import ManifestFileReader, UnreadableFile, find_manifests, read_manifest
 from lmsconf.manifest.load_problems import (
@@ -86,7 +87,13 @@ def load_folder(
     )
 
 
-_Sound: TypeAlias = "tuple[Section, Map, EntrySourceMap]"
+class _Entry(NamedTuple):
+    """An entry that fits its schema. is_part: without the keys that do not, so it is checked and not planned."""
+
+    section: Section
+    body: Map
+    places: EntrySourceMap
+    is_part: bool = False
 
 
 @dataclass(slots=True)
@@ -103,6 +110,8 @@ class _Loading:
     absent: list[DeleteEntry[Any]] = field(default_factory=list)
     tests: list[AccessTest] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    partial: list[DesiredResource[Any]] = field(default_factory=list)
+    undeclared: UndeclaredNames = field(default_factory=UndeclaredNames)
     _errors: int = 0
     _counted: int = 0
 
@@ -122,7 +131,8 @@ class _Loading:
     def crossed(self) -> Iterator[Problem]:
         """Yield the problems of cross-resource checks, unless the error limit is reached already."""
         if not self._is_enough():
-            yield from islice(cross.find_conflicts(self.declared, self.absent, self.kinds), ENOUGH + 1)
+            conflicts = cross.find_conflicts(self.declared, self.absent, self.kinds, self.partial)
+            yield from islice(conflicts, ENOUGH + 1)
 
     def _is_enough(self) -> bool:
         """Whether the error limit is reached. Counts only the problems added since the last call."""
@@ -136,24 +146,25 @@ class _Loading:
         Parsing begins after all are read, since a set or a declared choice may be used before its definition.
         """
         variables = Variables(self.known, self.problems.append)
-        expander = EntryExpander(self.files, set_validators(tuple(self.kinds.values())), self.problems.append)
+        shapes = set_validators(tuple(self.kinds.values()))
+        expander = EntryExpander(self.files, shapes, self.problems.append, self.undeclared)
         expander.collect_sets(documents, variables)
         sound = list(self._sound(documents, ForEachExpander(variables, self.problems.append)))
-        for section, body, _ in sound:
-            if section.is_declared and declares_choices(section.kind):
-                expander.add_declared_choices(body)
-        for section, body, places in sound:
+        for entry in sound:
+            if entry.section.is_declared and declares_choices(entry.section.kind):
+                expander.add_declared_choices(entry.body)
+        for entry in sound:
             if self._is_enough():
                 return
-            conditions = section.is_declared and has_conditions(section.kind)
-            plain = expander.expand(body, section, places, has_conditions=conditions)
+            conditions = entry.section.is_declared and has_conditions(entry.section.kind)
+            plain = expander.expand(entry.body, entry.section, entry.places, has_conditions=conditions)
             if plain is not None:
-                self._parse(section, plain, places.of(plain))
+                self._parse(entry._replace(body=plain, places=entry.places.of(plain)))
         if not any(problem.is_error for problem in self.problems):
             self.problems += expander.unused_set_notes()
 
-    def _sound(self, documents: Iterable[Document], writer: ForEachExpander) -> Iterator[_Sound]:
-        """Yield every entry that fits its schema, with variables and `for_each` expanded but not sets."""
+    def _sound(self, documents: Iterable[Document], writer: ForEachExpander) -> Iterator[_Entry]:
+        """Yield what of every entry fits its schema, with variables and `for_each` expanded but not sets."""
         sections = {
             section.path: section for kind in self.kinds.values() for section in sections_of_kind(cast(Hashable, kind))
         }
@@ -176,10 +187,13 @@ class _Loading:
                 text = read_manifest(path, self.files)
             except UnreadableFile as unreadable:
                 self.problems.append(unreadable.problem)
+                self.undeclared.doubt_all()
                 continue
             reading = read_yaml(self.files.relative_path(path), text, budget=budget)
             documents += reading.documents
             self.problems += reading.problems
+            if reading.problems:
+                self.undeclared.doubt_all()
         if not any(map(has_sections, documents)) and not self.problems:
             names = [self.files.relative_path(path) for path in paths]
             self.problems.append(
@@ -198,8 +212,9 @@ class _Loading:
                 finding, places, message_prefix=None, code_area="manifest", address=None
             )
             self.problems += islice(problems, ENOUGH + 1)
+            self.undeclared.doubt_sections(finding)
 
-    def _entries(self, section: Section, items: Seq, writer: ForEachExpander) -> Iterator[_Sound]:
+    def _entries(self, section: Section, items: Seq, writer: ForEachExpander) -> Iterator[_Entry]:
         for number, item in enumerate(items):
             if self._is_enough():
                 return
@@ -209,13 +224,26 @@ class _Loading:
                 findings = section.shape.validate(entry.body)
                 if findings or not entry.is_complete:
                     self._tell(section, entry, _new(findings, reported))
+                    if section.is_declared:
+                        yield from self._valid_part(section, entry, findings)
                 elif isinstance(entry.body, Map):
-                    yield section, entry.body, entry.places
+                    yield _Entry(section, entry.body, entry.places)
                 else:
                     body = entry_from_short_form(identifying_key(section.kind) or "name", entry.body, items, at)
-                    yield section, body, entry.places.of(body)
+                    yield _Entry(section, body, entry.places.of(body))
 
-    def _parse(self, section: Section, body: Map, places: EntrySourceMap) -> None:
+    def _valid_part(
+        self, section: Section, entry: ExpandedEntry, findings: Sequence[SchemaFinding]
+    ) -> Iterator[_Entry]:
+        """Yield what of an entry fits its schema, to check what that refers to, and what refers to it."""
+        part = valid_part(section.shape, entry.body, findings) if entry.is_complete else None
+        if part is not None:
+            yield _Entry(section, part, entry.places.of(part), is_part=True)
+        if declares_choices(section.kind):
+            self.undeclared.doubt_field(entry.body)
+
+    def _parse(self, expanded: _Entry) -> None:
+        section, body, places, is_part = expanded
         if self.on_entry is not None:
             self.on_entry(section.path, body)
         self.problems += unknown_workspace_problems(body, places, self.workspaces)
@@ -225,7 +253,7 @@ class _Loading:
         elif section.is_absent:
             self.absent.extend(section.kind.parse_absent(entry))
         else:
-            self.declared.extend(section.kind.parse(entry))
+            (self.partial if is_part else self.declared).extend(section.kind.parse(entry))
 
     def _tell(self, section: Section, entry: ExpandedEntry, findings: Iterable[SchemaFinding]) -> None:
         from lmsconf.manifest.validation import messages  # only for a problem

@@ -9,6 +9,7 @@ from typing import Final, TypeAlias, cast
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.manifest.expand.for_each import drop_keys
 from lmsconf.manifest.expand.sets import NamedSets, Report, referenced_names
+from lmsconf.manifest.expand.undeclared import UndeclaredNames
 from lmsconf.manifest.yaml.nodes import EntrySourceMap, KeyPath, Map, Seq, combine_items
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import did_you_mean, normalize_name, quote_name
@@ -25,6 +26,7 @@ _ChoiceNames: TypeAlias = "tuple[str, ...] | None"
 class ChoicesByField:
     """The choices of each declared field. `only_in` allows one field to be declared differently per workspace."""
 
+    undeclared: UndeclaredNames
     _known: dict[str, set[_ChoiceNames]] = field(default_factory=dict)
 
     def take(self, body: Map) -> None:
@@ -96,8 +98,7 @@ class ConditionExpander:
             message = "choices and except cannot stand in one mapping"
             self._tell("manifest/together", message, places.key(*path, EXCEPT), hint)
         elif isinstance(known, str):
-            hint = "List all its choices where it is declared, or write the choices here."
-            self._tell("reference/except", f"{at} {known}", places.at(*path, "field"), hint)
+            self._tell_unlisted(name, f"{at} {known}", places.at(*path, "field"))
         else:
             return self._but(condition, known, places, (*path, EXCEPT))
         return condition
@@ -117,6 +118,14 @@ class ConditionExpander:
             self._tell("reference/except", message, places.key(*path), hint)
         where = places.at(*path)
         return _replaced(condition, EXCEPT, CHOICES, combine_items((one, where) for one in left))
+
+    def _tell_unlisted(self, name: str, message: str, where: SourceLocation) -> None:
+        """Report that the choices of a field are not known, unless an error of its declaration says so already."""
+        if self._choices.undeclared.may_have_field(name):
+            self._problem_count += 1
+            return
+        hint = "List all its choices where it is declared, or write the choices here."
+        self._tell("reference/except", message, where, hint)
 
     def _tell(self, code: str, message: str, where: SourceLocation, hint: str) -> None:
         self._problem_count += 1

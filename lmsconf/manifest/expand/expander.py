@@ -9,6 +9,7 @@ from lmsconf.errors import Problem
 from lmsconf.manifest.expand.conditions import ChoicesByField, ConditionExpander
 from lmsconf.manifest.expand.people import CsvPeopleExpander, matching_keys
 from lmsconf.manifest.expand.sets import CONDITION_SETS, PEOPLE_SETS, WINDOWS, NamedSets, PeopleSetExpander, Report
+from lmsconf.manifest.expand.undeclared import UndeclaredNames
 from lmsconf.manifest.expand.variables import Variables
 from lmsconf.manifest.file_set import ManifestFileReader
 from lmsconf.manifest.validation.check import SchemaValidator
@@ -22,10 +23,16 @@ if TYPE_CHECKING:
 class EntryExpander:
     """Expand entries, given the sets of all files and the choices of all declared fields."""
 
-    def __init__(self, files: ManifestFileReader, sets: Mapping[str, SchemaValidator], report: Report) -> None:
+    def __init__(
+        self,
+        files: ManifestFileReader,
+        sets: Mapping[str, SchemaValidator],
+        report: Report,
+        undeclared: UndeclaredNames,
+    ) -> None:
         self._report = report
-        self._sets = {section: NamedSets(section, shape, report) for section, shape in sets.items()}
-        self._choices = ChoicesByField()
+        self._sets = {section: NamedSets(section, shape, report, undeclared) for section, shape in sets.items()}
+        self._choices = ChoicesByField(undeclared)
         self._files = CsvPeopleExpander(files, report)
         self._people = PeopleSetExpander(self._sets[PEOPLE_SETS], self._files)
         self._conditions = ConditionExpander(self._sets[CONDITION_SETS], self._choices, report)

@@ -9,6 +9,7 @@ from typing import Final, TypeAlias, cast
 
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.manifest.expand.people import CsvPeopleExpander, matching_keys
+from lmsconf.manifest.expand.undeclared import UndeclaredNames
 from lmsconf.manifest.expand.variables import Variables, child_nodes
 from lmsconf.manifest.validation.check import SchemaValidator
 from lmsconf.manifest.yaml.nodes import EntrySourceMap, KeyPath, Map, Mark, Seq, Source, combine_items, store_marks
@@ -54,6 +55,7 @@ class NamedSets:
     section: str
     shape: SchemaValidator
     report: Report
+    undeclared: UndeclaredNames
     _known: dict[str, NamedSet] = field(default_factory=dict)
 
     def collect_sets(self, document: Document, variables: Variables) -> None:
@@ -90,8 +92,10 @@ class NamedSets:
         return NamedSet(None if findings or variables.problem_count != problems_before else whole, where, source, at)
 
     def find(self, name: str, where: SourceLocation) -> NamedSet | None:
-        """Return the set with that name; None after reporting that there is none."""
+        """Return the set with that name; None after reporting that there is none, or an error where it may stand."""
         named_set = self._known.get(normalize_name(name))
+        if named_set is None and self.undeclared.may_have(self.section):
+            return None
         if named_set is None:
             hint = did_you_mean(name, self._known) or self._way_out()
             self._tell(

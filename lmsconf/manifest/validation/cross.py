@@ -16,14 +16,21 @@ _Key = TypeVar("_Key", bound=Hashable)
 
 
 def find_conflicts(
-    declared: Sequence[DesiredResource[Any]], absent: Sequence[DeleteEntry[Any]], kinds: Mapping[str, AnyKind]
+    declared: Sequence[DesiredResource[Any]],
+    absent: Sequence[DeleteEntry[Any]],
+    kinds: Mapping[str, AnyKind],
+    partial: Sequence[DesiredResource[Any]] = (),
 ) -> Iterator[Problem]:
-    """Yield every problem between declarations that can be found without the workspace, kinds' own checks included."""
+    """Yield every problem between declarations that can be found without the workspace, kinds' own checks included.
+
+    partial: declarations without keys that have errors. Only the kinds' own checks look at them, since the key that
+    sets two of one name apart may be missing.
+    """
     yield from _twice(declared)
     yield from _both(declared, absent)
     yield from _alike(declared, kinds)
     by_kind: dict[str, list[DesiredResource[Any]]] = {name: [] for name in kinds}
-    for resource in declared:
+    for resource in (*partial, *declared):
         by_kind[resource.address.kind].append(resource)
     for name, kind in kinds.items():
         yield from kind.check_declarations(by_kind[name], by_kind)
