@@ -11,7 +11,7 @@ from lmsconf.cli import app
 from lmsconf.documents.effect_values import COLUMNS
 from lmsconf.errors import ExitCode
 from lmsconf.model.policy import GuardLimits
-from lmsconf.support.package_data import guide_topics
+from lmsconf.support.package_data import guide_topics, read_guide_page
 
 TOPICS = guide_topics()
 
@@ -41,9 +41,9 @@ def test_an_unknown_topic_is_refused(topic: str, tmp_path: Path) -> None:
     assert f"Topics are {', '.join(TOPICS)}." in ran.err
 
 
-def test_the_page_about_effects_says_what_holds(tmp_path: Path) -> None:
+def test_the_page_about_effects_says_what_holds() -> None:
     """It has the limits that are the defaults, and explains the words of the tables, the guards and the options."""
-    page = " ".join(lmsconf(tmp_path, "help", "effects").out.split())
+    page = " ".join(read_guide_page("effects").split())
     for name in ("people", "mandatory"):
         limit = GuardLimits().limit(name)
         assert limit is not None

@@ -81,7 +81,7 @@ def _table(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
     for row in (head, rule, *body):
         cells = [_wrapped(cell, size) for cell, size in zip(row, widths, strict=False)]
         for parts in zip_longest(*cells, fillvalue=""):
-            yield _GAP.join(f"{part:{size}}" for part, size in zip(parts, widths, strict=True)).rstrip()
+            yield _GAP.join(f"{part:{size}}" for part, size in zip(parts, widths, strict=False)).rstrip()
 
 
 def _widths(rows: Sequence[Sequence[str]], width: int) -> list[int]:
