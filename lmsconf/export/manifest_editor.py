@@ -27,6 +27,7 @@ from lmsconf.manifest.edit.lists import (
 from lmsconf.manifest.edit.text_buffer import escape_variables, unescape_variables
 from lmsconf.manifest.edit.tree_builder import Alias, Mapping, Node, Sequence
 from lmsconf.manifest.edit.yaml_editor import EditRefused, YamlEditor, replace_value
+from lmsconf.manifest.file_set import MANIFEST_ENDINGS
 from lmsconf.manifest.schemas import has_conditions, key_schema
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
@@ -115,6 +116,9 @@ class ManifestEditor:
         return self.pages[name]
 
     def _node(self, finding: DriftFinding, source: SourceLocation) -> tuple[YamlEditor, Node]:
+        if not source.file.endswith(MANIFEST_ENDINGS):
+            hint = "Change the sheet by hand, or write the entry in a manifest."
+            raise EditRefused("it is a row of a sheet", source, hint)
         page = self.page(source.file)
         node = page.node_at(SourceLocation(source.file, source.line, source.column))
         if node is None or isinstance(node, Alias):
@@ -189,7 +193,7 @@ class ManifestEditor:
         """Rename a resource or a choice in its entry and in every reference to it. Raises EditRefused."""
         page = self.page(cast(SourceLocation, finding.source).file)
         old, new = str(change.declared), str(change.live)
-        everywhere = [self.page(name) for name in self.manifests.files if name.endswith((".yaml", ".yml"))]
+        everywhere = [self.page(name) for name in self.manifests.files if name.endswith(MANIFEST_ENDINGS)]
         key = change.path.partition(".")[0]
         if key == self.kinds[finding.address.kind].name_key:
             replace_value(page, require_literal(page, entry.get(change.path), entry), escape_variables(new))

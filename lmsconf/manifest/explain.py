@@ -116,11 +116,11 @@ def _keys(schema: _Schema) -> dict[str, _Schema]:
 
 
 def _needed(schema: _Schema) -> frozenset[str]:
-    """Return the keys that every alternative mapping requires."""
+    """Return the keys that every alternative mapping requires, but for one that reads its entries from a sheet."""
     needs = [
         frozenset(cast("list[str]", alternative.get("required", [])))
         for alternative in _alternatives(schema)
-        if "properties" in alternative
+        if "properties" in alternative and not alternative.get("x-sheet")
     ]
     return frozenset.intersection(*needs) if needs else frozenset()
 

@@ -17,7 +17,7 @@ TABLES_LIMIT: Final = 24 * 1024 * 1024
 """Size limit of all CSV files together, in bytes: enough for a line for each of 200,000 people."""
 FILES_LIMIT: Final = 10_000
 PROJECT_FILE: Final = "lmsconf.yaml"
-_ENDINGS: Final = (".yaml", ".yml")
+MANIFEST_ENDINGS: Final = (".yaml", ".yml")
 
 
 class UnreadableFile(Exception):
@@ -207,5 +207,5 @@ def _below(top: Path) -> Iterator[Path]:
             path = folder / entry.name
             if entry.is_dir(follow_symlinks=False):
                 folders.append(path)
-            elif path.suffix in _ENDINGS or os.path.isdir(path):  # noqa: PTH112  # Path.is_dir may raise
+            elif path.suffix in MANIFEST_ENDINGS or os.path.isdir(path):  # noqa: PTH112  # Path.is_dir may raise
                 yield path

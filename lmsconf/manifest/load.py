@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from datetime import tzinfo
 from itertools import islice
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 from lmsconf.errors import Problem
 from lmsconf.manifest.expand.expander import EntryExpander
 from lmsconf.manifest.expand.for_each import ExpandedEntry, ForEachExpander
+from lmsconf.manifest.expand.table_files import FILE, TableFiles
 from lmsconf.manifest.expand.undeclared import UndeclaredNames, valid_part
 from lmsconf.manifest.expand.variables import ExpansionLimitExceeded, Variables
 from lmsconf.manifest.file_set import ManifestFileReader, UnreadableFile, find_manifests, read_manifest
@@ -149,7 +150,7 @@ class _Loading:
         shapes = set_validators(tuple(self.kinds.values()))
         expander = EntryExpander(self.files, shapes, self.problems.append, self.undeclared)
         expander.collect_sets(documents, variables)
-        sound = list(self._sound(documents, ForEachExpander(variables, self.problems.append)))
+        sound = list(self._sound(documents, ForEachExpander(variables, self.problems.append), expander.tables))
         for entry in sound:
             if entry.section.is_declared and declares_choices(entry.section.kind):
                 expander.add_declared_choices(entry.body)
@@ -163,7 +164,7 @@ class _Loading:
         if not any(problem.is_error for problem in self.problems):
             self.problems += expander.unused_set_notes()
 
-    def _sound(self, documents: Iterable[Document], writer: ForEachExpander) -> Iterator[_Entry]:
+    def _sound(self, documents: Iterable[Document], writer: ForEachExpander, tables: TableFiles) -> Iterator[_Entry]:
         """Yield what of every entry fits its schema, with variables and `for_each` expanded but not sets."""
         sections = {
             section.path: section for kind in self.kinds.values() for section in sections_of_kind(cast(Hashable, kind))
@@ -171,7 +172,7 @@ class _Loading:
         for document in documents:
             for path, items in entry_lists(document.value) if isinstance(document.value, Map) else ():
                 if path in sections:
-                    yield from self._entries(sections[path], items, writer)
+                    yield from self._entries(sections[path], items, writer, tables)
 
     def _documents(self, folder: Path) -> list[Document]:
         documents: list[Document] = []
@@ -214,23 +215,41 @@ class _Loading:
             self.problems += islice(problems, ENOUGH + 1)
             self.undeclared.doubt_sections(finding)
 
-    def _entries(self, section: Section, items: Seq, writer: ForEachExpander) -> Iterator[_Entry]:
+    def _entries(self, section: Section, items: Seq, writer: ForEachExpander, tables: TableFiles) -> Iterator[_Entry]:
         for number, item in enumerate(items):
             if self._is_enough():
                 return
             at = cast(int, items.mark(number))
             reported: set[Hashable] = set()
             for entry in writer.expand_entry(item, items.source, at, section.name):
-                findings = section.shape.validate(entry.body)
+                is_sheet = section.sheet is not None and isinstance(entry.body, Map) and FILE in entry.body
+                shape = section.sheet if is_sheet and section.sheet is not None else section.shape
+                findings = shape.validate(entry.body)
                 if findings or not entry.is_complete:
                     self._tell(section, entry, _new(findings, reported))
-                    if section.is_declared:
+                    if section.is_declared and not is_sheet:
                         yield from self._valid_part(section, entry, findings)
+                elif is_sheet:
+                    yield from self._rows(section, entry, tables)
                 elif isinstance(entry.body, Map):
                     yield _Entry(section, entry.body, entry.places)
                 else:
                     body = entry_from_short_form(identifying_key(section.kind) or "name", entry.body, items, at)
                     yield _Entry(section, body, entry.places.of(body))
+
+    def _rows(self, section: Section, entry: ExpandedEntry, tables: TableFiles) -> Iterator[_Entry]:
+        """Yield the entries that an entry reads from a file, one for each row that fits the schema of an entry."""
+        from lmsconf.manifest.expand.sheets import SheetEntries  # few manifests have one
+
+        reported: set[Hashable] = set()
+        for body in SheetEntries(section.kind, tables, self.problems.append).expand(entry.body, entry.places):
+            places = entry.places.of(body)
+            if findings := section.shape.validate(body):
+                self._tell(section, replace(entry, body=body, places=places), _new(findings, reported))
+            else:
+                yield _Entry(section, body, places)
+            if self._is_enough():
+                return
 
     def _valid_part(
         self, section: Section, entry: ExpandedEntry, findings: Sequence[SchemaFinding]

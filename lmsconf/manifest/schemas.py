@@ -47,6 +47,16 @@ _SET_WORDS: Final = {
     CONDITION_SETS: "Lists of conditions by name, for `use: NAME` beside the conditions of smart groups.",
     WINDOWS: "Windows by name, for `window: NAME` wherever visible_from and visible_until may stand.",
 }
+SHEET_FILE: Final[dict[str, Json]] = {**_TEXT, "description": "A CSV file, relative to this manifest."}
+SHEET_PROPERTIES: Final[dict[str, Json]] = {
+    "file": SHEET_FILE,
+    "where": {
+        "type": "object",
+        "description": "Only rows whose columns read exactly so.",
+        "additionalProperties": {"type": "string"},
+    },
+    ALLOW_EMPTY: {"type": "boolean", "description": "true: a file without a row declares nothing."},
+}
 _VARIABLE: Final[dict[str, Json]] = {
     "type": "string",
     "pattern": "^\\$\\([^()]+\\)$",
@@ -57,7 +67,7 @@ _OF_VARIABLES: Final = "#/$defs/variable"
 
 def manifest_schema(kinds: Mapping[str, AnyKind]) -> dict[str, Json]:
     """Return the complete schema of one manifest document."""
-    sections = {kind.section: _list(entry_schema(kind)) for kind in kinds.values()}
+    sections = {kind.section: _list(_any_entry_schema(kind)) for kind in kinds.values()}
     sections.update((TESTS, _list(schema)) for kind in kinds.values() if (schema := test_entry_schema(kind)))
     absent_sections = {kind.section: _list(absent_entry_schema(kind)) for kind in kinds.values()}
     sets = {
@@ -97,6 +107,41 @@ def _unread(entry: _Schema) -> dict[str, Json]:
 def entry_schema(kind: AnyKind) -> dict[str, Json]:
     """Return the schema of one entry of a section, with `for_each`, sets, `use` and `except` allowed."""
     return _may_repeat(_shortened(kind.schema))
+
+
+def sheet_entry_schema(kind: AnyKind) -> dict[str, Json] | None:
+    """Return the schema of an entry that reads entries from a file; None for a kind that is not read from tables.
+
+    What it says beside the file holds for each row, as beside the items of an entry.
+    """
+    if kind.entry_items is None or not kind.has_sheets:
+        return None
+    own = (kind.entry_items.subject, kind.entry_items.key)
+    defaults = {key: part for key, part in _properties(kind.schema).items() if key not in own}
+    columns = f"{kind.entry_items.subject} and {kind.entry_items.noun}"
+    file: Json = {**SHEET_FILE, "description": f"{SHEET_FILE['description']} In place of {' and '.join(own)}."}
+    return _may_repeat(
+        {
+            "type": "object",
+            "x-sheet": True,
+            "description": f"Entries from a sheet with the columns {columns}, one for each row.",
+            "properties": {**SHEET_PROPERTIES, "file": file, **defaults},
+            "required": ["file"],
+            "additionalProperties": False,
+        }
+    )
+
+
+def item_keys(kind: AnyKind) -> Mapping[str, _Schema]:
+    """Return the keys that both an entry and its items may have, with their schemas: columns of a sheet."""
+    key = kind.entry_items.key if kind.entry_items is not None else ""
+    items = {name for part in _below(key_schema(kind.schema, key)) for name in _properties(part)}
+    return {name: cast(_Schema, part) for name, part in _properties(kind.schema).items() if name in items}
+
+
+def _any_entry_schema(kind: AnyKind) -> dict[str, Json]:
+    sheet = sheet_entry_schema(kind)
+    return entry_schema(kind) if sheet is None else {"oneOf": [entry_schema(kind), sheet]}
 
 
 def test_entry_schema(kind: AnyKind) -> dict[str, Json] | None:

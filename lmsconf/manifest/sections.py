@@ -15,6 +15,7 @@ from lmsconf.manifest.schemas import (
     entry_schema,
     sections_schema,
     set_schemas,
+    sheet_entry_schema,
     test_entry_schema,
 )
 from lmsconf.manifest.validation.check import SchemaValidator
@@ -29,7 +30,8 @@ from lmsconf.support.lazy_dataclass import dataclass
 class Section:
     """How the entries of one section are checked: their kind, the schema of an entry.
 
-    people, windows: the paths of lists of people, and of references to windows.
+    people, windows: the paths of lists of people, and of references to windows. sheet: the schema of an entry that
+    reads entries from a file.
     """
 
     kind: AnyKind
@@ -37,6 +39,7 @@ class Section:
     shape: SchemaValidator
     people: tuple[KeyPath, ...] = ()
     windows: tuple[KeyPath, ...] = ()
+    sheet: SchemaValidator | None = None
     is_absent: bool = False
     is_test: bool = False
 
@@ -54,12 +57,14 @@ class Section:
 def sections_of_kind(of: Hashable) -> tuple[Section, ...]:
     """Return the sections of a kind: declared, absent, and tests. Cached, since compiling a schema is slow."""
     kind = cast(AnyKind, of)
+    sheet = sheet_entry_schema(kind)
     declared = Section(
         kind,
         (kind.section,),
         SchemaValidator(entry_schema(kind)),
         marked_paths(kind.schema, "x-people"),
         marked_paths(kind.schema, "x-window"),
+        None if sheet is None else SchemaValidator(sheet),
     )
     absent = Section(kind, (ABSENT, kind.section), SchemaValidator(absent_entry_schema(kind)), is_absent=True)
     tests = test_entry_schema(kind)

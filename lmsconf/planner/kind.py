@@ -89,6 +89,7 @@ class Kind(ABC, Generic[Spec, Row]):
     time_keys: keys that hold times → whether a bare date means the end of the day.
     omitted_means_default: whether a key that an entry omits has its default value, rather than being unmanaged.
     entry_items: how one entry declares several resources; None if each entry declares one.
+    has_sheets: whether entries are also read from tables, one for each row; needs `parse_item` and `item_forms`.
     references, part_references: kind → where manifests refer to its resources, and to their parts.
     in_graph: whether graphs show its resources. graph_shape: how, in the words of DOT.
     is_declared_once: of declarations in manifests and in their base, only that of the manifests decides what to read.
@@ -126,6 +127,7 @@ class Kind(ABC, Generic[Spec, Row]):
     time_keys: Mapping[str, bool] = {}
     omitted_means_default: bool = False
     entry_items: EntryItems | None = None
+    has_sheets: bool = False
     references: Mapping[str, Sequence[Trail]] = {}
     part_references: Mapping[str, Sequence[PartReferences]] = {}
     in_graph: bool = True
@@ -275,6 +277,14 @@ class Kind(ABC, Generic[Spec, Row]):
     def item_addresses(self, entry: Mapping[str, Json], item: Json) -> list[Address]:
         """Return the resources that one of the `entry_items` of an entry declares."""
         return []
+
+    def parse_item(self, text: str) -> dict[str, Json] | None:
+        """Return the item of `entry_items` that a cell of a table names; None if it has none of the `item_forms`."""
+        return None
+
+    def item_forms(self, text: str) -> Sequence[str]:
+        """Return how a cell names an item, given a text that names none."""
+        return ()
 
     def expand_item(self, item: Json) -> dict[str, Json] | None:
         """Return the mapping that an item of `entry_items` written as one word is short for; None if there is none."""

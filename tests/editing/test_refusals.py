@@ -64,6 +64,12 @@ REFUSED: Final = {
         "all.yaml:2:72: error: content_target/Intro -> user/bo@x.se: visible_from comes from a window",
         "Change the window, or write visible_from and visible_until here",
     ),
+    "a row of a sheet": (
+        "content_targets: [{file: ../assignments.csv}]\n",
+        "content_target/Intro*",
+        "assignments.csv:2:7: error: content_target/Intro -> user/bo@x.se: it is a row of a sheet",
+        "Change the sheet by hand",
+    ),
     "what nothing declares": (
         "groups: []\n",
         "group/Crew",
@@ -106,6 +112,7 @@ def test_what_cannot_be_edited_is_refused(stage: ServedProject, name: str) -> No
     here = f"default_workspace: here\n{other[:-1]}, "
     options.write_text(options.read_text().replace("workspaces: {", here, 1))
     (stage.root / "people.csv").write_text("Mail\nanna@x.se\n")
+    (stage.root / "assignments.csv").write_text("content,audience,mandatory\nIntro,user: bo@x.se,true\n")
     stage.write(manifest)
     ran = stage("drift", f"--accept={address}")
     assert (ran.code, ran.out, ran.writes) == (1, "", [])

@@ -24,7 +24,14 @@ from lmsconf.kinds.content_target.export import (
 )
 from lmsconf.kinds.content_target.last_edits import last_edits
 from lmsconf.kinds.content_target.matching import match_assignments
-from lmsconf.kinds.content_target.parse import audience_from, contents_of, parse_absent_assignments, parse_assignments
+from lmsconf.kinds.content_target.parse import (
+    audience_forms,
+    audience_from,
+    audience_from_text,
+    contents_of,
+    parse_absent_assignments,
+    parse_assignments,
+)
 from lmsconf.kinds.content_target.schema import ABSENT_SCHEMA, SCHEMA
 from lmsconf.kinds.content_target.steps import (
     ON_EXISTING,
@@ -200,6 +207,7 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
 
     omitted_means_default = True
     entry_items = EntryItems("assign_to", "audience", "content")
+    has_sheets = True
     time_keys = MappingProxyType({"visible_from": False, "visible_until": True})
     references = REFERENCES
     graph_shape = "note"
@@ -224,6 +232,14 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
     def item_addresses(self, entry: Mapping[str, Json], item: Json) -> list[Address]:
         """The assignments of the contents to one audience."""
         return [assignment_address(name, audience_from(item)) for name, _ in contents_of(entry["content"])]
+
+    def parse_item(self, text: str) -> dict[str, Json] | None:
+        """The audience that `group: Sales`, or its address, names."""
+        return audience_from_text(text)
+
+    def item_forms(self, text: str) -> Sequence[str]:
+        """The ways to write an audience; those that the text may mean, if it lacks only the word before the name."""
+        return audience_forms(text)
 
     def expand_item(self, item: Json) -> dict[str, Json] | None:
         """The word `everyone` is short for `{everyone: true}`."""

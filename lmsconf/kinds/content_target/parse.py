@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.kinds.content_target.types import AUDIENCES, AssignmentSpec, assignment_address
 from lmsconf.kinds.shared.kind_names import EVERYONE, USER
 from lmsconf.kinds.shared.manifest_entries import delete_entry, parse_names, parse_pins
 from lmsconf.kinds.shared.times import BadTime, parse_manifest_time
-from lmsconf.model.address import Address
+from lmsconf.model.address import EVERYBODY, Address, unescape
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, SourceMap
 from lmsconf.model.names import normalize_email, normalize_name
 from lmsconf.planner.kind import ManifestEntry
 from lmsconf.support.lazy_dataclass import dataclass
+
+_WRITTEN: Final = re.compile(r"([A-Za-z_ ]+?)\s*([:/])\s*(.+)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +108,27 @@ def audience_from(item: Json) -> Address:
                 name = str(item[key])
                 return Address.of(kind, normalize_email(name) if kind == USER else normalize_name(name))
     return EVERYONE
+
+
+def audience_from_text(text: str) -> dict[str, Json] | None:
+    """Return the item of `assign_to` for `group: Sales`, `group/Sales` or `everyone`; None for another text.
+
+    A spreadsheet capitalizes the first word of a cell, so case does not matter before the name.
+    """
+    if text.casefold() == EVERYBODY:
+        return {EVERYBODY: True}
+    parts = _WRITTEN.fullmatch(text)
+    key = parts[1].casefold().replace(" ", "_") if parts else ""
+    if parts is None or key not in AUDIENCES:
+        return None
+    return {key: unescape(parts[3]) if parts[2] == "/" else parts[3]}
+
+
+def audience_forms(text: str) -> list[str]:
+    """Return how a cell names an audience; with the name in `text`, if that is a name alone."""
+    if ":" in text or "/" in text:
+        return [f"{key}: {'EMAIL' if kind == USER else 'NAME'}" for key, kind in AUDIENCES.items()] + [EVERYBODY]
+    return [f"{key}: {text}" for key, kind in AUDIENCES.items() if (kind == USER) == ("@" in text)]
 
 
 def _moment(

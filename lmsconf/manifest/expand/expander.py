@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from lmsconf.errors import Problem
 from lmsconf.manifest.expand.conditions import ChoicesByField, ConditionExpander
-from lmsconf.manifest.expand.people import CsvPeopleExpander, matching_keys
+from lmsconf.manifest.expand.people import TablePeopleExpander, matching_keys
 from lmsconf.manifest.expand.sets import CONDITION_SETS, PEOPLE_SETS, WINDOWS, NamedSets, PeopleSetExpander, Report
+from lmsconf.manifest.expand.table_files import TableFiles
 from lmsconf.manifest.expand.undeclared import UndeclaredNames
 from lmsconf.manifest.expand.variables import Variables
 from lmsconf.manifest.file_set import ManifestFileReader
@@ -33,7 +34,8 @@ class EntryExpander:
         self._report = report
         self._sets = {section: NamedSets(section, shape, report, undeclared) for section, shape in sets.items()}
         self._choices = ChoicesByField(undeclared)
-        self._files = CsvPeopleExpander(files, report)
+        self.tables = TableFiles(files, report)
+        self._files = TablePeopleExpander(self.tables, report)
         self._people = PeopleSetExpander(self._sets[PEOPLE_SETS], self._files)
         self._conditions = ConditionExpander(self._sets[CONDITION_SETS], self._choices, report)
 

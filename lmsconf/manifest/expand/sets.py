@@ -8,7 +8,7 @@ from dataclasses import field
 from typing import Final, TypeAlias, cast
 
 from lmsconf.errors import Problem, Severity, SourceLocation
-from lmsconf.manifest.expand.people import CsvPeopleExpander, matching_keys
+from lmsconf.manifest.expand.people import TablePeopleExpander, matching_keys
 from lmsconf.manifest.expand.undeclared import UndeclaredNames
 from lmsconf.manifest.expand.variables import Variables, child_nodes
 from lmsconf.manifest.validation.check import SchemaValidator
@@ -135,7 +135,7 @@ class NamedSets:
 class PeopleSetExpander:
     """Replace `{set: NAME}` by the people of the set, as a whole list or as an item of one."""
 
-    def __init__(self, sets: NamedSets, files: CsvPeopleExpander) -> None:
+    def __init__(self, sets: NamedSets, files: TablePeopleExpander) -> None:
         self._sets = sets
         self._files = files
         self._people: dict[str, Seq | None] = {}

@@ -44,6 +44,10 @@ class CsvPositions:
         blanks = _BLANKS.match(self.text, at)
         return self.offset_location(blanks.end() if blanks else at)
 
+    def row(self, line: int) -> SourceLocation:
+        """Return the location of a row."""
+        return SourceLocation(self.path, line, 1)
+
     def bad_quote_location(self, line: int) -> SourceLocation:
         """Return the location of the malformed quote in the row that begins on `line`; without one, of the line."""
         line = min(line, len(self._starts))

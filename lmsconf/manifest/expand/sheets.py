@@ -1,0 +1,184 @@
+"""Entries from a sheet: `{file: assignments.csv}` in a section stands for one entry for each row of the file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Final, cast
+
+from lmsconf.errors import Problem, Severity, SourceLocation, shorten
+from lmsconf.manifest.expand.sets import ALLOW_EMPTY
+from lmsconf.manifest.expand.table import Table, UnusableTable
+from lmsconf.manifest.expand.table_files import FILE, TableFiles, selection_text
+from lmsconf.manifest.schemas import SHEET_PROPERTIES, item_keys
+from lmsconf.manifest.yaml.nodes import EntrySourceMap, Map, Mark, Seq, Source, mark_line, pack_mark, store_marks
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.names import did_you_mean
+from lmsconf.planner.kind import AnyKind
+from lmsconf.planner.manifest_entries import EntryItems
+
+MOST_ROWS: Final = 50_000
+"""Maximum number of entries that one reference to a sheet may stand for."""
+_BOOLEANS: Final[dict[str, bool]] = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+_DEFAULT: Final = 1 << 63
+_COLUMN: Final = 0xFFFFFFFF
+
+
+class SheetSource(Source):
+    """Source of entries from a table. A mark is a line and a column from 1, or the index of a default's location."""
+
+    def __init__(self, table: Table, defaults: list[SourceLocation]) -> None:
+        super().__init__(table.sheet.path)
+        self._sheet = table.sheet
+        self._defaults = defaults
+
+    def where(self, at: Mark) -> SourceLocation:
+        """Return the location of a cell, or of a default."""
+        if at & _DEFAULT:
+            return self._defaults[at & ~_DEFAULT]
+        return self._sheet.where(mark_line(at), (at & _COLUMN) - 1)
+
+
+class SheetEntries:
+    """Write out one entry for each row of a table, for a kind whose entries have items."""
+
+    def __init__(self, kind: AnyKind, tables: TableFiles, report: Callable[[Problem], None]) -> None:
+        self._kind = kind
+        self._items = cast(EntryItems, kind.entry_items)
+        self._keys = item_keys(kind)
+        self._tables = tables
+        self._report = report
+
+    def expand(self, reference: Json, places: EntrySourceMap) -> Iterator[Map]:
+        """Yield the entry of each row of the file that `reference` names; report what is wrong with it."""
+        reference = cast(Map, reference)
+        try:
+            table = self._tables.table(reference, (), places)
+            columns = self._columns(table)
+            rows = self._tables.rows(table, reference, (), places)
+            if not rows and reference.get(ALLOW_EMPTY) is not True:
+                raise UnusableTable(_nothing(table, reference, places))
+            if len(rows) > MOST_ROWS:
+                raise UnusableTable(_too_many(len(rows), places))
+        except UnusableTable as wrong:
+            if wrong.problem is not None:
+                code = wrong.problem.code.replace("people/", "sheet/")
+                self._report(replace(wrong.problem, code=code))
+            return
+        defaults = {key: value for key, value in reference.items() if key not in SHEET_PROPERTIES}
+        locations = [place for key in defaults for place in (places.key(key), places.at(key))]
+        source = SheetSource(table, locations)
+        for line, cells in rows:
+            entry = self._entry(table, columns, (line, cells), source, defaults)
+            if entry is not None:
+                yield entry
+
+    def _columns(self, table: Table) -> dict[str, int]:
+        """Map each known column to its index. Raises UnusableTable without a required one, or with one twice.
+
+        Case does not matter, and a blank or a hyphen is as good as an underscore.
+        """
+        required = (self._items.subject, self._items.noun)
+        known = (*required, *self._keys)
+        columns: dict[str, int] = {}
+        ignored: list[str] = []
+        for number, title in enumerate(table.columns):
+            name = "_".join(title.casefold().replace("-", " ").split())
+            where = table.sheet.where(table.header, number)
+            if name in columns:
+                hint = "Give each column its own name."
+                raise UnusableTable(_problem("column", f'there are several columns "{name}"', hint, where))
+            if name in known:
+                columns[name] = number
+            elif near := did_you_mean(name, [one for one in known if one not in columns]):
+                raise UnusableTable(_problem("column", f'unknown column "{shorten(title)}"', near, where))
+            elif title:
+                ignored.append(shorten(title))
+        for name in required:
+            if name not in columns:
+                hint = f"The first row names {' and '.join(required)}; optional are {', '.join(self._keys)}."
+                where = table.sheet.row(table.header)
+                raise UnusableTable(_problem("column", f'there is no column "{name}"', hint, where))
+        if ignored:
+            hint = f"These are read: {', '.join(known)}."
+            message = f"columns that are not read: {', '.join(ignored)}"
+            self._report(_problem("ignored-column", message, hint, table.sheet.row(table.header), Severity.NOTE))
+        return columns
+
+    def _entry(
+        self,
+        table: Table,
+        columns: Mapping[str, int],
+        row: tuple[int, tuple[str, ...]],
+        source: SheetSource,
+        defaults: Mapping[str, Json],
+    ) -> Map | None:
+        """Return the entry of a row; None after reporting a problem."""
+        line, cells = row
+        marks = {name: pack_mark(line, number + 1) for name, number in columns.items()}
+        values = {name: cells[number] for name, number in columns.items()}
+        subject, noun = self._items.subject, self._items.noun
+        problems = [
+            _problem("empty-cell", f"this row has no {name}", f"Write the {name}, or delete the row.", source.where(at))
+            for name in (subject, noun)
+            if not values[name] and (at := marks[name])
+        ]
+        item = self._kind.parse_item(values[noun]) if values[noun] else None
+        if values[noun] and item is None:
+            problems.append(self._unknown_item(values[noun], source.where(marks[noun])))
+        own: dict[str, Json] = {}
+        for name in self._keys:
+            if text := values.get(name):
+                value = _BOOLEANS.get(text.casefold()) if self._keys[name].get("type") == "boolean" else text
+                if value is None:
+                    problems.append(_no_boolean(name, text, source.where(marks[name])))
+                own[name] = value
+        for problem in problems:
+            self._report(problem)
+        if problems or item is None:
+            return None
+        part = _map(source, {**item, **own}, {**dict.fromkeys(item, marks[noun]), **marks})
+        items = Seq(source)
+        items.append(part)
+        store_marks(items, [marks[noun]])
+        body = {subject: values[subject], **defaults, self._items.key: items}
+        whole = _map(source, body, {subject: marks[subject], self._items.key: marks[noun]})
+        for number in range(len(defaults)):
+            first = whole.first + 2 * (number + 1)
+            source.marks[first] = _DEFAULT | 2 * number
+            source.marks[first + 1] = _DEFAULT | 2 * number + 1
+        return whole
+
+    def _unknown_item(self, text: str, where: SourceLocation) -> Problem:
+        forms = self._kind.item_forms(shorten(text))
+        hint = f"Write {', '.join(forms[:-1])} or {forms[-1]}." if len(forms) > 1 else f"Write {forms[0]}."
+        return _problem(self._items.noun, f'"{shorten(text)}" names no {self._items.noun}', hint, where)
+
+
+def _map(source: Source, body: Mapping[str, Json], marks: Mapping[str, Mark]) -> Map:
+    """Build a mapping whose keys and values have the marks of their cells."""
+    node = Map(source)
+    node.update(body)
+    store_marks(node, [at for key in body for at in (marks.get(key, 0), marks.get(key, 0))])
+    return node
+
+
+def _problem(code: str, message: str, hint: str, where: SourceLocation, severity: Severity = Severity.ERROR) -> Problem:
+    return Problem(code=f"sheet/{code}", severity=severity, message=message, hint=hint, source=where)
+
+
+def _no_boolean(name: str, text: str, where: SourceLocation) -> Problem:
+    hint = "Write true or false, or leave the cell empty."
+    return _problem("boolean", f'{name} must be true or false, and is "{shorten(text)}"', hint, where)
+
+
+def _nothing(table: Table, reference: Map, places: EntrySourceMap) -> Problem:
+    selected = selection_text(reference)
+    message = f"there is no row{selected or ' below the header'}, so {places.at(FILE)} would declare nothing"
+    return _problem("nothing", message, "`allow_empty: true` says that this may be.", table.sheet.row(table.header))
+
+
+def _too_many(count: int, places: EntrySourceMap) -> Problem:
+    message = f"the sheet comes to {count:,} rows, and at most {MOST_ROWS:,} are read as entries"
+    hint = "Assign to groups instead of to single people, or split the project into several."
+    return _problem("too-many", message, hint, places.at(FILE))

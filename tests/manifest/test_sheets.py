@@ -1,0 +1,248 @@
+"""Assignments from a sheet: one for each row of a CSV file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from lmsconf.cli import app
+from lmsconf.cli.frame import run_command_line
+from lmsconf.errors import ExitCode, SourceLocation
+from lmsconf.kinds import all_kinds
+from lmsconf.kinds.content_target.types import AssignmentSpec
+from lmsconf.manifest.expand import sheets
+from lmsconf.manifest.load import load_folder
+from lmsconf.model.declarations import Manifests
+from manifest.cases import Case, cases, shown
+
+SHEET = """\
+content;audience;mandatory;visible_from;visible_until
+Fire safety;group: Sales;true;2026-01-05;2026-03-31
+Fire safety;smart_group: Sales Nordics;false;;2026-02-01T12:00
+
+GDPR basics;user: Bo.Ek@acme.example;;;
+GDPR basics;everyone;;;
+"""
+EXPECTED = {
+    "Fire safety -> group/Sales": (True, "2026-01-05T00:00:00", "2026-03-31T23:59:59"),
+    "Fire safety -> smart_group/Sales Nordics": (False, "-", "2026-02-01T12:00:00"),
+    "GDPR basics -> user/bo.ek@acme.example": (False, "-", "-"),
+    "GDPR basics -> everyone": (False, "-", "-"),
+}
+ZONE = ZoneInfo("Europe/Stockholm")
+
+
+def loaded(root: Path, sheet: str | bytes = SHEET, manifest: str = "{file: hr/s.csv}", more: str = "") -> Manifests:
+    """One entry of content_targets that names the sheet hr/s.csv, and other entries and sections."""
+    (root / "hr").mkdir(exist_ok=True)
+    (root / "hr" / "s.csv").write_bytes(sheet.encode() if isinstance(sheet, str) else sheet)
+    (root / "a.yaml").write_text(f"content_targets:\n  - {manifest}\n{more}")
+    return load_folder(root, root, all_kinds(), timezone=ZONE)
+
+
+def assignments(found: Manifests) -> dict[str, tuple[bool, str, str]]:
+    """Assignment → mandatory, and when it can be seen; `-` for an open end."""
+    told = {}
+    for one in found.declared:
+        assert isinstance(one.spec, AssignmentSpec)
+        ends = (one.spec.visible_from, one.spec.visible_until)
+        start, finish = (end.astimezone(ZONE).strftime("%Y-%m-%dT%H:%M:%S") if end else "-" for end in ends)
+        told[one.address.text] = (one.spec.mandatory, start, finish)
+    return told
+
+
+@pytest.mark.parametrize(
+    "sheet",
+    [
+        SHEET,
+        SHEET.replace(";", "\t"),
+        SHEET.replace(";", ","),
+        "\ufeff" + SHEET,
+        SHEET.replace("\n", "\r\n"),
+        SHEET.replace("content;audience;mandatory", "Content;AUDIENCE; Mandatory "),
+        SHEET.replace("visible_from;visible_until", "Visible from;Visible-Until;"),
+        SHEET.replace(";true;", ";TRUE;").replace(";false;", ";No;"),
+        SHEET.replace("group: Sales;", "group/Sales;").replace("smart_group: ", "Smart group:").replace(" Bo", "bo"),
+        SHEET.replace("everyone", "Everyone"),
+    ],
+    ids=["semicolons", "tabs", "commas", "BOM", "CRLF", "case", "blanks", "booleans", "addresses", "capitals"],
+)
+def test_a_row_is_an_assignment(tmp_path: Path, sheet: str) -> None:
+    """Separator, byte order mark, line ends, case and the form of an audience make no difference."""
+    found = loaded(tmp_path, sheet)
+    assert [problem for problem in found.problems if problem.is_error] == []
+    assert assignments(found) == EXPECTED
+
+
+def test_columns_may_be_left_out(tmp_path: Path) -> None:
+    """Content and audience are enough, in any order."""
+    found = loaded(tmp_path, "audience,content\ngroup: G,A\n")
+    assert assignments(found) == {"A -> group/G": (False, "-", "-")}
+
+
+def test_what_stands_beside_the_file_holds_for_all_rows(tmp_path: Path) -> None:
+    """A cell that is filled says otherwise; an empty one takes the value of the entry."""
+    found = loaded(
+        tmp_path,
+        "content,audience,mandatory,visible_until\nA,everyone,,\nB,everyone,no,2026-05-01\n",
+        "{file: hr/s.csv, mandatory: true, visible_from: 2026-01-05, only_in: [production], about: {owner: hr}}",
+    )
+    assert assignments(found) == {
+        "A -> everyone": (True, "2026-01-05T00:00:00", "-"),
+        "B -> everyone": (False, "2026-01-05T00:00:00", "2026-05-01T23:59:59"),
+    }
+    assert {one.only_in for one in found.declared} == {frozenset({"production"})}
+    assert [one.about for one in found.declared] == [{"owner": "hr"}] * 2
+
+
+def test_rows_of_several_parts(tmp_path: Path) -> None:
+    """`where` takes some rows, `for_each` the files of a list, and entries of YAML stand beside them."""
+    (tmp_path / "t.csv").write_text("content,audience\nB,everyone\n")
+    found = loaded(
+        tmp_path,
+        "content,audience,Site\nA,everyone,Lund\nA,group: G,Oslo\n",
+        "{file: $(file).csv, for_each: {file: [hr/s]}, where: {Site: Lund}}",
+        "  - {file: t.csv}\n  - {content: C, assign_to: [everyone]}\n",
+    )
+    assert set(assignments(found)) == {"A -> everyone", "B -> everyone", "C -> everyone"}
+
+
+def test_a_window_in_a_column(tmp_path: Path) -> None:
+    """A row may name a window, and one row may say its times itself."""
+    found = loaded(
+        tmp_path,
+        "content,audience,window,visible_until\nA,everyone,Q1,\nB,everyone,,2026-06-30\n",
+        more="windows: {Q1: {visible_from: 2026-01-05, visible_until: 2026-03-31}}\n",
+    )
+    assert assignments(found) == {
+        "A -> everyone": (False, "2026-01-05T00:00:00", "2026-03-31T23:59:59"),
+        "B -> everyone": (False, "-", "2026-06-30T23:59:59"),
+    }
+
+
+def test_places(tmp_path: Path) -> None:
+    """Each value stands at its cell, the assignment at that of its audience, and a default in the manifest."""
+    found = loaded(tmp_path, manifest="{file: hr/s.csv, about: {owner: hr}, mandatory: true}")
+    first, _, person, *_ = found.declared
+    assert first.source == SourceLocation("hr/s.csv", 2, 13)
+    assert first.places.at("content") == SourceLocation("hr/s.csv", 2, 1)
+    assert first.places.at("visible_until") == SourceLocation("hr/s.csv", 2, 42)
+    assert person.source == SourceLocation("hr/s.csv", 5, 13)
+    assert person.places.at("mandatory") == SourceLocation("a.yaml", 2, 53)
+    assert found.files == ("a.yaml", "hr/s.csv")
+
+
+def test_an_assignment_of_a_sheet_and_of_a_manifest(tmp_path: Path) -> None:
+    """Both places are told."""
+    found = loaded(
+        tmp_path, "content,audience\nA,everyone\n", more="  - {content: A, assign_to: [{group: G}, everyone]}\n"
+    )
+    assert shown(found.problems) == (
+        "a.yaml:3:42: content_target/A -> everyone: declared twice [manifest/declared-twice]\n"
+        "  See hr/s.csv:2:3. Keep one of the two, or limit each to other workspaces with `only_in`.\n"
+    )
+
+
+@pytest.mark.parametrize("case", cases(Path(__file__).with_name("sheets.txt")), ids=lambda case: case.title)
+def test_what_is_wrong(case: Case, tmp_path: Path) -> None:
+    """What cannot be read is told at file, line and column, with the way out, and the good rows hide nothing."""
+    found = loaded(tmp_path, case.text, more="windows: {Q1: {visible_from: 2026-01-05, visible_until: 2026-03-31}}\n")
+    told = [problem for problem in found.problems if problem.code != "window/unused"]
+    assert shown(told) == case.told
+    assert told
+
+
+MANIFESTS = {
+    "{file: none.csv}": (
+        "a.yaml:2:12: there is no file none.csv [sheet/no-file]\n  The path is relative to this manifest.\n"
+    ),
+    "{file: ../s.csv}": (
+        "a.yaml:2:12: ../s.csv lies outside the project [sheet/outside]\n"
+        "  Name a file inside the project, relative to this manifest.\n"
+    ),
+    "{file: hr/s.csv, content: A}": (
+        'a.yaml:2:22: content_targets: unknown key "content" [manifest/unknown-key]\n'
+        "  Known here: file, where, allow_empty, mandatory, visible_from, visible_until, window, only_in, about, "
+        "for_each.\n"
+    ),
+    "{file: hr/s.csv, where: {Site: Lund}}": (
+        'hr/s.csv:1:1: there is no column "Site" [sheet/column]\n'
+        "  It has content, audience, mandatory, visible_from, visible_until. a.yaml:2:30 asks for it.\n"
+    ),
+    "{file: hr/s.csv, where: {content: Other}}": (
+        "hr/s.csv:1:1: there is no row with content = Other, so a.yaml:2:12 would declare nothing [sheet/nothing]\n"
+        "  `allow_empty: true` says that this may be.\n"
+    ),
+    "{file: hr/s.csv, where: {content: Other}, allow_empty: true}": "",
+    "{file: hr/s.csv, visible_from: 2026-01-05, window: Q1}": (
+        "a.yaml:2:22: window and visible_from cannot stand in one mapping [manifest/together]\n  Keep one of them.\n"
+    ),
+    "{file: hr/s.csv, mandatory: maybe}": (
+        'a.yaml:2:33: content_targets: mandatory must be true or false, and "maybe" is text [manifest/type]\n'
+        "  Write true or false.\n"
+    ),
+    "{file: a.yaml}": ('a.yaml:1:1: unknown column "content_targets:" [sheet/column]\n  Did you mean "content"?\n'),
+}
+
+
+@pytest.mark.parametrize("manifest", MANIFESTS)
+def test_what_is_wrong_with_the_reference(tmp_path: Path, manifest: str) -> None:
+    """A file that is not there, that lies elsewhere, or keys that cannot stand beside it."""
+    (tmp_path / "project").mkdir()
+    (tmp_path / "s.csv").write_text(SHEET)
+    assert shown(loaded(tmp_path / "project", manifest=manifest).problems) == MANIFESTS[manifest]
+
+
+def test_too_many_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sheet may not stand for more assignments than the limit."""
+    monkeypatch.setattr(sheets, "MOST_ROWS", 3)
+    assert shown(loaded(tmp_path).problems) == (
+        "a.yaml:2:12: the sheet comes to 4 rows, and at most 3 are read as entries [sheet/too-many]\n"
+        "  Assign to groups instead of to single people, or split the project into several.\n"
+    )
+
+
+def test_a_text_that_looks_like_a_variable_is_a_text(tmp_path: Path) -> None:
+    """Cells hold no variables: a content may be called so."""
+    found = loaded(tmp_path, "content,audience\n$(name),everyone\n")
+    assert [one.address.text for one in found.declared] == ["$(name) -> everyone"]
+
+
+def test_slashes_in_names(tmp_path: Path) -> None:
+    """After `group:` a name stands as it is; an address may have a backslash before a slash, as views print it."""
+    found = loaded(tmp_path, "content,audience\nA,group: R/D\nB,group/R/D\nC,group/R\\/D\nD,group: R\\/D\n")
+    names = [one.spec.audience.name for one in found.declared if isinstance(one.spec, AssignmentSpec)]
+    assert names == ["R/D", "R/D", "R/D", "R\\/D"]
+
+
+def test_explain_shows_both_forms(capfd: pytest.CaptureFixture[str]) -> None:
+    """An entry needs content and audiences, or a file in place of both."""
+    assert run_command_line(app, ["explain", "content_target"]) == ExitCode.OK
+    told = " ".join(capfd.readouterr().out.split())
+    assert "assign_to list of one of everyone or mapping, needed" in told
+    assert "file text A CSV file, relative to this manifest. In place of content and assign_to." in told
+
+
+def test_from_sheet_to_workspace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Plan names the row of each assignment, apply makes them, and then nothing is left to do."""
+    for name in ("LMSCONF_URL", "LMSCONF_TOKEN", "LMSCONF_WORKSPACE"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "lmsconf.yaml").write_text(
+        'workspaces: {here: {url: "sandbox:w.db", seed: seed.yaml}}\ntimezone: Europe/Stockholm\nmanifests: m\n'
+    )
+    (tmp_path / "seed.yaml").write_text(
+        "people: [{email: bo@x.se}]\ngroups: [{name: Sales, members: [bo@x.se]}]\ncontent: [{name: A}, {name: B}]\n"
+    )
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m" / "a.yaml").write_text("content_targets: [{file: s.csv}]\n")
+    (tmp_path / "m" / "s.csv").write_text("content,audience,mandatory\nA,group: Sales,yes\nB,user: bo@x.se,\n")
+    assert run_command_line(app, ["-C", str(tmp_path), "plan"]) == ExitCode.OK
+    assert "+ assignment of A to group/Sales will be created\n      m/s.csv:2:3\n" in capfd.readouterr().out
+    assert run_command_line(app, ["-C", str(tmp_path), "apply", "--auto-approve"]) == ExitCode.OK
+    capfd.readouterr()
+    assert run_command_line(app, ["-C", str(tmp_path), "plan", "--detailed-exitcode"]) == ExitCode.OK
+    assert "No changes." in capfd.readouterr().out
