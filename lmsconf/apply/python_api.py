@@ -35,6 +35,7 @@ from lmsconf.support.atomic_files import read_text, write_atomically
 from lmsconf.support.lazy_dataclass import dataclass
 from lmsconf.workspace.base_loader import load_base
 from lmsconf.workspace.connection import Connection
+from lmsconf.workspace.plan_with_base import plan_with_base
 from lmsconf.workspace.project_manifests import load_manifests, refuse_errors, validate_offline
 from lmsconf.workspace.reader import WorkspaceReader
 
@@ -97,7 +98,7 @@ class Project:
             if base is None:
                 return reader.plan(manifests, policy, progress)
             before = load_base(base, self.settings, policy, self.environ, trusted=trust_project)
-            return reader.plan_with_base(manifests, policy, before, progress=progress)
+            return plan_with_base(reader, manifests, policy, before, progress=progress)
 
     def apply(
         self,

@@ -177,13 +177,14 @@ def _beside(
 ) -> Plan:
     """Return the plan compared with the base's, on a snapshot or on the live workspace."""
     from lmsconf.workspace.base_loader import load_base
+    from lmsconf.workspace.plan_with_base import plan_with_base
 
     manifests = load_valid_manifests(workspace)
     base = load_base(base_name, workspace.settings, policy, context.environ, trusted=trusted)
     if snapshot is not None:
-        return workspace.plan_with_base(manifests, policy, base, snapshot=snapshot)
+        return plan_with_base(workspace, manifests, policy, base, snapshot=snapshot)
     with show_reading_progress("Reading") as tell:
-        return workspace.plan_with_base(manifests, policy, base, progress=tell)
+        return plan_with_base(workspace, manifests, policy, base, progress=tell)
 
 
 def _check_people_file(file: Path, *, no_effects: bool, masked: bool) -> None:

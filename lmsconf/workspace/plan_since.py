@@ -33,6 +33,7 @@ from lmsconf.planner.read_scope import ReadScope
 from lmsconf.planner.rereading import can_reread
 from lmsconf.planner.selection import Selection
 from lmsconf.workspace.base_comparison import BaseManifests, ManifestsVersion
+from lmsconf.workspace.plan_with_base import compare_with_base, plan_with_base
 from lmsconf.workspace.project_manifests import refuse_errors
 from lmsconf.workspace.reader import WorkspaceReader
 from lmsconf.workspace.settings_comparison import settings_by_path
@@ -74,7 +75,7 @@ def plan_since(
     made = _from_snapshot(reader, manifests, chosen, beside, snapshot, progress)
     is_used = made is not None
     if made is None:
-        made = reader.plan_with_base(manifests, chosen, beside, progress=progress)
+        made = plan_with_base(reader, manifests, chosen, beside, progress=progress)
     selected = _selected(manifests, chosen)
     entries = (one for one in (*manifests.declared, *manifests.absent) if one.applies_in(policy.workspace))
     others = len({one.address for one in entries} - set(selected))
@@ -136,7 +137,7 @@ def _from_snapshot(
     if any(map(is_lint, made.all_problems)):
         # What a lint says of live resources may be true of the snapshot only.
         return None
-    return reader.compare_with_base(made, manifests, policy, base, live)
+    return compare_with_base(reader, made, manifests, policy, base, live)
 
 
 def _effects_need_names(policy: Policy, manifests: Manifests, touched: Sequence[Change]) -> bool:

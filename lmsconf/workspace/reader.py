@@ -108,9 +108,9 @@ class WorkspaceReader:
         """Return the plan with its effects on people, reading what the plan itself did not need."""
         with self.connection.worker_pool(self.parallelism, progress) as pool:
             reading.api = self.connection.reader(pool)
-            return self._with_effects(draft, reading)
+            return self.with_effects_and_lints(draft, reading)
 
-    def _with_effects(self, draft: DraftPlan, reading: ReadContext | None) -> Plan:
+    def with_effects_and_lints(self, draft: DraftPlan, reading: ReadContext | None) -> Plan:
         """Return the plan with its effects on people and its lints. reading: None if it is made from a snapshot file.
 
         Lints look at what the plan and its effects have read.
@@ -160,7 +160,9 @@ class WorkspaceReader:
     ) -> Snapshot:
         """Read what the manifests and those of a base are compared with for drift; with `reads_all`, everything."""
         policy = self.settings.policy
-        wanted = reads_needed(manifests, policy) if base is None else _both(manifests, policy, base.version)
+        wanted = (
+            reads_needed(manifests, policy) if base is None else reads_needed_by_both(manifests, policy, base.version)
+        )
         return self.read(replace(wanted, everything=reads_all, edits=True), progress)
 
     def drift_from_snapshot(
@@ -230,85 +232,7 @@ class WorkspaceReader:
         draft = draft_plan(
             all_kinds(), planned, live, policy, self.call_templates, created_at=snapshot.taken_at, offline=True
         )
-        return self._with_effects(draft, None)
-
-    def plan_with_base(
-        self,
-        manifests: Manifests,
-        policy: Policy,
-        base: BaseManifests,
-        *,
-        snapshot: Snapshot | None = None,
-        progress: Report | None = None,
-    ) -> Plan:
-        """Plan with a base: each change has its origin, by comparison with the base's plan.
-
-        snapshot: what both are planned against; default: the workspace is read once for both.
-        """
-        from lmsconf.model.lints import raise_to_errors
-        from lmsconf.planner.snapshot_redaction import drop_unknown_people, restore_snapshot
-        from lmsconf.workspace.base_comparison import merge_manifests
-
-        refuse_errors(manifests)
-        lint_levels = raise_to_errors(policy.lints, base.version.policy.lints)
-        if snapshot is None:
-            wanted = replace(_both(manifests, policy, base.version), effects=policy.effects)
-            reading, live = self.read_on(wanted, progress)
-            draft = draft_plan(all_kinds(), manifests, live, policy, self.call_templates, created_at=self.now())
-            made = self.add_effects(replace(draft, lint_levels=lint_levels), reading, progress)
-        else:
-            live = restore_snapshot(
-                snapshot, merge_manifests(manifests, base.version.manifests, all_kinds()), all_kinds()
-            )
-            at = snapshot.taken_at
-            planned = drop_unknown_people(live, manifests, all_kinds())
-            draft = draft_plan(all_kinds(), planned, live, policy, self.call_templates, created_at=at, offline=True)
-            made = self._with_effects(replace(draft, lint_levels=lint_levels), None)
-        return self.compare_with_base(made, manifests, policy, base, live)
-
-    def compare_with_base(
-        self, made: Plan, manifests: Manifests, policy: Policy, base: BaseManifests, live: Snapshot
-    ) -> Plan:
-        """Return a plan, made on a snapshot, with the origin of each change and what the base's settings refuse."""
-        from lmsconf.model.settings_changes import diff_settings
-        from lmsconf.planner.snapshot_redaction import drop_unknown_people
-        from lmsconf.workspace.base_comparison import (
-            ManifestsVersion,
-            attach_origins,
-            evaluate_base_guards,
-            find_orphaned_resources,
-        )
-        from lmsconf.workspace.settings_comparison import settings_by_path
-
-        at, offline = made.created_at, made.offline
-        planned = drop_unknown_people(live, manifests, all_kinds())
-        base_guarded = replace(policy, guards=base.version.policy.guards)
-        made = evaluate_base_guards(
-            made,
-            policy,
-            base,
-            make_plan(all_kinds(), planned, live, base_guarded, self.call_templates, created_at=at, offline=offline),
-        )
-        made = attach_origins(made, base, lambda version: self._changes_of(version, live))
-        settings = settings_by_path(self.settings)
-        made = replace(made, settings_changed=tuple(diff_settings(base.version.settings, settings)))
-        if policy.only or policy.excluded:
-            return made
-        now = ManifestsVersion(manifests, policy, settings)
-        return replace(made, let_go=find_orphaned_resources(all_kinds(), now, base.version, live, self.call_templates))
-
-    def _changes_of(self, version: ManifestsVersion, snapshot: Snapshot) -> tuple[Change, ...] | None:
-        """What another version would change; None if it cannot be planned."""
-        from lmsconf.planner.snapshot_redaction import drop_unknown_people
-
-        try:
-            refuse_errors(version.manifests)
-            manifests = drop_unknown_people(snapshot, version.manifests, all_kinds())
-            return self.plan_with_errors(manifests, version.policy, snapshot)[0].changes
-        except ProblemsFound as error:
-            # A selection pattern may match only in this change; that is no error of the other version.
-            unknown = all(problem.code == "select/nothing" for problem in error.problems if problem.is_error)
-            return () if unknown else None
+        return self.with_effects_and_lints(draft, None)
 
     def partial_plan(
         self, manifests: Manifests, policy: Policy, snapshot: Snapshot
@@ -350,7 +274,7 @@ def _paired(plan: Plan) -> dict[Address, RenameCandidate]:
     return {address: it for address, it in pairs if taken[it.id] == 1 and it.is_earlier_name}
 
 
-def _both(manifests: Manifests, policy: Policy, base: ManifestsVersion) -> ReadScope:
+def reads_needed_by_both(manifests: Manifests, policy: Policy, base: ManifestsVersion) -> ReadScope:
     """What to read for manifests and their base together."""
     ownership = {**base.policy.ownership, **policy.ownership}
     wide = replace(policy, ownership=ownership, guards=policy.guards.stricter(base.policy.guards))

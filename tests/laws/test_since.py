@@ -21,6 +21,7 @@ from lmsconf.model.plan import Plan
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.workspace.base_comparison import BaseManifests, ManifestsVersion
 from lmsconf.workspace.plan_since import plan_since
+from lmsconf.workspace.plan_with_base import plan_with_base
 from lmsconf.workspace.settings_comparison import settings_by_path
 from lmsconf.workspace.since_checks import find_difference
 
@@ -61,7 +62,7 @@ def planned(stage: SandboxProject, base: BaseManifests, snapshot: Snapshot) -> t
     plans: list[Plan | None] = []
     for make in (
         lambda: plan_since(stage.workspace, manifests, policy, base, snapshot),
-        lambda: stage.workspace.plan_with_base(manifests, only, base),
+        lambda: plan_with_base(stage.workspace, manifests, only, base),
     ):
         try:
             plans.append(make())
