@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +22,7 @@ from lmsconf.cli.planning import (
     plan_signing_key,
     selection_options,
 )
+from lmsconf.cli.prompts import refuse_without_terminal
 from lmsconf.errors import ExitCode, UsageError
 from lmsconf.model.scope import VerifyMode
 
@@ -86,8 +86,8 @@ def apply(
         hint = "Use --only, --except, --additive and --no-effects with lmsconf plan."
         raise UsageError("a plan file is applied whole", hint=hint)
     asks = planfile is None and not auto_approve and digest is None
-    if asks and not sys.stdin.isatty():
-        raise UsageError("there is no terminal to ask on", hint="Pass --auto-approve, or apply a plan file.")
+    if asks:
+        refuse_without_terminal("Pass --auto-approve, or apply a plan file.")
     settings = load_context_settings(context)
 
     def prepare(workspace: Applier, progress: ApplyProgress) -> PreparedPlan:

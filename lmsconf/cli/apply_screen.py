@@ -10,13 +10,13 @@ from contextlib import contextmanager
 from lmsconf.apply.safe_apply import ApplyProgress
 from lmsconf.cli.frame import Output, report_interrupt
 from lmsconf.cli.output_streams import mask_if_enabled, show_progress, supports_color, write_redacted, write_stderr
+from lmsconf.cli.prompts import confirm
 from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound, UsageError
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan
 from lmsconf.model.progress import Report
 from lmsconf.render import APPLY_VIEWS
 from lmsconf.render.apply_wording import apply_summary, verification_result
-from lmsconf.render.escape import escape_terminal
 from lmsconf.render.plan_wording import workspace_line
 from lmsconf.render.text.plan import plan_text
 
@@ -31,7 +31,7 @@ class ApplyScreen(ApplyProgress):
 
     @contextmanager
     def phase(self, label: str) -> Iterator[Report]:
-        with show_progress() as tell:
+        with show_progress(label=label) as tell:
             yield lambda progress: tell(progress, label)
 
     def planned(self, plan: Plan) -> None:
@@ -60,8 +60,7 @@ class ApplyScreen(ApplyProgress):
 def prompt_approval(plan: Plan) -> bool:
     """Prompt for approval on the terminal; only `yes` approves."""
     where = workspace_line(plan.workspace, plan.url, plan.people)
-    write_redacted(escape_terminal(f"{where} Apply this plan? Only 'yes' will be accepted: "), sys.stderr)
-    return sys.stdin.readline().strip() == "yes"
+    return confirm(f"{where} Apply this plan?")
 
 
 def write_report(output: Output, report: ApplyReport, *, journalled: bool) -> ExitCode:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -11,8 +10,9 @@ import click
 
 from lmsconf.cli.command import Command
 from lmsconf.cli.frame import CommandContext, Output, output_options, pass_context
-from lmsconf.cli.output_streams import report_problems, write_redacted, write_stderr
+from lmsconf.cli.output_streams import report_problems, write_stderr
 from lmsconf.cli.planning import load_context_settings, max_rate, on_request, parallelism
+from lmsconf.cli.prompts import confirm, refuse_without_terminal
 from lmsconf.errors import ExitCode, LmsconfError, UsageError
 
 if TYPE_CHECKING:
@@ -85,22 +85,18 @@ def _refuse(*, probe: bool, user: str | None, content: str | None, yes: bool) ->
     """Raise UsageError for contradictory options, or for a probe without --yes and without a terminal to ask on."""
     if not probe and (user or content or yes):
         raise UsageError("--user, --content and --yes are for --probe", hint="Add --probe, or leave them out.")
-    if probe and not yes and not sys.stdin.isatty():
-        raise UsageError("there is no terminal to ask on", hint="Pass --yes to let the probe change the workspace.")
+    if probe and not yes:
+        refuse_without_terminal("Pass --yes to let the probe change the workspace.")
 
 
 def _ask(diagnosis: DoctorReport, user: str | None, content: str | None, *, accounts: bool) -> None:
     """Prompt with what the probe will touch. Raises LmsconfError unless the answer is `yes`."""
-    from lmsconf.render.escape import escape_terminal
-
     touched = " and ".join(filter(None, (user, f'"{content}"' if content else None)))
     also = f", and touch {touched}," if touched else ""
     where = f"Workspace {diagnosis.workspace} ({diagnosis.url}):"
     creates = accounts and any(one.key.startswith("users.create.") for one in diagnosis.assumptions)
     scratch = "scratch objects and accounts" if creates else "scratch objects"
-    question = f"{where} make {scratch}{also} and delete them again? Only 'yes' will be accepted: "
-    write_redacted(escape_terminal(question), sys.stderr)
-    if sys.stdin.readline().strip() != "yes":
+    if not confirm(f"{where} make {scratch}{also} and delete them again?"):
         raise LmsconfError("declined: nothing was changed")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
@@ -16,7 +15,7 @@ import click
 
 from lmsconf.cli.command import Command
 from lmsconf.cli.frame import CommandContext, pass_context
-from lmsconf.cli.output_streams import report_problems, write_stderr
+from lmsconf.cli.output_streams import can_ask, report_problems, write_stderr
 from lmsconf.errors import ExitCode, LmsconfError, UsageError
 
 if TYPE_CHECKING:
@@ -34,6 +33,7 @@ _LONGEST_NAME = 60
 @click.option("--token-env", metavar="VARIABLE", help="The environment variable that will hold the token.")
 @click.option("--timezone", metavar="ZONE", help="For times that name no offset: Europe/Stockholm.")
 @click.option("--ci", type=click.Choice(_CI), help="Write the workflows of this CI system too.")
+@click.option("--no-input", is_flag=True, help="Ask nothing; take the defaults for what no option says.")
 @click.option("--schemas", is_flag=True, help="Write the JSON Schemas too, for editors to complete and explain by.")
 @pass_context
 def init(
@@ -45,24 +45,27 @@ def init(
     token_env: str | None,
     timezone: str | None,
     ci: str | None,
+    no_input: bool,
     schemas: bool,
 ) -> ExitCode:
     """Create a project: a project file, a first manifest, a workflow.
 
-    On a terminal, what the options leave open is asked; elsewhere it is a sandbox, in this machine's time zone, and no
-    workflow. What is there already is never overwritten.
+    On a terminal it asks for what no option says. Elsewhere, and with --no-input, the defaults are taken: an embedded
+    workspace, this machine's time zone, and no CI workflow. Files that exist are never overwritten.
 
-    On a terminal it also asks whether to make manifests of what is live. A yes does it at once, as `lmsconf export
-    --into` would; when that fails, the project is there all the same.
+    On a terminal it also asks whether to import the live workspace. A yes does it at once, as `lmsconf export --into`
+    would; when that fails, the project is created all the same.
     """
     from lmsconf import __version__
     from lmsconf.project.templates import PROJECT_FILE, render_project_files
 
+    if context.workspace is not None:
+        raise UsageError("--workspace selects a workspace of a project", hint="Name a new one with --workspace-name.")
     target = context.directory if folder is None else context.directory / folder
     if os.path.lexists(target / PROJECT_FILE):
         raise LmsconfError(f"{target / PROJECT_FILE} is there already", hint="Name another folder, or edit that file.")
     given = _Given(url, workspace_name, token_env, timezone, ci, schemas)
-    answers, wanted = _collect_answers(given, context.environ)
+    answers, wanted = _collect_answers(given, context.environ, asks=can_ask() and not no_input)
     _write(target, render_project_files(answers, __version__))
     if not wanted:
         _tell(target, answers, context.environ, export=wanted is None)
@@ -81,14 +84,14 @@ class _Given(NamedTuple):
     schemas: bool
 
 
-def _collect_answers(given: _Given, environ: Mapping[str, str]) -> tuple[InitAnswers, bool | None]:
+def _collect_answers(given: _Given, environ: Mapping[str, str], *, asks: bool) -> tuple[InitAnswers, bool | None]:
     """Return the answers, from options and prompts, and whether to export the live workspace now.
 
-    The latter is None without a terminal to ask on. Raises LmsconfError at end of input, before anything is written.
+    The latter is None if nothing is asked. Raises LmsconfError at end of input, before anything is written.
     """
     from lmsconf.project.templates import CiSystem, InitAnswers
 
-    ask = _Questions(sys.stdin.isatty())
+    ask = _Questions(asks)
     try:
         address = ask(given.url, "URL of the workspace's API, or sandbox", "sandbox", _url)
         live = not address.startswith("sandbox:")
@@ -101,11 +104,11 @@ def _collect_answers(given: _Given, environ: Mapping[str, str]) -> tuple[InitAns
             ci=CiSystem(ask(given.ci, f"CI system: {', '.join(_CI)}", "none", _ci)),
             schemas=given.schemas,
         )
-        return answers, ask.whether("Make manifests of what is live now?") if live else False
+        return answers, ask.whether("Import the live workspace into manifests now?") if live else False
     except click.Abort as abort:
         if not isinstance(abort.__context__, EOFError):
             raise
-        hint = "Begin again, or give the answers as options: see lmsconf init --help."
+        hint = "Run it again, or give the answers as options: see lmsconf init --help."
         raise LmsconfError("the input ended before all was answered, so nothing was written", hint=hint) from abort
 
 
@@ -118,9 +121,10 @@ def _export(target: Path, answers: InitAnswers, environ: Mapping[str, str]) -> E
 
     # Export the workspace of the new project, even if the environment selects another one.
     chosen = {name: value for name, value in environ.items() if name not in ("LMSCONF_URL", "LMSCONF_WORKSPACE")}
+    project = CommandContext(target, None, chosen)
     code, done = ExitCode.OK, False
     try:
-        with export.make_context("export", ["--into"], obj=CommandContext(target, None, chosen)) as command:
+        with export.make_context("export", ["--into"], parent=click.get_current_context(), obj=project) as command:
             code = export.invoke(command)
         done = True
     except LmsconfError as error:
@@ -136,7 +140,7 @@ def _export(target: Path, answers: InitAnswers, environ: Mapping[str, str]) -> E
 
 
 class _Questions:
-    """Prompt for options that were not given; without a terminal use the defaults. answered: there is a terminal."""
+    """Prompt for options that were not given. answered: there is somebody to ask; otherwise the defaults are used."""
 
     def __init__(self, answered: bool) -> None:
         self._answered = answered
@@ -296,4 +300,16 @@ def _tell(target: Path, answers: InitAnswers, environ: Mapping[str, str], *, exp
         write_stderr(f"Put the token of the workspace into the environment variable {answers.token_env}.")
     at = "" if target == Path() else f" -C {shlex.quote(str(target))}"
     commands = next_commands(answers, export=export and not answers.embedded)
-    write_stderr("\nNext:\n" + "\n".join(f"  lmsconf{at} {command}" for command in commands))
+    lines = [f"lmsconf{at} {command}" for command in commands] + _git_commands(target, answers)
+    write_stderr("\nNext:\n" + "\n".join(f"  {line}" for line in lines))
+
+
+def _git_commands(target: Path, answers: InitAnswers) -> list[str]:
+    """Return the commands that commit the project's files; outside a repository, after one that creates it."""
+    from lmsconf.project.templates import project_entries
+    from lmsconf.support.git import find_work_tree
+
+    git = "git" if target == Path() else f"git -C {shlex.quote(str(target))}"
+    creation = [] if find_work_tree(target) else [f"{git} init"]
+    added = " ".join(project_entries(answers))
+    return [*creation, f"{git} add {added}", f"{git} commit -m 'Create the lmsconf project'"]

@@ -192,9 +192,17 @@ def supports_color(stream: TextIO) -> bool:
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
+def can_ask() -> bool:
+    """Whether questions are asked: answers are typed on a terminal, and stderr, where questions stand, is one too."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
 @contextmanager
-def show_progress(stream: TextIO | None = None, *, quiet: bool = False) -> Iterator[Tell]:
-    """Yield a progress callback: a bar on a terminal, a few plain lines elsewhere, nothing if quiet."""
+def show_progress(stream: TextIO | None = None, *, label: str = "", quiet: bool = False) -> Iterator[Tell]:
+    """Yield a progress callback: a bar on a terminal, a few plain lines elsewhere, nothing if quiet.
+
+    label: what is under way, until the callback is called.
+    """
     if quiet:
         yield lambda progress, label: None
         return
@@ -203,5 +211,5 @@ def show_progress(stream: TextIO | None = None, *, quiet: bool = False) -> Itera
     where = sys.stderr if stream is None else stream
     # A bar is drawn over again and again, so the lines of --verbose would tear it.
     bar = where.isatty() and os.environ.get("TERM") != "dumb" and not global_options().verbose
-    with progress_bar(where) if bar else progress_lines(where) as tell:
+    with progress_bar(where, label) if bar else progress_lines(where) as tell:
         yield lambda progress, label: tell(progress, mask_if_enabled(label))

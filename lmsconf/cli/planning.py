@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,7 +12,7 @@ import click
 
 from lmsconf.cli.command import global_options
 from lmsconf.cli.frame import CommandContext
-from lmsconf.cli.output_streams import show_progress, write_stderr
+from lmsconf.cli.output_streams import can_ask, show_progress, write_stderr
 from lmsconf.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -81,12 +80,13 @@ def load_context_settings(context: CommandContext) -> Settings:
 
 def token_command_prompt() -> Callable[[str], bool] | None:
     """Return the terminal prompt that approves a token command; None without a terminal."""
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if not can_ask():
         return None
+    from lmsconf.cli.prompts import confirm
 
     def agreed(command: str) -> bool:
         write_stderr(f"The project file takes the token from a command that has not run here before:\n  {command}")
-        return bool(click.prompt("Run it, now and from now on? Only 'yes' will be accepted", err=True) == "yes")
+        return confirm("Run it, now and from now on?")
 
     return agreed
 
@@ -177,7 +177,7 @@ def open_workspace(settings: Settings, parallelism: int, max_rate: float | None 
 @contextmanager
 def show_reading_progress(label: str) -> Iterator[Report]:
     """Show the progress of reading: requests done, the total, and what limits their rate."""
-    with show_progress() as tell:
+    with show_progress(label=label) as tell:
         yield lambda progress: tell(progress, label)
 
 

@@ -13,6 +13,7 @@ from lmsconf.render.progress_wording import LimitWording, count_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from rich.progress import Progress
 
 Tell: TypeAlias = Callable[[RunProgress, str], None]
 """Progress callback: how far, and the label. Thread-safe."""
@@ -21,9 +22,16 @@ _MANY = 50
 """The total below which `progress_lines` writes no count."""
 
 
+_bars: list[Progress] = []
+"""The bar that is on the terminal, if any."""
+
+
 @contextmanager
-def progress_bar(stream: TextIO) -> Iterator[Tell]:
-    """Yield the callback of a transient progress bar, removed at the end. What limits the rate stands above it."""
+def progress_bar(stream: TextIO, label: str) -> Iterator[Tell]:
+    """Yield the callback of a transient progress bar, removed at the end. What limits the rate stands above it.
+
+    label: what is under way, until the callback is called.
+    """
     # rich is slow to import, and only needed on a terminal.
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -44,7 +52,8 @@ def progress_bar(stream: TextIO) -> Iterator[Tell]:
         TimeElapsedColumn(),
     )
     with BarBelowText(*columns, console=Console(file=stream), transient=True) as shown:
-        task = shown.add_task("", total=None, count="")
+        task = shown.add_task(escape_terminal(label), total=None, count="")
+        _bars.append(shown)
 
         def tell(progress: RunProgress, label: str) -> None:
             if line := limits.due_line(progress):
@@ -58,7 +67,21 @@ def progress_bar(stream: TextIO) -> Iterator[Tell]:
                 task, completed=progress.done, total=total, description=description, count=count_text(progress)
             )
 
-        yield tell
+        try:
+            yield tell
+        finally:
+            _bars.remove(shown)
+
+
+@contextmanager
+def without_progress_bar() -> Iterator[None]:
+    """Take the bar away inside the block, so that a question is not drawn over."""
+    bars = list(_bars)
+    for bar in bars:
+        bar.stop()
+    yield
+    for bar in bars:
+        bar.start()
 
 
 @contextmanager

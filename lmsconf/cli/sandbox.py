@@ -15,6 +15,7 @@ from lmsconf.api.spec import ApiSpec
 from lmsconf.cli.command import Group
 from lmsconf.cli.frame import CommandContext, pass_context
 from lmsconf.cli.output_streams import write_redacted, write_stderr
+from lmsconf.cli.prompts import confirm, refuse_without_terminal
 from lmsconf.errors import LmsconfError, UsageError
 from lmsconf.sandbox.store import IN_MEMORY, Store
 
@@ -161,7 +162,7 @@ def seed_command(
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @pass_context
 def reset(context: CommandContext, db: str | None, seed: Path | None, yes: bool) -> None:
-    """Throw a workspace away and begin again from its seed."""
+    """Delete all data of a workspace and fill it from its seed again."""
     from lmsconf.sandbox.seed import load_seed
 
     place = _place(context, db, seed)
@@ -178,7 +179,7 @@ def reset(context: CommandContext, db: str | None, seed: Path | None, yes: bool)
         Path(fresh.db).replace(place.db)
     finally:
         _remove(fresh.db)
-    write_stderr(f"{place.db} begins again{f' from {place.seed}' if place.seed else ', empty'}.")
+    write_stderr(f"{place.db} was reset{f' from {place.seed}' if place.seed else ', and is empty'}.")
 
 
 def _place(context: CommandContext, db: str | None, seed: Path | None) -> SandboxLocation:
@@ -237,9 +238,8 @@ def _write(out: str, text: str) -> None:
 
 def _agreed(db: str) -> bool:
     """Prompt on the terminal; only `yes` agrees. Raises UsageError without a terminal."""
-    if not sys.stdin.isatty():
-        raise UsageError("there is no terminal to ask on", hint="Pass --yes to throw the workspace away without asking")
-    return bool(click.prompt(f"Throw {db} away and begin again? Only 'yes' will be accepted", err=True) == "yes")
+    refuse_without_terminal("Pass --yes to reset the workspace without a question.")
+    return confirm(f"Delete all data in {db} and reset it?")
 
 
 def _refuse_memory(place: SandboxLocation) -> None:

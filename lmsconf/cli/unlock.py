@@ -9,8 +9,9 @@ import click
 
 from lmsconf.cli.command import Command
 from lmsconf.cli.frame import CommandContext, pass_context
-from lmsconf.cli.output_streams import write_redacted
+from lmsconf.cli.output_streams import can_ask, write_redacted
 from lmsconf.cli.planning import load_context_settings, on_request
+from lmsconf.cli.prompts import confirm
 from lmsconf.errors import ExitCode, LmsconfError, UsageError
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Command)
-@click.option("--id", "id", metavar="ID", help="The lock to take away, without being asked.")
+@click.option("--id", "id", metavar="ID", help="Remove the lock with this id, without a question.")
 @pass_context
 def unlock(context: CommandContext, *, id: str | None) -> ExitCode:
     """Remove a stale lock.
@@ -59,9 +60,8 @@ def _confirmed(locks: list[WorkspaceLock]) -> WorkspaceLock:
 
     listed = "".join(f"Locked by {escape_terminal(lock.description)}.\n" for lock in locks)
     write_redacted(listed, sys.stderr)
-    if len(locks) > 1 or not sys.stdin.isatty():
-        raise UsageError("which lock is to go is not said", hint=f"Pass --id {locks[0].id}.")
-    write_redacted("Take it away? Only 'yes' will be accepted: ", sys.stderr)
-    if sys.stdin.readline().strip() != "yes":
+    if len(locks) > 1 or not can_ask():
+        raise UsageError("it is not clear which lock to remove", hint=f"Pass --id {locks[0].id}.")
+    if not confirm("Remove this lock?"):
         raise LmsconfError("declined: nothing was changed")
     return locks[0]

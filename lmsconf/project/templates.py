@@ -77,6 +77,12 @@ def render_project_files(answers: InitAnswers, version: str) -> dict[str, str]:
     return {**texts, ".gitignore": _text("gitignore"), PROJECT_FILE: _project(answers)}
 
 
+def project_entries(answers: InitAnswers) -> tuple[str, ...]:
+    """Return the files and folders of a new project that belong into its repository, for `git add`."""
+    files = (path.partition("/")[0] for path in render_project_files(answers, ""))
+    return tuple(sorted(set(files), key=lambda name: (name.startswith("."), name)))
+
+
 def next_commands(answers: InitAnswers, *, export: bool) -> tuple[str, ...]:
     """Return the three lmsconf commands to run next. export: the live workspace is to be exported first."""
     if answers.embedded:

@@ -11,9 +11,8 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import IO
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -274,34 +273,46 @@ def _cut(
     arguments: list[str],
     number: signal.Signals,
     more: Mapping[str, str],
-    when: Callable[[IO[bytes]], AbstractContextManager[object]],
+    when: Callable[[int], AbstractContextManager[object]],
 ) -> subprocess.CompletedProcess[bytes]:
-    """Runs lmsconf with a terminal to ask on, and sends it a signal inside of what `when` makes of its stderr."""
+    """Runs lmsconf with a terminal to ask on, and sends it a signal inside of what `when` makes of its stderr.
+
+    stdin and stderr are that terminal; one on which nothing is drawn.
+    """
     ours, theirs = pty.openpty()
     running = subprocess.Popen(
         [sys.executable, "-m", "lmsconf", *arguments],
         cwd=folder,
-        env=environ(more),
+        env=environ({**more, "TERM": "dumb"}),
         stdin=theirs,
         stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stderr=theirs,
     )
+    os.close(theirs)
     try:
-        assert running.stderr is not None
-        with when(running.stderr):
+        with when(ours):
             running.send_signal(number)
-        out, err = running.communicate(timeout=HANGS)
+        out, _ = running.communicate(timeout=HANGS)
+        err = _rest(ours)
     finally:
         os.close(ours)
-        os.close(theirs)
     return subprocess.CompletedProcess(arguments, running.returncode, out, err)
 
 
-def _told(stream: IO[bytes], words: bytes) -> AbstractContextManager[object]:
+def _rest(terminal: int) -> bytes:
+    """What a terminal still has, whose other end is closed."""
+    rest = b""
+    with suppress(OSError):
+        while part := os.read(terminal, 4096):
+            rest += part
+    return rest
+
+
+def _told(stream: int, words: bytes) -> AbstractContextManager[object]:
     """Reads a stream until those words have come."""
     told = b""
     while words not in told:
-        part = os.read(stream.fileno(), 4096)
+        part = os.read(stream, 4096)
         assert part, told
         told += part
     return nullcontext()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import signal
 from collections.abc import Callable
 
 import pytest
 from jsonschema import Draft202012Validator
+from on_terminal import on_terminal
 from wire.second_dialect import FORBIDDING, second_dialect
 
 from lmsconf.project.settings import load_settings
@@ -235,18 +235,14 @@ def test_rights_that_come_with_managing_are_put_back(open_clinic: Open) -> None:
     assert held(clinics[0].service) == before
 
 
-def test_nothing_is_done_without_consent(clinic: ServedProject, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_done_without_consent(clinic: ServedProject) -> None:
     """Without a terminal --yes is needed; on a terminal only `yes` is taken for yes, and the question names all."""
     assert clinic.run("doctor", "--probe", *BOTH)[0] == 64
     assert "Pass --yes" in clinic.err
     for answer, code in (("y\n", 1), ("yes\n", 0)):
-        ours, theirs = pty.openpty()
-        with os.fdopen(theirs, encoding="utf-8") as terminal:
-            os.write(ours, answer.encode())
-            monkeypatch.setattr("sys.stdin", terminal)
+        with on_terminal(answer, streams=("stdin", "stderr")) as screen:
             assert clinic.run("doctor", "--probe", *BOTH)[0] == code
-        os.close(ours)
-        assert f'touch {BO} and "{GDPR}"' in clinic.err
+        assert f'touch {BO} and "{GDPR}"' in screen.text
         assert any(one.writes for one in clinic.service.log) is (code == 0)
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import signal
 from collections.abc import Callable, Mapping
 
 import pytest
+from on_terminal import on_terminal
 from wire.second_dialect import FORBIDDING, second_dialect
 
 from lmsconf.project.settings import load_settings
@@ -155,16 +155,12 @@ def test_answers_take_free_fields(open_clinic: Open, used: int, key: str, reason
     assert ("users.update-custom-field-choice.value" in reasons(clinic)) is (used == 10)
 
 
-def test_accounts_are_asked_for(open_clinic: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_accounts_are_asked_for(open_clinic: Open) -> None:
     """On a terminal the question says that accounts will be made; anything but yes makes none."""
     clinic = declaring(open_clinic(), CREATES)
-    ours, theirs = pty.openpty()
-    with os.fdopen(theirs, encoding="utf-8") as terminal:
-        os.write(ours, b"no\n")
-        monkeypatch.setattr("sys.stdin", terminal)
+    with on_terminal("no\n", streams=("stdin", "stderr")) as screen:
         assert clinic.run("doctor", "--probe")[0] == 1
-    os.close(ours)
-    assert "make scratch objects and accounts and delete them again?" in clinic.err
+    assert "make scratch objects and accounts and delete them again?" in screen.text
     assert not any(one.writes for one in clinic.service.log)
 
 

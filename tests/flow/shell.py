@@ -6,8 +6,8 @@ import io
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, chdir, contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,10 +30,28 @@ class Ran(NamedTuple):
         return found
 
 
-def lmsconf(folder: Path, *arguments: str, env: Mapping[str, str] | None = None, answer: str | None = None) -> Ran:
-    """Runs one command in a folder, within this process. There is no terminal; `answer` is what stdin holds."""
+def lmsconf(
+    folder: Path,
+    *arguments: str,
+    env: Mapping[str, str] | None = None,
+    answer: str | None = None,
+    streams: Collection[str] = ("stdin", "stdout", "stderr"),
+) -> Ran:
+    """Runs one command in a folder, within this process. There is no terminal; `answer` is what stdin holds.
+
+    streams: those that are replaced; the others stay as they are, such as a terminal.
+    """
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="\n") for _ in range(2))
-    with chdir(folder), _environment(env or {}), _stdin(answer or ""), redirect_stdout(out), redirect_stderr(err):
+    with ExitStack() as replaced:
+        replaced.enter_context(chdir(folder))
+        replaced.enter_context(_environment(env or {}))
+        replacements: dict[str, AbstractContextManager[object]] = {
+            "stdin": _stdin(answer or ""),
+            "stdout": redirect_stdout(out),
+            "stderr": redirect_stderr(err),
+        }
+        for name in streams:
+            replaced.enter_context(replacements[name])
         code = run_command_line(app, arguments)
     return Ran(int(code), _text(out), _text(err))
 

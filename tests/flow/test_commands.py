@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import jsonschema
 import pytest
+from on_terminal import at_terminal
 from waiting import nobody_waits
 
 from lmsconf.api.spec import ApiSpec
@@ -149,20 +146,9 @@ def test_without_a_terminal_nothing_is_asked(project: Project) -> None:
 @pytest.mark.parametrize(("answer", "code"), [("yes\n", 0), ("y\n", 1), ("\n", 1)])
 def test_on_a_terminal_only_yes_is_yes(project: Project, answer: str, code: int) -> None:
     """The plan is shown and the question asked; anything but `yes` exits 1 and changes nothing."""
-    master, slave = pty.openpty()
-    running = subprocess.Popen(
-        [sys.executable, "-m", "lmsconf", "apply"],
-        cwd=project.root,
-        stdin=slave,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    with running, os.fdopen(master, "w", buffering=1) as terminal:
-        terminal.write(answer)
-        _, err = running.communicate(timeout=60)
-    assert running.returncode == code, err
-    assert "Apply this plan?" in err
+    ran, shown = at_terminal(project.root, "apply", typed=answer)
+    assert ran.code == code, shown
+    assert "Apply this plan?" in shown
     assert ("Mentors" in json.dumps(project.ask("manual-groups.list"))) is (code == 0)
 
 
