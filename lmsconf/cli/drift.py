@@ -151,7 +151,7 @@ def _accept(
     with open_workspace(settings, parallelism, max_rate) as workspace, show_reading_progress("Reading") as tell:
         draft = _compared(workspace, manifests, tell, reads_all=True).accept(patterns)
     write_all_or_none(settings.root, draft.before, draft.after)
-    for address in draft.accepted_beyond(patterns):
+    for address in draft.accepted_beyond:
         write_stderr(f"Also accepted (dependency): {address}")
     output.write(draft.diff)
     return ExitCode.OK

@@ -52,12 +52,15 @@ def access(
     Nothing is written to the workspace. Where no plan can be made, the live state is shown, and the exit code is 1.
     """
     from lmsconf.documents.access_values import access_json
+    from lmsconf.kinds import all_kinds
     from lmsconf.model.names import normalize_name
     from lmsconf.planner.access_reports import person_access
     from lmsconf.planner.access_state import AccessQuery
+    from lmsconf.planner.address_patterns import typed_name
     from lmsconf.render.people_csv import access_csv
     from lmsconf.render.text.people import access_text
 
+    email = typed_name(email, (kind for kind in all_kinds().values() if kind.is_person))
     name = None if content is None else normalize_name(content)
     query = AccessQuery(contents=None if name is None else frozenset({name}))
     view = _read(context, query, parallelism, max_rate)
@@ -87,7 +90,8 @@ def audience(
 ) -> ExitCode:
     """Show how many people are in an audience, now and after the plan.
 
-    ADDRESS is as plans print it: group/NAME, smart_group/NAME, user/EMAIL or everyone. With --by, the people are
+    ADDRESS is as plans print it: group/NAME, smart_group/NAME, user/EMAIL or everyone; that of an assignment means its
+    audience, and a name alone the one audience of that name. With --by, the people are
     counted by their answer; who picked several choices counts in each.
 
     Nothing is written to the workspace. Where no plan can be made, the live state is shown, and the exit code is 1.
@@ -96,7 +100,7 @@ def audience(
     from lmsconf.kinds import all_kinds
     from lmsconf.model.names import normalize_name
     from lmsconf.planner.access_state import AccessQuery
-    from lmsconf.planner.audience_reports import audience_report, parse_audience
+    from lmsconf.planner.audience_reports import audience_report, find_audience, parse_audience
     from lmsconf.render.people_csv import audience_csv
     from lmsconf.render.text.people import audience_text
 
@@ -104,10 +108,11 @@ def audience(
         raise UsageError("a CSV file holds one table", hint="Leave --by or --members out.")
     asked = parse_audience(address, all_kinds())
     field = None if by is None else normalize_name(by)
-    query = AccessQuery(audiences=frozenset({asked}), fields=frozenset(() if field is None else (field,)))
+    query = AccessQuery(audiences=frozenset(asked), fields=frozenset(() if field is None else (field,)))
     view = _read(context, query, parallelism, max_rate)
     with _beside_problems(view.header):
-        report = audience_report(view.state, view.header, asked, field, members=members)
+        found = find_audience(view.state, address, asked)
+        report = audience_report(view.state, view.header, found, field, members=members)
     output.show({"text": audience_text, "json": audience_json, "csv": audience_csv}, report)
     return _exit(report.header)
 

@@ -78,7 +78,7 @@ def graph(context: CommandContext, *, only: tuple[str, ...], output: Output) -> 
     manifests = load_manifests(settings)
     refuse_errors(manifests)
     chosen = Selection(all_kinds(), manifests.declared, build_policy(settings, only))
-    if wrong := list(chosen.problems(one.address for one in manifests.declared)):
+    if wrong := list(chosen.problems()):
         raise ProblemsFound(wrong)
     output.show(GRAPH_VIEWS, build_graph(all_kinds(), (one for one in manifests.declared if chosen(one.address))))
     return ExitCode.OK

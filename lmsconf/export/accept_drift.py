@@ -8,35 +8,39 @@ from collections.abc import Mapping as MappingOf
 from collections.abc import Sequence as SequenceOf
 from datetime import tzinfo
 from pathlib import Path
+from typing import Final
 
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound
 from lmsconf.export.manifest_editor import ManifestEditor
 from lmsconf.model.address import Address
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.drift import DriftFinding, DriftReport, DriftState
-from lmsconf.model.names import did_you_mean, matches_pattern
+from lmsconf.model.names import matches_pattern
+from lmsconf.planner.address_patterns import AMBIGUOUS, resolve_pattern, unresolved_problem
 from lmsconf.planner.drift_findings import TAKE_OVER
 from lmsconf.planner.kind import AnyKind
 from lmsconf.support.lazy_dataclass import dataclass
+
+ACCEPT: Final = "--accept"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestEdits:
     """Edited manifests, not written yet. before and after: path in the project → the file's bytes.
 
-    renamed: new address of a resource → its old address.
+    asked: the addresses to accept; `accepted` may hold more. renamed: new address of a resource → its old address.
     """
 
+    asked: frozenset[Address] = frozenset()
     accepted: tuple[DriftFinding, ...]
     renamed: MappingOf[Address, Address]
     before: MappingOf[str, bytes]
     after: MappingOf[str, bytes]
 
-    def accepted_beyond(self, patterns: SequenceOf[str]) -> Iterator[Address]:
-        """Yield the addresses that were accepted though they match no pattern."""
-        for finding in self.accepted:
-            if not any(matches_pattern(str(finding.address), pattern) for pattern in patterns):
-                yield finding.address
+    @property
+    def accepted_beyond(self) -> list[Address]:
+        """The addresses that were accepted though they were not asked for."""
+        return [finding.address for finding in self.accepted if finding.address not in self.asked]
 
     @property
     def diff(self) -> str:
@@ -85,17 +89,28 @@ def acceptable_findings(drift: DriftReport) -> list[DriftFinding]:
     return [finding for finding in findings if not finding.goes_along]
 
 
-def select_findings(findings: SequenceOf[DriftFinding], patterns: SequenceOf[str]) -> list[DriftFinding]:
-    """Return the findings whose address matches a pattern. Raises LmsconfError for a pattern without a match."""
-    names = [str(finding.address) for finding in findings]
-    for pattern in patterns:
-        if not any(matches_pattern(name, pattern) for name in names):
-            near = did_you_mean(pattern, names)
-            hint = near or "`lmsconf drift` shows what differs, with its address."
-            raise LmsconfError(f"--accept {pattern}: nothing of that address differs", hint=hint)
-    return [
-        one for one, name in zip(findings, names, strict=True) if any(matches_pattern(name, each) for each in patterns)
-    ]
+def select_findings(
+    findings: SequenceOf[DriftFinding], arguments: SequenceOf[str], kinds: MappingOf[str, AnyKind]
+) -> list[DriftFinding]:
+    """Return the findings that the arguments of --accept name. Raises LmsconfError for one that names none."""
+    addresses = [finding.address for finding in findings]
+    patterns = []
+    for argument in arguments:
+        resolved = resolve_pattern(argument, kinds, addresses)
+        if not resolved.matches:
+            raise _nothing_differs(argument, unresolved_problem(ACCEPT, resolved, kinds, addresses))
+        patterns.append(resolved.pattern)
+    return [one for one in findings if any(matches_pattern(str(one.address), pattern) for pattern in patterns)]
+
+
+def _nothing_differs(argument: str, problem: Problem) -> LmsconfError:
+    if problem.code == AMBIGUOUS:
+        return LmsconfError(problem.message, hint=problem.hint)
+    near = problem.hint if problem.hint and problem.hint.startswith("Did you mean") else None
+    return LmsconfError(
+        f"{ACCEPT} {argument}: nothing of that address differs",
+        hint=near or "`lmsconf drift` shows what differs, with its address.",
+    )
 
 
 def find_remaining_drift(edits: ManifestEdits, before: DriftReport, after: DriftReport) -> Iterator[Problem]:

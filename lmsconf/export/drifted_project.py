@@ -49,7 +49,8 @@ class DriftedProject:
         ProblemsFound if a finding cannot be accepted by an edit in place, or something would still differ.
         """
         every = acceptable_findings(self.drift)
-        wanted = select_findings(every, patterns)
+        wanted = select_findings(every, patterns, self.kinds)
+        asked = frozenset(one.address for one in wanted)
         while True:
             # An entry that declares several resources can only be edited for all of them.
             lines = {one.source for one in wanted if one.source is not None and one.state is not DriftState.UNDECLARED}
@@ -64,7 +65,7 @@ class DriftedProject:
             wanted += [one for one in every if one.address in more]
         if problems:
             raise ProblemsFound([locate_on_disk(problem, draft) for problem in problems])
-        return draft
+        return replace(draft, asked=asked)
 
     def without_refused_edits(self) -> DriftReport:
         """Return the drift report without the `accept` lines of findings whose edit would be refused."""

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
+import sys
 from typing import Final, NamedTuple, NewType
 
 RemoteId = NewType("RemoteId", str)
 """An id assigned by the service. In a manifest it appears only as a pin (`id:`)."""
 
-_ESCAPED = re.compile(r"\\|/| -> ")
-_ESCAPE = re.compile(r"\\( -> |.)", re.DOTALL)
-_BARE_SLASH = re.compile(r"(?<![\\*?\]])/")
+_ESCAPED = re.compile(r"\\| ->(?= |$)")
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_TYPED = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U(00[0-9a-f]{6})|(.))", re.DOTALL)
+_SHORT: Final = {"n": "\n", "r": "\r", "t": "\t"}
 
 
 def escape(name: str) -> str:
-    r"""Escape a name for an address: put a backslash before each `\`, `/` and ` -> `."""
+    r"""Escape a name for an address: put a backslash before each `\` and ` -> `; a `/` needs none."""
     return _ESCAPED.sub(lambda match: "\\" + match[0], name)
 
 
@@ -23,9 +25,23 @@ def unescape(text: str) -> str:
     return _ESCAPE.sub(lambda match: match[1], text)
 
 
-def escape_slashes(pattern: str) -> str:
-    """Escape the slashes of a shell pattern that cannot match an escaped one."""
-    return _BARE_SLASH.sub(r"\\/", pattern)
+def decode_typed(text: str) -> str:
+    r"""Return the address, or the pattern, that a person typed or pasted from a view.
+
+    Views show invisible characters as `\x1b` or `\u202e`. `\*` is a star that is no wildcard, and `\/` a slash: earlier
+    versions printed it so.
+    """
+    return _TYPED.sub(_decoded, text)
+
+
+def _decoded(match: re.Match[str]) -> str:
+    code, char = match[1] or match[2] or match[3], match[4]
+    if code:
+        number = int(code, 16)
+        return escape(chr(number)) if number <= sys.maxunicode else match[0]
+    if char in _SHORT:
+        return _SHORT[char]
+    return char if char == "/" else f"[{char}]" if char in "*?[" else match[0]
 
 
 EVERYBODY: Final = "everyone"
@@ -49,8 +65,13 @@ class Address(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Address:
-        """Parse an address; the inverse of `str`. Raises ValueError where there is no kind."""
+        r"""Parse an address; the inverse of `str`. Raises ValueError where there is no kind.
+
+        Files of earlier versions have a backslash before a `/`.
+        """
         kind, _, rest = text.partition("/")
+        if "\\/" in rest:
+            rest = _ESCAPE.sub(lambda match: match[0] if match[1] != "/" else "/", rest)
         if not kind:
             raise ValueError(f"{text!r} is not an address such as group/Sales")
         return cls(kind, rest)

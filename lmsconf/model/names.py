@@ -94,13 +94,18 @@ def quote_if_ambiguous(name: str) -> str:
 
 def nearest_name(name: str, known: Iterable[str]) -> str | None:
     """Return the known name most similar to `name`; None if none is similar, or the name is very long."""
+    return next(iter(nearest_names(name, known, 1)), None)
+
+
+def nearest_names(name: str, known: Iterable[str], most: int) -> list[str]:
+    """Return the known names similar to `name`, the most similar first; none for a very long name."""
     if len(name) > _LONG:
-        return None
+        return []
     import difflib  # only a mistyped name needs it
 
     by_look = {casefold_name(other): other for other in known}
-    close = difflib.get_close_matches(casefold_name(name), by_look, n=1, cutoff=0.6)
-    return by_look[close[0]] if close else None
+    close = difflib.get_close_matches(casefold_name(name), by_look, n=most, cutoff=0.6)
+    return [by_look[look] for look in close]
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:

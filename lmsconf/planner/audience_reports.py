@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -15,9 +16,10 @@ from lmsconf.model.access import (
 )
 from lmsconf.model.address import EVERYBODY, Address, unescape
 from lmsconf.model.effects import Basis
-from lmsconf.model.names import did_you_mean, normalize_email, normalize_name
+from lmsconf.model.names import did_you_mean, nearest_names, normalize_email, normalize_name
 from lmsconf.planner.access_reports import find_person, judged_header, report_error
 from lmsconf.planner.access_state import AccessState, FieldAnswers
+from lmsconf.planner.address_patterns import AMBIGUOUS, canonical_pattern
 from lmsconf.planner.audiences import Audience, Bits, positions_of
 from lmsconf.planner.kind import AnyKind
 
@@ -65,8 +67,7 @@ def _find_audience(state: AccessState, address: Address) -> Audience:
     if address.kind not in state.audience_kinds:
         raise report_error("audience/address", f"{address} is not an audience", _AUDIENCE_HINT)
     if audience is None:
-        names = state.audience_names(address.kind)
-        near = did_you_mean(address.name, names)
+        near = _nearest(state, address.name, address.kind)
         raise report_error("audience/unknown", f"{address} is neither live nor declared", near)
     return audience
 
@@ -118,18 +119,78 @@ def _side_counts(answers: FieldAnswers, people: Bits | None) -> dict[tuple[Answe
     return counts
 
 
-def parse_audience(text: str, kinds: Mapping[str, AnyKind]) -> Address:
-    """Parse an audience as plans print it, or the address of an assignment, which names one.
+def parse_audience(text: str, kinds: Mapping[str, AnyKind]) -> tuple[Address, ...]:
+    """Parse an audience as plans print it, or an assignment, which names one; a name alone may be of several kinds.
 
-    The section of a kind is understood as well. Raises ProblemsFound for a text that is no address.
+    Section names and the words of a view are understood too. Raises ProblemsFound for a text that is no address.
     """
+    inner = _audience_in_words(text, kinds)
+    if inner is not None:
+        return (inner,)
+    typed = canonical_pattern(text, kinds)
+    word, slash, rest = typed.partition("/")
+    if slash and rest and word in kinds:
+        named = kinds[word].audience_in(Address.parse(typed))
+        if named is not None:
+            return parse_audience(named, kinds)
+        return (Address.of(word, unescape(rest)),)
+    if slash or not typed:
+        raise report_error("audience/address", f"{text} is not the address of an audience", _AUDIENCE_HINT)
+    named_kinds = (kind for kind in kinds.values() if not kind.is_relation)
+    return tuple(
+        Address.of(kind.name, kind.normalize_name(name)) for kind in named_kinds for name in _names(text, kind)
+    )
+
+
+def _names(text: str, kind: AnyKind) -> Iterator[str]:
+    """Yield the names that a text without a kind may mean: all of it, or `Sales (smart group)` of a graph."""
+    name = normalize_name(unescape(text) if "\\" in text else text)
+    yield name
+    if name.endswith(label := f" ({kind.noun})"):
+        yield name.removesuffix(label)
+
+
+def _audience_in_words(text: str, kinds: Mapping[str, AnyKind]) -> Address | None:
+    """Return the audience of `everyone`, or of `assignment of GDPR basics to group/Sales`; None for other texts."""
     if text == EVERYBODY:
         return Address(EVERYBODY, "")
-    word, slash, rest = text.partition("/")
-    if not slash or not rest:
-        raise report_error("audience/address", f"{text} is not the address of an audience", _AUDIENCE_HINT)
-    kind = next((kind for kind in kinds.values() if word in (kind.name, kind.section)), None)
-    if kind is None:
-        raise report_error("audience/address", f"{text} is not the address of an audience", _AUDIENCE_HINT)
-    inner = kind.audience_in(Address(kind.name, normalize_name(rest)))
-    return Address.of(kind.name, unescape(normalize_name(rest))) if inner is None else parse_audience(inner, kinds)
+    if not any(kind.is_relation and text.startswith(f"{kind.noun} of ") for kind in kinds.values()):
+        return None
+    words = text.split(" to ")
+    for number in range(1, len(words)):
+        rest = " to ".join(words[number:])
+        typed = canonical_pattern(rest, kinds)
+        if rest == EVERYBODY or typed.partition("/")[0] in kinds:
+            return Address(EVERYBODY, "") if rest == EVERYBODY else Address.parse(typed)
+    return None
+
+
+def find_audience(state: AccessState, text: str, candidates: Sequence[Address]) -> Address:
+    """Return the audience among the candidates that a text may mean. Raises ProblemsFound unless exactly one is there.
+
+    A candidate alone is returned as it is, so that `audience_report` says what is wrong with it.
+    """
+    if len(candidates) == 1:
+        return candidates[0]
+    found = [one for one in candidates if one.kind in state.audience_kinds and state.audience(one) is not None]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        hint = f"Write one of: {', '.join(_quoted(one) for one in found)}."
+        raise report_error(AMBIGUOUS, f"{text}: {len(found)} audiences match", hint)
+    raise report_error("audience/unknown", f"no audience is called {text}", _nearest(state, text) or _AUDIENCE_HINT)
+
+
+def _nearest(state: AccessState, name: str, kind: str | None = None) -> str | None:
+    """Return a hint with the audiences of that name in other kinds, or else the nearest; kind: that of the address."""
+    kinds = sorted(state.audience_kinds - {EVERYBODY})
+    same = [Address.of(one, name) for one in kinds if one != kind and name in state.audience_names(one)]
+    known = {
+        other: Address.of(one, other) for one in kinds if kind in (None, one) for other in state.audience_names(one)
+    }
+    near = same or [known[other] for other in nearest_names(name, known, 3)]
+    return f"Did you mean {' or '.join(map(_quoted, near))}?" if near else None
+
+
+def _quoted(address: Address) -> str:
+    return shlex.quote(str(address))

@@ -17,7 +17,6 @@ from lmsconf.model.drift import (
     FieldDrift,
     LastEdit,
 )
-from lmsconf.model.names import exact_pattern
 from lmsconf.model.plan import Action, Change, FieldChange, PossibleRename, RenameCandidate
 from lmsconf.planner.rename_detection import CLOSE
 from lmsconf.support.lazy_dataclass import dataclass
@@ -102,7 +101,7 @@ def to_finding(
     owned = state is DriftState.UNDECLARED and change.source is None
     # What is deleted along with its group is kept by keeping the group, so it needs no manifest entry of its own.
     goes_along = change.goes_with is not None
-    pattern = shlex.quote(exact_pattern(str(change.address)))
+    pattern = shlex.quote(str(change.address))
     return DriftFinding(
         address=change.address,
         state=state,
@@ -145,9 +144,7 @@ def _restore(evidence: DriftInputs, pattern: str, doubtful: AbstractSet[Address]
     if not owned:
         return f"{evidence.command} apply --only {pattern}"
     known = sorted(address for address in doubtful if address in evidence.needs)
-    return " ".join(
-        [f"{evidence.command} apply", *(f"--except {shlex.quote(exact_pattern(str(one)))}" for one in known)]
-    )
+    return " ".join([f"{evidence.command} apply", *(f"--except {shlex.quote(str(one))}" for one in known)])
 
 
 def _accept(command: str, pattern: str, *, owned: bool, goes_along: bool) -> str | None:

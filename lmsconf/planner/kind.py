@@ -8,7 +8,7 @@ from datetime import tzinfo
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias
 
 from lmsconf.errors import Problem
-from lmsconf.model.address import Address, Ref, RemoteId, escape_slashes
+from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.api import Api, ListOperation
 from lmsconf.model.calls import Call, Step, is_creation
 from lmsconf.model.canonical_json import Json
@@ -317,7 +317,16 @@ class Kind(ABC, Generic[Spec, Row]):
 
     def normalize_pattern(self, pattern: str) -> str:
         """Return a shell pattern over names, corrected so that it can match the name in an address."""
-        return escape_slashes(pattern)
+        return pattern
+
+    def spellings(self, address: Address) -> Iterator[str]:
+        """Yield the texts by which views name a resource, beside its address."""
+        short = self.short_title(address)
+        yield from (address.name, short, self.title(address), f"{self.noun} {short}", f"{address.name} ({self.noun})")
+
+    def catalog_pattern(self, catalog: str, name: str) -> str | None:
+        """Return the pattern of the addresses that name an item of one of its `catalogs`; None: of another catalog."""
+        return None
 
     def lost_rights(self, change: Change) -> Iterator[str]:
         """Yield in words what an update takes from a protected resource, other than its name and items of its lists."""

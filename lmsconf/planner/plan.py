@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation
 from lmsconf.model.access_tests import AccessTest
@@ -14,7 +14,6 @@ from lmsconf.model.blockers import is_blocking
 from lmsconf.model.canonical_json import sha256
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
 from lmsconf.model.lints import LintLevel, is_lint
-from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Change, Plan, UnmanagedResources
 from lmsconf.model.policy import Policy
 from lmsconf.model.rows import row_to_json
@@ -94,22 +93,22 @@ def draft_plan(
     """
     declared = [one for one in manifests.declared if one.applies_in(policy.workspace)]
     absent = [one for one in manifests.absent if one.applies_in(policy.workspace)]
-    selection = Selection(kinds, declared, policy)
+    selection = Selection(kinds, declared, policy, absent=absent)
     planning = PlanContext(snapshot, policy, call_templates, selection)
-    results: dict[str, MatchResult[Any, Any]] = {}
-    items: list[PlannedResource] = []
-    left_out: list[Address] = []
-    for name, kind in kinds.items():
-        kind_declared = sorted((one for one in declared if one.address.kind == name), key=lambda one: one.address)
-        kind_absent = sorted((one for one in absent if one.address.kind == name), key=lambda one: one.address)
-        results[name] = kind.match(planning, kind_declared, kind_absent)
-        items.extend(planned_resources(kind, planning, results[name], left_out))
-        refuse_excluded_cascades(planning, selection, results[name])
+    matched = _match(kinds, planning, selection, declared, absent)
+    if policy.only or policy.excluded:
+        live = _live(kinds, matched.results, snapshot)
+        chosen = Selection(kinds, declared, policy, absent=absent, live=live)
+        if (chosen.only, chosen.excluded) != (selection.only, selection.excluded):
+            planning = PlanContext(snapshot, policy, call_templates, chosen)
+            matched = _match(kinds, planning, chosen, declared, absent)
+        selection = chosen
+    results, items, left_out = matched
     for name, result in results.items():
         kinds[name].finalize(planning, result)
     items = add_side_effects(planning, selection, items, list(kinds))
     if not policy.verifying:
-        planning.problems.extend(selection.problems(_known(declared, absent, results, snapshot)))
+        planning.problems.extend(selection.problems())
     planning.problems.extend([*refuse_expired_absent(absent, policy), *refuse_left_alone(declared, policy)])
     planning.problems.extend(refuse_left_alone_renames(results.values(), policy))
     refuse_unrenamed_references(kinds, planning, items, results)
@@ -132,7 +131,7 @@ def draft_plan(
         created_at=created_at,
         manifests_digest=manifests.digest,
         manifests_files=manifests.files,
-        selection=PlanScope(only=policy.only, excluded=policy.excluded, additive=policy.additive),
+        selection=PlanScope(only=selection.only, excluded=selection.excluded, additive=policy.additive),
         offline=offline,
         timezone=policy.timezone_name,
         changes=changes,
@@ -156,6 +155,30 @@ def draft_plan(
         results=results,
         lint_levels=policy.lints,
     )
+
+
+class _Matched(NamedTuple):
+    results: dict[str, MatchResult[Any, Any]]
+    items: list[PlannedResource]
+    left_out: list[Address]
+
+
+def _match(
+    kinds: Mapping[str, AnyKind],
+    planning: PlanContext,
+    selection: Selection,
+    declared: Sequence[DesiredResource[Any]],
+    absent: Sequence[DeleteEntry[Any]],
+) -> _Matched:
+    """Match the declarations of every kind with what is live, and compare those that are selected."""
+    matched = _Matched({}, [], [])
+    for name, kind in kinds.items():
+        kind_declared = sorted((one for one in declared if one.address.kind == name), key=lambda one: one.address)
+        kind_absent = sorted((one for one in absent if one.address.kind == name), key=lambda one: one.address)
+        result = matched.results[name] = kind.match(planning, kind_declared, kind_absent)
+        matched.items.extend(planned_resources(kind, planning, result, matched.left_out))
+        refuse_excluded_cascades(planning, selection, result)
+    return matched
 
 
 def with_effects(plan: Plan, predicted: PredictedEffects, policy: Policy) -> Plan:
@@ -209,19 +232,15 @@ def _placed(
         yield problem if at is None else replace(problem, source=at)
 
 
-def _known(
-    declared: Sequence[DesiredResource[Any]],
-    absent: Sequence[DeleteEntry[Any]],
-    results: Mapping[str, MatchResult[Any, Any]],
-    snapshot: Snapshot,
+def _live(
+    kinds: Mapping[str, AnyKind], results: Mapping[str, MatchResult[Any, Any]], snapshot: Snapshot
 ) -> Iterator[Address]:
-    """Yield all addresses that are declared, under `absent`, or live, ignored ones included."""
-    yield from (one.address for one in declared)
-    yield from (one.address for one in absent)
-    for kind, result in results.items():
+    """Yield all addresses that are live; ignored ones too, but for relations, which have no name of their own."""
+    for name, result in results.items():
         yield from (one.address for one in result.unmanaged)
         yield from (one.address for one in result.deletions)
-        yield from (Address.of(kind, normalize_name(row.name)) for row in snapshot.of(kind).rows)
+        if not kinds[name].is_relation:
+            yield from (Address.of(name, kinds[name].normalize_name(row.name)) for row in snapshot.of(name).rows)
 
 
 def _unmanaged(results: Mapping[str, MatchResult[Any, Any]]) -> Iterator[UnmanagedResources]:

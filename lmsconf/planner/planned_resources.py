@@ -10,7 +10,7 @@ from typing import Any
 from lmsconf.model.address import Address
 from lmsconf.model.calls import Step
 from lmsconf.model.forms import form_to_json
-from lmsconf.model.names import exact_pattern, normalize_name
+from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Action, Change
 from lmsconf.planner.context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, SideEffect
 from lmsconf.planner.diff import diff_forms
@@ -115,7 +115,7 @@ def _refuse_alone(planning: PlanContext, cause: Address, along: Address) -> None
     planning.problem(
         "select/goes-along",
         f"{cause}: {along} goes with it, and --except leaves that out",
-        hint=f"Leave both out: --except {shlex.quote(exact_pattern(str(cause)))}.",
+        hint=f"Leave both out: --except {shlex.quote(str(cause))}.",
         address=cause,
     )
 

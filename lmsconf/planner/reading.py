@@ -22,7 +22,7 @@ from lmsconf.planner.context import BeforeAfter, CallTemplates, MatchResult, Pla
 from lmsconf.planner.kind import AnyKind, Kind
 from lmsconf.planner.read_scope import Declarations, ReadScope
 from lmsconf.planner.rename_detection import rename_candidates
-from lmsconf.planner.selection import Selection, kinds_of_unmatched_patterns
+from lmsconf.planner.selection import Selection
 
 
 class ReadState:
@@ -60,10 +60,8 @@ class ReadContext:
         self.versions = [now] if wanted.beside is None else [now, wanted.beside.in_workspace(policy.workspace)]
         self.declarations = now if wanted.beside is None else now.merge(self.versions[1], kinds)
         self.declared, self.absent = self.declarations
-        self.chosen = Selection(kinds, self.declared, policy)
-        self.sought = kinds_of_unmatched_patterns(
-            policy, (one.address for one in (*self.declared, *self.absent)), kinds
-        )
+        self.chosen = Selection(kinds, self.declared, policy, absent=self.absent)
+        self.sought = self.chosen.sought_kinds()
         self.people: int | None = None
         self.editors: set[RemoteId] = set()
         self.named_people = wanted.people

@@ -2,73 +2,85 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from lmsconf.errors import Problem
 from lmsconf.model.address import Address
-from lmsconf.model.declarations import DesiredResource
+from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.names import matches_pattern
 from lmsconf.model.policy import Policy
+from lmsconf.planner.address_patterns import ResolvedPattern, resolve_patterns, sought_kinds, unresolved_problem
 from lmsconf.planner.context import BeforeAfter
 from lmsconf.planner.diff import KeyedNames
 from lmsconf.planner.kind import AnyKind
 
 
 class Selection:
-    """A predicate: whether an address is planned. Without `--only` and `--except`, all are."""
+    """A predicate: whether an address is planned. Without `--only` and `--except`, all are.
 
-    def __init__(self, kinds: Mapping[str, AnyKind], declared: Iterable[DesiredResource[Any]], policy: Policy) -> None:
-        self._only, self._excluded = policy.only, policy.excluded
-        self._examples = " or ".join(shlex.quote(kind.example) for kind in kinds.values() if kind.example)
+    only, excluded: the patterns that the arguments were resolved to.
+    """
+
+    def __init__(
+        self,
+        kinds: Mapping[str, AnyKind],
+        declared: Sequence[DesiredResource[Any]],
+        policy: Policy,
+        *,
+        absent: Iterable[DeleteEntry[Any]] = (),
+        live: Iterable[Address] = (),
+    ) -> None:
+        """Resolve the arguments of a policy among what is declared, to be deleted, or live, as far as that is known."""
+        self._kinds, self._declared = kinds, declared
         self._needed: set[Address] = set()
+        self._left_out: frozenset[Address] = frozenset()
+        self._known: list[Address] = []
+        self._patterns: dict[str, tuple[ResolvedPattern, ...]] = {}
+        if policy.only or policy.excluded:
+            earlier = (address for one in declared for address in _earlier_addresses(one))
+            own = (*(one.address for one in declared), *(one.address for one in absent))
+            self._known = list(dict.fromkeys((*own, *earlier, *live)))
+            given = {"--only": policy.only, "--except": policy.excluded}
+            self._patterns = {name: resolve_patterns(texts, kinds, self._known) for name, texts in given.items()}
+        self.only, self.excluded = self._resolved("--only"), self._resolved("--except")
         by_address = {one.address: one for one in declared}
-        self._left_out = _meant(by_address, self._excluded)
-        if self._only:
-            self._add_needs(kinds, by_address)
+        self._left_out = _meant(by_address, self.excluded)
+        if self.only:
+            self._add_needs(by_address)
 
-    def _add_needs(self, kinds: Mapping[str, AnyKind], declared: Mapping[Address, DesiredResource[Any]]) -> None:
-        todo = list(_meant(declared, self._only))
+    def _resolved(self, option: str) -> tuple[str, ...]:
+        return tuple(one.pattern for one in self._patterns.get(option, ()))
+
+    def _add_needs(self, declared: Mapping[Address, DesiredResource[Any]]) -> None:
+        todo = list(_meant(declared, self.only))
         while todo:
             address = todo.pop()
             if address not in self._needed and address in declared:
                 self._needed.add(address)
-                todo.extend(kinds[address.kind].dependencies(declared[address]))
+                todo.extend(self._kinds[address.kind].dependencies(declared[address]))
 
     def __call__(self, address: Address) -> bool:
         """Whether the address is planned."""
         if self.excludes(address):
             return False
-        return not self._only or address in self._needed or _fits(address, self._only)
+        return not self.only or address in self._needed or _fits(address, self.only)
 
     def excludes(self, address: Address) -> bool:
         """Whether `--except` excludes the address."""
-        return bool(self._excluded) and (address in self._left_out or _fits(address, self._excluded))
+        return bool(self.excluded) and (address in self._left_out or _fits(address, self.excluded))
 
-    def problems(self, known: Iterable[Address]) -> Iterable[Problem]:
-        """Yield an error for each pattern that matches no address in `known`: declared, absent or live."""
-        names = [str(address) for address in known] if self._only or self._excluded else []
-        for option, patterns in (("--only", self._only), ("--except", self._excluded)):
-            for pattern in patterns:
-                if not any(matches_pattern(name, pattern) for name in names):
-                    yield Problem(
-                        code="select/nothing",
-                        message=f"{option} {pattern}: no resource matches",
-                        hint=f"An address is {self._examples}; * is a wildcard.",
-                    )
+    def sought_kinds(self) -> frozenset[str]:
+        """Return the kinds to read for arguments that match no manifest entry: they may mean a live resource."""
+        return sought_kinds([one for patterns in self._patterns.values() for one in patterns], self._kinds)
 
-
-def kinds_of_unmatched_patterns(policy: Policy, known: Iterable[Address], kinds: Iterable[str]) -> frozenset[str]:
-    """Return the kinds to read for patterns that match no manifest entry: they may match a live resource."""
-    names = [str(address) for address in known] if policy.only or policy.excluded else []
-    open_ = [
-        pattern
-        for pattern in (*policy.only, *policy.excluded)
-        if not any(matches_pattern(name, pattern) for name in names)
-    ]
-    return frozenset(kind for kind in kinds for pattern in open_ if matches_pattern(kind, pattern.partition("/")[0]))
+    def problems(self) -> Iterator[Problem]:
+        """Yield an error for each argument that matches nothing, or that may mean several resources."""
+        for option, patterns in self._patterns.items():
+            for one in patterns:
+                if not one.matches:
+                    yield unresolved_problem(option, one, self._kinds, self._known)
 
 
 def _meant(declared: Mapping[Address, DesiredResource[Any]], patterns: Iterable[str]) -> frozenset[Address]:

@@ -14,9 +14,7 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.drift import IgnoreRule
 from lmsconf.model.lints import LintLevel, LintSetting
 from lmsconf.model.policy import GUARDS, UNKNOWN, Consent, GuardLimit, GuardLimits
-from lmsconf.project.ownership_keys import (
-    kind_names_by_section,
-)
+from lmsconf.project.ownership_keys import canonical_address_pattern, kind_names_by_section
 from lmsconf.support.lazy_dataclass import dataclass
 
 FILE: Final = PROJECT_FILE
@@ -71,6 +69,10 @@ class ProjectFile:
             for section, owned in merged.items()
         }
 
+    def leave_alone(self) -> tuple[str, ...]:
+        """Return the patterns of the addresses that are ignored."""
+        return tuple(map(canonical_address_pattern, cast("list[str]", self.body.get("leave_alone", []))))
+
     def guards(self, workspace: str) -> GuardLimits:
         """Return the merged guards; `protect` patterns of all levels add up, so a workspace cannot lift one."""
         guards = GuardLimits()
@@ -124,7 +126,7 @@ class ProjectFile:
             for number, item in enumerate(cast("list[Mapping[str, Json]]", layer.get("ignore", []))):
                 until = item.get("until")
                 yield IgnoreRule(
-                    pattern=str(item["address"]),
+                    pattern=canonical_address_pattern(str(item["address"])),
                     reason=str(item["reason"]),
                     until=None if until is None else date.fromisoformat(str(until)),
                     source=self.places.at(*path, "ignore", number),
@@ -168,7 +170,8 @@ def _guarded(guards: GuardLimits, declared: Json) -> GuardLimits:
     limits: dict[str, GuardLimit | None] = {
         name: _limit(guards.limit(name), declared[name]) for name in GUARDS if name in declared
     }
-    protect = (*guards.protect, *cast("list[str]", declared.get("protect", [])))
+    own = map(canonical_address_pattern, cast("list[str]", declared.get("protect", [])))
+    protect = (*guards.protect, *own)
     least = cast(int, declared.get("min_admins", guards.min_admins))
     return replace(guards.with_limits(limits), protect=protect, min_admins=least)
 

@@ -22,9 +22,9 @@ from lmsconf.model.names import did_you_mean, quote_name
 from lmsconf.model.policy import GUARDS
 from lmsconf.project.config_file import ENV_WORKSPACE, FILE, ProjectFile
 from lmsconf.project.ownership_keys import (
-    correct_address_pattern,
     kind_names_by_section,
     ownership_properties,
+    suggest_address_pattern,
     unownable_sections,
 )
 from lmsconf.support import url_rules
@@ -179,7 +179,7 @@ def _ignore_problems(project: ProjectFile, path: tuple[str, ...]) -> Iterator[Pr
         if "until" in item:
             yield from _date_problems(project, item["until"], (*at, "until"))
         pattern = str(item["address"])
-        if pattern != "*" and (right := correct_address_pattern(pattern)) != pattern:
+        if pattern != "*" and (right := suggest_address_pattern(pattern)) is not None:
             yield _no_address("ignore", pattern, right, project.places.at(*at, "address"))
 
 
@@ -199,8 +199,8 @@ def _pattern_problems(project: ProjectFile, path: tuple[str, ...], key: str) -> 
     """Yield a problem for each pattern that can match no address, since it would silently have no effect."""
     for number, pattern in enumerate(cast("list[str]", project.mapping_at(*path).get(key, []))):
         bare = pattern.removeprefix("!")
-        right = bare if bare in _EVERYTHING else correct_address_pattern(bare)
-        if right != bare:
+        right = None if bare in _EVERYTHING else suggest_address_pattern(bare)
+        if right is not None:
             sign = pattern[: len(pattern) - len(bare)]
             yield _no_address(key, pattern, sign + right, project.places.at(*path, key, number))
 

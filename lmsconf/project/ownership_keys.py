@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from lmsconf.kinds import all_kinds
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import matches_pattern, nearest_name
+from lmsconf.planner.address_patterns import canonical_pattern
 
 if TYPE_CHECKING:
     from lmsconf.planner.kind import AnyKind
@@ -42,15 +43,20 @@ def _kinds() -> list[AnyKind]:
     return sorted(all_kinds().values(), key=lambda kind: kind.ownership_schema is None)
 
 
-def correct_address_pattern(pattern: str) -> str:
-    """Return a corrected pattern that can match an address; the same pattern if it can already."""
-    of, slash, name = pattern.partition("/")
-    meant = [kind for kind in _kinds() if matches_pattern(kind.name, of)]
-    if not meant:
-        names = kind_names_by_section()
-        near = names.get(of) or nearest_name(of, names.values()) if slash else None
-        of, name = (near, name) if near else (next(kind.name for kind in _kinds() if kind.example), pattern)
-        meant = [all_kinds()[of]]
-    # A pattern over several kinds is right if it can match an address of one of them.
-    right = [kind.normalize_pattern(name) for kind in meant]
-    return f"{of}/{(name if name in right else right[0]) or '*'}"
+def canonical_address_pattern(pattern: str) -> str:
+    """Return a pattern as addresses spell it: `groups/UI *` is `group/UI *`; a leading `!` stays."""
+    bare = pattern.removeprefix("!")
+    return pattern[: len(pattern) - len(bare)] + canonical_pattern(bare, all_kinds())
+
+
+def suggest_address_pattern(pattern: str) -> str | None:
+    """Return a corrected pattern for one that can match no address; None if it can match one."""
+    canonical = canonical_pattern(pattern, all_kinds())
+    of, slash, name = canonical.partition("/")
+    if any(matches_pattern(kind.name, of) for kind in _kinds()):
+        return None if name else f"{of}/*"
+    names = kind_names_by_section()
+    near = nearest_name(of, [*names.values(), *names]) if slash else None
+    if near is None:
+        return canonical_pattern(f"{next(kind.name for kind in _kinds() if kind.example)}/{pattern}", all_kinds())
+    return canonical_pattern(f"{near}/{name or '*'}", all_kinds())

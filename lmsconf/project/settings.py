@@ -134,7 +134,7 @@ def _policy(project: ProjectFile, workspace: str, today: date) -> Policy:
         workspace=workspace,
         today=today,
         ownership=project.ownership(workspace),
-        leave_alone=tuple(cast("list[str]", project.body.get("leave_alone", []))),
+        leave_alone=project.leave_alone(),
         guards=project.guards(workspace),
         consents=tuple(project.consents(workspace, today)),
         timezone=project.timezone(),

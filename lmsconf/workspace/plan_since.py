@@ -155,7 +155,8 @@ def _selected(manifests: Manifests, policy: Policy) -> list[Address]:
 
 def _selection(manifests: Manifests, policy: Policy) -> Selection:
     declared = [one for one in manifests.declared if one.applies_in(policy.workspace)]
-    return Selection(all_kinds(), declared, policy)
+    absent = [one for one in manifests.absent if one.applies_in(policy.workspace)]
+    return Selection(all_kinds(), declared, policy, absent=absent)
 
 
 def _touched(planning: PlanContext, manifests: Manifests) -> list[Change] | None:

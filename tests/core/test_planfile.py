@@ -175,8 +175,8 @@ def test_loads_gives_back_what_dumps_wrote(plan: Plan) -> None:
 def test_refs_are_written_as_names() -> None:
     """What has no id yet stands in a body as its address, a choice with its name."""
     body = json.loads(TEXT)["calls"][0]["body"]
-    assert body["field"] == {"$ref": "group/Å\\/B"}
-    assert body["choice"] == [{"$ref": "group/Å\\/B", "choice": "No/rth"}]
+    assert body["field"] == {"$ref": "group/Å/B"}
+    assert body["choice"] == [{"$ref": "group/Å/B", "choice": "No/rth"}]
 
 
 def test_every_changed_byte_is_refused() -> None:

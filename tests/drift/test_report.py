@@ -308,8 +308,8 @@ def test_the_line_to_paste_names_one_resource(stage: ServedProject) -> None:
     stage.write('groups: [{name: "Zebra *"}]')
     stage.options()
     assert only(drift(stage))["hint"] == {
-        "restore": f"lmsconf -C {stage.root} apply --only 'group/Zebra [*]'",
-        "accept": f"lmsconf -C {stage.root} drift --accept 'group/Zebra [*]'",
+        "restore": f"lmsconf -C {stage.root} apply --only 'group/Zebra *'",
+        "accept": f"lmsconf -C {stage.root} drift --accept 'group/Zebra *'",
     }
 
 

@@ -61,3 +61,16 @@ def test_an_edit_changes_only_what_it_must(stage: ServedProject, edit: Edit, spe
     again = stage("drift", *accepted)
     assert again.code == 1
     assert "nothing of that address differs" in again.err
+
+
+@pytest.mark.parametrize("typed", ["group/Zebra *", "groups/Zebra *", "Zebra *", "group Zebra *"])
+def test_a_pasted_address_is_accepted_alone(stage: ServedProject, typed: str) -> None:
+    """Also under its section's name and by its name alone, and though its star would match another group."""
+    stage.write("groups:\n  - name: Zebra *\n  - name: Zebra 1\n")
+    ran = stage("drift", "--accept", typed)
+    assert ran.code == 0, ran.err
+    assert "Also accepted" not in ran.err
+    kept = (stage.root / "manifests" / "all.yaml").read_text(encoding="utf-8")
+    assert ("Zebra 1" in kept, "Zebra *" in kept) == (True, False)
+    again = stage("drift", "--accept", "group/Zebra 2")
+    assert (again.code, "Did you mean --accept 'group/Zebra 1'?" in again.err) == (1, True)

@@ -222,7 +222,7 @@ def test_guards_can_be_off(tmp_path: Path) -> None:
         "groups: [{name: 'A/b', managers: []}]",
     ],
 )
-@pytest.mark.parametrize("pattern", ["group/A*", "group/A\\/b", "group/*"])
+@pytest.mark.parametrize("pattern", ["group/A*", "group/A/b", "group/A\\/b", "groups/A/b", "group/*"])
 def test_nothing_is_taken_from_what_is_protected(tmp_path: Path, manifests: str, pattern: str) -> None:
     """Not deleted, not renamed, nothing taken out; it is certain, so no consent and no `guards: off` lifts it."""
     it = project(tmp_path, f"groups: [{{name: 'A/b', members: {some(0, 3)}, managers: {some(0, 1)}}}]\n")

@@ -9,6 +9,7 @@ import pytest
 from lmsconf.errors import ProblemsFound
 
 from .project import Project
+from .shell import lmsconf
 
 SEED = """
 groups: [{name: A}, {name: Going}, {name: Own x}, {name: Loose}, {name: Else}]
@@ -60,3 +61,87 @@ def test_a_pattern_that_matches_nothing_is_an_error(tmp_path: Path, option: str,
     (problem,) = (one for one in caught.value.problems if one.is_error)
     assert (problem.code, problem.message) == ("select/nothing", f"{option} group/Nobody: no resource matches")
     assert "* is a wildcard" in str(problem.hint)
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "groups/New",
+        "New",
+        "New (group)",
+        "group New",
+        "group/N*",
+    ],
+)
+def test_other_spellings_mean_the_resource(tmp_path: Path, typed: str) -> None:
+    """A section's name, a name alone, and the words of a view; the plan tells which pattern they stand for."""
+    plan = Project(tmp_path, SEED, OPTIONS).plan(MANIFESTS, only=(typed,))
+    assert [str(change.address) for change in plan.changes] == ["group/New"]
+    assert plan.selection.only in {("group/New",), ("group/N*",)}
+
+
+@pytest.mark.parametrize("typed", ["assignment of Intro to group/Loose", "Intro to group/Loose", "content/Int*"])
+def test_words_of_a_view_mean_what_is_live(tmp_path: Path, typed: str) -> None:
+    """Also of what no manifest declares: here an assignment that the project owns; and all of a content."""
+    plan = Project(tmp_path, SEED, OPTIONS).plan(MANIFESTS, excluded=(typed,))
+    assert "content_target/Intro -> group/Loose" not in {str(change.address) for change in plan.changes}
+    assert {str(change.address) for change in plan.changes} >= {"group/New", "group/Own x"}
+
+
+def test_words_that_mean_several_resources_are_an_error(tmp_path: Path) -> None:
+    """It lists them, as they are to be written."""
+    it = Project(tmp_path, SEED)
+    it.write(
+        "groups: [{name: A b}]\ncustom_fields: [{name: F, type: CHOICE, choices: [x]}]\n"
+        "smart_groups: [{name: A b, conditions: [{field: F, choices: [x]}]}]\n"
+    )
+    ran = lmsconf(tmp_path, "plan", "--only", "A b")
+    assert ran.code == 1
+    assert "--only A b: 2 resources match [select/ambiguous]" in ran.err
+    assert "Write one of: --only 'group/A b'; --only 'smart_group/A b'." in ran.err
+
+
+@pytest.mark.parametrize(
+    ("typed", "near"),
+    [
+        ("group/Sale", "--except group/Sales"),
+        ("groups/Sale", "--except group/Sales"),
+        ("grup/Sales", "--except group/Sales"),
+        ("smart_group/Sales", "--except group/Sales"),
+        ("Sale", "--except group/Sales"),
+        ("Sal*", "--except group/Sales"),
+        ("group/Loosely", "--except group/Loose"),
+        ("content_target/Intro -> Sales", "--except 'content_target/Intro -> group/Sales'"),
+    ],
+)
+def test_an_unknown_address_gets_the_nearest(tmp_path: Path, typed: str, near: str) -> None:
+    """Declared or live, as it is to be written; exit 1."""
+    it = Project(tmp_path, SEED, OPTIONS)
+    it.write("groups: [{name: Sales}]\ncontent_targets: [{content: Intro, assign_to: [{group: Sales}]}]\n")
+    ran = lmsconf(tmp_path, "plan", "--except", typed)
+    assert ran.code == 1
+    assert f"--except {typed}: no resource matches [select/nothing]" in ran.err
+    assert f"Did you mean {near}" in ran.err
+
+
+STARRED = """
+people: [{email: bo@x.example}]
+groups: [{name: All}, {name: A*}, {name: Own *}, {name: Own 1}, {name: R/D}]
+content: [{name: "*"}, {name: "1/2"}]
+content_targets: [{content: "*", assign_to: [{group: All}]}, {content: "1/2", assign_to: [{group: All}, {group: R/D}]}]
+"""
+
+
+def test_every_address_of_a_plan_can_be_pasted(tmp_path: Path) -> None:
+    """It means that resource alone, though its name has wildcards and slashes, and though nothing declares it."""
+    it = Project(tmp_path, STARRED, "ownership: {groups: ['Own*'], content_targets: all}\n")
+    who = "members: [bo@x.example]"
+    it.write(f"groups: [{{name: All, {who}}}, {{name: A*, {who}}}, {{name: R/D, {who}}}]\n")
+    whole = [str(change.address) for change in it.plan().changes]
+    assert {"group/A*", "group/R/D", "group/Own *", "content_target/1/2 -> group/R/D"} <= set(whole)
+    for address in whole:
+        rest = it.plan(excluded=(address,))
+        assert [str(change.address) for change in rest.changes] == [one for one in whole if one != address]
+    only = it.plan(only=("group/A*",))
+    assert [str(change.address) for change in only.changes] == ["group/A*"]
+    assert [str(change.address) for change in it.plan(only=only.selection.only).changes] == ["group/A*"]

@@ -275,9 +275,15 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
         parts = split_address(address)
         return parts[1] if parts else None
 
-    def normalize_pattern(self, pattern: str) -> str:
-        """Unchanged: the address also has an unescaped slash before the audience's name."""
-        return pattern
+    def spellings(self, address: Address) -> Iterator[str]:
+        """Also the content alone."""
+        yield from super().spellings(address)
+        if parts := split_address(address):
+            yield parts[0]
+
+    def catalog_pattern(self, catalog: str, name: str) -> str | None:
+        """All assignments of a content: `content_target/GDPR basics -> *`."""
+        return f"{self.name}/{name} -> *" if catalog == CONTENT else None
 
     def is_about_people(self, address: Address) -> bool:
         """Whether the audience is a person."""

@@ -22,7 +22,7 @@ from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, EVERYONE, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.times import format_time
 from lmsconf.model.access import ConditionResult
-from lmsconf.model.address import Address, Ref, RemoteId
+from lmsconf.model.address import Address, Ref, RemoteId, escape
 from lmsconf.model.names import normalize_name
 from lmsconf.planner.access_state import AccessQuery, AccessState, FieldAnswers, NamedField, PlacedAssignment
 from lmsconf.planner.audiences import Audience, Bits
@@ -147,7 +147,7 @@ class WorkspaceAccess(AccessState):
         if key == EVERYONE_KEY:
             return EVERYONE
         if key is None:
-            return Address("" if row is None else unresolved_audience_label(row), "")
+            return Address("" if row is None else escape(unresolved_audience_label(row)), "")
         kind, id = key
         if isinstance(id, Ref):
             return id.address

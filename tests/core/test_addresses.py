@@ -1,0 +1,161 @@
+"""What a view prints as an address is what `--only` and its like take, whatever characters a name has."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Final
+
+import pytest
+from hostile.payloads import UNSEEN
+from hypothesis import example, given
+from hypothesis import strategies as st
+from laws.hypothesis_profile import tried
+
+from lmsconf.kinds import all_kinds
+from lmsconf.kinds.content_target.types import assignment_address, split_address
+from lmsconf.model.address import Address
+from lmsconf.model.names import matches_pattern, normalize_name
+from lmsconf.planner.address_patterns import resolve_pattern
+from lmsconf.render.escape import escape_terminal
+from lmsconf.render.resource_wording import resource_title
+
+EVERYONE: Final = Address("everyone", "")
+AUDIENCES = ("group", "smart_group", "user")
+_PARTS = [
+    "/",
+    "\\",
+    "*",
+    "?",
+    "[",
+    "]",
+    "!",
+    " -> ",
+    "->",
+    " ->",
+    " ",
+    "  ",
+    "'",
+    '"',
+    "`",
+    "$",
+    "|",
+    "\n",
+    "\t",
+    "\x1b",
+]
+_MORE = [
+    "\u202e",
+    "\ud800",
+    "é",
+    "e\u0301",
+    "人",
+    "#[",
+    "::",
+    " to ",
+    "group/",
+    "x41",
+    "n",
+    "U0001",
+    "everyone",
+    "a",
+    "B",
+]
+names = st.one_of(st.lists(st.sampled_from(_PARTS + _MORE), max_size=6).map("".join), st.text(max_size=8)).map(
+    normalize_name
+)
+
+
+def address_of(kind: str, name: str, audience: str, other: str) -> Address:
+    """An address of a kind; of an assignment to an audience, or to everyone if `audience` is none."""
+    known = all_kinds()[kind]
+    if not known.is_relation:
+        return Address.of(kind, known.normalize_name(name))
+    to = EVERYONE if audience not in AUDIENCES else Address.of(audience, all_kinds()[audience].normalize_name(other))
+    return assignment_address(name, to)
+
+
+addresses = st.builds(
+    address_of, st.sampled_from(sorted(all_kinds())), names, st.sampled_from([*AUDIENCES, "everyone"]), names
+)
+
+
+@tried(300)
+@given(st.sampled_from(sorted(name for name, kind in all_kinds().items() if not kind.is_relation)), names)
+@example("group", "R/D")
+def test_a_printed_address_is_parsed_to_itself(kind: str, name: str) -> None:
+    """Also its name; a slash in it stays as it is."""
+    address = Address.of(kind, name)
+    assert Address.parse(str(address)) == address
+    assert (address.name, str(address).count("/")) == (name, 1 + name.count("/"))
+
+
+@tried(300)
+@given(names, st.sampled_from([*AUDIENCES, "everyone"]), names)
+@example("a ->", "group", "-> b/c")
+@example("\\", "everyone", "")
+def test_an_assignment_is_split_into_its_content_and_audience(content: str, kind: str, name: str) -> None:
+    """Whatever arrows, slashes and backslashes either name has."""
+    audience = EVERYONE if kind == "everyone" else Address.of(kind, name)
+    address = assignment_address(content, audience)
+    assert Address.parse(str(address)) == address
+    assert split_address(address) == (content, str(audience))
+
+
+@tried(300)
+@given(addresses, st.lists(addresses, max_size=4))
+@example(Address.of("group", "A*"), [Address.of("group", "AB")])
+@example(assignment_address("A*", EVERYONE), [assignment_address("AB", EVERYONE)])
+def test_a_pasted_address_means_that_resource_alone(address: Address, others: list[Address]) -> None:
+    """As a terminal shows it, quoted for a shell, and among others that its wildcards would match."""
+    shown = shlex.quote(escape_terminal(str(address)))
+    (pasted,) = shlex.split(shown)
+    resolved = resolve_pattern(pasted, all_kinds(), [*others, address])
+    assert resolved.matches
+    assert {one for one in (*others, address) if matches_pattern(str(one), resolved.pattern)} == {address}
+
+
+@pytest.mark.parametrize("name", [*UNSEEN, "a\rb", "a\nb", "##[x]"])
+def test_an_address_with_invisible_characters_can_be_pasted(name: str) -> None:
+    r"""A view shows them as `\x1b`; a name with a backslash there is another one."""
+    address, visible = (Address.of("group", one) for one in (normalize_name(name), escape_terminal(name)))
+    assert visible != address
+    for one in (address, visible):
+        resolved = resolve_pattern(escape_terminal(str(one)), all_kinds(), [address, visible])
+        assert [other for other in (address, visible) if matches_pattern(str(other), resolved.pattern)] == [one]
+
+
+@tried(300)
+@given(addresses)
+def test_the_words_of_a_view_mean_their_resource(address: Address) -> None:
+    """Its title in a plan, `assignment of GDPR basics to group/Sales`, on a terminal or in code."""
+    title = resource_title(address)
+    assert matches_pattern(str(address), resolve_pattern(title, all_kinds(), [address]).pattern)
+
+
+@pytest.mark.parametrize(
+    ("typed", "pattern"),
+    [
+        ("groups/Sales", "group/Sales"),
+        ("smart_groups/S*", "smart_group/S*"),
+        ("custom_fields/A/B", "custom_field/A/B"),
+        ("users/Bo.Ek@Acme.example", "user/bo.ek@acme.example"),
+        ("people/Bo.Ek@Acme.example", "user/bo.ek@acme.example"),
+        ("content_targets/X -> groups/R/D", "content_target/X -> group/R/D"),
+        ("content_targets/* -> user/Bo@X.example", "content_target/* -> user/bo@x.example"),
+        ("content/GDPR basics", "content_target/GDPR basics -> *"),
+        ("group/R\\/D", "group/R/D"),
+        ("group/All \\*", "group/All [*]"),
+        ("*group/Sales", "*group/Sales"),
+        ("group/e\u0301", "group/é"),
+    ],
+)
+def test_spellings_of_an_address(typed: str, pattern: str) -> None:
+    """Section names, case of e-mails, slashes as earlier versions printed them, and a star that is no wildcard."""
+    assert resolve_pattern(typed, all_kinds(), []).pattern == pattern
+
+
+def test_what_a_comment_makes_of_an_address_is_understood() -> None:
+    """A code span has no `|`, a browser copies no-break spaces, and a mention is broken by a zero-width space."""
+    address = Address.of("group", "a  b | @c")
+    resolved = resolve_pattern("group/a \u00a0b \u00a6 @\u200bc", all_kinds(), [address])
+    assert (resolved.matches, resolved.pattern) == (True, "group/a  b | @c")
