@@ -156,7 +156,7 @@ def test_it_is_sent_three_times_at_most() -> None:
         scene.settle(ADD)
     assert (found.value.message, found.value.operation) == ("half a page", "manual-groups.add-members")
     assert found.value.__cause__ is last
-    assert "Apply once more" in (found.value.hint or "")
+    assert "Apply again" in (found.value.hint or "")
     assert len(scene.sent) == 2
 
 
@@ -179,7 +179,7 @@ def test_a_look_that_failed_is_made_again() -> None:
 def test_twins_stop_a_creation() -> None:
     """Two of what should be one, said with their ids and the way out. For a change, it only cannot be told."""
     with pytest.raises(
-        DuplicateResource, match="two of them; the call that should have made it may have been carried out twice"
+        DuplicateResource, match="two of them; the call that creates it may have been carried out twice"
     ):
         LookupScript([twice()]).settle()
     with pytest.raises(WriteOutcomeUnknown):

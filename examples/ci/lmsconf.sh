@@ -6,7 +6,7 @@
 #   lmsconf.sh apply DIGEST    after it was merged: applies only the plan that was reviewed, and keeps report.json
 #   lmsconf.sh drift           every night: exit 2 when somebody changed something by hand; drift.xml is JUnit
 #
-# Never run two applies at a time. The exit codes are those of lmsconf: 3 means that the plan is another one by now.
+# Never run two applies at a time. The exit codes are those of lmsconf: 3 means that the plan has changed since.
 set -eu
 
 case $#:${1:-} in

@@ -44,8 +44,8 @@ class Exchange:
     date: str | None = None
 
 
-_GIVEN_UP = "not sent, since the service has not answered the requests before"
-_TOO_MUCH = "not sent, since the service has refused the requests before as too many"
+_GIVEN_UP = "not sent: the service did not answer earlier requests"
+_TOO_MUCH = "not sent: the service rejected earlier requests as too many"
 
 
 class Client:
@@ -146,7 +146,7 @@ class Client:
     def _perform(self, request: PreparedRequest, on_resume: Callable[[], None] | None = None) -> Json:
         """Send the request, and retry it while that is safe and the retry policy and the circuit breaker allow it."""
         if request.writes and self._only_reads:
-            raise ValueError(f"{request.method} {request.path} writes, and this only reads")
+            raise ValueError(f"{request.method} {request.path} is a write, and this client is read-only")
         breaker = self._circuit_breaker or CircuitBreaker(self._retry)
         tried, waited, trouble = 0, 0.0, None
         outcome: HttpResponse | RequestNotSent | ResponseLost | None = None

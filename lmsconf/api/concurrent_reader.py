@@ -101,7 +101,7 @@ class ConcurrentReader:
         """Return the operation. Raises ValueError if it writes."""
         known = self._spec[operation]
         if known.writes:
-            raise ValueError(f"{operation} writes, and this only reads")
+            raise ValueError(f"{operation} is a write, and this client is read-only")
         return known
 
     def _ask(

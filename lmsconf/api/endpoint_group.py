@@ -99,7 +99,7 @@ class EndpointGroup:
             page_rows = _rows(answer, rows)
             fresh = [row for row in page_rows if id is None or row.get(id) not in seen_ids]
             if page_rows and (not fresh or page_rows == last):
-                raise InvalidResponse(f"a page of {rows} brought only rows that were there before", hint=_AGAIN)
+                raise InvalidResponse(f"a page of {rows} returned only rows that were already read", hint=_AGAIN)
             yield from fresh
             seen_ids.update(row.get(id) for row in fresh if id is not None)
             # Advance by the rows received, not by `limit`: the service may cap its pages.
@@ -107,18 +107,20 @@ class EndpointGroup:
             counted = answer.get(total) if total else None
             if not page_rows or (id is not None and len(seen_ids) == counted):
                 if isinstance(counted, int) and id is not None and len(seen_ids) != counted:
-                    raise InvalidResponse(f"{len(seen_ids)} {rows} came, and the service counts {counted}", hint=_AGAIN)
+                    raise InvalidResponse(
+                        f"{len(seen_ids)} {rows} received, but the service counts {counted}", hint=_AGAIN
+                    )
                 return
 
 
-_AGAIN = "The workspace may have changed meanwhile: read it again."
+_AGAIN = "The workspace may have changed during the read: read it again."
 
 
 def _rows(answer: Mapping[str, object], key: str) -> list[Mapping[str, object]]:
     """Return the rows of a page. Raises InvalidResponse if it has no list of objects under `key`."""
     rows = answer.get(key)
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise InvalidResponse(f"a page came without its list of {key}")
+        raise InvalidResponse(f"a page is missing its list of {key}")
     return cast("list[Mapping[str, object]]", rows)
 
 

@@ -24,7 +24,7 @@ _ACCESS_HINT = "Check the token (LMSCONF_TOKEN, or `token:` of the workspace): A
 LATER_HINT = "Try again later; a lower --max-rate or --parallelism asks less at a time."
 _SOON = 60
 """A wait in seconds that an error does not tell: the run has waited longer."""
-_LOST_HINT = "Run again: lmsconf looks at what is there before it sends anything twice."
+_LOST_HINT = "Run again: lmsconf reads the workspace before it repeats a call."
 _JSON_TYPES = {"object": dict, "array": list}
 
 
@@ -147,9 +147,9 @@ def _dialect_hint(request: PreparedRequest, status: int) -> str | None:
         return None
     if not request.writes:
         pages = "limit" in request.operation.query
-        return f"If the service gives smaller pages only, say so under `dialect:` ({_PAGES})." if pages else None
+        return f"If the service returns smaller pages only, set this under `dialect:` ({_PAGES})." if pages else None
     keys = ", ".join(request.operation.dialect_keys)
-    return f"If the service uses other names, say so under `dialect:` ({keys})." if keys else None
+    return f"If the service uses other names, set them under `dialect:` ({keys})." if keys else None
 
 
 def _place(request: PreparedRequest, transport: HttpTransport) -> str:

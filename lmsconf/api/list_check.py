@@ -28,7 +28,7 @@ def refuse_missing_list(operation: Operation, response: Json) -> Json:
     if listed and isinstance(response, dict) and not isinstance(response.get(listed), list):
         place = f"{operation.method} {operation.path}"
         raise InvalidResponse(
-            f"an answer to {place} came without its list of {listed}",
+            f"an answer to {place} is missing its list of {listed}",
             hint=missing_list_hint(listed, key, response),
             operation=operation.id,
         )
@@ -40,7 +40,9 @@ def missing_list_hint(list_name: str, dialect_key: str, response: Json) -> str:
     members = response if isinstance(response, dict) else {}
     lists = [name for name, item in members.items() if isinstance(item, list)]
     wrong = (
-        f"{quote_name(list_name)} is no list" if list_name in members else f"the key {quote_name(list_name)} is missing"
+        f"{quote_name(list_name)} is not a list"
+        if list_name in members
+        else f"the key {quote_name(list_name)} is missing"
     )
     match lists:
         case [only]:
@@ -49,5 +51,5 @@ def missing_list_hint(list_name: str, dialect_key: str, response: Json) -> str:
             other = ""
     way_out = f"No dialect key names it: the service must write {list_name}, and [] where there are none."
     if dialect_key:
-        way_out = f"If the service calls it otherwise, say so under `dialect:` ({dialect_key})."
-    return f"In the answer {wrong}{other}. Nothing is created or deleted on such an answer. {way_out}"
+        way_out = f"If the service uses another name, set it under `dialect:` ({dialect_key})."
+    return f"In the answer {wrong}{other}. Nothing is created or deleted from such a response. {way_out}"

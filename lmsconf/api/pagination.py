@@ -205,9 +205,9 @@ def _pass(
             if is_enough:
                 return FIRST_PAGE_ONLY
             if rows and len(scan.rows) == known:
-                return f"a page of {schema.rows_key} brought only rows that were there before"
+                return f"a page of {schema.rows_key} returned only rows that were already read"
             if total is None and len(scan.rows) != scan.received:
-                return f"a page of {schema.rows_key} began with rows that were there before"
+                return f"a page of {schema.rows_key} began with rows that were already read"
             if not rows or not schema.paged or len(scan.rows) == total:
                 return _disagreement(schema, scan) or _end(pages, schema, scan)
             scan.sizes.append(len(rows))
@@ -249,7 +249,7 @@ def _refuse_endless(schema: ListingSchema, scan: ListingPass) -> None:
     """Raise _Endless if the rows, their memory or the pages exceed the limits."""
     most = schema.size_limit
     if len(scan.rows) > most.rows:
-        raise _Endless(f"at most {most.rows:,} are read, and more came")
+        raise _Endless(f"at most {most.rows:,} are read, but there are more")
     if scan.memory > most.memory:
         raise _Endless(f"{len(scan.rows):,} of them take more than {most.memory // MIB} MiB of memory")
     if len(scan.sizes) > PAGES:
@@ -263,7 +263,7 @@ def _page(page: Json, schema: ListingSchema, *, is_first: bool) -> tuple[list[di
         rows = []
     if not isinstance(page, dict) or not isinstance(rows, list):
         raise _Unfit(
-            f"a page came without its list of {schema.rows_key} "
+            f"a page is missing its list of {schema.rows_key} "
             f"({missing_list_hint(schema.rows_key, schema.dialect_key, page)})"
         )
     objects = [row for row in rows if isinstance(row, dict)]
@@ -280,7 +280,7 @@ def _id(row: Mapping[str, Json], schema: ListingSchema) -> str:
     """
     id = row.get("id") if row.get(schema.id_key) is None else row[schema.id_key]
     if isinstance(id, bool) or not isinstance(id, str | int) or id == "":
-        raise _Unfit(f"a row of {schema.rows_key} came without its {schema.id_key}")
+        raise _Unfit(f"a row of {schema.rows_key} is missing its {schema.id_key}")
     return str(id)
 
 
@@ -289,4 +289,4 @@ def _disagreement(schema: ListingSchema, scan: ListingPass) -> str | None:
     if scan.totals <= {len(scan.rows)}:
         return None
     totals = " and then ".join(str(total) for total in sorted(scan.totals))
-    return f"{len(scan.rows)} {schema.rows_key} came, and the service counts {totals}"
+    return f"{len(scan.rows)} {schema.rows_key} received, but the service counts {totals}"

@@ -21,7 +21,7 @@ _TELLING: Final = 8
 _NOTICED: Final = 1.0
 """Seconds of sleep after which a waiting request looks, at the earliest, whether its turn comes sooner."""
 TOLD_EVERY: Final = 60.0
-"""Maximum seconds of one sleep, so that a run that waits can say so in between."""
+"""Maximum seconds of one sleep, so that a waiting run can report its state in between."""
 
 
 @dataclass(slots=True, eq=False)

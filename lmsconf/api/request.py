@@ -65,7 +65,7 @@ def prepare_unchecked_request(method: str, path: str, query: Mapping[str, Json],
 def _check_path(path: str) -> None:
     """Reject a path that could reach elsewhere: with a host, a query or dot segments."""
     if not _PATH.fullmatch(path):
-        raise ValueError(f"{path!r} is no path below the service's URL")
+        raise ValueError(f"{path!r} is not a path below the service's URL")
 
 
 def _check_headers(operation: Operation, headers: Mapping[str, str]) -> None:

@@ -42,19 +42,19 @@ def _check(value: object) -> None:
     if isinstance(value, dict):
         for key, item in value.items():
             if not isinstance(key, str):
-                raise ValueError(f"{key!r} is no JSON key")
+                raise ValueError(f"{key!r} is not a JSON key")
             _check(item)
     elif isinstance(value, list):
         for item in value:
             _check(item)
     elif value is not None and not isinstance(value, str | int | float):
-        raise ValueError(f"{value!r} is no JSON value")
+        raise ValueError(f"{value!r} is not a JSON value")
 
 
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        raise ValueError("a key stands twice in one object")
+        raise ValueError("duplicate key in one object")
     return members
 
 

@@ -5,7 +5,7 @@ python_api                   `lmsconf.open`: a project with plan, apply, drift, 
 applier                      executes a plan and reports
 replanning                   plans the changes of a plan again, on the workspace as it is now
 staleness                    whether a plan still fits the workspace
-scheduler, executor          calls in dependency order, concurrently, and Ctrl-C meanwhile; one call over the connection
+scheduler, executor          calls in dependency order, concurrently, until Ctrl-C; one call over the connection
 phases                       the phases of an apply, and their progress
 ambiguous_writes             whether a write without a response was carried out
 grant_verification           verifies that grants took effect before any revocation is sent

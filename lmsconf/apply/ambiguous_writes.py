@@ -166,7 +166,7 @@ class AmbiguousWriteResolver:
 
 
 _UNSETTLED: Final = (
-    "Nobody can tell whether it was done. Apply once more: what was done is found, and the rest is done then."
+    "It is not known whether it was done. Apply again: what was done is detected, and only the rest is done."
 )
 
 
@@ -198,7 +198,7 @@ def _are_texts(value: object) -> bool:
 
 def _twins(sent: IssuedRequest, problem: Problem) -> DuplicateResource:
     return DuplicateResource(
-        f"{problem.message}; the call that should have made it may have been carried out twice",
-        hint="Look which of them is in use, delete the other in the product, and plan again.",
+        f"{problem.message}; the call that creates it may have been carried out twice",
+        hint="Find out which of them is in use, delete the other one in the product, and plan again.",
         operation=sent.call.operation,
     )

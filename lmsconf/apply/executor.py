@@ -132,7 +132,7 @@ class CallExecutor:
             except Unauthorized as unauthorized:
                 return unauthorized
             return _restated(refused, ResourceInUse, kind.refused_in_use[call.operation])
-        hint = "The credential can read, and lacks the right to do this. Use one that may."
+        hint = "This token can read but has no permission for this call. Use one that has."
         return _restated(refused, Unauthorized, hint)
 
 

@@ -42,6 +42,6 @@ def verify_grant(
     keys = client.spec.dialect_keys(sent.call.operation)
     raise NoEffect(
         f"the service accepted it, and {check.missing.format(missing=len(missing), granted=len(granted))}; "
-        "nobody is taken out",
-        hint=f"Look at the dialect keys {', '.join(keys)}." if keys else "Plan again to see what is left.",
+        "nobody is removed",
+        hint=f"Check the dialect keys {', '.join(keys)}." if keys else "Plan again to see what remains.",
     )

@@ -111,13 +111,13 @@ class LockLease:
                 self._manager.delete(lock)
                 self.left = None
         except LmsconfError as error:
-            self.left = f"the lock of {self._lock.description} could not be taken back: {error.message}"
+            self.left = f"the lock of {self._lock.description} could not be removed: {error.message}"
 
     def _check(self, call: Call) -> None:
         if not self._is_safe(self._clock()):
             raise LockLost(
                 f"the lock was not renewed in time, and {call.id} was not sent",
-                hint="Apply once more; a longer `lease:` under `lock:` helps where runs are held up.",
+                hint="Apply again. If runs are often delayed, set a longer `lease:` under `lock:`.",
             )
 
     def _is_safe(self, now: float) -> bool:

@@ -61,7 +61,7 @@ class WorkspaceLock:
     @property
     def description(self) -> str:
         """Owner, expiry and id, for people."""
-        until = "for ever" if self.until is None else f"until {_text(self.until)}"
+        until = "without an end" if self.until is None else f"until {_text(self.until)}"
         return f"{self.owner}, {until} (id {self.id})"
 
     def is_active(self, now: float) -> bool:

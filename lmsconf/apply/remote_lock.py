@@ -66,7 +66,7 @@ class LockManager:
             if not rows.incomplete:
                 return list(_locks(rows))
         raise LmsconfError(
-            f"whether another run has locked the workspace is not known: {rows.incomplete}", hint="Try again."
+            f"cannot tell whether another run has locked the workspace: {rows.incomplete}", hint="Try again."
         )
 
     def create(self, lock: WorkspaceLock) -> str:
@@ -127,8 +127,8 @@ class LockManager:
                     return
             if self._timing.now() >= until:
                 raise LmsconfError(
-                    f"the lock was made and does not show in the list of groups within {self._shows_within:g} seconds",
-                    hint="A longer `settle:` waits longer. See `lmsconf unlock` for locks that are live.",
+                    f"the lock was created, but is not in the list of groups after {self._shows_within:g} seconds",
+                    hint="Set a longer `settle:` to wait longer. `lmsconf unlock` lists the locks.",
                 )
             self._timing.sleep(0.5, threading.Event())
 
@@ -136,7 +136,7 @@ class LockManager:
         for other in others:
             raise LockHeldElsewhere(
                 f"another run has locked the workspace: {other.description}",
-                hint=f"Wait for it. If it is dead: lmsconf unlock --id {other.id}",
+                hint=f"Wait until it ends. If it no longer runs: lmsconf unlock --id {other.id}",
             )
 
     def _call(
@@ -151,8 +151,8 @@ class LockManager:
             if refused.status == _FORBIDDEN:
                 raise _forbidden(refused) from refused
             if lock and refused.status in _GONE:
-                hint = "Somebody unlocked it. Apply once more."
-                raise LockLost(f"the lock is gone: {refused.message}", hint=hint) from refused
+                hint = "Somebody unlocked the workspace. Apply again."
+                raise LockLost(f"the lock was deleted: {refused.message}", hint=hint) from refused
             raise
 
 
@@ -179,7 +179,7 @@ def _forbidden(refused: Rejected) -> Unauthorized:
     """Restate a 403 as a missing right: the groups could be read before."""
     return Unauthorized(
         refused.message,
-        hint="The credential can read, and lacks the right to change groups, of which a lock is one. Use one that may.",
+        hint="This token can read but has no permission to change groups, and a lock is a group. Use one that has.",
         operation=refused.operation,
         status=refused.status,
         body=refused.body,

@@ -52,12 +52,13 @@ class PlanReplayer(WorkspaceReader):
         if plan.offline:
             raise StalePlan(
                 "the plan was made from a snapshot file and cannot be applied",
-                hint="Plan against the workspace: leave --snapshot out.",
+                hint="Plan against the workspace, without --snapshot.",
             )
         if plan.expires_at <= (moment := self.now()):
             raise StalePlan(
                 f"the plan expired at {plan.expires_at}, and it is {moment}",
-                hint="Plan again and review it. `plans: {valid_for: 7d}` in the project file says how long plans hold.",
+                hint="Plan again and review it. `plans: {valid_for: 7d}` in the project file sets how long plans "
+                "are valid.",
             )
         if (plan.workspace, plan.url) != (self.connection.name, self.connection.url):
             raise StalePlan(

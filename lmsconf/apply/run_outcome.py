@@ -41,11 +41,11 @@ def exit_code(run: RunResult, converged: bool | None) -> ExitCode:
 def no_effect_problem(plan: Plan, run: RunResult, change: Change, spec: ApiSpec) -> Problem:
     """A problem for a change whose calls were accepted without effect: the dialect is probably wrong."""
     whole = all(one.status is CallStatus.DONE for one in run.outcomes if one.address == change.address)
-    accepted = "the calls, and it is still not as planned" if whole else "its creation, and it still does not show"
+    accepted = "the calls, but it is still not as planned" if whole else "its creation, but it still cannot be read"
     operations = dict.fromkeys(call.operation for call in plan.calls if call.address == change.address)
     keys = [key for operation in operations for key in spec.dialect_keys(operation)]
-    look = "Look at the dialect keys " + ", ".join(dict.fromkeys(keys))
-    hint = f"{look}." if keys else "Plan again to see what is left."
+    look = "Check the dialect keys " + ", ".join(dict.fromkeys(keys))
+    hint = f"{look}." if keys else "Plan again to see what remains."
     return Problem(
         code="apply/no-effect",
         message=f"{change.address}: the service accepted {accepted}",

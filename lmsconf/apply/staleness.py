@@ -59,7 +59,7 @@ def find_stale_resources(plan: Plan, now: Plan, unplannable: Sequence[Problem] =
     if not problems:
         problems.extend(_misfits(plan, now))
     if not problems and (_totals(plan) != _totals(now) or _recreates(plan) < _recreates(now)):
-        problems.append(_problem(None, "the plan takes away other than what its guards were told", []))
+        problems.append(_problem(None, "the plan removes other things than its guards counted", []))
     return tuple(problems)
 
 
@@ -70,7 +70,7 @@ def _misfits(plan: Plan, now: Plan) -> Iterator[Problem]:
     today = {_shown(change, keys) for change in now.changes}
     for change in plan.changes:
         if _shown(change, keys) not in today:
-            message = f"{change.address}: a plan made now has another id for it, or another difference"
+            message = f"{change.address}: a new plan has another id for it, or another difference"
             yield _problem(change, f"{message}; the file may have been edited", [])
     reviewed, fresh = (_calls_by_id(one) for one in (plan, now))
     for call in plan.calls:
@@ -78,7 +78,7 @@ def _misfits(plan: Plan, now: Plan) -> Iterator[Problem]:
             yield _problem(None, f"{call.id} ({call.address}): {_misfit(call, now)}", [], str(call.address))
             return
     if [call.id for call in plan.calls] != [call.id for call in now.calls]:
-        yield _problem(None, "a plan made now has other calls, or has them in another order", [])
+        yield _problem(None, "a new plan has other calls, or another order of calls", [])
 
 
 def _shown(change: Change, keys: Iterable[str]) -> str:
@@ -112,15 +112,15 @@ def _misfit(call: Call, now: Plan) -> str:
     """Why a call differs from the re-plan's: its field came into use since then, or the file was edited."""
     likely = any(one.may_be_refused and _request_json(one) == _request_json(call) for one in now.calls)
     if likely and not call.may_be_refused:
-        return "the service may refuse it by now, which the plan does not say"
-    return "a plan made now has another call there; the file may have been edited"
+        return "the service may now refuse it, which the plan does not show"
+    return "a new plan has another call there; the file may have been edited"
 
 
 def _unplannable(problem: Problem, change: Change | None) -> Problem:
     """The error of a re-plan, with what was reviewed of the resource."""
     lines = [] if change is None else [*_whole("reviewed", change.after), *_whole("live then", change.before)]
     parts = [problem.message, *lines, *([problem.hint] if problem.hint else [])]
-    return _problem(change, f"{parts[0]}, which was otherwise when the plan was made", parts[1:], problem.address)
+    return _problem(change, f"{parts[0]}, which was different when the plan was made", parts[1:], problem.address)
 
 
 def _whole(label: str, form: Json) -> Iterator[str]:
@@ -131,22 +131,22 @@ def _changed(address: str, then: Change | None, now: Change | None) -> Problem:
     """A resource that differs from the reviewed state, key by key."""
     if then is None:
         why = f": {now.reason}" if now and now.reason else ""
-        return _problem(now, f"{address}: it is no part of the plan, and would be one by now{why}", [], address)
+        return _problem(now, f"{address}: it is not part of the plan, but would now be{why}", [], address)
     live = then.after if now is None else now.before
     lines = [line for key in _keys(then, live) for line in _three(key, then, live)]
-    return _problem(then, f"{address} is not as it was when the plan was made: {_what_changed(then, now)}", lines)
+    return _problem(then, f"{address} has changed since the plan was made: {_what_changed(then, now)}", lines)
 
 
 def _what_changed(then: Change, now: Change | None) -> str:
     """How the resource changed, in a few words."""
     if now is None:
-        return "it is gone already" if then.action is Action.DELETE else "it is as the plan wants it already"
+        return "it is already deleted" if then.action is Action.DELETE else "it is already as planned"
     if then.before is None:
-        return "it was not there, and is now"
+        return "it did not exist, and now exists"
     if now.before is None:
-        return "it was there, and is not any more"
+        return "it existed, and no longer exists"
     keys = _keys(then, now.before)
-    return f"{', '.join(keys)} changed" if keys else "something changed that the plan does not speak of"
+    return f"{', '.join(keys)} changed" if keys else "something changed that the plan does not contain"
 
 
 def _keys(then: Change, live: Json) -> list[str]:
@@ -172,7 +172,7 @@ def _three(key: str, then: Change, live: Json) -> Iterator[str]:
     sides = [_form(side).get(key, _ABSENT) for side in (then.after, then.before, live)]
     lists = [cast("list[Json]", side) for side in sides if isinstance(side, list)]
     shared = _shared(lists) if len(lists) > 1 else Counter()
-    yield f"{key}{f' ({shared.total():,} the same throughout)' if shared else ''}:"
+    yield f"{key}{f' ({shared.total():,} unchanged)' if shared else ''}:"
     for label, side in zip(("reviewed", "live then", "live now"), sides, strict=True):
         yield f"  {label + ':':<10} {_side(side, shared)}"
 
@@ -204,7 +204,7 @@ def _spelt(value: Json) -> str:
 
 def _leans_elsewhere(change: Change) -> Problem:
     """The same resource with other calls: a reference now resolves to another id, or the plan was edited."""
-    message = f"{change.address}: what it needs is not what it was when the plan was made, so its calls would be others"
+    message = f"{change.address}: what it needs has changed since the plan was made, so its calls would differ"
     return _problem(change, message, [])
 
 

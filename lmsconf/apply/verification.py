@@ -14,13 +14,11 @@ from lmsconf.model.plan import Change, Plan
 from lmsconf.model.scope import VerifiedScope, VerifyMode, count_skipped_people
 from lmsconf.support.lazy_dataclass import dataclass
 
-TOUCHED_ONLY: Final = "Nothing else was looked at (--verify touched)."
+TOUCHED_ONLY: Final = "Nothing else was checked (--verify touched)."
 OTHER_MANIFESTS: Final = (
-    "The manifests at hand are not those that this plan was made from, so nothing else was looked at."
+    "The local manifests differ from those that this plan was made from, so nothing else was checked."
 )
-NO_MANIFESTS: Final = (
-    "There are no manifests at hand that can be read, so nothing but what this plan touched was looked at."
-)
+NO_MANIFESTS: Final = "There are no readable local manifests, so only what this plan touched was checked."
 
 Whole = Callable[[], tuple[Plan, tuple[Problem, ...]]]
 """Re-plan everything in the plan's selection; also return the errors of what cannot be planned."""

@@ -49,23 +49,21 @@ COMMANDS: Mapping[str, CommandEntry] = {
         "Show how many people are in an audience, now and after the plan.",
     ),
     "test": CommandEntry(
-        "lmsconf.cli.people_commands", "test", "Judge the tests of the manifests on the state after the plan."
+        "lmsconf.cli.people_commands", "test", "Run the tests of the manifests on the state after the plan."
     ),
     "runs": CommandEntry(
         "lmsconf.cli.runs_command", "runs", "List what was applied from here, or show one run call by call."
     ),
     "unlock": CommandEntry("lmsconf.cli.unlock", "unlock", "Remove a stale lock."),
     "export": CommandEntry("lmsconf.cli.export", "export", "Write manifests for the live workspace."),
-    "snapshot": CommandEntry("lmsconf.cli.snapshot", "snapshot", "Save what the workspace holds to a file."),
-    "explain": CommandEntry(
-        "lmsconf.cli.small_commands", "explain", "Tell what a manifest key means, or what a lint reports."
-    ),
+    "snapshot": CommandEntry("lmsconf.cli.snapshot", "snapshot", "Save the state of the workspace to a file."),
+    "explain": CommandEntry("lmsconf.cli.small_commands", "explain", "Explain a manifest key, or a lint."),
     "help": CommandEntry("lmsconf.cli.small_commands", "help_command", "Print a page of the guide."),
     "graph": CommandEntry("lmsconf.cli.small_commands", "graph", "Show the dependency graph."),
     "doctor": CommandEntry(
-        "lmsconf.cli.doctor", "doctor", "Check the connection, the token, and what is assumed of the service."
+        "lmsconf.cli.doctor", "doctor", "Check the connection, the token, and the assumptions about the service."
     ),
-    "api": CommandEntry("lmsconf.cli.api", "api", "Send one call to the service and print what it answers."),
+    "api": CommandEntry("lmsconf.cli.api", "api", "Send one request to the API and print the response."),
     "completion": CommandEntry("lmsconf.cli.small_commands", "completion", "Print the completion script of a shell."),
     "sandbox": CommandEntry("lmsconf.cli.sandbox", "sandbox", "Serve, seed or reset the embedded workspace."),
 }

@@ -24,15 +24,15 @@ _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 @click.command(cls=Command)
 @click.argument("method", type=click.Choice(_METHODS, case_sensitive=False))
 @click.argument("path")
-@click.option("--query", metavar="K=V", multiple=True, help="A query parameter; again for more, also of one name.")
+@click.option("--query", metavar="K=V", multiple=True, help="A query parameter. Can be repeated.")
 @click.option("--body", metavar="JSON", help="The request's body; - reads it from stdin.")
 @pass_context
 def api(context: CommandContext, *, method: str, path: str, query: tuple[str, ...], body: str | None) -> ExitCode:
-    """Send one call to the service and print what it answers.
+    """Send one request to the API and print the response.
 
-    PATH follows the workspace's url, percent-encoded where it has to be: lmsconf api GET /users --query limit=5. Names
-    go as they are written: the project's dialect is not looked at. The answer is printed whole, with whatever keys and
-    links it holds.
+    PATH is relative to the workspace's url, and percent-encoded: lmsconf api GET /users --query limit=5. Names are
+    sent as they are: the project's dialect is not applied. The response is printed unchanged, including any keys and
+    links in it.
     """
     from lmsconf.documents.document import escape_invisible
     from lmsconf.workspace.connection import Connection
@@ -62,7 +62,7 @@ def parse_query(pairs: Sequence[str]) -> dict[str, Json]:
     for text in pairs:
         name, equals, value = text.partition("=")
         if not name or not equals:
-            raise UsageError(f"--query {text}: it is not of the form NAME=VALUE", hint="For example --query limit=5.")
+            raise UsageError(f"--query {text}: expected NAME=VALUE", hint="Write --query limit=5.")
         before = parameters.get(name)
         parameters[name] = value if before is None else [*(before if isinstance(before, list) else [before]), value]
     return parameters

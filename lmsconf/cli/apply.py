@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     type=click.Choice(["all", "touched"]),
     default="all",
     show_default=True,
-    help="Look afterwards at all that the plan was made of, or only at what it changes.",
+    help="Check everything in the plan's scope afterwards, or only what the plan changes.",
 )
-@click.option("--meta", metavar="K=V", multiple=True, help="Put this into the report: commit=4f1d2a.")
+@click.option("--meta", metavar="K=V", multiple=True, help="Add this to the report: commit=4f1d2a. Can be repeated.")
 @parallelism
 @max_rate
 @output_options(["text", "json", "markdown", "html"])
@@ -68,11 +68,11 @@ def apply(
 ) -> ExitCode:
     """Change the workspace to match the manifests.
 
-    With PLANFILE, exactly what was planned and reviewed is done, and nobody is asked. Without it, a plan is made and
-    shown first; answer yes, or say --auto-approve.
+    With PLANFILE, applies exactly that reviewed plan, without asking. Without it, makes a plan, shows it, and asks for
+    approval unless --auto-approve is given.
 
-    Afterwards everything that the plan was made of is planned again, and whatever differs is told with exit 6. The
-    manifests of a PLANFILE must be at hand for that: where they are not, only what it changes is looked at.
+    Afterwards everything in the plan's scope is planned again, and apply exits 6 if there are differences. For a
+    PLANFILE this needs the manifests that it was made from; without them, only what the plan changes is checked.
     """
     from lmsconf.apply.safe_apply import ApplyOptions, PlanSource, PreparedPlan
     from lmsconf.apply.safe_apply import apply_safely as apply_safely
@@ -84,7 +84,7 @@ def apply(
     consented, noted = parse_consents(allow), parse_key_values(meta)
     if planfile is not None and (only or excluded or additive or no_effects):
         hint = "Use --only, --except, --additive and --no-effects with lmsconf plan."
-        raise UsageError("a plan file is applied whole", hint=hint)
+        raise UsageError("a plan file is always applied as a whole", hint=hint)
     asks = planfile is None and not auto_approve and digest is None
     if asks:
         refuse_without_terminal("Pass --auto-approve, or apply a plan file.")

@@ -41,9 +41,7 @@ class ApplyScreen(ApplyProgress):
     def waiting(self, seconds: float) -> None:
         if not self._has_waited:
             self._has_waited = True
-            write_stderr(
-                f"What was sent does not show yet; waiting for it, each time for at most {math.ceil(seconds)} s."
-            )
+            write_stderr(f"Waiting until the changes are readable, at most {math.ceil(seconds)} s.")
 
     def note(self, text: str) -> None:
         write_stderr(text)
@@ -84,7 +82,7 @@ def _unwritten(lost: LmsconfError, report: ApplyReport, *, journalled: bool) -> 
     return Problem(
         code=lost.code,
         message=f"{lost.message}. The run itself ended with exit code {report.exit}: {ended}",
-        hint="Call by call, its journal has it: lmsconf runs latest" if journalled else lost.hint,
+        hint="Its journal lists every call: lmsconf runs latest" if journalled else lost.hint,
     )
 
 
@@ -94,6 +92,6 @@ def parse_key_values(pairs: Sequence[str]) -> dict[str, str]:
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not key or not equals:
-            raise UsageError(f"--meta {pair}: that is no key and value", hint="Write --meta commit=4f1d2a.")
+            raise UsageError(f"--meta {pair}: expected KEY=VALUE", hint="Write --meta commit=4f1d2a.")
         meta[key] = value
     return meta

@@ -28,7 +28,7 @@ OPTION_GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "Connection": ("--parallelism", "--max-rate", "--port", "--token"),
 }
-"""Heading → the options below it, for all commands. An option that is in none stands below *Options*."""
+"""Heading → the options below it, for all commands. An option in none of them is listed under *Options*."""
 
 _REST: Final = "Options"
 _GLOBAL: Final = "Global options"
@@ -37,7 +37,7 @@ _HYPHEN: Final = "\u2011"
 """The hyphen at which no line is broken, until it is written as the usual one."""
 _WIDEST: Final = 80
 _NARROW: Final = 60
-"""The width below which an option's text stands below its name."""
+"""The width below which an option's text is on the line below its name."""
 
 Example = tuple[str, str]
 
@@ -96,7 +96,7 @@ EXAMPLES: Final[Mapping[str, tuple[Example, Example]]] = {
     ),
     "lmsconf snapshot": (
         ("Save the workspace, to plan without a connection", "lmsconf snapshot workspace.json"),
-        ("Leave out people whom the manifests do not name", "lmsconf snapshot workspace.json --redact"),
+        ("Omit people who are not in the manifests", "lmsconf snapshot workspace.json --redact"),
     ),
     "lmsconf explain": (
         ("Explain a key of the manifests", "lmsconf explain smart_group.conditions"),
@@ -145,7 +145,7 @@ EXAMPLES: Final[Mapping[str, tuple[Example, Example]]] = {
 class _HelpFormatter(click.HelpFormatter):
     """click's formatter, which breaks no line within `--auto-approve`, and fits narrow terminals.
 
-    On a narrow one, an option's text stands below its name.
+    On a narrow one, an option's text is on the line below its name.
     """
 
     def write(self, string: str) -> None:

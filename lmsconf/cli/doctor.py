@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @click.option("--probe", is_flag=True, help="Learn names and behaviours on scratch objects, which are deleted again.")
-@click.option("--user", metavar="EMAIL", help="With --probe: a person who may be changed for a moment.")
+@click.option("--user", metavar="EMAIL", help="With --probe: a person who may be changed temporarily.")
 @click.option("--content", metavar="NAME", help="With --probe: a content that may be assigned to the scratch group.")
 @click.option("--yes", is_flag=True, help="With --probe: do not ask.")
 @parallelism
@@ -42,13 +42,13 @@ def doctor(
     max_rate: float | None,
     output: Output,
 ) -> ExitCode:
-    """Check the connection, the token, and what is assumed of the service.
+    """Check the connection, the token, and the assumptions about the service.
 
-    Without --probe nothing is changed. With it, objects whose names begin with lmsconf-probe- are made, changed and
-    deleted; what is found to differ is written to `dialect:` in the project file. Nobody is put into a group and
-    nothing is assigned, but the person and the content that are named, for a moment. Where manifests declare people,
-    scratch accounts are made if the project file allows to create people; if not, the person who is named is changed
-    and put back.
+    Without --probe nothing is changed. With --probe, objects whose names begin with lmsconf-probe- are created,
+    changed and deleted, and differing names and behaviours are written to `dialect:` in the project file. Only the
+    person and the content of --user and --content are added to a group or assigned, temporarily. If manifests declare
+    people, scratch accounts are created if the project file allows creating people; otherwise the person of --user is
+    changed and restored.
     """
     from lmsconf.doctor.diagnose.checks import ClockSkewCheck, run_read_only_checks
     from lmsconf.doctor.report import DOCTOR_VIEWS
@@ -84,7 +84,7 @@ def _now() -> datetime:
 def _refuse(*, probe: bool, user: str | None, content: str | None, yes: bool) -> None:
     """Raise UsageError for contradictory options, or for a probe without --yes and without a terminal to ask on."""
     if not probe and (user or content or yes):
-        raise UsageError("--user, --content and --yes are for --probe", hint="Add --probe, or leave them out.")
+        raise UsageError("--user, --content and --yes need --probe", hint="Add --probe, or remove them.")
     if probe and not yes:
         refuse_without_terminal("Pass --yes to let the probe change the workspace.")
 

@@ -35,16 +35,20 @@ if TYPE_CHECKING:
     "accepted",
     metavar="ADDRESS",
     multiple=True,
-    help="Edit the manifests to say what the workspace has, and show the lines that change; * is a wildcard.",
+    help="Edit the manifests to match the workspace, and show the changed lines; * is a wildcard.",
 )
 @click.option(
     "--base",
     metavar="DIR|REF",
-    help="The manifests that were applied last: what differs from them, too, was changed by hand; only that counts.",
+    help="The manifests that were applied last. Only what differs from them as well, and so was changed by hand, "
+    "is drift.",
 )
 @trust_project
 @click.option(
-    "--unmanaged", "count_unmanaged", is_flag=True, help="Count undeclared resources too; reads the whole workspace."
+    "--unmanaged",
+    "count_unmanaged",
+    is_flag=True,
+    help="Count unmanaged resources as drift; reads the whole workspace.",
 )
 @click.option("--coverage", is_flag=True, help="Show how much of the workspace is declared; reads the whole workspace.")
 @parallelism
@@ -65,26 +69,27 @@ def drift(
 ) -> ExitCode:
     """Show where the workspace differs from the manifests.
 
-    Nothing is written to the workspace. Drift is what is live and not as declared, what is declared and not live, and
-    what lmsconf owns and no manifest declares. What `ignore:` in the project file fits is listed and does not count.
-    Exit 2 when there is drift, else 0; 1 when something could not be compared.
+    Drift only reads the workspace. Drift is: a live resource that differs from its declaration, a declared resource
+    that is missing from the workspace, and a resource that lmsconf owns and no manifest declares. Matches of `ignore:`
+    in the project file are listed but do not count. Exits 2 if there is drift, 0 if not, and 1 if something could not
+    be compared.
 
-    With --base, the manifests that were applied last are compared with the same workspace. Where it is as they say,
-    only the manifests at hand have changed: that is not applied yet, is listed, and does not count. What differs from
-    both was changed by hand, and counts. Without --base a difference is a difference.
+    With --base, which names the manifests that were applied last, a difference counts only if the workspace differs
+    from the base too. If the workspace matches the base, the change is listed as not applied yet. Without --base every
+    difference counts.
 
-    With --accept, what fits is taken over instead, and with it what else differs and cannot stay as it is without:
-    the manifests are edited in place, comments and order stay, and the changed lines go to stdout. Where one cannot be
-    edited safely, that is told and no file is written.
+    With --accept, the manifests are edited in place to match the workspace, with everything that depends on the
+    accepted changes. Comments and order are kept, and the changed lines are printed to stdout. If one manifest cannot
+    be edited safely, no file is written.
     """
     from lmsconf.project.base_trust import parse_trusted_parts
 
     if trust_project is not None and base is None:
-        raise UsageError("--trust-project goes with --base", hint="Without a base, the project file is taken as it is.")
+        raise UsageError("--trust-project needs --base", hint="Without --base, the project file is trusted.")
     trusted = parse_trusted_parts(trust_project)
     if accepted:
         if base is not None:
-            raise UsageError("--accept compares with the manifests at hand only", hint="Leave --base out.")
+            raise UsageError("--accept and --base exclude each other", hint="Remove --base.")
         return _accept(context, accepted, parallelism, max_rate, output)
     from lmsconf.render import DRIFT_VIEWS
     from lmsconf.workspace.project_manifests import load_manifests, refuse_errors
@@ -145,7 +150,7 @@ def _accept(
     from lmsconf.workspace.project_manifests import load_manifests
 
     if output.format != "text":
-        raise UsageError("--accept shows a diff, which has no other format", hint="Leave --format out.")
+        raise UsageError("--accept prints a diff, which has no other format", hint="Remove --format.")
     settings = load_context_settings(context)
     manifests = load_manifests(settings)
     with open_workspace(settings, parallelism, max_rate) as workspace, show_reading_progress("Reading") as tell:

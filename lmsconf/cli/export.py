@@ -44,10 +44,10 @@ class _KindOption(click.Option):
 @click.option(
     "--kind", "sections", metavar="KIND", multiple=True, cls=_KindOption, help="Export only this kind.",
 )  # fmt: skip
-@click.option("--into", is_flag=True, help="Add to manifests that are there what they do not speak of yet.")
+@click.option("--into", is_flag=True, help="Add what existing manifests do not declare yet, in new files.")
 @click.option(
     "--snapshot", "snapshot_file", type=click.Path(path_type=Path), metavar="FILE",
-    help="Export what a saved snapshot holds, without a connection.",
+    help="Export a saved snapshot, without a connection.",
 )  # fmt: skip
 @parallelism
 @max_rate
@@ -64,11 +64,11 @@ def export(
 ) -> ExitCode:
     """Write manifests for the live workspace.
 
-    They go to DIR, or to the project's folder of manifests: one file a kind, with names and e-mails, and without what
-    is the default. A plan made right afterwards is empty. What cannot be said in a manifest is left out and told.
+    Writes one file per kind to DIR, or to the manifests folder of the project, with names and e-mails and without
+    default values. A plan right afterwards is empty. What a manifest cannot express is not exported, and is reported.
 
-    With --into, a folder that has manifests gets files of its own beside them, with only what is not declared yet;
-    what is there is not touched.
+    With --into, new files are added to a folder that already has manifests, with only what they do not declare.
+    Existing files are not changed.
     """
     from lmsconf.export.export import export_snapshot as exported
     from lmsconf.kinds import all_kinds
@@ -136,8 +136,8 @@ def _existing(settings: Settings, target: Path, into: bool) -> Manifests | None:
     except UnreadableFile as unreadable:
         raise ProblemsFound([unreadable.problem]) from unreadable
     if not into:
-        hint = "Pass --into to add what they do not speak of yet, or name another folder."
-        raise LmsconfError(f"{base} has manifests already", hint=hint)
+        hint = "Pass --into to add what they do not declare yet, or name another folder."
+        raise LmsconfError(f"{base} already has manifests", hint=hint)
     manifests = load_manifests(settings if inside else replace(settings, root=base, manifests=base))
     refuse_errors(manifests)
     return manifests
@@ -175,10 +175,10 @@ def _tell(generated: ExportResult, paths: Sequence[Path]) -> None:
     for path in paths:
         write_stderr(f"Wrote {path}")
     counts = ", ".join(count_kind(number, kind) for kind, number in generated.counts.items() if number)
-    write_stderr(f"Exported {counts}." if counts else "There is nothing to export.")
+    write_stderr(f"Exported {counts}." if counts else "Nothing to export.")
     if generated.declared:
         write_stderr(f"{generated.declared:,} {'is' if generated.declared == 1 else 'are'} declared already.")
     if generated.left_alone:
-        write_stderr(f"{generated.left_alone:,} left out, as `leave_alone:` in the project file says.")
+        write_stderr(f"{generated.left_alone:,} not exported, because of `leave_alone:` in the project file.")
     if paths and not any(problem.code == "export/owned" for problem in generated.problems):
         write_stderr("They match the workspace: expect an empty plan from `lmsconf plan`.")

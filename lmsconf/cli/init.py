@@ -28,13 +28,13 @@ _LONGEST_NAME = 60
 
 @click.command(cls=Command)
 @click.argument("folder", required=False, metavar="[DIR]", type=click.Path(path_type=Path))
-@click.option("--url", metavar="URL", help="The workspace's API, https://…; sandbox is an embedded one to try with.")
-@click.option("--workspace-name", metavar="NAME", help="What to call the workspace.")
+@click.option("--url", metavar="URL", help="URL of the workspace's API, or sandbox for an embedded one.")
+@click.option("--workspace-name", metavar="NAME", help="The name of the workspace.")
 @click.option("--token-env", metavar="VARIABLE", help="The environment variable that will hold the token.")
-@click.option("--timezone", metavar="ZONE", help="For times that name no offset: Europe/Stockholm.")
+@click.option("--timezone", metavar="ZONE", help="Time zone for times without an offset: Europe/Stockholm.")
 @click.option("--ci", type=click.Choice(_CI), help="Write the workflows of this CI system too.")
 @click.option("--no-input", is_flag=True, help="Ask nothing; take the defaults for what no option says.")
-@click.option("--schemas", is_flag=True, help="Write the JSON Schemas too, for editors to complete and explain by.")
+@click.option("--schemas", is_flag=True, help="Write the JSON Schemas too, for completion in editors.")
 @pass_context
 def init(
     context: CommandContext,
@@ -50,11 +50,11 @@ def init(
 ) -> ExitCode:
     """Create a project: a project file, a first manifest, a workflow.
 
-    On a terminal it asks for what no option says. Elsewhere, and with --no-input, the defaults are taken: an embedded
-    workspace, this machine's time zone, and no CI workflow. Files that exist are never overwritten.
+    On a terminal it asks for what the options do not set. Elsewhere the defaults are a sandbox, the time zone of this
+    machine, and no workflow. Existing files are never overwritten.
 
-    On a terminal it also asks whether to import the live workspace. A yes does it at once, as `lmsconf export --into`
-    would; when that fails, the project is created all the same.
+    On a terminal it also offers to write manifests for what is live, as `lmsconf export --into` does. If that fails,
+    the project is still created.
     """
     from lmsconf import __version__
     from lmsconf.project.templates import PROJECT_FILE, render_project_files
@@ -100,7 +100,7 @@ def _collect_answers(given: _Given, environ: Mapping[str, str], *, asks: bool) -
             url=address,
             workspace=ask(given.workspace_name, "Name of the workspace", "production" if live else "sandbox", _name),
             token_env=ask(given.token_env, variable, "LMSCONF_TOKEN", partial(_variable, environ)),
-            timezone=ask(given.timezone, "Time zone, for times that name no offset", _local_zone(environ), _zone),
+            timezone=ask(given.timezone, "Time zone, for times without an offset", _local_zone(environ), _zone),
             ci=CiSystem(ask(given.ci, f"CI system: {', '.join(_CI)}", "none", _ci)),
             schemas=given.schemas,
         )
@@ -109,7 +109,9 @@ def _collect_answers(given: _Given, environ: Mapping[str, str], *, asks: bool) -
         if not isinstance(abort.__context__, EOFError):
             raise
         hint = "Run it again, or give the answers as options: see lmsconf init --help."
-        raise LmsconfError("the input ended before all was answered, so nothing was written", hint=hint) from abort
+        raise LmsconfError(
+            "the input ended before all questions were answered, so nothing was written", hint=hint
+        ) from abort
 
 
 def _export(target: Path, answers: InitAnswers, environ: Mapping[str, str]) -> ExitCode:
@@ -133,7 +135,8 @@ def _export(target: Path, answers: InitAnswers, environ: Mapping[str, str]) -> E
     finally:  # after an interrupted export the project exists too
         if not done:
             write_stderr(
-                "The project is written, but what is live is not in its manifests yet: that is `export --into`, below."
+                "The project is created, but the live resources are not in its manifests yet: run the `export "
+                "--into` below."
             )
         _tell(target, answers, environ, export=not done)
     return code
@@ -190,7 +193,9 @@ def _name(text: str) -> str:
     from lmsconf.project.config_file import ENV_WORKSPACE
 
     if text == ENV_WORKSPACE:
-        raise UsageError(f"a workspace cannot be called {text}", hint="That is the one that LMSCONF_URL names.")
+        raise UsageError(
+            f"a workspace cannot be called {text}", hint="That name is reserved for the workspace of LMSCONF_URL."
+        )
     if not text.strip() or not text.isprintable():
         raise UsageError("the workspace has no name", hint="Choose a word such as production.")
     return text
@@ -204,9 +209,9 @@ def _variable(environ: Mapping[str, str], text: str) -> str:
     from lmsconf.project.credentials import ENVS, env_may_hold_token
 
     if len(text) > _LONGEST_NAME or not env_may_hold_token(text, environ):
-        hint = f"Name one that begins with LMSCONF_, such as LMSCONF_TOKEN, or that {ENVS} lists. The token itself "
+        hint = f"Use one that begins with LMSCONF_, such as LMSCONF_TOKEN, or that {ENVS} lists. The token itself "
         raise UsageError(
-            "that is not the name of an environment variable for a token", hint=f"{hint}stands in no file."
+            "that is not the name of an environment variable for a token", hint=f"{hint}is never written to a file."
         )
     return text
 
@@ -246,11 +251,11 @@ def _write(target: Path, texts: Mapping[str, str]) -> None:
             for name, text in texts.items():
                 path = target / name
                 if begun and path.parent == manifests:
-                    notes.append(f"{manifests} has manifests already, so no first one was written.")
+                    notes.append(f"{manifests} already has manifests, so no example manifest was written.")
                 elif _new(path, text, undo):
                     notes.append(f"Wrote {path}")
                 else:
-                    notes.append(f"{path} is there already, and stays as it is.{_lacking(path, text)}")
+                    notes.append(f"{path} already exists and is not changed.{_lacking(path, text)}")
             undo.pop_all()  # success: keep the files
     except OSError as error:
         hint = "Name another folder. Nothing was written."
@@ -285,19 +290,17 @@ def _tell(target: Path, answers: InitAnswers, environ: Mapping[str, str], *, exp
     from lmsconf.project.templates import CiSystem, next_commands
 
     if answers.ci is not CiSystem.NONE:
-        write_stderr(
-            "requirements.txt pins lmsconf: have CI take it from an index of your own or a wheel, with hashes."
-        )
+        write_stderr("requirements.txt pins lmsconf: let CI install it from your own index or a wheel, with hashes.")
     if answers.ci is CiSystem.GITHUB:
-        write_stderr("On GitHub, make the environments lms-plan and lms-apply, with the secret LMSCONF_TOKEN.")
+        write_stderr("On GitHub, create the environments lms-plan and lms-apply, with the secret LMSCONF_TOKEN.")
         if not (target / ".git").exists():
-            write_stderr("GitHub takes workflows from .github in the root of the repository.")
+            write_stderr("GitHub runs workflows only from .github in the root of the repository.")
     if answers.ci is CiSystem.GITLAB:
-        write_stderr("On GitLab, make the masked variables LMSCONF_TOKEN and LMSCONF_PLAN_KEY.")
+        write_stderr("On GitLab, create the masked variables LMSCONF_TOKEN and LMSCONF_PLAN_KEY.")
     if answers.embedded and answers.ci is not CiSystem.NONE:
-        write_stderr("Until lmsconf.yaml names another workspace, each CI run has an embedded one of its own.")
+        write_stderr("Until lmsconf.yaml names another workspace, each CI run uses a new embedded one.")
     if not answers.embedded and not environ.get(answers.token_env):
-        write_stderr(f"Put the token of the workspace into the environment variable {answers.token_env}.")
+        write_stderr(f"Set the token of the workspace in the environment variable {answers.token_env}.")
     at = "" if target == Path() else f" -C {shlex.quote(str(target))}"
     commands = next_commands(answers, export=export and not answers.embedded)
     lines = [f"lmsconf{at} {command}" for command in commands] + _git_commands(target, answers)

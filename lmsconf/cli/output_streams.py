@@ -176,7 +176,7 @@ def is_unwritable(stream: TextIO) -> bool:
 def stdout_error(error: OSError) -> LmsconfError:
     from lmsconf.support.atomic_files import os_error_message
 
-    hint = "Check what stdout leads to, or write to a file with --output."
+    hint = "Check where stdout is redirected to, or write to a file with --output."
     return LmsconfError(f"stdout cannot be written: {os_error_message(error)}", hint=hint)
 
 

@@ -45,11 +45,11 @@ def access(
 ) -> ExitCode:
     """Show what a person has, will have after the plan, and why.
 
-    Each content with the assignments that give it, the group behind each, and each condition of a smart group with the
-    person's answer. With CONTENT, every assignment of that content, also those that do not fit the person. Without it,
-    the assignments of each content are read: one request for each.
+    Lists each content with the assignments that give it, the group of each, and each condition of a smart group with
+    the person's answer. With CONTENT, lists every assignment of that content, including those that do not reach the
+    person. Without it, the assignments of each content are read with one request each.
 
-    Nothing is written to the workspace. Where no plan can be made, the live state is shown, and the exit code is 1.
+    Access only reads the workspace. If no plan can be made, the live state is shown, and the exit code is 1.
     """
     from lmsconf.documents.access_values import access_json
     from lmsconf.kinds import all_kinds
@@ -73,7 +73,7 @@ def access(
 @click.command(cls=Command)
 @click.argument("address")
 @click.option("--by", metavar="FIELD", help="Count the people by their answer to this custom field.")
-@click.option("--members", is_flag=True, help="Name the people: their e-mails are personal data.")
+@click.option("--members", is_flag=True, help="List the people by e-mail, which is personal data.")
 @parallelism
 @max_rate
 @output_options(["text", "json", "csv"])
@@ -90,11 +90,10 @@ def audience(
 ) -> ExitCode:
     """Show how many people are in an audience, now and after the plan.
 
-    ADDRESS is as plans print it: group/NAME, smart_group/NAME, user/EMAIL or everyone; that of an assignment means its
-    audience, and a name alone the one audience of that name. With --by, the people are
-    counted by their answer; who picked several choices counts in each.
+    ADDRESS is group/NAME, smart_group/NAME, user/EMAIL or everyone, as in plans. --by counts the people by their
+    answer to a custom field; people with several choices count in each.
 
-    Nothing is written to the workspace. Where no plan can be made, the live state is shown, and the exit code is 1.
+    Audience only reads the workspace. If no plan can be made, the live state is shown, and the exit code is 1.
     """
     from lmsconf.documents.access_values import audience_json
     from lmsconf.kinds import all_kinds
@@ -105,7 +104,9 @@ def audience(
     from lmsconf.render.text.people import audience_text
 
     if by is not None and members and output.format == "csv":
-        raise UsageError("a CSV file holds one table", hint="Leave --by or --members out.")
+        raise UsageError(
+            "CSV output has one table: --by and --members exclude each other", hint="Remove --by or --members."
+        )
     asked = parse_audience(address, all_kinds())
     field = None if by is None else normalize_name(by)
     query = AccessQuery(audiences=frozenset(asked), fields=frozenset(() if field is None else (field,)))
@@ -118,7 +119,7 @@ def audience(
 
 
 def _read(context: CommandContext, query: AccessQuery, parallelism: int, max_rate: float | None) -> PeopleView:
-    """Read what a query asks for, with the plan of the manifests at hand."""
+    """Read what a query asks for, with the plan of the current manifests."""
     from lmsconf.workspace.access_reader import read_people_view
     from lmsconf.workspace.project_manifests import load_manifests
 
@@ -145,16 +146,16 @@ def _exit(header: ReportHeader) -> ExitCode:
 
 
 @click.command(cls=Command)
-@click.option("--live", is_flag=True, help="Judge the tests on the live state, not on the one after the plan.")
+@click.option("--live", is_flag=True, help="Run the tests on the live state, not on the state after the plan.")
 @parallelism
 @max_rate
 @output_options(["text", "json", "junit"])
 @pass_context
 def test(context: CommandContext, *, live: bool, parallelism: int, max_rate: float | None, output: Output) -> ExitCode:
-    """Judge the tests of the manifests on the state after the plan.
+    """Run the tests of the manifests on the state after the plan.
 
-    Nothing is written to the workspace. An audience that is empty, and whatever is not known, fails. Exit 1 if a test
-    fails. `lmsconf plan` shows the tests that fail, and `lmsconf apply` then stops.
+    Test only reads the workspace. A test of an empty audience fails, and so does one whose result is not known. Exits
+    1 if a test fails. `lmsconf plan` shows failing tests, and they stop `lmsconf apply`.
     """
     from lmsconf.model.access_tests import AccessTestReport
     from lmsconf.planner.access_tests import judge_tests, query_of

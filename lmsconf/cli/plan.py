@@ -39,7 +39,9 @@ _FORMATS = ("text", "json", "markdown", "html", "github", "sarif", "codequality"
 
 @click.command(cls=Command)
 @selection_options
-@click.option("--out", "out", type=click.Path(path_type=Path), metavar="FILE", help="Save the plan, for apply.")
+@click.option(
+    "--out", "out", type=click.Path(path_type=Path), metavar="FILE", help="Save the plan to this file, for apply."
+)
 @click.option(
     "--snapshot",
     "snapshot_file",
@@ -50,14 +52,14 @@ _FORMATS = ("text", "json", "markdown", "html", "github", "sarif", "codequality"
 @click.option(
     "--base",
     metavar="DIR|REF",
-    help="Compare with other manifests, of a folder or a commit: each change says whether it is from this change.",
+    help="Compare with the manifests of a folder or commit, and show which changes are new.",
 )
 @click.option(
     "--since",
     "since_file",
     type=click.Path(path_type=Path),
     metavar="SNAPSHOT",
-    help="With --base: plan only what this change touches; what it only names comes from this saved snapshot.",
+    help="With --base: plan only what differs from it, and take what it refers to from this saved snapshot.",
 )
 @trust_project
 @click.option(
@@ -91,22 +93,23 @@ def plan(
 ) -> ExitCode:
     """Show what apply would change.
 
-    Nothing is written to the workspace. Exit 0, or 2 with --detailed-exitcode when there are changes.
+    Plan only reads the workspace. It exits 0, or 2 with --detailed-exitcode if there are changes.
 
-    Where the manifests or the project file have errors, no request is sent, and the exit code is 1. With a --format
-    other than text, the result is then these problems in that format: with markdown the comment, with html the page.
-    The formats github, sarif and codequality show only problems, each at its line: as workflow commands of GitHub, as
-    a log for code scanning, and as GitLab's report of that name.
+    If the manifests or the project file have errors, no request is sent, and it exits 1. With a --format other than
+    text, the result is then these problems in that format: with markdown the comment, with html the page. The formats
+    github, sarif and codequality print only problems, each at its line: as GitHub's workflow commands, as a log for
+    code scanning, and as GitLab's report of that name.
 
-    With --base, the manifests that these are to replace are planned on the same workspace. A change that only these
-    want is from this change. What both want is already pending or, where the versions before wanted it too, repairs an
-    edit by hand. What the base declared and these let go of is listed. No request is sent for a project file whose
-    url, token or dialect is not the base's, unless --trust-project names it.
+    With --base, the manifests of the base are planned on the same workspace, and each change is marked: "from this
+    change" if only these manifests plan it; "already pending" if the base plans it too; "repairs an edit by hand" if
+    earlier versions planned it as well. Resources that the base declares and these manifests no longer do are listed.
+    No request is sent for a project file whose url, token or dialect differs from the base's, unless --trust-project
+    names it.
 
-    With --base and --since, only the declarations that differ from the base's are planned, with what they need, as
-    with --only. These resources are read; the people, contents and audiences that they name come from the snapshot,
-    which `lmsconf snapshot` saved earlier. Nothing is deleted by ownership. The plan can be applied: apply reads all
-    that it touches. The snapshot must be whole, of this workspace, and no older than plans are valid.
+    With --base and --since, only declarations that differ from the base are planned, with what they need, as with
+    --only. Only these resources are read; the people, contents and audiences that they refer to come from a snapshot
+    saved with `lmsconf snapshot`. Nothing is deleted by ownership. Such a plan can be applied. The snapshot must be
+    complete, of this workspace, and not older than plans are valid.
     """
     from lmsconf.documents.plan_file import dumps
     from lmsconf.project.base_trust import PARTS, parse_trusted_parts
@@ -115,12 +118,15 @@ def plan(
     from lmsconf.workspace.project_manifests import load_manifests
 
     if trust_project is not None and base is None:
-        raise UsageError("--trust-project goes with --base", hint="Without a base, the project file is taken as it is.")
+        raise UsageError("--trust-project needs --base", hint="Without --base, the project file is trusted.")
     if since_file is not None:
         _check_since(base, snapshot_file, only)
     trusted = parse_trusted_parts(trust_project)
     if out is not None and masks_people():
-        raise UsageError("a plan file holds people", hint="Leave --out or --mask-people out.")
+        raise UsageError(
+            "a plan file contains e-mails, so --out and --mask-people exclude each other",
+            hint="Remove --out or --mask-people.",
+        )
     if people is not None:
         _check_people_file(people, no_effects=no_effects, masked=masks_people())
     settings = load_context_settings(context)
@@ -153,11 +159,17 @@ def plan(
 def _check_since(base: str | None, snapshot_file: Path | None, only: tuple[str, ...]) -> None:
     """Raise UsageError for options that do not go with --since."""
     if base is None:
-        raise UsageError("--since goes with --base", hint="What a change touches is told by comparison with its base.")
+        raise UsageError("--since needs --base", hint="Pass --base with the manifests to compare with.")
     if snapshot_file is not None:
-        raise UsageError("--since and --snapshot exclude each other", hint="With --snapshot nothing is read live.")
+        raise UsageError(
+            "--since and --snapshot exclude each other",
+            hint="Remove one of them: with --snapshot nothing is read live.",
+        )
     if only:
-        raise UsageError("--since and --only exclude each other", hint="--since selects what the change touches.")
+        raise UsageError(
+            "--since and --only exclude each other",
+            hint="Remove one of them: --since already selects what differs from the base.",
+        )
 
 
 def _loaded(file: Path) -> Snapshot:
@@ -190,11 +202,11 @@ def _beside(
 def _check_people_file(file: Path, *, no_effects: bool, masked: bool) -> None:
     """Raise UsageError if the effects of a plan cannot be written to this file."""
     if file.suffix.lower() not in (".json", ".csv"):
-        raise UsageError(f"--people {file}: the ending says the format", hint="Write FILE.json or FILE.csv.")
+        raise UsageError(f"--people {file}: unknown file format", hint="Write FILE.json or FILE.csv.")
     if no_effects:
-        raise UsageError("--people needs the effects of the plan", hint="Leave --no-effects or --people out.")
+        raise UsageError("--people and --no-effects exclude each other", hint="Remove --no-effects or --people.")
     if masked:
-        raise UsageError("--people names people", hint="Leave --people or --mask-people out.")
+        raise UsageError("--people and --mask-people exclude each other", hint="Remove --people or --mask-people.")
 
 
 def _write_people(file: Path, plan: Plan) -> None:
@@ -209,7 +221,7 @@ def _write_people(file: Path, plan: Plan) -> None:
     rows = plan.effects.rows
     if rows is None or plan.effects.basis is Basis.UNKNOWN:
         reasons = "; ".join(plan.effects.reasons)
-        raise LmsconfError(f"who gains and who loses is not known: {reasons}", hint="Leave --people out.")
+        raise LmsconfError(f"who gains and who loses is not known: {reasons}", hint="Remove --people.")
     write_atomically(file, people_json(rows) if file.suffix.lower() == ".json" else people_csv(rows))
 
 

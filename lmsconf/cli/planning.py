@@ -29,16 +29,20 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 
 _KEY_BYTES: Final = 32
-_MAKE_KEY: Final = "Make one with: openssl rand -hex 32"
+_MAKE_KEY: Final = "Create a key with: openssl rand -hex 32"
 
 _OPTIONS = (
-    click.option("--only", metavar="ADDRESS", multiple=True, help="Plan only this and what it needs; * is a wildcard."),
-    click.option("--except", "excluded", metavar="ADDRESS", multiple=True, help="Leave this out of the plan."),
-    click.option("--additive", is_flag=True, help="Only create and add; list what is left out."),
+    click.option(
+        "--only", metavar="ADDRESS", multiple=True, help="Plan only this address and what it needs; * is a wildcard."
+    ),
+    click.option(
+        "--except", "excluded", metavar="ADDRESS", multiple=True, help="Do not plan this address; * is a wildcard."
+    ),
+    click.option("--additive", is_flag=True, help="Plan only creations and additions; list what is left out."),
     click.option(
         "--no-effects",
         is_flag=True,
-        help="Do not compute who gains and who loses; a plan that can take access away then needs a consent.",
+        help="Do not compute who gains or loses content; a plan that can remove access then needs --allow.",
     ),
 )
 
@@ -47,21 +51,24 @@ parallelism = click.option(
     type=click.IntRange(1, 64),
     default=8,
     show_default=True,
-    help="How many requests may be under way at a time.",
+    help="Limit the number of concurrent requests.",
 )
 max_rate = click.option(
     "--max-rate",
     type=click.FloatRange(min=0.1),
     metavar="N",
-    help="Send at most N requests a second; without it, as many as the service takes.",
+    help="Limit requests per second; default: as many as the service accepts.",
 )
 allow = click.option(
-    "--allow", metavar="GUARD=N", multiple=True, help="Let a guard pass, if its total is exactly N: removals=214."
+    "--allow",
+    metavar="GUARD=N",
+    multiple=True,
+    help="Allow what a guard counts, if its total is exactly N: removals=214.",
 )
 trust_project = click.option(
     "--trust-project",
     metavar="PARTS",
-    help="With --base: let a url, token, command or dialect of the project file differ from the base's; with commas.",
+    help="With --base: trust a changed url, token, command or dialect of the project file; separated by commas.",
 )
 
 
@@ -85,7 +92,7 @@ def token_command_prompt() -> Callable[[str], bool] | None:
     from lmsconf.cli.prompts import confirm
 
     def agreed(command: str) -> bool:
-        write_stderr(f"The project file takes the token from a command that has not run here before:\n  {command}")
+        write_stderr(f"The project file gets the token from a command that has not run here before:\n  {command}")
         return confirm("Run it, now and from now on?")
 
     return agreed
@@ -152,13 +159,14 @@ def plan_signing_key(context: CommandContext) -> bytes | None:
         return None
     if not text.strip():
         raise UsageError(
-            "LMSCONF_PLAN_KEY is empty, so plan files would be neither signed nor checked",
-            hint=f"Give it the key, or unset it to go without. {_MAKE_KEY}",
+            "LMSCONF_PLAN_KEY is empty, so plan files would be neither signed nor verified",
+            hint=f"Set it to the key, or unset it to use plan files without signatures. {_MAKE_KEY}",
         )
     key = text.encode("utf-8", "surrogateescape")
     if len(key) < _KEY_BYTES:
         raise UsageError(
-            f"LMSCONF_PLAN_KEY has {len(key)} bytes, and a key has at least {_KEY_BYTES}, or it could be guessed",
+            f"LMSCONF_PLAN_KEY has {len(key)} bytes, but a key needs at least {_KEY_BYTES}, so that it cannot be "
+            "guessed",
             hint=_MAKE_KEY,
         )
     return key

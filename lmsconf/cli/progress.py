@@ -28,7 +28,7 @@ _bars: list[Progress] = []
 
 @contextmanager
 def progress_bar(stream: TextIO, label: str) -> Iterator[Tell]:
-    """Yield the callback of a transient progress bar, removed at the end. What limits the rate stands above it.
+    """Yield the callback of a transient progress bar, removed at the end. What limits the rate is shown above it.
 
     label: what is under way, until the callback is called.
     """

@@ -11,7 +11,7 @@ from lmsconf.errors import UsageError
 def refuse_without_terminal(hint: str) -> None:
     """Raise UsageError where no question can be asked. hint: what to pass instead."""
     if not can_ask():
-        raise UsageError("there is no terminal to ask on", hint=hint)
+        raise UsageError("there is no terminal to ask for approval", hint=hint)
 
 
 def confirm(question: str) -> bool:

@@ -20,9 +20,9 @@ from lmsconf.render.recorded_runs import RUN_VIEWS, RUNS_VIEWS
 def runs(context: CommandContext, *, run: str | None, output: Output) -> ExitCode:
     """List what was applied from here, or show one run call by call.
 
-    RUN is its name, how that begins, how the digest of its plan begins, or latest. With `lmsconf --workspace NAME runs`
-    those on that workspace are listed. Of a run that was cut short, a call in flight may have been sent, and nobody
-    knows what became of it.
+    RUN is `latest`, or the beginning of the name of a run or of the digest of its plan. With `lmsconf --workspace NAME
+    runs`, only runs on that workspace are listed. In an interrupted run, a call in flight may have been sent, and its
+    result is not known.
     """
     root = context.project
     if run is not None:

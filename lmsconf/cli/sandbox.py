@@ -43,9 +43,9 @@ def sandbox_group() -> None:
 
 sandbox = sandbox_group
 
-_db = click.option("--db", type=click.Path(), metavar="FILE", help="The workspace's file.")
+_db = click.option("--db", type=click.Path(), metavar="FILE", help="The workspace's database file.")
 _seed = click.option(
-    "--seed", type=click.Path(path_type=Path), metavar="FILE", help="The seed file that an empty workspace begins with."
+    "--seed", type=click.Path(path_type=Path), metavar="FILE", help="The seed file of a new workspace."
 )
 
 
@@ -55,18 +55,18 @@ _seed = click.option(
     type=click.IntRange(0, 65535),
     default=8765,
     show_default=True,
-    help="The port to listen on; 0 takes a free one.",
+    help="The port to listen on; 0 chooses a free port.",
 )
 @_db
 @_seed
+@click.option("--latency", type=click.FloatRange(0), default=0.0, metavar="SECONDS", help="Delay each response.")
 @click.option(
-    "--latency", type=click.FloatRange(0), default=0.0, metavar="SECONDS", help="Wait so long before each answer."
+    "--log", type=click.Path(path_type=Path), metavar="FILE", help="Append a JSON line to this file for each request."
 )
-@click.option("--log", type=click.Path(path_type=Path), metavar="FILE", help="Add a JSON line here for each request.")
 @click.option(
     "--faults", type=click.Path(path_type=Path), metavar="FILE", help="Inject the faults in this file; see above."
 )
-@click.option("--token", metavar="TOKEN", help="The token to take, for scripts; without it, a new one each time.")
+@click.option("--token", metavar="TOKEN", help="The token to accept, for scripts; default: a new one each time.")
 @pass_context
 def serve(
     context: CommandContext,
@@ -126,31 +126,31 @@ def serve(
 @click.option("--fields", type=click.IntRange(0, 10), help="Number of custom fields to generate.")
 @click.option("--contents", type=click.IntRange(0), help="Number of contents to generate.")
 @click.option("--assignments", type=click.IntRange(0), help="Number of assignments to generate.")
-@click.option("--seed-number", "number", default=0, show_default=True, help="Another number, another workspace.")
-@click.option("--out", metavar="FILE", help="Write what is made up as a seed file; - is stdout.")
+@click.option("--seed-number", "number", default=0, show_default=True, help="Seed of the random numbers.")
+@click.option("--out", metavar="FILE", help="Write the generated workspace as a seed file; - is stdout.")
 @pass_context
 def seed_command(
     context: CommandContext, /, db: str | None, seed: Path | None, number: int, out: str | None, **sizes: int | None
 ) -> None:
-    """Fill an empty workspace from its seed, or make one up.
+    """Fill an empty workspace from its seed, or with generated data.
 
-    Any of the numbers makes a workspace up; the same numbers make the same workspace. With --out it is written to a
-    file and no workspace is touched.
+    With any of the number options the data is generated; the same numbers generate the same workspace. --out writes it
+    to a seed file instead of a workspace.
     """
     from lmsconf.sandbox.seed import load_seed
     from lmsconf.sandbox.synthetic_seed import dump_seed, generate_seed
 
     wanted = {name: size for name, size in sizes.items() if size is not None}
     if (seed is not None and wanted) or (out is not None and (db is not None or seed is not None)):
-        raise UsageError("one source and one destination", hint="Give --seed or numbers; give --db or --out.")
+        raise UsageError("expected one source and one destination", hint="Pass --seed or numbers, and --db or --out.")
     if out is not None:
         _write(out, dump_seed(generate_seed(seed=number, **wanted)))
         return
     place = _place(context, db, seed)
     _refuse_memory(place)
     if wanted or place.seed is None:
-        _plant(place, generate_seed(seed=number, **wanted), "what is made up")
-        write_stderr(f"{place.db} is filled with what is made up.")
+        _plant(place, generate_seed(seed=number, **wanted), "the generated data")
+        write_stderr(f"{place.db} is filled with generated data.")
     else:
         _plant(place, load_seed(place.seed), str(place.seed))
         write_stderr(f"{place.db} is filled from {place.seed}.")
@@ -194,7 +194,7 @@ def _place(context: CommandContext, db: str | None, seed: Path | None) -> Sandbo
     settings = load_settings(context.project, context.workspace, context.environ)
     chosen = settings.workspace
     if not chosen.embedded:
-        raise UsageError(f"workspace {chosen.name} is no sandbox: {chosen.url}", hint="Name a file with --db FILE")
+        raise UsageError(f"workspace {chosen.name} is not a sandbox: {chosen.url}", hint="Name a file with --db FILE")
     return SandboxLocation(
         str(chosen.database or IN_MEMORY), chosen.seed, ApiSpec(settings.dialect, settings.dialect_at)
     )
@@ -208,7 +208,7 @@ def _plant(place: SandboxLocation, values: Mapping[str, object], source: str) ->
     try:
         with store.write_transaction() as repository:
             if not repository.is_empty():
-                raise LmsconfError(f"{place.db} is not empty", hint="Start it afresh with: lmsconf sandbox reset")
+                raise LmsconfError(f"{place.db} is not empty", hint="Reset it with: lmsconf sandbox reset")
             fill_workspace(repository, values, source=source, spec=place.spec)
     finally:
         store.close()
@@ -216,7 +216,7 @@ def _plant(place: SandboxLocation, values: Mapping[str, object], source: str) ->
 
 def _welcome(url: str, db: str, token: str) -> str:
     """Return the server's URL, database and token, one per line, so that scripts can parse them."""
-    where = "in memory, gone when it stops" if db == IN_MEMORY else db
+    where = "in memory, lost when it stops" if db == IN_MEMORY else db
     return (
         f"A sandbox workspace listens on {url}\n"
         f"  data   {where}\n"
@@ -244,13 +244,15 @@ def _agreed(db: str) -> bool:
 
 def _refuse_memory(place: SandboxLocation) -> None:
     if place.db == IN_MEMORY:
-        raise UsageError("a workspace in memory lasts only as long as its program", hint="Name a file with --db FILE")
+        raise UsageError("a workspace in memory ends with its process", hint="Name a file with --db FILE")
 
 
 def _refuse_foreign(path: Path) -> None:
     """Raise LmsconfError for an existing file that is neither empty nor SQLite, so that it is not deleted."""
     if path.is_dir() or (path.exists() and _beginning(path) not in (b"", _SQLITE)):
-        raise LmsconfError(f"{path} is no sandbox workspace, and stays as it is", hint="Name the right file with --db")
+        raise LmsconfError(
+            f"{path} is not a sandbox workspace, and was not changed", hint="Name another file with --db"
+        )
 
 
 def _beginning(path: Path) -> bytes:

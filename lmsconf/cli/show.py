@@ -36,25 +36,29 @@ from lmsconf.support.atomic_files import read_text
 def show(context: CommandContext, *, file: Path, output: Output) -> ExitCode:
     """Show a saved plan, snapshot or apply report.
 
-    FILE is what `plan --out` or `snapshot` wrote, or any command with `--format json`, also where that are
-    problems. A plan or report that was changed since is refused.
+    FILE is the output of `plan --out`, of `snapshot`, or of any command with `--format json`, including problems. A
+    plan or report that was edited is refused.
 
-    Of a plan, `--format digest` prints the digest alone, for `apply --expect-digest`, and `--format gitlab` the counts
-    that GitLab shows on a merge request as a report of the type terraform. Of a plan's problems, or of problems,
-    `--format github` prints workflow commands, by which GitHub shows each at its line, `--format sarif` a log for code
-    scanning, and `--format codequality` GitLab's report of that name.
+    For a plan, `--format digest` prints only the digest, for `apply --expect-digest`, and `--format gitlab` the counts
+    for GitLab's terraform report in merge requests. For the problems of a plan, or a file of problems, `--format
+    github` prints workflow commands, which GitHub shows at each line, `--format sarif` a log for code scanning, and
+    `--format codequality` GitLab's report of that name.
     """
     text = read_text(file)
     value, views = load_document(text)
     if output.format == "json" and masks_people():
         if "json" not in views:
-            raise UsageError("a snapshot holds people", hint="Take it with --redact, or leave --mask-people out.")
+            raise UsageError(
+                "a snapshot contains e-mails", hint="Save it with `lmsconf snapshot --redact`, or remove --mask-people."
+            )
         output.show(views, value)
     elif output.format == "json":
         # Written as it is: serialised again, it would name this version of lmsconf as the one that wrote it.
         output.write(text)
     elif output.format not in views:
-        raise UsageError(f"--format {output.format} is not for such a file", hint=f"Choose one of {', '.join(views)}.")
+        raise UsageError(
+            f"--format {output.format} cannot show this kind of file", hint=f"Choose one of {', '.join(views)}."
+        )
     else:
         if isinstance(value, Plan):
             value = replace(value, command=f"{lmsconf_command_prefix(context)} apply {quote(str(file))}")

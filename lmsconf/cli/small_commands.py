@@ -19,10 +19,10 @@ _PAGE_WIDTH = 100
 @click.argument("key", metavar="[KIND[.FIELD]|CODE]", default="")
 @output_options(["text", "json"])
 def explain(*, key: str, output: Output) -> ExitCode:
-    """Tell what a manifest key means, or what a lint reports.
+    """Explain a manifest key, or a lint.
 
-    It is told from the schema that manifests are checked by. For example: lmsconf explain smart_group.conditions.
-    Without a word, all sections are listed; `lmsconf explain lint` lists the lints, and their codes are explained.
+    For example: lmsconf explain smart_group.conditions. Without an argument, all sections are listed. `lmsconf explain
+    lint` lists the lints, and `lmsconf explain CODE` explains one.
     """
     from lmsconf.kinds import all_kinds
     from lmsconf.manifest.explain import explain as explained
@@ -57,14 +57,16 @@ def help_command(*, topic: str) -> ExitCode:
 
 
 @click.command(cls=Command)
-@click.option("--only", metavar="ADDRESS", multiple=True, help="Only this and what it needs; * is a wildcard.")
+@click.option(
+    "--only", metavar="ADDRESS", multiple=True, help="Show only this address and what it needs; * is a wildcard."
+)
 @output_options(["mermaid", "dot"])
 @pass_context
 def graph(context: CommandContext, *, only: tuple[str, ...], output: Output) -> ExitCode:
     """Show the dependency graph.
 
-    Content points to its audience, with a thick line where it is mandatory; smart groups point to the fields that they
-    ask for. What no manifest declares is dashed. The workspace is not looked at.
+    An edge leads from content to its audience, thick if mandatory, and from a smart group to the fields of its
+    conditions. Resources that no manifest declares are dashed. The workspace is not read.
     """
     from lmsconf.cli.planning import build_policy, load_context_settings
     from lmsconf.errors import ProblemsFound

@@ -20,22 +20,22 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--redact", is_flag=True, help="Leave out people who are not in the manifests.")
+@click.option("--redact", is_flag=True, help="Omit people who are not in the manifests.")
 @parallelism
 @max_rate
 @pass_context
 def snapshot(
     context: CommandContext, *, file: Path, redact: bool, parallelism: int, max_rate: float | None
 ) -> ExitCode:
-    """Save what the workspace holds to a file.
+    """Save the state of the workspace to a file.
 
-    Plans can be made against it without a connection: lmsconf plan --snapshot FILE. It holds people's e-mails, so it
-    is written for its owner only. People's language and applications are in it where the manifests speak of them.
+    `lmsconf plan --snapshot FILE` plans against it without a connection. The file contains e-mails, so only its owner
+    can read it. It has the language and applications of people if the manifests manage them.
 
-    With --redact, people who are not in the manifests cannot be identified: each list only counts them.
-    People in the manifests are in the repository anyway: their e-mail becomes a salted hash that plans recognise, and
-    what `users:` says of them stays. Names of groups and texts of fields stay too, but for e-mails in them. A plan
-    against it does not compare people who are new to the manifests, and it cannot be exported.
+    With --redact, people who are not in the manifests cannot be identified: each list only counts them. The e-mails of
+    people in the manifests become salted hashes that plans recognise, and what `users:` declares of them is kept.
+    Names of groups and texts of fields are kept, without e-mails in them. A plan against a redacted snapshot does not
+    compare people who are new in the manifests, and the snapshot cannot be exported.
     """
     from lmsconf.documents.snapshot_file import text_pieces
     from lmsconf.support.atomic_files import write_atomically
@@ -65,7 +65,7 @@ def _sound(settings: Settings) -> Manifests | None:
     if not any(problem.is_error for problem in manifests.problems):
         return manifests
     write_stderr(
-        "No manifests could be read, so nobody's language and applications are in the snapshot, and a redacted one "
-        "recognises nobody. `lmsconf validate` says why."
+        "No manifests could be read, so the snapshot has no languages and applications of people, and a redacted one "
+        "recognises nobody. `lmsconf validate` shows why."
     )
     return None

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 def unlock(context: CommandContext, *, id: str | None) -> ExitCode:
     """Remove a stale lock.
 
-    A lock gives way by itself when its lease is over; this is for when that takes too long. A run that is alive looks
-    for its lock every five seconds, and sends nothing more once it is gone; what is under way then is still done.
+    A lock expires when its lease ends; use this command if that takes too long. A run that is still alive checks its
+    lock every five seconds and stops sending calls once the lock is deleted; calls in flight are still carried out.
     """
     from lmsconf.apply.remote_lock import LockManager
     from lmsconf.render.escape import escape_terminal
@@ -48,7 +48,7 @@ def _named(locks: list[WorkspaceLock], id: str) -> WorkspaceLock:
         if lock.id == id:
             return lock
     live = ", ".join(lock.description for lock in locks) or "none"
-    raise LmsconfError(f"there is no lock with the id {id}", hint=f"Locks that are live: {live}.")
+    raise LmsconfError(f"there is no lock with the id {id}", hint=f"Existing locks: {live}.")
 
 
 def _confirmed(locks: list[WorkspaceLock]) -> WorkspaceLock:

@@ -20,22 +20,22 @@ _FORMATS = ("text", "json", "markdown", "html", "github", "sarif", "codequality"
 
 
 @click.command(cls=Command)
-@click.option("--expanded", is_flag=True, help="Print the manifests with variables, for_each and sets written out.")
+@click.option("--expanded", is_flag=True, help="Print the manifests with variables, for_each and sets expanded.")
 @output_options(_FORMATS, problems=_FORMATS[1:])
 @pass_context
 def validate(context: CommandContext, *, expanded: bool, output: Output) -> ExitCode:
     """Check the manifests without looking at the workspace.
 
-    Every problem of every file is reported, each with its place, and so are the findings of lints: what is valid and
-    probably not meant. `lmsconf explain lint` lists them. Exit 1 when there is an error.
+    Reports every problem of every file with its line, and the findings of lints: manifests that are valid but probably
+    not intended (`lmsconf explain lint` lists them). Exits 1 if there is an error.
 
-    For a code review, --format markdown is a comment, github are the workflow commands by which GitHub shows each
-    problem at its line, sarif is a log for code scanning, and codequality GitLab's report of that name.
+    For code reviews: --format markdown prints a comment, github prints workflow commands, which GitHub shows at each
+    line, sarif a log for code scanning, and codequality GitLab's report of that name.
 
-    With --expanded the result is a manifest: what yours say without variables, for_each, sets, except and CSV files.
+    --expanded prints the manifests without variables, for_each, sets, except and CSV files.
     """
     if expanded and output.format != "text":
-        raise UsageError("--expanded prints YAML", hint="Leave --format out.")
+        raise UsageError("--expanded prints YAML", hint="Remove --format.")
     plain = _expanded_manifest() if expanded else None
     manifests = _valid_manifests(context, plain)
     if output.format != "text":

@@ -68,7 +68,11 @@ def _assumptions(assumptions: tuple[DialectAssumption, ...]) -> Iterator[str]:
 
 
 def _probe(probe: ProbeResult) -> Iterator[str]:
-    yield "Learnt on scratch objects, which are deleted again:" if not probe.remaining else "Learnt on scratch objects:"
+    yield (
+        "Learnt on scratch objects, which were deleted afterwards:"
+        if not probe.remaining
+        else "Learnt on scratch objects:"
+    )
     for lesson in probe.lessons:
         value = "" if lesson.value is None else f": {lesson.value}"
         yield f"  {lesson.verdict.value:<{_WIDTH}} {lesson.key}{value} ({lesson.reason})"
@@ -78,7 +82,7 @@ def _probe(probe: ProbeResult) -> Iterator[str]:
     if probe.written:
         yield f"Written to the project file: {', '.join(probe.written)}"
     elif not probe.differences:
-        yield "Nothing that was learnt differs from what the project says."
+        yield "Nothing that was learnt differs from the project file."
 
 
 def _finding_json(finding: CheckResult) -> Json:

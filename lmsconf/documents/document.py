@@ -81,20 +81,20 @@ def parse_document(text: str) -> dict[str, Json]:
     try:
         document = json.loads(text, object_pairs_hook=_unique, parse_constant=_refused)
     except (ValueError, RecursionError) as error:
-        hint = "It was cut short or edited. Make it again."
-        raise StalePlan(f"the file is not a whole document of lmsconf: {error}", hint=hint) from error
+        hint = "It is truncated or was edited. Create it again."
+        raise StalePlan(f"the file is not a complete document of lmsconf: {error}", hint=hint) from error
     if not isinstance(document, dict) or not isinstance(document.get("format"), str):
         raise LmsconfError("the file is not a document of lmsconf: it has no format", hint=_MAKE)
     return document
 
 
-_MAKE = "Make one with: lmsconf plan --out FILE"
+_MAKE = "Create one with: lmsconf plan --out FILE"
 
 
 def _unique(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     made = dict(pairs)
     if len(made) != len(pairs):
-        raise ValueError("a key stands there twice")
+        raise ValueError("duplicate key")
     return made
 
 
@@ -123,7 +123,7 @@ def verify_seal(document: Mapping[str, Json]) -> None:
 
 def file_changed_error() -> StalePlan:
     """Return the error for a file that was changed after lmsconf wrote it."""
-    return StalePlan("the file was changed after lmsconf wrote it", hint="Make it again; it is not meant for editing.")
+    return StalePlan("the file was changed after lmsconf wrote it", hint="Create it again; it must not be edited.")
 
 
 class JsonObjectReader:
@@ -188,7 +188,7 @@ class JsonObjectReader:
 
 def _text(value: Json) -> str:
     if not isinstance(value, str):
-        raise ValueError("a text is missing")
+        raise ValueError("a string is missing")
     return value
 
 

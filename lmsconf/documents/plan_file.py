@@ -85,7 +85,7 @@ def loads(text: str, signing_key: bytes | None = None) -> Plan:
     _expect_format(document)
     if document.get("masked") is True:
         hint = "Save the plan itself with: lmsconf plan --out FILE, without --mask-people"
-        raise StalePlan("the file shows a plan without its people, and cannot be applied", hint=hint)
+        raise StalePlan("the file is a plan with masked people, and cannot be applied", hint=hint)
     verify_seal(document)
     if signing_key is not None:
         _expect_signature(document, signing_key)
@@ -94,7 +94,7 @@ def loads(text: str, signing_key: bytes | None = None) -> Plan:
         again = _document(plan, document.get("tool"))
         same = _text({**again, "hmac": document["hmac"]} if "hmac" in document else again) == text
     except (ValueError, RecursionError) as error:
-        raise StalePlan(f"the file does not hold a plan: {error}", hint="Make it again with: lmsconf plan") from error
+        raise StalePlan(f"the file does not hold a plan: {error}", hint="Create it again with: lmsconf plan") from error
     if not same:
         raise file_changed_error()
     return plan
@@ -169,7 +169,7 @@ def _plan(at: JsonObjectReader) -> Plan:
     changes, problems = changes_and_problems(at)
     selection = selection_from_json(at.reader("selection"))
     if at.flag("partial") is not selection.partial:
-        raise ValueError("partial does not go with the selection")
+        raise ValueError("partial contradicts the selection")
     return Plan(
         workspace=workspace.text("name"),
         url=workspace.text("url"),

@@ -16,7 +16,7 @@ from lmsconf.planner.redaction import UnnamedRow
 
 FORMAT: Final = "lmsconf.snapshot/1"
 REDACTED: Final = (
-    "People in the manifests are pseudonymous: a salted hash stands for their e-mail. Everyone else "
+    "People in the manifests are pseudonymous: a salted hash replaces their e-mail. Everyone else "
     "has a random label, new in each snapshot, and is in no list: unnamed_people counts them."
 )
 
@@ -52,12 +52,12 @@ def loads(text: str) -> Snapshot:
     data = document.parse_document(text)
     if data["format"] != FORMAT:
         raise LmsconfError(
-            f"the file is a {data['format']} document, not a {FORMAT}", hint="Make one with: lmsconf snapshot FILE"
+            f"the file is a {data['format']} document, not a {FORMAT}", hint="Create one with: lmsconf snapshot FILE"
         )
     try:
         return _snapshot(document.JsonObjectReader(data))
     except (ValueError, RecursionError) as wrong:
-        hint = "It was edited or cut short. Make it again with: lmsconf snapshot FILE"
+        hint = "It was edited or is truncated. Create it again with: lmsconf snapshot FILE"
         raise LmsconfError(f"the snapshot cannot be read: {wrong}", hint=hint) from wrong
 
 

@@ -108,8 +108,8 @@ def _nothing_differs(argument: str, problem: Problem) -> LmsconfError:
         return LmsconfError(problem.message, hint=problem.hint)
     near = problem.hint if problem.hint and problem.hint.startswith("Did you mean") else None
     return LmsconfError(
-        f"{ACCEPT} {argument}: nothing of that address differs",
-        hint=near or "`lmsconf drift` shows what differs, with its address.",
+        f"{ACCEPT} {argument}: no difference has this address",
+        hint=near or "`lmsconf drift` lists the differences with their addresses.",
     )
 
 
@@ -139,7 +139,7 @@ def _unsettled(finding: DriftFinding, *, is_new: bool) -> Problem:
     state = finding.state.value.replace("_", " ")
     hint = "Change the manifests by hand."
     if finding.state is DriftState.UNDECLARED and finding.source is None:
-        hint = f"The project owns it: take it out of `absent` by hand, and `lmsconf {TAKE_OVER}` writes a manifest."
+        hint = f"The project owns it: remove it from `absent` by hand, then `lmsconf {TAKE_OVER}` writes a manifest."
     return Problem(
         code="editing/not-settled",
         message=f"{finding.address}: with the edit it would {'' if is_new else 'still '}be {state}",

@@ -71,8 +71,8 @@ def find_absent_item(editor: YamlEditor, kind: AnyKind, items: EntryItems, entry
     """Return the item that a finding is about in an entry under `absent`. Raises EditRefused."""
     subjects = require_literal(editor, _get(entry, items.subject), entry)
     if isinstance(subjects, Sequence) and len(subjects.items) > 1:
-        hint = "Write what differs as an entry of its own, and run it again."
-        raise EditRefused(f"this entry speaks of several {items.subject}s", editor.location_of(entry), hint)
+        hint = "Write the difference as a separate entry, and run it again."
+        raise EditRefused(f"this entry declares several {items.subject}s", editor.location_of(entry), hint)
     body = {items.subject: unescape_variables(subjects.value())}
     for item in require_literal(editor, _get(entry, items.key), entry).children():
         if finding.address in kind.item_addresses(body, unescape_variables(item.value())):

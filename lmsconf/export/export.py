@@ -106,8 +106,9 @@ def _refuse_parts(snapshot: Snapshot, names: Iterable[str]) -> None:
     for name in names:
         if (why := snapshot.of(name).incomplete) is not None:
             raise LmsconfError(
-                f"what kind {name} holds was not read whole: {why}",
-                hint="An export of a part would pass for the whole. Try again, or leave the kind out with --kind.",
+                f"what kind {name} holds was not read completely: {why}",
+                hint="A partial export could be mistaken for a complete one. Try again, or select other kinds with "
+                "--kind.",
             )
 
 
@@ -116,7 +117,7 @@ def _limited(
 ) -> ExportedEntry | None:
     """Limit the entry to this workspace if others declare its address; None if this one does, reported as left out."""
     if entry.address in declared.this_workspace:
-        reason = "the manifests have an entry of that name, which means something else"
+        reason = "the manifests have an entry of that name, with another meaning"
         check.skipped.append(UnexportableRow(address=entry.address, id=entry.id, reason=reason))
         return None
     if entry.address not in declared.other_workspaces:
@@ -142,7 +143,7 @@ def _first(problems: Iterable[Problem]) -> Iterator[Problem]:
     every = list(problems)
     yield from every[:_MOST_PROBLEMS]
     if len(every) > _MOST_PROBLEMS:
-        more = f"and {len(every) - _MOST_PROBLEMS:,} more like the last; the files say which"
+        more = f"and {len(every) - _MOST_PROBLEMS:,} more like the last; the files list them"
         yield replace(every[_MOST_PROBLEMS], message=more, hint=None, address=None)
 
 

@@ -106,8 +106,8 @@ class ManifestEditor:
         alike = all((one.state, one.fields) == (first.state, first.fields) for one in findings)
         if source.each or self._declared_at[source] > len(findings) or not alike:
             cause = "for_each writes out this entry" if source.each else f"this line declares several {kind.plural}"
-            hint = "Write what differs as an entry of its own, and run it again."
-            raise EditRefused(f"{cause}, and they are no longer alike", source, hint)
+            hint = "Write the difference as a separate entry, and run it again."
+            raise EditRefused(f"{cause}, and they would no longer be equal", source, hint)
 
     def page(self, name: str) -> YamlEditor:
         """Return the editor of a manifest, by path in the project."""
@@ -172,7 +172,7 @@ class ManifestEditor:
     def _under(self, page: YamlEditor, kind: AnyKind, node: Node, key: str, change: FieldDrift) -> None:
         """Edit one key of a mapping in the entry, such as metadata or answers. Raises EditRefused."""
         if not isinstance(node, Mapping):
-            raise EditRefused("this is no mapping", page.location_of(node))
+            raise EditRefused("this is not a mapping", page.location_of(node))
         key = next((pair.key.text for pair in node.pairs if normalize_name(pair.key.text) == key), key)
         if change.missing or change.extra:
             change_items(page, require_literal(page, node.get(key), node), change.missing, change.extra, choice_key)
@@ -227,7 +227,7 @@ def _remove(page: YamlEditor, node: Node) -> None:
     """Remove an entry from its section, with the comment about it. Raises EditRefused."""
     section = node.parent
     if not isinstance(section, Sequence):
-        raise EditRefused("this is no entry of a section", page.location_of(node))
+        raise EditRefused("this is not an entry of a section", page.location_of(node))
     page.refuse_shared(node)
     section.removed.add(section.items.index(node))
     section.commented = True
@@ -252,7 +252,7 @@ def _nowhere(finding: DriftFinding) -> Problem:
     """Return the problem of a resource that is not declared, so that there is no entry to edit."""
     return Problem(
         code="editing/undeclared",
-        message=f"{finding.address}: no manifest speaks of it, so there is nothing to edit",
+        message=f"{finding.address}: no manifest declares it, so there is nothing to edit",
         hint=f"`lmsconf {TAKE_OVER}` writes a manifest for it.",
         address=str(finding.address),
     )

@@ -44,7 +44,7 @@ def _by_kind(items: Iterable[Item]) -> defaultdict[str, list[Item]]:
 
 
 def _file(kind: AnyKind, entries: Sequence[ExportedEntry], missing: Sequence[UnexportableRow], workspace: str) -> str:
-    lines = [f"# What workspace {escape_for_comment(workspace)} held when it was exported.", *_missing(missing)]
+    lines = [f"# What workspace {escape_for_comment(workspace)} contained when it was exported.", *_missing(missing)]
     lines += ["", f"{kind.section}:"]
     blocks = [
         [*(f"  # {escape_for_comment(note)}" for note in notes), *format_entry_lines(body, "  ")]
@@ -63,7 +63,7 @@ def _any_long(blocks: Sequence[Sequence[str]]) -> bool:
 def _missing(missing: Sequence[UnexportableRow]) -> Iterator[str]:
     """Yield comment lines that list what was left out, and why."""
     if missing:
-        yield "# Left out, because no manifest can say it as it is:"
+        yield "# Not exported, because a manifest cannot express it:"
         yield from (f"#   {escape_for_comment(line)}" for line in map(unexportable_line, missing[:_SHOWN]))
         if len(missing) > _SHOWN:
             yield f"#   … and {len(missing) - _SHOWN:,} more"

@@ -31,7 +31,7 @@ _WHOLE: Final = ""
 """Key of a fault that concerns a whole entry."""
 
 
-_UNREPRESENTABLE: Final = "it holds characters that have no place in a manifest"
+_UNREPRESENTABLE: Final = "it contains characters that a manifest must not contain"
 
 
 class RejectedKey(NamedTuple):

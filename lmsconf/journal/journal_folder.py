@@ -35,7 +35,7 @@ def unwritable_error(path: Path, error: OSError) -> LmsconfError:
     """Return the error of a run that is refused because its files cannot be written."""
     return LmsconfError(
         f"{path} cannot be written: {os_error_message(error)}",
-        hint="A run writes down there what it does. Make sure that the folder may be written to, and has room.",
+        hint="Each run writes its journal there. Check the permissions of the folder and the free space.",
     )
 
 

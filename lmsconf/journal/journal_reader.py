@@ -32,10 +32,10 @@ def find_run(root: Path, name: str) -> RecordedRun:
     exact = [path for path in journals if path.stem == name]
     fitting = journals[:1] if name == "latest" else exact or [path for path in journals if _fits(path.stem, name)]
     if not fitting:
-        raise LmsconfError(f"no run is called {name!r}", hint="List them with: lmsconf runs")
+        raise LmsconfError(f"no run matches {name!r}", hint="List them with: lmsconf runs")
     if len(fitting) > 1:
         raise LmsconfError(
-            f"{len(fitting)} runs are called {name!r}", hint=f"Name one: {', '.join(path.stem for path in fitting)}"
+            f"{len(fitting)} runs match {name!r}", hint=f"Name one: {', '.join(path.stem for path in fitting)}"
         )
     return _read(fitting[0])
 
@@ -148,7 +148,7 @@ def _read(path: Path) -> RecordedRun:
 
 def _unreadable(path: Path, error: OSError) -> LmsconfError:
     return LmsconfError(
-        f"{path} cannot be read: {os_error_message(error)}", hint="Check who may read it, or delete it."
+        f"{path} cannot be read: {os_error_message(error)}", hint="Check its permissions, or delete it."
     )
 
 

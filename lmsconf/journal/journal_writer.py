@@ -96,7 +96,7 @@ class Journal:
             if self._failure is not None:
                 raise JournalFailed(
                     f"the journal {self.path} cannot be written: {os_error_message(self._failure)}",
-                    hint="Make room for it and apply again: what was done is found, and the rest is done then.",
+                    hint="Free some space and apply again: what was done is detected, and only the rest is done.",
                 ) from self._failure
 
     def record_outcome(self, outcome: CallOutcome) -> None:
@@ -129,7 +129,7 @@ class Journal:
             Problem(
                 code=JournalFailed.code,
                 message=f"the journal {self.path} is not complete: {os_error_message(self._failure)}",
-                hint="This report is complete; keep it if the run is to be accounted for.",
+                hint="This report is complete; keep it as the record of the run.",
                 severity=Severity.WARNING,
             ),
         )

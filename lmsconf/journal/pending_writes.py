@@ -31,7 +31,8 @@ class PendingWrites:
             calls = "1 call" if self.calls == 1 else f"{self.calls} calls"
             return f"The run {self.run} ended with {calls} in flight. {wait} sent may still arrive."
         things = "1 thing" if self.made == 1 else f"{self.made} things"
-        return f"The run {self.run} made {things} that it did not see afterwards. {wait} made may not show yet."
+        unread = f"The run {self.run} made {things} that it could not read back afterwards."
+        return f"{unread} {wait} created may not be readable yet."
 
 
 def find_pending_writes(root: Path, url: str, *, now: datetime, settle_seconds: float) -> PendingWrites | None:

@@ -56,13 +56,13 @@ def _take(descriptor: int, path: Path, workspace: str) -> None:
         import fcntl
     except ImportError as missing:
         hint = "Apply on Linux, macOS or WSL."
-        raise LmsconfError("this system has no file locks, and no run is safe without one", hint=hint) from missing
+        raise LmsconfError("this system has no file locks, which apply needs", hint=hint) from missing
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as held:
         raise WorkspaceLocked(
-            f"another run is at work on the workspace {workspace}{_holder(descriptor)}",
-            hint="Wait until it has ended, or end it; then apply again.",
+            f"another run is applying to the workspace {workspace}{_holder(descriptor)}",
+            hint="Wait until it ends, or stop it; then apply again.",
         ) from held
     except OSError as error:
         raise unwritable_error(path, error) from error

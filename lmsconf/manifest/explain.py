@@ -32,7 +32,7 @@ _LINTS_MEANING: Final = (
 )
 _LINT_KEYS: Final = (
     ("level", "one of " + ", ".join(LintLevel), "error: `validate` exits 1, and `apply` stops with exit 4.", True),
-    ("reason", "text", "Why; needed where the level is below the default.", False),
+    ("reason", "text", "The reason; required if the level is below the default.", False),
     ("until", "text", "The entry holds before this date.", False),
 )
 
@@ -93,7 +93,7 @@ def _explain_lint(code: str) -> KeyExplanation:
 
 def _unknown(word: str, trail: Sequence[str], known: Sequence[str]) -> UsageError:
     place = f"{'.'.join(trail)} has no key" if trail else "there is no kind or section"
-    hint = did_you_mean(word, known) or (f"There is {', '.join(known)}." if known else "Nothing stands below it.")
+    hint = did_you_mean(word, known) or (f"There is {', '.join(known)}." if known else "It has no keys.")
     return UsageError(f'{place} "{word}"', hint=hint)
 
 

@@ -124,7 +124,7 @@ class ManifestFileReader:
         return hashlib.sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
 
 
-_SPLIT: Final = "Take out what no workspace needs, or split the project into several."
+_SPLIT: Final = "Remove what no workspace needs, or split the project."
 
 
 def _mib(size: int) -> str:
@@ -170,23 +170,25 @@ def read_manifest(path: Path, files: ManifestFileReader) -> str:
     if path.is_dir():
         return _refuse_folder(path, where)
     if not files.is_inside_project(path):
-        hint = "Put the file itself here."
-        raise UnreadableFile("manifest/outside", "is a link that leads out of the project", hint=hint, source=where)
+        hint = "Replace the link by the file."
+        raise UnreadableFile("manifest/outside", "is a symbolic link out of the project", hint=hint, source=where)
     return files.read_yaml(path)
 
 
 def _refuse_folder(path: Path, where: SourceLocation) -> NoReturn:
     """Raise UnreadableFile with the reason why a folder was not searched."""
     if path.is_symlink():
-        message = "is a link to a folder, and such links are not followed"
-        hint = "Put the folder itself here, or give the link a name that begins with . or _ if it is none of yours."
+        message = "is a symbolic link to a folder, and such links are not followed"
+        hint = "Replace the link by the folder, or give it a name that begins with . or _ to skip it."
         raise UnreadableFile("manifest/linked-folder", message, hint=hint, source=where)
     try:
         os.scandir(path).close()
     except OSError as error:
         message = f"cannot be read: {error.strerror or error}"
         raise UnreadableFile("manifest/unreadable", message, source=where) from error
-    raise UnreadableFile("manifest/unreadable", "cannot be read: it changed meanwhile", hint="Try again.", source=where)
+    raise UnreadableFile(
+        "manifest/unreadable", "cannot be read: it changed while it was read", hint="Try again.", source=where
+    )
 
 
 def _below(top: Path) -> Iterator[Path]:

@@ -48,7 +48,7 @@ def unknown_workspace_problems(body: Map, places: EntrySourceMap, known: Collect
 
 
 def _too_many(source: SourceLocation | None) -> Problem:
-    message = f"the manifests have more than {ENOUGH:,} errors; the others are not told"
+    message = f"the manifests have more than {ENOUGH:,} errors; the others are not listed"
     return Problem(code="manifest/too-many-problems", message=message, source=source)
 
 

@@ -20,27 +20,27 @@ ABSENT: Final = "absent"
 TESTS: Final = "tests"
 _Schema: TypeAlias = "Mapping[str, Json]"
 _DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
-_HOME: Final = {"^x-": {"description": "Ignored, so that anchors have a home."}}
+_HOME: Final = {"^x-": {"description": "Ignored, for anchors."}}
 _TEXT: Final[dict[str, Json]] = {"type": "string", "minLength": 1}
 _SET: Final[dict[str, Json]] = {
     "type": "object",
-    "description": f"The people of a set that stands under {PEOPLE_SETS}.",
+    "description": f"The people of a set under {PEOPLE_SETS}.",
     "properties": {
         SET: {**_TEXT, "description": "The name of the set."},
-        ALLOW_EMPTY: {"type": "boolean", "description": "true: a set without anybody means nobody."},
+        ALLOW_EMPTY: {"type": "boolean", "description": "true: a set without people means nobody."},
     },
     "required": [SET],
     "additionalProperties": False,
 }
 _USE: Final[dict[str, Json]] = {
-    "description": f"Adds the conditions of sets that stand under {CONDITION_SETS}: one name, or a list of names.",
+    "description": f"Adds the conditions of sets under {CONDITION_SETS}: one name, or a list of names.",
     "oneOf": [_TEXT, {"type": "array", "items": _TEXT, "minItems": 1}],
 }
 _EXCEPT: Final[dict[str, Json]] = {
     "type": "array",
     "items": _TEXT,
     "minItems": 1,
-    "description": "All choices but these. The field must be declared with the whole list of its choices.",
+    "description": "All choices except these. The field must be declared with the whole list of its choices.",
 }
 _SET_WORDS: Final = {
     PEOPLE_SETS: "Lists of people by name, for {set: NAME} wherever people are listed.",
@@ -52,7 +52,7 @@ SHEET_PROPERTIES: Final[dict[str, Json]] = {
     "file": SHEET_FILE,
     "where": {
         "type": "object",
-        "description": "Only rows whose columns read exactly so.",
+        "description": "Only rows with exactly these values in these columns.",
         "additionalProperties": {"type": "string"},
     },
     ALLOW_EMPTY: {"type": "boolean", "description": "true: a file without a row declares nothing."},
@@ -210,7 +210,7 @@ def identifying_key(kind: AnyKind) -> str | None:
 def _document(sections: _Schema, absent_sections: _Schema, sets: _Schema) -> dict[str, Json]:
     absent: Json = {
         "type": "object",
-        "description": "What is deleted if it is there.",
+        "description": "Resources to delete if they exist.",
         "properties": dict(absent_sections),
         "additionalProperties": False,
     }

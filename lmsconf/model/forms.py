@@ -42,7 +42,7 @@ def form_to_json(value: object) -> Json:
         return {str(key): form_to_json(item) for key, item in value.items()}
     if isinstance(value, tuple):
         return [form_to_json(item) for item in value]
-    raise TypeError(f"{type(value).__name__} has no place in a manifest form")
+    raise TypeError(f"{type(value).__name__} is not allowed in a manifest form")
 
 
 def sort_items(items: object) -> list[Json]:

@@ -74,13 +74,13 @@ RULES: Final[Mapping[str, LintRule]] = {
             "same field that have no choice in common leave the smart group without members.",
             remedy="To combine choices with OR, write them in one condition: choices: [SE, NO].",
             known_from="The conditions, and the type of the field: declared, or live in a plan. Conditions with a "
-            "system condition other than IS_ANY are not looked at.",
+            "system condition other than IS_ANY are not checked.",
         ),
         LintRule(
             code="lint/matches-nobody",
             level=LintLevel.WARNING,
             title="A smart group has no members.",
-            why="Nobody who is active gives the answers that its conditions ask for, so what is assigned to it reaches "
+            why="No active person has the answers that its conditions require, so its assignments reach "
             "nobody. Often a choice is misspelt, or a condition too many is written.",
             remedy="Correct the conditions, or delete the smart group.",
             known_from="The members after the plan, where its effects on people are computed from them and exact. "
@@ -103,7 +103,7 @@ RULES: Final[Mapping[str, LintRule]] = {
             level=LintLevel.NOTE,
             title="A group or smart group has no manager, or only archived ones.",
             why="Archived people cannot manage, so nobody follows up on its members.",
-            remedy="Name a manager. To leave managers to the product, leave the key `managers` out.",
+            remedy="Name a manager. To manage managers in the product, remove the key `managers`.",
             known_from="`managers` where it is declared, and who is archived: by the manifests, or live in a plan.",
         ),
         LintRule(
@@ -111,7 +111,7 @@ RULES: Final[Mapping[str, LintRule]] = {
             level=LintLevel.WARNING,
             title="A mandatory assignment has an audience without active people.",
             why="It requires the content of nobody.",
-            remedy="Correct the audience, or take the assignment out.",
+            remedy="Correct the audience, or remove the assignment.",
             known_from="The declared whole list of members; in a plan also who is archived, and the members after "
             "the plan where its effects on people are computed from them and exact.",
         ),
@@ -120,7 +120,7 @@ RULES: Final[Mapping[str, LintRule]] = {
             level=LintLevel.WARNING,
             title="The window of an assignment is over.",
             why="After `visible_until` nobody has the content through this assignment.",
-            remedy="Take the assignment out, or give it a later `visible_until`.",
+            remedy="Remove the assignment, or give it a later `visible_until`.",
             known_from="`visible_until`, and today's date in `validate` or the time of the plan. A window that closes "
             "before it opens is the error content-target/window, which has no level.",
         ),
@@ -131,7 +131,7 @@ RULES: Final[Mapping[str, LintRule]] = {
             why="People have a content through all assignments that reach them. If the larger audience must take it, "
             "`mandatory: false` for a part of it changes nothing while both windows are open. If the larger audience "
             "has a longer window, a shorter one for a part of it hides nothing.",
-            remedy="Take one of the two out, or make the larger audience smaller.",
+            remedy="Remove one of the two, or make the larger audience smaller.",
             known_from="Assignments in the manifests. `everyone` contains every audience; a group contains the people "
             "that it declares as members; a smart group contains those that have at least its conditions.",
         ),
@@ -147,9 +147,11 @@ RULES: Final[Mapping[str, LintRule]] = {
             code="lint/unused-field",
             level=LintLevel.NOTE,
             title="No condition uses a custom field, and all custom fields of the workspace are taken.",
-            why="A workspace holds ten custom fields. One that no smart group asks for may make room for another.",
+            why="A workspace has at most ten custom fields. Deleting one that no smart group uses makes room for "
+            "another.",
             remedy="If nothing else needs its answers, list it under `absent: custom_fields:`.",
-            known_from="All fields after the plan, and the conditions of all smart groups. It says nothing unless the "
+            known_from="All fields after the plan, and the conditions of all smart groups. It reports nothing "
+            "unless the "
             "plan has read the conditions of every smart group.",
             in_validate=False,
         ),
@@ -158,7 +160,7 @@ RULES: Final[Mapping[str, LintRule]] = {
             level=LintLevel.WARNING,
             title="Content is assigned to a person who is archived.",
             why="Archived people cannot learn.",
-            remedy="Take the assignment out, or unarchive the person.",
+            remedy="Remove the assignment, or unarchive the person.",
             known_from="Who is archived: by the manifests, or live in a plan.",
         ),
     )

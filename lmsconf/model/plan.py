@@ -39,8 +39,8 @@ class RenameCandidate:
 class PossibleRename:
     """A creation that may be a rename of a live resource.
 
-    alike: live resources with the same content. close: those with similar content or name, which is no proof. Resources
-    declared under `absent` are in neither.
+    alike: live resources with the same content. close: those with similar content or name, which does not prove it.
+    Resources declared under `absent` are in neither.
     """
 
     address: Address

@@ -174,7 +174,7 @@ def _saved_limit(saved: Mapping[str, Json]) -> GuardLimit:
 
 
 def _stricter(first: GuardLimit | None, second: GuardLimit | None) -> GuardLimit | None:
-    """Return the lower of each half of two limits; a half that is off is no limit."""
+    """Return the lower of each half of two limits; a half that is off does not limit."""
     if first is None or second is None:
         return first or second
     counts = [limit.count for limit in (first, second) if limit.count is not None]

@@ -27,7 +27,7 @@ def parse_response_time(text: str) -> datetime:
         try:
             return _EPOCH + timedelta(seconds=int(text) // 1000)
         except OverflowError:
-            raise ValueError(f'"{text}" lies outside the years 1 to 9999') from None
+            raise ValueError(f'"{text}" is outside the years 1 to 9999') from None
     match = ISO.fullmatch(text)
     if match is None:
         raise ValueError(f'"{text}" cannot be read as a time')
@@ -35,7 +35,7 @@ def parse_response_time(text: str) -> datetime:
     try:
         return local_to_utc(date.fromisoformat(match["date"]), clock, match["offset"] or "Z")
     except OverflowError:
-        raise ValueError(f'"{text}" lies outside the years 1 to 9999') from None
+        raise ValueError(f'"{text}" is outside the years 1 to 9999') from None
 
 
 def format_request_time(moment: datetime, form: str) -> str | int:

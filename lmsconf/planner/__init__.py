@@ -14,7 +14,7 @@ declaration_checks           declarations that a plan refuses: expired, or left 
 calls, ordering              changes → calls in dependency order
 rename_detection             creations that may be live resources under a new name
 audiences, effects, effect_rows
-                             who has which content, before and after; what a plan changes in that, and for whom
+                             who has which content, before and after; what a plan changes in that, and who is affected
 access_state, access_reports, audience_reports, access_tests
                              what one person has and why, who is in an audience, and the tests of manifests
 lints                        what is valid and probably not meant: the lints of all kinds, at their levels

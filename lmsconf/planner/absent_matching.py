@@ -44,15 +44,15 @@ def match_absent(
                 "identity/live-twice",
                 f'{entry.address}: "{entry.address.name}" is live more than once, with the ids '
                 + ", ".join(sorted(row.id for row in named)),
-                hint="Say which one is meant with `id:`.",
+                hint="Select one with `id:`.",
                 at=entry.source,
                 address=entry.address,
             )
         elif named and named[0].id in claimed:
             planning.problem(
                 "absent/claimed",
-                f"{entry.address}: it stands under `absent`, and another entry takes it over by `previously` or `id`",
-                hint="Say one of the two.",
+                f"{entry.address}: it is listed under `absent`, and another entry renames it by `previously` or `id`",
+                hint="Keep one of the two.",
                 at=entry.source,
                 address=entry.address,
             )
@@ -74,7 +74,7 @@ def _other_name(planning: PlanContext, entry: DeleteEntry[Any], pinned: HasName,
         "absent/other-name",
         f'{entry.address}: the id "{pinned.id}" is that of "{pinned.name}", {_live_as(name, named)}',
         hint=f"To delete that one, write {quote_name(pinned.name)} as its name."
-        + (f" To delete {quote_name(name)}, correct the id." if named else " Or take the entry out."),
+        + (f" To delete {quote_name(name)}, correct the id." if named else " Or remove the entry."),
         at=entry.source,
         address=entry.address,
     )
@@ -85,7 +85,7 @@ def _other_id(planning: PlanContext, entry: DeleteEntry[Any], pin: str, named: S
     planning.problem(
         "absent/other-id",
         f'{entry.address}: nothing with the id "{pin}" is live, {_live_as(entry.address.name, named)}',
-        hint="If the deletion is applied, remove the entry. If that one is meant, correct the id.",
+        hint="If the deletion is applied, remove the entry. If you mean that one, correct the id.",
         at=entry.source,
         address=entry.address,
         severity=Severity.WARNING,
@@ -115,7 +115,8 @@ def report_absent_not_live(planning: PlanContext, entry: DeleteEntry[Any], stays
     if why is not None:
         planning.problem(
             "read/incomplete",
-            f"{entry.address}: whether it is gone is not known, because the listing was not read whole: {why}",
+            f"{entry.address}: it is not known whether it is deleted, because the listing was not read completely: "
+            f"{why}",
             hint="Try again.",
             at=entry.source,
             address=entry.address,
@@ -124,8 +125,8 @@ def report_absent_not_live(planning: PlanContext, entry: DeleteEntry[Any], stays
     if stays is not None:
         planning.problem(
             "absent/look-alike",
-            f"{entry.address}: nothing of exactly that name is live, but {quote_name(stays)} is, and it stays",
-            hint="Under `absent`, each name is written as it is; patterns own what they fit under `ownership:`.",
+            f"{entry.address}: nothing with exactly this name is live, but {quote_name(stays)} is, and is kept",
+            hint="Under `absent`, names are literal; patterns are for `ownership:`.",
             at=entry.source,
             address=entry.address,
             severity=Severity.WARNING,
@@ -133,7 +134,7 @@ def report_absent_not_live(planning: PlanContext, entry: DeleteEntry[Any], stays
         return
     planning.problem(
         "absent/nothing-to-do",
-        f"{entry.address}: nothing of that name is live",
+        f"{entry.address}: nothing with this name is live",
         hint="Remove the entry under `absent`.",
         at=entry.source,
         address=entry.address,

@@ -15,7 +15,7 @@ from lmsconf.planner.audiences import Access, Bits, Terms, access_of
 
 FAILED: Final = "test/failed"
 NOT_JUDGED: Final = "test/not-judged"
-_HINT: Final = "Correct the manifests, or the test."
+_HINT: Final = "Correct the manifests or the test."
 
 
 class _Failure(Exception):
@@ -57,8 +57,8 @@ def not_judged_problems(tests: Sequence[AccessTest]) -> Iterator[Problem]:
         number = "1 test of the manifests was" if len(tests) == 1 else f"{len(tests):,} tests of the manifests were"
         yield Problem(
             code=NOT_JUDGED,
-            message=f"{number} not judged, because --no-effects was given",
-            hint="Plan without --no-effects, or judge them with: lmsconf test",
+            message=f"{number} not run, because of --no-effects",
+            hint="Plan without --no-effects, or run them with: lmsconf test",
             source=tests[0].source,
         )
 
@@ -154,7 +154,9 @@ class _Side:
         if len(ids) == 1:
             return ids[0]
         if ids:
-            raise _Failure(f'"{test.content}" is in the catalog with the ids {", ".join(sorted(ids))}; say which `id:`')
+            raise _Failure(
+                f'"{test.content}" is in the catalog with the ids {", ".join(sorted(ids))}; select one with `id:`'
+            )
         near = did_you_mean(test.content or "", contents.values())
         pinned = "" if pin is None else f' with the id "{pin}"'
         raise _Failure(f'the catalog has no content "{test.content}"{pinned}{f". {near}" if near else ""}')

@@ -90,9 +90,9 @@ def _answers(state: AccessState, by: str, before: Bits | None, after: Bits | Non
     """Yield the counts of each choice, of no answer, and of answers that are not known."""
     field = state.field(by)
     if field is None:
-        raise report_error("field/unknown", f'no field is called "{by}"', did_you_mean(by, state.field_names()))
+        raise report_error("field/unknown", f'there is no custom field "{by}"', did_you_mean(by, state.field_names()))
     if not field.has_choices:
-        raise report_error("field/text", f'the field "{by}" takes a text, so there are no choices to count', None)
+        raise report_error("field/text", f'the field "{by}" is a TEXT field, so there are no choices to count', None)
     counts = [_side_counts(field.before, before), _side_counts(field.after, after)]
     keys = dict.fromkeys(key for side in counts for key in side)
     for key in sorted(keys, key=lambda key: list(AnswerState).index(key[0])):
@@ -122,7 +122,7 @@ def _side_counts(answers: FieldAnswers, people: Bits | None) -> dict[tuple[Answe
 def parse_audience(text: str, kinds: Mapping[str, AnyKind]) -> tuple[Address, ...]:
     """Parse an audience as plans print it, or an assignment, which names one; a name alone may be of several kinds.
 
-    Section names and the words of a view are understood too. Raises ProblemsFound for a text that is no address.
+    Section names and the words of a view are understood too. Raises ProblemsFound for a text that is not an address.
     """
     inner = _audience_in_words(text, kinds)
     if inner is not None:

@@ -67,9 +67,10 @@ def _foretell(planning: PlanContext, owner: Address, leaning: Collection[Address
     planning.problem(
         "refusal/in-use",
         f"{owner}: may be refused, because it is changed while it is in use; it is named by "
-        f"{', '.join(sorted(map(str, leaning)))}, and nobody is to lose access before the new assignments stand",
-        hint="Allow `refusals` to try it before anything else. Or make the change in two steps: leave out what goes, "
-        "apply, put it back, and apply again.",
+        f"{', '.join(sorted(map(str, leaning)))}, and nobody loses access before the new assignments exist",
+        hint="Allow `refusals` to try it before all other calls. Or make the change in two steps: remove what is "
+        "deleted, "
+        "apply, add it again, and apply again.",
         address=owner,
         severity=Severity.WARNING,
     )
@@ -102,7 +103,7 @@ def _check_refs(planning: PlanContext, owners: Sequence[Address], steps: Sequenc
                 planning.problem(
                     "reference/not-planned",
                     f"{owner}: it needs {ref}, which does not exist yet and is not part of this plan",
-                    hint=f"Plan it too: take it out of --except, or add --only {shlex.quote(str(ref.address))}.",
+                    hint=f"Plan it too: remove it from --except, or add --only {shlex.quote(str(ref.address))}.",
                     address=owner,
                 )
 
@@ -122,6 +123,6 @@ def _report_circle(planning: PlanContext, members: Sequence[Address]) -> None:
     names = ", ".join(dict.fromkeys(str(address) for address in members))
     planning.problem(
         "plan/circle",
-        f"there is no order for the calls of {names}: each waits for another",
+        f"the calls of {names} depend on each other in a cycle",
         hint="Make the change in two steps: apply the first half of it, then the second.",
     )

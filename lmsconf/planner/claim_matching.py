@@ -86,7 +86,7 @@ class _Matching(Generic[L]):
                     index,
                     "identity/pin-not-live",
                     f'{claim.label}: no {self.noun} with the id "{claim.pin}" is live',
-                    f'"{claim.name}" is live with the id {others}.' if others else "Correct the id, or leave it out.",
+                    f'"{claim.name}" is live with the id {others}.' if others else "Correct the id, or remove it.",
                 )
             elif live.id in self.taken:
                 other = self.claims[self.taken[live.id]]
@@ -94,7 +94,7 @@ class _Matching(Generic[L]):
                     index,
                     "identity/pinned-twice",
                     f'{claim.label}: the id "{claim.pin}" is pinned by {other.label} already',
-                    f"See {other.source}. One of the two needs another id.",
+                    f"See {other.source}. Correct one of the two ids.",
                 )
             else:
                 self._take(index, live)
@@ -123,7 +123,7 @@ class _Matching(Generic[L]):
             index,
             "identity/live-twice",
             f'{self.claims[index].label}: "{name}" is live more than once, with the ids {ids}',
-            "Say which one is meant with `id:`.",
+            "Select one with `id:`.",
         )
 
     def _circles(self) -> None:
@@ -139,8 +139,8 @@ class _Matching(Generic[L]):
                 self._problem(
                     index,
                     "identity/circle",
-                    f"{self.claims[index].label}: the names under `previously` form a circle and are all live",
-                    f"To make them change places, pin the ids instead: {ids}. If they did, drop `previously`.",
+                    f"{self.claims[index].label}: the names under `previously` form a cycle and are all live",
+                    f"To swap them, pin the ids instead: {ids}. If they are swapped already, remove `previously`.",
                 )
 
     def _circle_from(self, start: int, done: set[int]) -> list[int]:
@@ -210,7 +210,7 @@ class _Matching(Generic[L]):
                     index,
                     "identity/previously-twice",
                     f'{self.claims[index].label}: "{old}" becomes {self.claims[holder].label} already',
-                    f"See {self.claims[holder].source}. Leave the earlier name at one of the two.",
+                    f"See {self.claims[holder].source}. Keep the earlier name at one of the two.",
                 )
         return False
 
@@ -239,9 +239,9 @@ class _Matching(Generic[L]):
                 self._problem(
                     index,
                     "read/incomplete",
-                    f"{claim.label}: whether it exists is not known, because the listing was not read whole: "
+                    f"{claim.label}: it is not known whether it exists, because the listing was not read completely: "
                     f"{self.incomplete}",
-                    "Nothing is created from an incomplete listing. Try again.",
+                    "Nothing is created from an incomplete list. Try again.",
                 )
             elif others := [name for name in looks[casefold_name(claim.name)] if normalize_name(name) != claim.name]:
                 self._problem(
@@ -267,7 +267,7 @@ class _Matching(Generic[L]):
         self._problem(
             index,
             "identity/previously-not-live",
-            f"{claim.label}: `previously` says {named}, and nothing of that name is live; it would be created",
+            f"{claim.label}: `previously` names {named}, which is not live; it would be created",
             f"The nearest live name is {quote_name(near)}." if near else "Correct `previously`, or delete it.",
             Severity.WARNING,
         )
@@ -278,8 +278,8 @@ class _Matching(Generic[L]):
         self._problem(
             index,
             "name/confusable",
-            f'{self.claims[index].label}: would be created, and people cannot tell it from "{other}"',
-            f"They differ by {by}. If they are one, write {quote_name(other)}, or rename it with "
+            f'{self.claims[index].label}: would be created, and it looks the same as "{other}"',
+            f"They differ by {by}. If they are the same, write {quote_name(other)}, or rename it with "
             f"`previously: [{quote_name(other)}]`.",
             Severity.WARNING,
         )

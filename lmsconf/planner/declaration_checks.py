@@ -20,7 +20,7 @@ def refuse_expired_absent(absent: Iterable[DeleteEntry[Any]], policy: Policy) ->
         if applies and entry.until is not None and policy.today > entry.until:
             yield Problem(
                 code="absent/expired",
-                message=f"{entry.address}: the entry under `absent` was to be here until {entry.until} only",
+                message=f"{entry.address}: the entry under `absent` expired on {entry.until}",
                 hint="Delete the entry, or give it a later date.",
                 source=entry.source,
                 address=str(entry.address),
@@ -48,8 +48,8 @@ def refuse_left_alone_renames(results: Iterable[MatchResult[Any, Any]], policy: 
 def _left_alone(declared: DesiredResource[Any], name: Address) -> Problem:
     return Problem(
         code="identity/left-alone",
-        message=f"{declared.address}: it is declared, and `leave_alone` of the project file fits {name}",
-        hint="Take the entry out, or narrow the pattern under `leave_alone`.",
+        message=f"{declared.address}: it is declared, but `leave_alone` of the project file matches {name}",
+        hint="Remove the entry, or narrow the pattern under `leave_alone`.",
         source=declared.source,
         address=str(declared.address),
     )

@@ -93,9 +93,9 @@ def warn_of_expired_ignores(ignores: Iterable[IgnoreRule], today: date) -> Itera
         if not entry.is_active(today):
             yield Problem(
                 code="drift/ignore-expired",
-                message=f"ignore: {entry.pattern} held until {entry.until} and hides nothing any more ({entry.reason})",
+                message=f"ignore: {entry.pattern} expired on {entry.until} and is ignored ({entry.reason})",
                 severity=Severity.WARNING,
-                hint="Take it out of the project file, or give it a later date.",
+                hint="Remove it from the project file, or set a later date.",
                 source=entry.source,
             )
 
@@ -116,9 +116,9 @@ def _idle(ignores: Iterable[IgnoreRule], addresses: Sequence[Address]) -> Iterat
         if not any(matches_pattern(name, entry.pattern) for name in names):
             yield Problem(
                 code="drift/ignore-nothing",
-                message=f"ignore: {entry.pattern} fits nothing that differs ({entry.reason})",
+                message=f"ignore: {entry.pattern} matches no difference ({entry.reason})",
                 severity=Severity.NOTE,
-                hint="If its work is done, take it out of the project file.",
+                hint="If it is no longer needed, remove it from the project file.",
                 source=entry.source,
             )
 
@@ -143,9 +143,9 @@ def _unplannable(applied: AppliedBase | None) -> Iterator[Problem]:
     if applied is not None and applied.changes is None:
         yield Problem(
             code="base/not-planned",
-            message=f"the manifests of {applied.name} cannot be planned, so all that differs counts as drift",
+            message=f"the manifests of {applied.name} cannot be planned, so every difference counts as drift",
             severity=Severity.WARNING,
-            hint="See what is wrong with them: check them out and run `lmsconf plan`.",
+            hint="To see the errors, check them out and run `lmsconf plan`.",
         )
 
 

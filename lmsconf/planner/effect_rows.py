@@ -16,7 +16,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def changed_people(access: ContentAccess, change: AccessChange) -> Bits:
-    """Return everybody for whom this changes."""
+    """Return everybody who is affected by this."""
     bits: Bits = getattr(access, change.value)
     return bits
 

@@ -21,9 +21,9 @@ SMALL: Final = 20
 """Lists shorter than this have no share limit: there, a few items are a large share."""
 
 _UNKNOWN: Final = {
-    "answers": "the answers of a number of people that is not known",
-    "people": "how many people lose content is not known",
-    "mandatory": "for how many people content becomes mandatory is not known",
+    "answers": "the answers of an unknown number of people",
+    "people": "the number of people who lose content is not known",
+    "mandatory": "the number of people who get mandatory content is not known",
 }
 
 
@@ -158,8 +158,8 @@ def refuse_protected_changes(
         if harm:
             yield Problem(
                 code="refusal/protected",
-                message=f"{change.address}: it is protected, and the plan would {harm}",
-                hint="Take that out of the manifests, or the resource out of `guards.protect`.",
+                message=f"{change.address}: it is protected, but the plan would {harm}",
+                hint="Remove the change from the manifests, or the resource from `guards.protect`.",
                 source=change.source,
                 address=str(change.address),
             )

@@ -354,7 +354,7 @@ class Kind(ABC, Generic[Spec, Row]):
         return reading.publish_listing(self, reading.api.rows(self.list_operation))
 
     def can_reread(self, kept: Snapshot, changes: Sequence[Change]) -> bool:
-        """Return whether `reread` shows the resources of these changes as a whole reading would, and is no slower.
+        """Return whether `reread` shows the resources of these changes as a whole reading would, and is as fast.
 
         Otherwise, which is the default, all that they are compared with is read as for a plan: so for a deletion that
         takes along, or whose guards count, what the resource itself does not show.

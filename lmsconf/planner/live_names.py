@@ -61,10 +61,10 @@ class LiveNames:
         name = normalize_name(row.name)
         address = Address.of(kind, name)
         if not is_valid_name(name):
-            reason = "its name holds characters that have no place in a manifest" if name else "it has no name"
+            reason = "its name contains characters that a manifest must not contain" if name else "it has no name"
             return UnexportableRow(address=address, id=row.id, reason=reason)
         if not self.is_resolved_by_name(kind, row):
-            reason = "another one has its name, and is declared under it"
+            reason = "another resource has its name, and is declared"
             return UnexportableRow(address=address, id=row.id, reason=reason)
         pin = {"id": row.id} if self.needs_id(kind, row) else {}
         return ExportedEntry(address=address, id=row.id, body={"name": name, **pin, **body.keys}, notes=body.notes)

@@ -104,7 +104,8 @@ def _refuse_twins(planning: PlanContext, address: Address, twins: Sequence[HasNa
         "refusal/live-twice",
         f'{address}: it is owned and undeclared, and "{address.name}" is live more than once, with the ids '
         + ", ".join(sorted(row.id for row in twins)),
-        hint="Declare the one to keep with its `id:`, or put one under `absent` with its `id:` so that all go.",
+        hint="Declare the one to keep with its `id:`, or list one under `absent` with its `id:` so that all are "
+        "deleted.",
         address=address,
     )
 
@@ -126,8 +127,8 @@ def refuse_taken_names(planning: PlanContext, out: MatchResult[Any, Any], rows: 
         if holder is not None:
             planning.problem(
                 "identity/name-taken",
-                f'{match.address}: the live one with the id "{holder.id}" has that name and keeps it',
-                hint="Choose another name, or plan in the same run that the other one is renamed or deleted.",
+                f'{match.address}: the live resource with the id "{holder.id}" already has that name',
+                hint="Choose another name, or rename or delete the other one in the same plan.",
                 at=match.declared.source,
                 address=match.address,
             )
@@ -143,8 +144,8 @@ def _refuse_deletions(planning: PlanContext, noun: str, out: MatchResult[Any, An
     for deletion in out.deletions:
         planning.problem(
             "read/incomplete",
-            f"{deletion.address}: would be deleted, but the listing of {noun}s was not read whole: {why}",
-            hint="Nothing is deleted on the word of an incomplete listing. Try again.",
+            f"{deletion.address}: would be deleted, but the listing of {noun}s was not read completely: {why}",
+            hint="Nothing is deleted from an incomplete list. Try again.",
             at=deletion.absent.source if deletion.absent else None,
             address=deletion.address,
         )

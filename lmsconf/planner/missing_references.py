@@ -30,7 +30,7 @@ def refuse_ambiguous_reference(planning: PlanContext, named: Address, by: Addres
         planning.problem(
             "identity/live-twice",
             f'{by}: "{named.name}" is live more than once, with the ids {", ".join(sorted(ids))}',
-            hint="Declare the one that is meant, with its `id:`.",
+            hint="Declare the right one, with its `id:`.",
             at=at,
             address=by,
         )
@@ -40,8 +40,8 @@ def refuse_ambiguous_reference(planning: PlanContext, named: Address, by: Addres
     if not planning.chosen(named):
         planning.problem(
             "reference/in-doubt",
-            f"{by}: it names {named}, of which nobody can tell yet what is live",
-            hint=f"Plan {shlex.quote(str(named))} too: its error says why.",
+            f"{by}: it names {named}, and it is not yet known what of it is live",
+            hint=f"Plan {shlex.quote(str(named))} too to see its error.",
             at=at,
             address=by,
         )
@@ -56,7 +56,7 @@ def why_name_is_missing(planning: PlanContext, named: Address, near: str | None)
     if named in planning.deleted:
         return (
             f"{named} will be deleted by this plan",
-            "Take out what names it. To keep it, declare it, and take it out of `absent` if it stands there.",
+            "Remove the references to it. To keep it, declare it, and remove it from `absent`.",
         )
     otherwise = "Correct the name, or declare it."
     return f"{named} is neither declared nor live", hint_on_missing(planning, named.kind, near, otherwise)
@@ -70,4 +70,4 @@ def hint_on_missing(planning: PlanContext, kind: str, near: str | None, otherwis
     why = planning.snapshot.of(kind).incomplete
     if why is None:
         return near or otherwise
-    return f"It may be there all the same, because the listing was not read whole: {why}"
+    return f"It may exist, because the list was not read completely: {why}"

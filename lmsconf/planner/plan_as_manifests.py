@@ -42,8 +42,8 @@ def plan_to_manifests(plan: Plan, kinds: Mapping[str, AnyKind]) -> Manifests:
         kind = kinds[change.address.kind]
         side = change.before if change.action is Action.DELETE else change.after
         if not isinstance(side, dict) or not kind.required_keys <= side.keys():
-            hint = "Plan again, and apply that file as it is."
-            raise StalePlan(f"{change.address}: what the plan says of it is not whole", hint=hint)
+            hint = "Plan again, and apply that file unchanged."
+            raise StalePlan(f"{change.address}: the plan describes it incompletely", hint=hint)
         body = kind.replay_entry(change, side, plan.calls)
         entry = ManifestEntry(body=body, places=_Source(change), timezone=None, report=_refuse)
         if change.action is Action.DELETE:
@@ -59,7 +59,7 @@ def plan_to_manifests(plan: Plan, kinds: Mapping[str, AnyKind]) -> Manifests:
 
 
 def people_ids(plan: Plan, kinds: Mapping[str, AnyKind]) -> frozenset[RemoteId]:
-    """Return the ids of the people that the plan changes, and of those whom its calls add to lists."""
+    """Return the ids of the people that the plan changes, and of those that its calls add to lists."""
     changed = {change.id for change in plan.changes if change.id is not None and kinds[change.address.kind].is_person}
     bodies = (call.body.values() for call in plan.calls if call.people and isinstance(call.body, Mapping))
     lists = (value for values in bodies for value in values if isinstance(value, list))

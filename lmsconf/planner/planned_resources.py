@@ -114,8 +114,8 @@ def _refuse_both(planning: PlanContext, effect: SideEffect) -> None:
 def _refuse_alone(planning: PlanContext, cause: Address, along: Address) -> None:
     planning.problem(
         "select/goes-along",
-        f"{cause}: {along} goes with it, and --except leaves that out",
-        hint=f"Leave both out: --except {shlex.quote(str(cause))}.",
+        f"{cause}: {along} is deleted with it, but --except excludes that",
+        hint=f"Exclude both: --except {shlex.quote(str(cause))}.",
         address=cause,
     )
 
@@ -141,7 +141,7 @@ def refuse_unrenamed_references(
                 if other in waiting:
                     planning.problem(
                         "reference/not-renamed",
-                        f"{item.address}: it names {other}, and the plan leaves out the renaming that makes it so",
+                        f"{item.address}: it names {other}, but the plan does not contain the rename to that name",
                         hint=f"Apply --only {shlex.quote(str(other))} first.",
                         at=item.subject.declared.source,
                         address=item.address,

@@ -41,7 +41,7 @@ class ReadScope:
 
     everything: also what is neither declared nor owned. edits: also the last editor of each resource, where the service
     returns it. effects: the effects of the plan on people are computed. beside: the declarations of a base, which are
-    planned separately on the same snapshot. people: ids that people whom the declarations name had when a plan was
+    planned separately on the same snapshot. people: ids that people in the declarations had when a plan was
     made, to look them up instead of all people.
     """
 

@@ -125,7 +125,7 @@ class RedactionContext:
         """Return a row with the e-mails of undeclared people replaced in all its texts but those named `id`."""
         hidden = self._value(row)
         if not isinstance(hidden, type(row)):
-            raise TypeError(f"{type(row).__name__} is no row")
+            raise TypeError(f"{type(row).__name__} is not a row")
         return hidden
 
     def _value(self, value: object) -> object:

@@ -162,15 +162,15 @@ class _Comparing:
 
     def _possible(self, change: Change, content: Similarity, alike: Sequence[_Old]) -> Problem:
         lines = " or ".join(map(self._line, alike))
-        instead = "delete and create" if alike[0].is_deleted else "create it all the same"
+        instead = "delete and create" if alike[0].is_deleted else "create it anyway"
         stay = [str(old.resource.address) for old in alike if not old.is_deleted]
         if alike[0].is_deleted:
             old = alike[0].resource.address.name
-            summary = f'"{old}" goes and "{change.address.name}" comes with like content'
+            summary = f'"{old}" is deleted and "{change.address.name}" is created with the same content'
             harm = "the old one's people and answers would be lost"
         else:
             summary = f"it would be created beside {_listed(stay)}, with the same {content.of}"
-            harm = "there would be two of it"
+            harm = "there would be a duplicate"
         return Problem(
             code=POSSIBLE,
             severity=Severity.WARNING,
@@ -186,7 +186,7 @@ class _Comparing:
             code=CLOSE,
             severity=Severity.NOTE,
             message=f"{change.address}: it would be created, and {old.resource.address}, which {fate}, has {why}",
-            hint=f"If they are one, write {self._line(old)} to rename it.",
+            hint=f"If they are the same, write {self._line(old)} to rename it.",
             source=change.source,
             address=str(change.address),
         )
@@ -197,10 +197,10 @@ class _Comparing:
             yield Problem(
                 code=NOT_COMPARED,
                 severity=Severity.NOTE,
-                message=f"{policy.compares} of the {unmanaged} {self.kind.plural} that no manifest speaks of were "
+                message=f"{policy.compares} of the {unmanaged} {self.kind.plural} that no manifest declares were "
                 f"compared with what would be created, and {unmanaged - policy.compares} were not",
-                hint="Before you create anything, look whether one of the others was renamed by hand: "
-                "`lmsconf drift --coverage` compares them all.",
+                hint="Before you apply, check whether one of the others was renamed by hand: "
+                "`lmsconf drift --coverage` compares all of them.",
             )
 
 
@@ -233,21 +233,21 @@ def _parts(change: Change, key: str | None, parts: NewParts | None) -> Iterator[
             best = _likest(str(old), new)
             new.remove(best)
             harm = "the old one's people and answers would be lost"
-            summary = f'choice "{old}" goes and choice "{best}" comes; if that is a rename, {harm}'
+            summary = f'choice "{old}" is deleted and choice "{best}" is created; if that is a rename, {harm}'
             hint = f"To rename it, write {_choice_line(best, old)}. To delete and create, allow `recreates`."
             yield _choice_problem(change, POSSIBLE, summary, hint, Severity.WARNING)
     for name in new if parts else ():
         likely = sorted(parts.likely.get(str(name), ())) if parts else []
         near = nearest_name(str(name), sorted(parts.undeclared)) if parts else None
         beside = " and ".join(map(quote_name, likely or ([near] if near else [])))
-        summary = f"choice {quote_name(str(name))} would be created beside {beside}, which no manifest speaks of"
+        summary = f"choice {quote_name(str(name))} would be created beside {beside}, which no manifest declares"
         if likely:
             lines = " or ".join(_choice_line(name, old) for old in likely)
-            summary += ", and which live conditions name in its place; if that is a rename, there would be two of it"
-            hint = f"To rename it, write {lines}. To create it all the same, allow `recreates`."
+            summary += ", and which live conditions name in its place; if that is a rename, there would be a duplicate"
+            hint = f"To rename it, write {lines}. To create it anyway, allow `recreates`."
             yield _choice_problem(change, POSSIBLE, summary, hint, Severity.WARNING)
         elif near:
-            hint = f"If they are one, write {_choice_line(name, near)} to rename it."
+            hint = f"If they are the same, write {_choice_line(name, near)} to rename it."
             yield _choice_problem(change, CLOSE, f"{summary}: their names are close", hint, Severity.NOTE)
 
 

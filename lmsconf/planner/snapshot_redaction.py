@@ -21,7 +21,7 @@ from lmsconf.planner.kind import AnyKind, in_snapshot_order
 from lmsconf.planner.reading import emails_of
 from lmsconf.planner.redaction import EMAIL, RedactionContext, RestoreContext, UnnamedRow, pseudonym
 
-_NOT_WHOLE: Final = "it was not read whole"
+_NOT_WHOLE: Final = "it was not read completely"
 """Replaces the reason of an incomplete listing, which may quote a response with people in it."""
 
 

@@ -85,7 +85,7 @@ def refuse_untrusted_changes(
     if not left:
         return
     wanted = ",".join(part for part in PARTS if part in differs)
-    hint = f"No request was sent. If you have checked where it goes and with what: {OPTION}={wanted}"
+    hint = f"No request was sent. If you have reviewed the change: {OPTION}={wanted}"
     raise ProblemsFound(
         [
             Problem(

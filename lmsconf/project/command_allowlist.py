@@ -70,8 +70,8 @@ class CommandAllowlist:
             return
         shown = shlex.join(command)
         if self.ask is None:
-            hint = f"Run it once on a terminal, which asks; or set {VARIABLE}={_ALLOW} where every change is reviewed."
-            raise CommandNotApproved(f"the token's command was not allowed to run yet: {shown}", hint=hint)
+            hint = f"Run it once on a terminal to allow it, or set {VARIABLE}={_ALLOW} where every change is reviewed."
+            raise CommandNotApproved(f"the token's command is not allowed to run yet: {shown}", hint=hint)
         if not self.ask(shown):
             raise CommandNotApproved("declined: the token's command did not run", hint=f"The command is: {shown}")
         if self.file is not None:
@@ -91,7 +91,7 @@ class CommandAllowlist:
             return []
         except ValueError as error:
             raise LmsconfError(
-                f"{self.file} is damaged", hint="Take the file away; commands are asked again."
+                f"{self.file} is damaged", hint="Delete the file; lmsconf then asks again for each command."
             ) from error
         allowed = document.get("allowed") if isinstance(document, dict) and document.get("format") == FORMAT else None
         return allowed if isinstance(allowed, list) else []

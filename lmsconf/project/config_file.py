@@ -196,7 +196,7 @@ def _expired_lint(setting: LintSetting) -> Problem:
         code="project/lint-expired",
         message=f"lint: {setting.code}: {setting.level} held until {setting.until} and is ignored",
         severity=Severity.NOTE,
-        hint="Take it out of the project file, or give it a later date.",
+        hint="Remove it from the project file, or set a later date.",
         source=setting.source,
     )
 
@@ -206,6 +206,6 @@ def _expired(guard: str, number: Json, until: date, where: SourceLocation) -> Pr
         code="project/consent-expired",
         message=f"allow: {guard}: {number} held until {until} and is ignored",
         severity=Severity.NOTE,
-        hint="Take it out of the project file.",
+        hint="Remove it from the project file.",
         source=where,
     )

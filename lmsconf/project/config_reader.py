@@ -42,7 +42,7 @@ def read_project_file(root: Path) -> ProjectFile:
     """Read and validate the project file of a folder. Raises ProblemsFound with all its problems at once."""
     path = root / FILE
     if path.is_symlink():
-        message, hint = "is a symbolic link, and such links are not followed", "Put the file itself here."
+        message, hint = "is a symbolic link, and such links are not followed", "Replace the link by the file."
         raise ProblemsFound([_problem("project/link", message, SourceLocation(FILE), hint=hint)])
     if not path.is_file():
         raise ProblemsFound([_no_file(root)])
@@ -57,8 +57,8 @@ def read_project_file(root: Path) -> ProjectFile:
         )
     problems = list(reading.problems)
     for extra in reading.documents[1:]:
-        where, hint = extra.source.where(extra.at), "Take out the line `---`, and keep each key once."
-        problems.append(_problem("project/documents", "a project file is one document", where, hint=hint))
+        where, hint = extra.source.where(extra.at), "Remove the line `---`, and keep each key once."
+        problems.append(_problem("project/documents", "the project file must be one YAML document", where, hint=hint))
     project: ProjectFile | None = None
     if reading.documents:
         document = reading.documents[0]
@@ -113,7 +113,7 @@ def path_problem(root: Path, text: str) -> tuple[str, str] | None:
     inside = not text.startswith("/") and ".." not in Path(text).parts and "\0" not in text
     if inside and Path(os.path.realpath(root / text)).is_relative_to(os.path.realpath(root)):
         return None
-    return f"{shorten(text)} lies outside the project", "Name a file inside the project, without `..`."
+    return f"{shorten(text)} is outside the project", "Name a file inside the project, without `..`."
 
 
 def _meaning(project: ProjectFile, root: Path) -> Iterator[Problem]:
@@ -145,9 +145,9 @@ def _meaning(project: ProjectFile, root: Path) -> Iterator[Problem]:
     yield from _pattern_problems(project, (), "leave_alone")
     for path in ((), *(("workspaces", name) for name in names)):
         for section, people in unownable_sections(project.mapping_at(*path, "ownership")).items():
-            hint = f"Take `{section}` out. To archive somebody, declare them with `archived: true`."
+            hint = f"Remove `{section}`. To archive somebody, declare them with `archived: true`."
             where = project.places.key(*path, "ownership", section)
-            message = f"{people} are never owned, because nobody is deleted"
+            message = f"{people} cannot be owned, because people are never deleted"
             yield _problem("project/people-owned", message, where, hint=hint)
     default = project.body.get("default_workspace")
     if default is not None and default not in names:
@@ -167,7 +167,7 @@ def _consent_problems(project: ProjectFile, path: tuple[str, ...]) -> Iterator[P
     for number, item in enumerate(consents):
         at: KeyPath = (*path, "allow", number)
         if sum(guard in item for guard in GUARDS) != 1:
-            message = f"a consent names exactly one of {', '.join(GUARDS[:-1])} and {GUARDS[-1]}"
+            message = f"an entry under `allow` needs exactly one of {', '.join(GUARDS[:-1])} and {GUARDS[-1]}"
             yield _problem("project/consent", message, project.places.at(*at), hint="Write one item for each.")
         yield from _date_problems(project, item["until"], (*at, "until"))
 
@@ -189,7 +189,7 @@ def _lint_problems(project: ProjectFile, path: tuple[str, ...]) -> Iterator[Prob
         default = RULES[code].level
         if LintLevel(str(item["level"])).is_weaker_than(default) and "reason" not in item:
             message = f"lint: {code}: a level below the default, which is {default}, needs a reason"
-            hint = "Add reason: and why it does not matter here."
+            hint = "Add `reason:` with the reason."
             yield _problem("project/lint-reason", message, project.places.at(*at, "level"), hint=hint)
         if "until" in item:
             yield from _date_problems(project, item["until"], (*at, "until"))
@@ -208,14 +208,14 @@ def _pattern_problems(project: ProjectFile, path: tuple[str, ...], key: str) -> 
 def _no_address(key: str, pattern: str, right: str, where: SourceLocation) -> Problem:
     kinds = ", ".join(kind_names_by_section().values())
     hint = f"Write {quote_name(shorten(right))}: a kind, a slash and a name. The kinds are {kinds}."
-    return _problem("project/pattern", f"{key}: no address can fit {quote_name(shorten(pattern))}", where, hint=hint)
+    return _problem("project/pattern", f"{key}: no address can match {quote_name(shorten(pattern))}", where, hint=hint)
 
 
 def _date_problems(project: ProjectFile, value: Json, at: KeyPath) -> Iterator[Problem]:
     try:
         date.fromisoformat(str(value))
     except ValueError:
-        message = f"{shorten(str(value))} is not a day of the calendar"
+        message = f"{shorten(str(value))} is not a calendar date"
         yield _problem("project/date", message, project.places.at(*at), hint="Write a date such as 2026-07-07.")
 
 

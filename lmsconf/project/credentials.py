@@ -26,11 +26,11 @@ ENVS: Final = "LMSCONF_TOKEN_ENVS"
 DIRS: Final = "LMSCONF_TOKEN_DIRS"
 _READABLE_BY_OTHERS = 0o077
 _FILE_HINT: Final = (
-    "Write the token alone, in one line, into that file, or name another: `token: {file: PATH}`, as seen from the "
+    "Write only the token, in one line, into that file, or name another: `token: {file: PATH}`, as seen from the "
     "project's folder."
 )
 _COMMAND_HINT: Final = (
-    "Run the command in the project's folder: it must end with 0 and print the token alone, in one line. Write another "
+    "Run the command in the project's folder: it must exit with 0 and print only the token, in one line. Write another "
     "as `token: {command: [PROGRAM, ARGUMENT]}`."
 )
 
@@ -81,15 +81,15 @@ class EnvToken:
     def secret(self) -> Secret:
         """Return the token. Raises TokenUnavailable and TokenSourceForbidden."""
         if not self.allowed:
-            hint = f"Name one that begins with {_OURS}, or list it outside the project: {ENVS}={shorten(self.name)}"
+            hint = f"Use one that begins with {_OURS}, or list it outside the project: {ENVS}={shorten(self.name)}"
             raise TokenSourceForbidden(
                 f"a token must not come from the environment variable {shorten(self.name)}", hint=hint
             )
         if self.value is None:
             raise TokenUnavailable(
-                f"the environment variable {self.name} is not set", hint=f"It should hold the token: {self.name}=…"
+                f"the environment variable {self.name} is not set", hint=f"Set it to the token: {self.name}=…"
             )
-        hint = f"Set it to the token alone, in one line: {self.name}=…"
+        hint = f"Set it to the token, in one line: {self.name}=…"
         return _usable(self.value.reveal(), f"the environment variable {self.name}", hint)
 
     def warning(self, source: SourceLocation) -> Problem | None:
@@ -109,7 +109,7 @@ class FileToken:
         real = Path(os.path.realpath(self.path))
         if not self._allowed(real):
             hint = f"Put it into the project, or name its folder outside the project: {DIRS}=FOLDER"
-            raise TokenSourceForbidden(f"the token file {self.path} lies outside the project", hint=hint)
+            raise TokenSourceForbidden(f"the token file {self.path} is outside the project", hint=hint)
         try:
             text = _small_text(real)
         except (OSError, UnicodeDecodeError) as error:
@@ -159,10 +159,10 @@ class CommandToken:
                 self.command, cwd=self.folder, stdout=subprocess.PIPE, timeout=_PATIENCE, check=False
             )
         except (OSError, subprocess.TimeoutExpired) as error:
-            reason = error.strerror if isinstance(error, OSError) else f"no answer within {_PATIENCE:.0f} seconds"
+            reason = error.strerror if isinstance(error, OSError) else f"no output within {_PATIENCE:.0f} seconds"
             raise TokenUnavailable(f"the command {words} gave no token: {reason}", hint=_COMMAND_HINT) from error
         if done.returncode:
-            message = f"the command {words} gave no token: it ended with {done.returncode}"
+            message = f"the command {words} gave no token: it exited with {done.returncode}"
             raise TokenUnavailable(message, hint=_COMMAND_HINT)
         return _usable(done.stdout.decode("utf-8", "replace"), f"the command {words}", _COMMAND_HINT)
 
@@ -210,7 +210,7 @@ def _token_folders(environ: Mapping[str, str]) -> list[Path]:
     named = [name for name in re.split("[,:]", environ.get(DIRS, "")) if name]
     for name in named:
         if not name.startswith("/"):
-            raise LmsconfError(f"{DIRS}: {shorten(name)} is no absolute path", hint="Write it from / on.")
+            raise LmsconfError(f"{DIRS}: {shorten(name)} is not an absolute path", hint="Write the path from /.")
     return [Path(os.path.realpath(name)) for name in named]
 
 

@@ -34,8 +34,8 @@ def find_project_folder(start: Path, environ: Mapping[str, str]) -> Path:
         if os.path.lexists(folder / FILE):
             if foreign is not None:
                 named = real if folder is start else folder
-                hint = f"If you trust it, name its folder: -C {shlex.quote(str(named))}"
-                raise UntrustedProjectFolder(f"{named} {foreign}, so its {FILE} is not used by itself", hint=hint)
+                hint = f"If you trust it, pass its folder: -C {shlex.quote(str(named))}"
+                raise UntrustedProjectFolder(f"{named} {foreign}, so its {FILE} is not used", hint=hint)
             return folder
         if foreign is not None or last == (real if folder is start else folder):
             break
@@ -55,5 +55,5 @@ def _foreign(folder: Path) -> str | None:
     except OSError:  # a folder above it may not be searched by this user
         return "cannot be looked at"
     if about.st_mode & stat.S_IWOTH:
-        return "can be written to by everybody"
+        return "is writable by everybody"
     return None if about.st_uid in (0, os.geteuid()) else "belongs to another user"

@@ -24,7 +24,7 @@ def ownership_properties() -> dict[str, Json]:
 
 def _never_owned(kind: AnyKind) -> dict[str, Json]:
     # Any value fits the schema, so that `unownable_sections` alone says what is wrong.
-    return {"description": f"An error: {kind.plural} are never owned, because nobody is deleted."}
+    return {"description": f"An error: {kind.plural} cannot be owned, because people are never deleted."}
 
 
 def unownable_sections(owned: Mapping[str, Json]) -> dict[str, str]:

@@ -155,7 +155,7 @@ def _refuse_two_choices(workspace: str | None, environ: Mapping[str, str]) -> No
     for other, value in (("--workspace", workspace), ("LMSCONF_WORKSPACE", environ.get("LMSCONF_WORKSPACE"))):
         if value:
             raise UsageError(
-                f"LMSCONF_URL and {other} both choose a workspace", hint=f"Unset LMSCONF_URL, or leave {other} out."
+                f"LMSCONF_URL and {other} both select a workspace", hint=f"Unset LMSCONF_URL, or remove {other}."
             )
 
 
@@ -200,8 +200,8 @@ def _chosen(project: ProjectFile, workspace: str | None, environ: Mapping[str, s
     if name is None and len(names) == 1:
         return names[0]
     if name is None:
-        message = "no workspace is chosen" if names else "the project file has no workspace"
-        hint = f"Set default_workspace, or say --workspace {names[0]}." if names else f"Add `workspaces:` to {FILE}."
+        message = "no workspace is selected" if names else "the project file has no workspace"
+        hint = f"Set default_workspace, or pass --workspace {names[0]}." if names else f"Add `workspaces:` to {FILE}."
         raise ProblemsFound(
             [Problem(code="project/no-workspace", message=message, hint=hint, source=project.places.at())]
         )

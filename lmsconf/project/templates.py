@@ -100,7 +100,7 @@ def _project(answers: InitAnswers) -> str:
         f"{_schema_line(answers, 'project', '')}"
         f"workspaces:\n  {name}: {workspace}\n"
         f"default_workspace: {name}\n"
-        f"timezone: {answers.timezone}   # for times that name no offset\n"
+        f"timezone: {answers.timezone}   # for times without an offset\n"
     )
 
 

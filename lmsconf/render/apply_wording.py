@@ -10,7 +10,7 @@ from lmsconf.render.plan_wording import skipped_people_clause
 from lmsconf.render.resource_wording import count_noun, is_or_are
 
 _FEW = 3
-"""The number of people named beside a call: one who is removed, or the first of many who are added."""
+"""The number of people named beside a call: a removed person, or the first of many added ones."""
 
 
 def describe_call(call: CallOutcome | RecordedCall) -> str:
@@ -33,19 +33,19 @@ def apply_summary(report: ApplyReport) -> str:
     done, total = report.count(CallStatus.DONE), len(report.outcomes)
     calls = count_noun(total, "API call")
     if not done and _may_have_acted(report):
-        return f"Apply stopped, and something may have been done. Of {calls} none is known to be done."
+        return f"Apply stopped. It is not known whether anything was done: none of {calls} is confirmed."
     if done < total:
-        verb = "stopped before anything was done" if not done else "incomplete"
+        verb = "stopped before any change" if not done else "incomplete"
         return f"Apply {verb}. {done:,} of {calls} done."
     if report.converged or (report.converged is None and not total):
         resources = len({outcome.address for outcome in report.outcomes})
         return f"Apply complete! {count_noun(resources, 'resource')} changed ({calls})."
     if report.converged is None:
-        return f"Apply ended, and it is not known whether the workspace is as planned ({calls} done)."
+        return f"Apply ended, but it is not known whether the workspace is as planned ({calls} done)."
     difference = f"{_unlike(report)} ({calls} done)"
     if report.residue and not report.remaining_changes and report.verified.scope is VerifyMode.ALL:
-        return f"Apply ended, and the workspace does not match the manifests: {difference}."
-    return f"Apply ended, and the workspace is not as planned: {difference}."
+        return f"Apply ended, but the workspace does not match the manifests: {difference}."
+    return f"Apply ended, but the workspace is not as planned: {difference}."
 
 
 _MAY_HAVE_ACTED = (ExitCode.PARTIAL, ExitCode.INTERRUPTED, ExitCode.TERMINATED)
@@ -66,7 +66,7 @@ def verification_result(report: ApplyReport) -> str:
         return "The workspace was not read back, so it is not known whether it matches the manifests."
     if verified.scope is VerifyMode.TOUCHED:
         return " ".join(filter(None, (_touched(report), verified.reason)))
-    looked_at = "what this plan looks at" if verified.partial else "the workspace"
+    looked_at = "the scope of this plan" if verified.partial else "the workspace"
     if not report.converged:
         return f"Read back: {looked_at} does not match the manifests; {_unlike(report)}."
     if verified.left_out:
@@ -89,11 +89,11 @@ def _touched(report: ApplyReport) -> str:
 def other_changes_heading(report: ApplyReport) -> str:
     """Return the heading of the remaining differences in resources that the plan did not change."""
     if report.verified.scope is VerifyMode.TOUCHED:
-        return "Not part of this plan, and in its way by now:"
-    return "Not part of this plan, and not as the manifests say:"
+        return "Not part of this plan, but now conflicts with it:"
+    return "Not part of this plan, but drifted:"
 
 
-REMAINING_CHANGES_HEADING = "A fresh plan would still do this:"
+REMAINING_CHANGES_HEADING = "A new plan would still make these changes:"
 """The heading of the remaining differences in resources that the plan changed."""
 
 
@@ -106,5 +106,5 @@ def _unlike(report: ApplyReport) -> str:
         which = "which is" if number == 1 else "none of them" if others == number else f"{others:,} of them"
         parts.append(f"{which} {'' if others == number > 1 else 'not '}part of this plan")
     if errors or not parts:
-        parts.append(f"a fresh plan finds {count_noun(errors, 'error')}")
+        parts.append(f"a new plan finds {count_noun(errors, 'error')}")
     return ", ".join(parts)

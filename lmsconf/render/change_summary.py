@@ -102,7 +102,7 @@ def key_changes(change: Change) -> Iterator[KeyChange]:
 
 
 _EMPTY = (NO_VALUE,)
-"""Skipped on deletion: an empty value is no loss."""
+"""Skipped on deletion: an empty value is not a loss."""
 
 
 def _whole(change: Change, form: Json) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -146,9 +146,9 @@ def remedy_commands(finding: DriftFinding) -> Iterator[tuple[str, str]]:
     """Yield (description, command) for each remedy of a finding."""
     if finding.restore is not None:
         first = "".join(f"; first write {line} beside its name" for line in drift_wording.lines_to_rename_back(finding))
-        yield f"Put it back as the manifests say{first}", finding.restore
+        yield f"Change the workspace back to match the manifests{first}", finding.restore
     if finding.accept is not None:
-        yield "Take it over into the manifests", finding.accept
+        yield "Change the manifests to match the workspace", finding.accept
 
 
 def count_kinds(resources: Iterable[HasAddress]) -> str:

@@ -32,8 +32,8 @@ IS: Final = {
     DriftState.CHANGED: "has drifted",
     DriftState.MISSING: "is missing from the workspace",
     DriftState.RENAMED: "was renamed by hand",
-    DriftState.UNDECLARED: "is live and should not be",
-    DriftState.UNMANAGED: "is live and not declared",
+    DriftState.UNDECLARED: "is live but must not exist",
+    DriftState.UNMANAGED: "is live but not declared",
 }
 
 COUNTED: Final = {
@@ -56,9 +56,9 @@ NOT_APPLIED: Final = "Not applied yet"
 """The heading of those differences."""
 
 MEANS: Final = {
-    DriftState.CHANGED: "It is live, and differs from what the manifests say.",
+    DriftState.CHANGED: "It is live, and differs from the manifests.",
     DriftState.MISSING: "The manifests declare it, and the workspace does not have it.",
-    DriftState.RENAMED: "The manifests declare it and nothing of that name is live; an undeclared resource has the "
+    DriftState.RENAMED: "The manifests declare it and nothing with this name is live; an undeclared resource has the "
     "same members, conditions or choices under another name.",
     DriftState.UNDECLARED: "The workspace has it, and the manifests delete it: it is listed under `absent`, or lmsconf "
     "owns it and no manifest declares it.",
@@ -67,7 +67,7 @@ MEANS: Final = {
 
 
 def finding_headline(finding: DriftFinding) -> str:
-    """`group/Coaches is not as the manifests say`."""
+    """`group/Coaches has drifted`."""
     if finding.cause is DriftCause.NOT_APPLIED:
         return f"{resource_title(finding.address)} {TO_COME[finding.state]}"
     return f"{resource_title(finding.address)} {IS[finding.state]}"
@@ -77,10 +77,10 @@ def _known_as(finding: DriftFinding) -> Iterator[str]:
     """Yield the candidates for a rename: live resources with the same content under another name."""
     is_clear = finding.state is DriftState.RENAMED and finding.live is not None
     for candidate in finding.candidates:
-        way = "" if is_clear else f"; if they are one, write {candidate.line} beside the name"
+        way = "" if is_clear else f"; if they are the same, write {candidate.line} beside the name"
         yield (
             f"{resource_title(candidate.address)} (id {candidate.id}) has {candidate.why}, "
-            f"and no manifest speaks of it{way}"
+            f"and no manifest declares it{way}"
         )
 
 
@@ -89,7 +89,7 @@ def cause_sentences(finding: DriftFinding) -> Iterator[str]:
     if finding.reason is not None:
         yield finding.reason
     elif finding.state is DriftState.UNDECLARED:
-        yield "it stands under `absent`"
+        yield "it is listed under `absent`"
     yield from _known_as(finding)
     if finding.cause is DriftCause.BY_HAND:
         yield "changed by hand"
@@ -102,11 +102,11 @@ def cause_sentences(finding: DriftFinding) -> Iterator[str]:
 
 
 def field_sentence(field: FieldDrift) -> str:
-    """`mandatory: the manifests say true, the workspace has false`; for a list, counts of missing and extra items."""
+    """`mandatory: true in the manifests, false in the workspace`; for a list, counts of missing and extra items."""
     if field.missing or field.extra:
         return f"{field.path}: {_counts(field)}"
     declared, live = format_value(field.declared), format_value(field.live)
-    return f"{field.path}: the manifests say {declared}, the workspace has {live}"
+    return f"{field.path}: {declared} in the manifests, {live} in the workspace"
 
 
 def _counts(difference: FieldDrift) -> str:
@@ -133,9 +133,9 @@ def remedy_lines(finding: DriftFinding) -> Iterator[str]:
     """Yield the remedies of a finding, one line each: restore, accept."""
     first = "".join(f"write {line} beside its name, then " for line in lines_to_rename_back(finding))
     if finding.restore is not None:
-        yield f"to put it back: {first}{finding.restore}"
+        yield f"to revert: {first}{finding.restore}"
     if finding.accept is not None:
-        yield f"to keep it: {finding.accept}"
+        yield f"to keep: {finding.accept}"
 
 
 def lines_to_rename_back(finding: DriftFinding) -> Sequence[str]:
@@ -144,7 +144,7 @@ def lines_to_rename_back(finding: DriftFinding) -> Sequence[str]:
 
 
 def ignored_sentence(ignored: IgnoredFinding) -> str:
-    """`group/UI tests is not as the manifests say. Ignored until 2027-01-01: …`."""
+    """`group/UI tests has drifted. Ignored until 2027-01-01: …`."""
     until = f" until {ignored.entry.until}" if ignored.entry.until else ""
     return f"{finding_headline(ignored.finding)}. Ignored{until}: {ignored.entry.reason}"
 
@@ -161,17 +161,16 @@ def base_sentences(drift: DriftReport) -> Iterator[str]:
     """Yield a sentence about the base that the drift was also compared with, if any."""
     if drift.base is not None:
         yield (
-            f"{escape_base_name(drift.base)} is taken to be applied: what differs from it, too, was changed by hand; "
-            "what differs from the manifests at hand only is not applied yet, and does not count."
+            f"{escape_base_name(drift.base)} is the state that was applied last: what also differs from it was "
+            "changed by hand; "
+            "what differs only from the current manifests is not applied yet, and does not count."
         )
 
 
 def unread_sentences(drift: DriftReport) -> Iterator[str]:
     """Yield a sentence on what was not read, if that is so."""
     if not drift.reads_all:
-        yield (
-            "Only what the manifests are compared with was read; --unmanaged and --coverage read the whole workspace."
-        )
+        yield ("Only the resources of the manifests were read; --unmanaged and --coverage read the whole workspace.")
 
 
 def drift_summary(drift: DriftReport) -> str:
@@ -179,13 +178,13 @@ def drift_summary(drift: DriftReport) -> str:
     counts = [f"{number:,} {COUNTED[state]}" for state in DriftState if (number := drift.count(state))]
     others = [f"{len(drift.not_applied):,} not applied yet"] if drift.not_applied else []
     others += [f"{len(drift.ignored):,} ignored"] if drift.ignored else []
-    rest = f" Beside that: {', '.join(others)}." if others else ""
+    rest = f" In addition: {', '.join(others)}." if others else ""
     if counts:
         return f"Drift: {', '.join(counts)}.{rest}"
     if any(problem.is_error for problem in drift.problems):
         return f"Drift: none found, but not everything could be compared: see the errors above.{rest}"
     if others:
-        return f"No drift. What differs does not count: {', '.join(others)}."
+        return f"No drift. These differences do not count: {', '.join(others)}."
     return (
         f"No drift. The workspace matches the manifests{skipped_people_clause(count_skipped_people(drift.problems))}."
     )

@@ -17,7 +17,7 @@ from lmsconf.render.resource_wording import count_noun, resource_title, short_ti
 from lmsconf.support.lazy_dataclass import dataclass
 
 MOST_SENTENCES: Final = 5
-"""How many contents are told in a sentence; the table lists all."""
+"""How many contents are listed in a sentence; the table lists all."""
 MOST_CAUSES: Final = 3
 """How many causes a sentence names, and a row of a table of limited size."""
 
@@ -189,7 +189,7 @@ def cause_counts(cause: CauseCount) -> str:
     return ", ".join(filter(None, parts))
 
 
-def more_contents(plan: Plan, told: int) -> str | None:
-    """`and 22 more contents`, of those that no sentence is about; None if all were told."""
-    rest = len(plan.effects.contents) - told
+def more_contents(plan: Plan, listed: int) -> str | None:
+    """`and 22 more contents`, of those that no sentence is about; None if all were listed."""
+    rest = len(plan.effects.contents) - listed
     return f"and {count_noun(rest, 'more content')}" if rest > 0 else None

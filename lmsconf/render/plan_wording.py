@@ -46,7 +46,7 @@ def scope_sentences(plan: Plan) -> Iterator[str]:
     """Yield the limits of a plan's scope: partial, offline, compared with a base."""
     if plan.partial:
         named = "that this change touches" if plan.is_of_change else "named on the command line"
-        yield f"This plan is partial: it looks only at the resources {named} and what they need."
+        yield f"This plan is partial: it covers only the resources {named} and what they need."
     if plan.offline:
         yield "This plan was made from a snapshot file: it can be shown, not applied."
     if plan.base is not None:
@@ -83,18 +83,22 @@ def escape_base_name(name: str | None) -> str:
 def abandoned_heading(plan: Plan) -> str:
     """Return the heading of the resources that the base declares and the manifests no longer do."""
     name = escape_base_name(plan.base)
-    return f"{name} declares these, and the manifests do not any more. They stay; the line below deletes each:"
+    return (
+        f"{name} declares these, but the manifests no longer do. They are not deleted. To delete them, add these lines:"
+    )
 
 
 def plan_summary(plan: Plan) -> str:
     """Return the summary sentence of a plan."""
     counts = plan.summary
     if not counts.changes and any(problem.is_error and not is_lint(problem) for problem in plan.all_problems):
-        return "No changes could be planned: the errors above stand in the way."
+        return "No changes could be planned because of the errors above."
     if not counts.changes and plan.left_out:
-        return f"No changes. This plan only adds, and leaves out {count_noun(len(plan.left_out), 'change')}."
+        return (
+            f"No changes. This plan only adds (--additive), and leaves out {count_noun(len(plan.left_out), 'change')}."
+        )
     if not counts.changes:
-        looked_at = "What this plan looks at" if plan.partial else "The snapshot" if plan.offline else "The workspace"
+        looked_at = "The scope of this plan" if plan.partial else "The snapshot" if plan.offline else "The workspace"
         but_for = skipped_people_clause(count_skipped_people(plan.all_problems))
         return f"No changes. {looked_at} matches the manifests{but_for}."
     replaced = f", {counts.replace:,} to replace" if counts.replace else ""

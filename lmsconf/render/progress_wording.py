@@ -9,7 +9,7 @@ from lmsconf.model.progress import RateLimit, RunProgress
 from lmsconf.model.time_formats import duration_in_words
 
 _EVERY: Final = 60.0
-"""Seconds between two lines about the same limit; a pause up to this long is not told."""
+"""Seconds between two lines about the same limit; a pause up to this long is not reported."""
 _FIRST: Final = 15.0
 """Seconds under a limit before the first line: sooner, an estimate would say little."""
 _TELLING: Final = 10
@@ -55,7 +55,7 @@ class LimitWording:
             self._resumes_at, self._begun = resumes_at, None
             return f"the service asks to wait {duration_in_words(limit.resumes_in)}; resuming at {time}"
         if self._is_due(limit.at):
-            return f"waiting as the service asked, {duration_in_words(limit.resumes_in)} more; resuming at {time}"
+            return f"still waiting for the service, {duration_in_words(limit.resumes_in)} more; resuming at {time}"
         return None
 
     def _rate(self, progress: RunProgress, limit: RateLimit) -> str | None:

@@ -32,7 +32,7 @@ _UNKNOWN: Final = "?"
 def runs_text(runs: Sequence[RecordedRun]) -> str:
     """Render a table: one line per run, with counts of calls per state."""
     if not runs:
-        return "No run has been written down here.\n"
+        return "No runs recorded.\n"
     rows = [_HEAD, *(_row(run) for run in runs)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEAD))]
     return "".join(f"{_aligned(row, widths)}\n" for row in rows)
@@ -96,7 +96,7 @@ def _about(run: RecordedRun) -> Iterator[str]:
     if run.ending is not None:
         yield f"Ended {_time(run.ending.at)} with exit {run.ending.exit}. {_read_back(run.ending)}"
     else:
-        yield "It has no end: it was cut short, or is still under way."
+        yield "It has no end: it was interrupted, or is still running."
 
 
 def _read_back(ending: RunEnding) -> str:
@@ -106,7 +106,7 @@ def _read_back(ending: RunEnding) -> str:
     verb = "was" if ending.converged else "was not"
     if ending.verified is VerifyMode.TOUCHED:
         return f"Read back: what the plan changes {verb} as planned."
-    return f"Read back: all that the plan looks at {verb} as the manifests said."
+    return f"Read back: all that the plan looks at {verb} as declared."
 
 
 def _call(call: RecordedCall) -> Iterator[str]:
@@ -131,11 +131,11 @@ def _counts(run: RecordedRun) -> Iterator[str]:
     yield f"{count_noun(run.summary[CallState.DONE], 'call')} done, {', '.join(other_counts)}."
     if run.damaged:
         lines = count_noun(run.damaged, "line")
-        yield f"{lines} of the journal cannot be read; more may have been done than stands here."
+        yield f"{lines} of the journal cannot be read; more may have been done than is listed here."
     if run.in_flight:
-        yield "What was in flight may have been sent, and it is not known whether it was done."
+        yield "Calls in flight may have been sent; it is not known whether they were carried out."
     if run.ending is None:
-        yield "If it was cut short, run: lmsconf apply. What was done is found, and what is left is done."
+        yield "If it was interrupted, run: lmsconf apply. What was done is detected, and only the rest is done."
 
 
 def _spoken(state: CallState) -> str:

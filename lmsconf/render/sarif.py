@@ -73,7 +73,7 @@ def _rule(state: DriftState) -> Json:
         "shortDescription": {"text": f"A resource {drift_wording.IS[state]}."},
         "fullDescription": {"text": drift_wording.MEANS[state]},
         "defaultConfiguration": {"level": _LEVELS[state]},
-        "help": {"text": f"{drift_wording.MEANS[state]} Each finding says how to put it back, and how to keep it."},
+        "help": {"text": f"{drift_wording.MEANS[state]} Each finding shows how to revert it and how to keep it."},
         "properties": {"tags": ["drift"]},
     }
 

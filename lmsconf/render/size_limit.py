@@ -45,7 +45,7 @@ def parse_size_limit(text: str) -> SizeLimit:
     if not (text.isascii() and text.isdigit()):
         raise ValueError(f"{text!r} is neither a number of bytes nor one of {', '.join(SERVICE_LIMITS)}")
     if int(text) < MIN_LIMIT:
-        raise ValueError(f"{text} bytes are too few for a summary; give {MIN_LIMIT:,} or more")
+        raise ValueError(f"{text} bytes are too few for a summary; pass {MIN_LIMIT:,} or more")
     return SizeLimit(int(text))
 
 

@@ -30,7 +30,7 @@ def parse_faults(path: Path) -> list[Fault]:
     """Parse the faults of a file. Raises ProblemsFound with every error in it, LmsconfError if it cannot be read."""
     entries = read_yaml(path, "faults") or []
     if not isinstance(entries, list):
-        raise ProblemsFound([file_problem("faults", str(path), "it holds no list of faults")])
+        raise ProblemsFound([file_problem("faults", str(path), "it has no list of faults")])
     problems: list[str] = []
     script: list[Fault] = []
     for place, entry in enumerate(entries):
@@ -46,7 +46,7 @@ def parse_faults(path: Path) -> list[Fault]:
 def _fault(entry: object) -> Fault:
     """Parse one entry. Raises ValueError with the key that is invalid."""
     if not isinstance(entry, dict):
-        raise ValueError("it is no mapping")
+        raise ValueError("it is not a mapping")
     if unknown := [key for key in entry if key not in _KEYS]:
         raise ValueError(f"unknown key {unknown[0]!r}; there are {', '.join(_KEYS)}")
     return Fault(
@@ -69,14 +69,14 @@ def _fault(entry: object) -> Fault:
 def _status(entry: _Entry) -> int | None:
     status = _count(entry, "status", 0)
     if status and not 200 <= status <= 599:
-        raise ValueError(f"status is no HTTP status: {status}")
+        raise ValueError(f"status is not an HTTP status: {status}")
     return status or None
 
 
 def _headers(entry: _Entry) -> dict[str, str]:
     headers = entry.get("headers", {})
     if not isinstance(headers, dict) or not all(isinstance(value, str) for value in headers.values()):
-        raise ValueError("headers is no mapping of texts")
+        raise ValueError("headers is not a mapping of texts")
     return {name.lower(): value for name, value in headers.items()}
 
 
@@ -106,7 +106,7 @@ def _count(entry: _Entry, key: str, default: int) -> int:
 
 def _whole(key: str, value: object) -> int:
     if not isinstance(value, str) or not (value.isascii() and value.isdigit() and len(value) < 10):
-        raise ValueError(f"{key} is no count: {value}")
+        raise ValueError(f"{key} is not a count: {value}")
     return int(value)
 
 
@@ -115,7 +115,7 @@ def _fraction(entry: _Entry, key: str, default: float, most: float) -> float:
     try:
         value = float(text)
     except ValueError:
-        raise ValueError(f"{key} is no number: {text}") from None
+        raise ValueError(f"{key} is not a number: {text}") from None
     if not 0 <= value <= most:
         raise ValueError(f"{key} is not from 0 to {most:g}: {text}")
     return value

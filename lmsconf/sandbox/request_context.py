@@ -46,7 +46,7 @@ class Request:
         if value is None:
             return None
         if int(value) not in _INT64:
-            raise bad_request(f"{key} is no date: {value}")
+            raise bad_request(f"{key} is not a date: {value}")
         return int(value)
 
     def query_flag(self, key: str) -> bool:

@@ -87,12 +87,12 @@ def _no_key_twice(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     mapping = dict(pairs)
     if len(mapping) < len(pairs):
         names = [name for name, _ in pairs]
-        raise ValueError(f"key {next(name for name in names if names.count(name) > 1)!r} stands twice")
+        raise ValueError(f"key {next(name for name in names if names.count(name) > 1)!r} is a duplicate")
     return mapping
 
 
 def _no_constant(name: str) -> Json:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _pairs(text: str) -> Iterable[tuple[str, str]]:

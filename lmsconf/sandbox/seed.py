@@ -64,12 +64,12 @@ def load_seed(path: Path) -> Mapping[str, object]:
     """Parse a seed file. Raises ProblemsFound if it is not YAML or no seed, LmsconfError if it cannot be read."""
     values = read_yaml(path, "seed")
     if not isinstance(values, dict):
-        raise ProblemsFound([file_problem("seed", str(path), f"it holds no sections such as {', '.join(SECTIONS)}")])
+        raise ProblemsFound([file_problem("seed", str(path), f"it has no sections such as {', '.join(SECTIONS)}")])
     if str(values.get("format")).startswith("lmsconf."):
         actual = (
             "a redacted snapshot, which has no people to make" if "pseudonyms" in values else f"a {values['format']}"
         )
-        raise ProblemsFound([file_problem("seed", str(path), f"it is no seed, but {actual}")])
+        raise ProblemsFound([file_problem("seed", str(path), f"it is not a seed, but {actual}")])
     return values
 
 
@@ -106,12 +106,12 @@ def _find_structural_errors(values: Mapping[str, object]) -> Iterator[str]:
         if name not in SECTIONS:
             yield f"unknown section {name!r}; there are {', '.join(SECTIONS)}"
         elif not isinstance(entries or [], list):
-            yield f"{name}: it is no list"
+            yield f"{name}: it is not a list"
         else:
             known = SECTIONS[name]
             for place, entry in enumerate(cast("list[object]", entries or [])):
                 if not isinstance(entry, dict):
-                    yield f"{name}[{place}]: it is no mapping"
+                    yield f"{name}[{place}]: it is not a mapping"
                 elif not entry.keys() <= known:
                     unknown = sorted(map(str, entry.keys() - known))
                     yield f"{name}[{place}]: unknown key {unknown[0]!r}; there are {', '.join(sorted(known))}"

@@ -20,7 +20,7 @@ def read_text(entry: Entry, key: str, default: str | None = None) -> str:
     value = entry.get(key, default)
     if isinstance(value, str):
         return value
-    raise InvalidSeedValue(f"{key} is missing" if value is None else f"{key} is no text")
+    raise InvalidSeedValue(f"{key} is missing" if value is None else f"{key} is not text")
 
 
 def read_flag(entry: Entry, key: str) -> bool:
@@ -35,7 +35,7 @@ def read_whole_number(entry: Entry, key: str) -> int:
     """A whole number; 0 if missing."""
     value = str(entry.get(key, 0))
     if not (value.isascii() and value.isdigit()):
-        raise InvalidSeedValue(f"{key} is no whole number")
+        raise InvalidSeedValue(f"{key} is not a whole number")
     return int(value)
 
 
@@ -51,7 +51,7 @@ def read_list(entry: Entry, key: str) -> list[object]:
     """A list of anything; empty if missing."""
     value = entry.get(key) or []
     if not isinstance(value, list):
-        raise InvalidSeedValue(f"{key} is no list")
+        raise InvalidSeedValue(f"{key} is not a list")
     return value
 
 
@@ -59,7 +59,7 @@ def read_texts(entry: Entry, key: str) -> list[str]:
     """A list of texts; empty if missing."""
     values = [item for item in read_list(entry, key) if isinstance(item, str)]
     if len(values) < len(read_list(entry, key)):
-        raise InvalidSeedValue(f"{key} holds what is no text")
+        raise InvalidSeedValue(f"{key} contains an item that is not text")
     return values
 
 
@@ -67,7 +67,7 @@ def read_mappings(entry: Entry, key: str) -> list[Entry]:
     """A list of mappings; empty if missing."""
     values: list[Entry] = [item for item in read_list(entry, key) if isinstance(item, dict)]
     if len(values) < len(read_list(entry, key)):
-        raise InvalidSeedValue(f"{key} holds what is no mapping")
+        raise InvalidSeedValue(f"{key} contains an item that is not a mapping")
     return values
 
 
@@ -75,5 +75,5 @@ def read_mapping(entry: Entry, key: str) -> Entry:
     """A mapping; empty if missing."""
     value = entry.get(key) or {}
     if not isinstance(value, dict):
-        raise InvalidSeedValue(f"{key} is no mapping")
+        raise InvalidSeedValue(f"{key} is not a mapping")
     return value

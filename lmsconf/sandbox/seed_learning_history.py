@@ -78,7 +78,7 @@ def _pair(loader: SeedLoader, entry: Entry, taken: set[tuple[str, str]]) -> tupl
     """The ids of person and content, a pair that may be declared only once."""
     pair = loader.find_person_id(read_text(entry, "user")), loader.find_content_id(read_text(entry, "content"))
     if pair in taken:
-        raise InvalidSeedValue(f"{entry['user']} with {entry['content']} stands twice")
+        raise InvalidSeedValue(f"{entry['user']} with {entry['content']} is a duplicate")
     taken.add(pair)
     return pair
 

@@ -74,7 +74,7 @@ class SeedLoader:
             with self.collect_problems("people", place):
                 email = read_text(entry, "email")
                 if self._people.setdefault(email.casefold(), id) != id:
-                    raise InvalidSeedValue(f"{email} stands twice")
+                    raise InvalidSeedValue(f"{email} is a duplicate")
                 rows.append(person_row(id, email, entry, now))
                 answers.extend(self._answers(id, entry))
                 if "order_details" in entry:
@@ -171,7 +171,7 @@ class SeedLoader:
         try:
             return self._people[email.casefold()]
         except KeyError:
-            raise InvalidSeedValue(f"there is nobody with the e-mail {email}") from None
+            raise InvalidSeedValue(f"there is no person with the e-mail {email}") from None
 
     def _field(self, name: str) -> tuple[str, dict[str, str]]:
         """A field's id, and the ids of its choices by name."""
@@ -228,7 +228,7 @@ def _choice_ids(field: Mapping[str, Json]) -> dict[str, str]:
 def _new(id: str, taken: set[str]) -> str:
     """Reserve an id."""
     if not id or id in taken:
-        raise InvalidSeedValue(f"id {id!r} stands twice" if id else "id is empty")
+        raise InvalidSeedValue(f"id {id!r} is a duplicate" if id else "id is empty")
     taken.add(id)
     return id
 

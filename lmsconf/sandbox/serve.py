@@ -162,7 +162,7 @@ class _Conversation(BaseHTTPRequestHandler):
             return self._give_up(421, f"this is not {host[:60]}", error="misdirected")
         size = headers.get("content-length", "0")
         if "transfer-encoding" in headers or not size.isascii() or not size.isdigit():
-            return self._give_up(411, "a request says the length of its body")
+            return self._give_up(411, "a request must have a Content-Length")
         if int(size) > LARGEST_BODY:
             return self._give_up(413, f"a body has at most {LARGEST_BODY} bytes")
         body = self.rfile.read(int(size))

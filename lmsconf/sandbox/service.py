@@ -127,7 +127,7 @@ class SandboxService:
                 raise self._no_endpoint(request)
             handler = find_handler(operation.id)
             if handler is None:
-                raise Refusal(501, "not_implemented", f"{operation.id} is not carried out here")
+                raise Refusal(501, "not_implemented", f"{operation.id} is not implemented here")
             content_type = request.headers.get("content-type", "")
             validated = self._validator(operation).validate(parameters, request.query, content_type, request.body)
             with self._transaction(operation, stale=fault is not None and fault.stale) as repository:
@@ -199,7 +199,7 @@ def _apply_fault(fault: Fault | None, answer: Callable[[], SandboxResponse]) -> 
     if fault.cut:
         raise ConnectionLost
     if fault.status is not None:
-        refused = json_response(fault.status, {"error": "fault", "message": "this answer was asked for"})
+        refused = json_response(fault.status, {"error": "fault", "message": "this response was requested"})
         return refused._replace(headers=refused.headers | dict(fault.headers))
     done = answer()
     if fault.lose_answer:

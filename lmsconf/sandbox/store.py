@@ -275,6 +275,6 @@ def _make_private(path: str) -> None:
 def _unusable(path: str, reason: str) -> LmsconfError:
     return LmsconfError(
         f"{path} cannot be used as a sandbox workspace: {reason}",
-        hint="Even to be read, it needs a file and a folder that can be written to. Name another file, or start it "
-        "afresh with: lmsconf sandbox reset",
+        hint="Even to be read, it needs a file and a folder that can be written to. Name another file, or "
+        "reset it with: lmsconf sandbox reset",
     )

@@ -54,7 +54,7 @@ class _Loader(_Base):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, object]:
         keys = [key.value for key, _ in node.value]
         if not all(isinstance(key, str) for key in keys):
-            raise yaml.MarkedYAMLError(problem="a key is no text", problem_mark=node.start_mark)
+            raise yaml.MarkedYAMLError(problem="a key is not text", problem_mark=node.start_mark)
         if len(set(keys)) < len(keys):
-            raise yaml.MarkedYAMLError(problem="a key stands twice", problem_mark=node.start_mark)
+            raise yaml.MarkedYAMLError(problem="a key is a duplicate", problem_mark=node.start_mark)
         return super().construct_mapping(node, deep=deep)

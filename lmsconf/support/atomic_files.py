@@ -41,7 +41,7 @@ def write_atomically(path: Path, text: str | Iterator[str], mode: int = 0o600) -
             _replace(path, content, mode)
             fsync_folder(path.parent)
     except OSError as error:
-        hint = "Check that its folder exists, may be written to, and has room."
+        hint = "Check that its folder exists and is writable, and that there is free space."
         raise LmsconfError(f"{path} cannot be written: {os_error_message(error)}", hint=hint) from error
 
 
@@ -125,7 +125,7 @@ def write_all_or_none(root: Path, old_contents: Mapping[str, bytes], new_content
     paths = {name: (root / name).resolve() for name in sorted(new_contents)}
     for name, path in paths.items():
         if read_text(path).encode() != old_contents[name]:
-            raise LmsconfError(f"{name} was changed meanwhile; nothing was written", hint="Run it again.")
+            raise LmsconfError(f"{name} was changed by another process; nothing was written", hint="Run it again.")
     done: list[str] = []
     try:
         for name, path in paths.items():

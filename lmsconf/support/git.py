@@ -58,7 +58,7 @@ class GitRepository:
         """Return git's stdout. Raises GitFailed if git fails, cannot be run or times out."""
         answer = self.run_if_possible(*arguments, stdin=stdin)
         if answer is None:
-            hint = "Of a shallow or partial clone, fetch the rest first. Otherwise see what `git fsck` says."
+            hint = "If it is a shallow or partial clone, fetch the rest first. Otherwise run `git fsck`."
             raise GitFailed(f"git cannot read the history of {self.top}", hint=hint)
         return answer
 
@@ -108,8 +108,8 @@ def _followed(top: Path) -> Path:
         return path
     repository = path.resolve() if path.is_dir() else _pointed(path)
     if repository is None or not _names_back(repository, top):
-        hint = "Run it in a clone or a work tree that git made, or name a folder as the base."
-        raise GitFailed(f"{path} leads to no repository that has its work tree here", hint=hint)
+        hint = "Run it in a git clone or work tree, or pass a folder as the base."
+        raise GitFailed(f"{path} does not belong to a repository with its work tree here", hint=hint)
     return repository
 
 
@@ -209,10 +209,12 @@ def _run(
             timeout=SECONDS,
         )
     except OSError as error:
-        hint = "Install git, or name a folder with the manifests to compare with."
+        hint = "Install git, or pass a folder with the manifests to compare with."
         raise GitFailed(f"git cannot be run: {error.strerror}", hint=hint) from error
     except subprocess.TimeoutExpired as error:
-        raise GitFailed(f"git gave no answer within {SECONDS:.0f} seconds", hint="Try it by hand.") from error
+        raise GitFailed(
+            f"git did not finish within {SECONDS:.0f} seconds", hint="Run the git command by hand."
+        ) from error
 
 
 def _text(path: Path) -> str | None:

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 HIDDEN: Final = "***"
 _SHORTEST: Final = 8
-"""The shortest token that is redacted: a shorter text occurs in ordinary words and is no token."""
+"""The shortest token that is redacted: a shorter text occurs in ordinary words and is not a token."""
 _NAMES: Final = (
     r"x-(?:amz|goog|ms)-(?:signature|credential|security-token)|awsaccesskeyid|googleaccessid|key-pair-id|policy"
     r"|sig|signature|jwt|assertion|(?:access|refresh|id|auth|login|session|security)?[_-]?token|api[_-]?key"

@@ -27,12 +27,12 @@ def url_problem(url: str, *, in_process: str | None = None) -> tuple[str, str] |
     except ValueError:
         return "the URL cannot be read", _WRITE
     if parts.username is not None or parts.password is not None:
-        return "a URL must not hold a name or a password", "A token goes under `token:`."
+        return "a URL must not hold a name or a password", "Configure the token under `token:`."
     if parts.query or parts.fragment:
-        return "a URL must end with its path", "Take away what follows ? or #."
+        return "the URL must not have a query or fragment", "Remove everything from ? or # on."
     if _UNFIT.search(url):
-        hint = f"{_WRITE} A host beyond ASCII is written as xn--…, and in a path %20 stands for a blank."
-        return "the URL holds a character that has no place in one", hint
+        hint = f"{_WRITE} Write a non-ASCII host as xn--…, and a space in a path as %20."
+        return "the URL holds a character that is not allowed", hint
     if parts.scheme not in ("http", "https") or not host:
         return (
             f"{shorten(url)} is not a valid workspace URL",
@@ -40,14 +40,14 @@ def url_problem(url: str, *, in_process: str | None = None) -> tuple[str, str] |
         )
     if port == 0:
         return (
-            f"{shorten(url)} has the port 0, where nobody can listen",
-            "Write another port, or none for the usual one.",
+            f"{shorten(url)} has port 0, which is not a valid port",
+            "Write another port, or none for the default.",
         )
     is_local = is_loopback(host) or host == in_process
     if parts.scheme == "https" or (parts.scheme == "http" and is_local):
         return None
     return (
-        f"{shorten(url)} would send the token in the clear",
+        f"{shorten(url)} would send the token unencrypted",
         "Write https; http is only for this machine (localhost).",
     )
 
@@ -63,7 +63,7 @@ def host_problem(url: str, allowed: Collection[str]) -> tuple[str, str] | None:
     for entry in allowed:
         if not _HOST.fullmatch(entry):
             return (
-                f"{ALLOWED_HOSTS}: {shorten(entry)} is no host",
+                f"{ALLOWED_HOSTS}: {shorten(entry)} is not a host",
                 "Write names such as lms.example, with commas.",
             )
     parts = urlsplit(url)
@@ -73,7 +73,7 @@ def host_problem(url: str, allowed: Collection[str]) -> tuple[str, str] | None:
     if {name, f"{name}:{port}"} & {entry.casefold() for entry in allowed}:
         return None
     known = ", ".join(allowed) or "none"
-    return f"{name} may not have the token", f"{ALLOWED_HOSTS} names the hosts that may: {known[:200]}."
+    return f"{name} must not receive the token", f"{ALLOWED_HOSTS} lists the allowed hosts: {known[:200]}."
 
 
 def is_loopback(host: str) -> bool:
@@ -96,5 +96,5 @@ def token_problem(token: str) -> str | None:
     if not token:
         return "it is empty"
     if unfit := _NO_TOKEN.search(token):
-        return f"character {unfit.start() + 1} of it is one that no token has"
+        return f"character {unfit.start() + 1} is not allowed in a token"
     return None

@@ -150,7 +150,7 @@ def _is_of(entry: DesiredResource[Any] | DeleteEntry[Any], kind: str, policy: Po
 def _unplannable(name: str) -> Problem:
     return Problem(
         code="base/not-planned",
-        message=f"the manifests of {name} cannot be planned, so changes do not say where they come from",
+        message=f"the manifests of {name} cannot be planned, so changes cannot be attributed",
         severity=Severity.WARNING,
-        hint="See what is wrong with them: check them out and run `lmsconf plan`.",
+        hint="To see the errors, check them out and run `lmsconf plan`.",
     )

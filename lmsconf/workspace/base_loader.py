@@ -33,7 +33,7 @@ OLDER: Final = 10
 """How many versions before the base are compared to distinguish pending changes from repairs of manual edits."""
 _TEXTS: Final = frozenset({".yaml", ".yml", ".csv", ".tsv", ".txt"})
 _FILE_MODES: Final = ("100644", "100755")
-_HINT: Final = "Name a folder, a branch or a commit. A branch of the server may have to be fetched first: git fetch."
+_HINT: Final = "Pass a folder, a branch or a commit. For a remote branch, run git fetch first."
 
 
 class _File(NamedTuple):
@@ -63,9 +63,7 @@ class _History:
         listed = self.git.run_if_possible("for-each-ref", "--format=%(refname)", *refs) or b""
         matches = [ref for ref in listed.decode("utf-8", "surrogateescape").splitlines() if ref in refs]
         if len(matches) > 1:
-            raise UsageError(
-                f"--base {name}: that is {' and '.join(matches)}", hint="Name one of them as it stands here."
-            )
+            raise UsageError(f"--base {name}: that is {' and '.join(matches)}", hint="Pass one of them.")
         answer = self.git.run_if_possible("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
         return None if answer is None else answer.decode().strip()
 
@@ -96,7 +94,7 @@ class _History:
                 continue
             mode, _, oid, size = about.split()
             if mode in _FILE_MODES and not size.isdecimal():
-                hint = "Fetch the whole history first, as of a partial clone; lmsconf fetches nothing by itself."
+                hint = "Fetch the complete history first (git fetch --unshallow, or --refetch for a partial clone)."
                 raise GitFailed(f"the repository lacks {path} of the base", hint=hint)
             if mode in _FILE_MODES and int(size) <= FILE_LIMIT:
                 yield _File(oid, path)
@@ -157,20 +155,20 @@ def _history(stack: ExitStack, root: Path, environ: Mapping[str, str]) -> _Histo
 
 
 def _folder(text: str, root: Path) -> Path:
-    """Resolve a text that is no ref to a folder. Raises UsageError.
+    """Resolve a text that is not a ref to a folder. Raises UsageError.
 
     Inside the repository it must be written as a path: otherwise a branch could add a folder with the name of a missing
     ref, and so choose what it is compared with.
     """
     folder = Path(text)
     if text.startswith("-"):
-        raise UsageError(f"--base {text}: that is an option, not a ref", hint="Name a folder, a branch or a commit.")
+        raise UsageError(f"--base {text}: this looks like an option", hint="Pass a folder, a branch or a commit.")
     if not folder.is_dir():
-        raise UsageError(f"--base {text}: there is no such folder, and git knows no such commit", hint=_HINT)
+        raise UsageError(f"--base {text}: there is no such folder, and no such commit", hint=_HINT)
     top = find_work_tree(root)
     if top is not None and not _is_path(text) and Path(os.path.realpath(folder)).is_relative_to(top):
-        hint = f"For the folder of that name, write ./{text}. For a branch of the server: git fetch."
-        raise UsageError(f"--base {text}: git knows no such commit", hint=hint)
+        hint = f"For a folder, write ./{text}. For a remote branch, run git fetch first."
+        raise UsageError(f"--base {text}: there is no such commit", hint=hint)
     return folder
 
 

@@ -5,7 +5,7 @@ by id, and the names of their kinds are listed; people, content and the names of
 Where that does not decide the plan, the part is read as for `--only`, and nothing comes from the snapshot: if people
 are declared in it, if its effects on people rest on names, if something is deleted whose answers or assignments only
 listings show, and if the snapshot leads to any problem or lint, or stops at any guard, so that no plan says something
-is wrong on the word of a file.
+is wrong because of a file.
 """
 
 from __future__ import annotations

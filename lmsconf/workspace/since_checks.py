@@ -20,7 +20,7 @@ from lmsconf.workspace.base_comparison import BaseManifests
 
 MOST: Final = 500
 """How many resources a change may touch: a larger one is planned by reading everything."""
-LEAVE_OUT: Final = "Leave --since out: then all that the manifests declare is read."
+LEAVE_OUT: Final = "Without --since, everything that the manifests declare is read."
 _HARMLESS: Final = ("guards", "allow", "plans", "ignore", "lock", "settle", "manifests", "vars")
 """Settings that change no resource. Guards are judged under the base's settings too; variables show in entries."""
 
@@ -43,23 +43,28 @@ def refuse_unusable_snapshot(
 ) -> timedelta:
     """Return the age of a snapshot. Raises LmsconfError if a plan of a part of the workspace cannot rest on it."""
     if snapshot.redaction is not None:
-        raise _unusable("it is redacted: people cannot be told by it", "Take it without --redact.")
+        raise _unusable("it is redacted, so people cannot be identified", "Save it without --redact.")
     if (snapshot.workspace, snapshot.url) != (workspace, url):
         why = f"it is of workspace {snapshot.workspace} ({snapshot.url}), and this is {workspace} ({url})"
         raise _unusable(why, "Choose the workspace with --workspace.")
     for kind in all_kinds().values():
         for listing in (kind.row_type.listing, *kind.catalogs):
             if (reason := snapshot.of(listing).incomplete) is not None:
-                raise _unusable(f"it does not hold all {listing.replace('_', ' ')}s: {reason}", "Take it again.")
+                raise _unusable(
+                    f"it does not contain all {listing.replace('_', ' ')}s: {reason}",
+                    "Save a new one: lmsconf snapshot FILE",
+                )
     try:
         age = now - datetime.fromisoformat(snapshot.taken_at)
     except (TypeError, ValueError) as error:
-        raise _unusable(f"its time cannot be read: {snapshot.taken_at}", "Take it again.") from error
+        raise _unusable(
+            f"its time cannot be read: {snapshot.taken_at}", "Save a new one: lmsconf snapshot FILE"
+        ) from error
     if age < timedelta(0):
         raise _unusable(f"it was taken at {snapshot.taken_at}, which is in the future", "Compare the clocks.")
     if age > valid_for:
-        why = f"it was taken at {snapshot.taken_at}, and is older than plans are valid ({_days(valid_for)})"
-        raise _unusable(why, "Take it again: lmsconf snapshot FILE")
+        why = f"it was taken at {snapshot.taken_at}, and is older than plans may be ({_days(valid_for)})"
+        raise _unusable(why, "Save a new one: lmsconf snapshot FILE")
     return age
 
 
@@ -79,7 +84,7 @@ def refuse_changed_settings(base: BaseManifests, settings: Mapping[str, Json]) -
         why = f"--since: {', '.join(telling)} differs from {base.name}, which may change any resource"
         raise LmsconfError(why, hint=LEAVE_OUT)
     if any(problem.is_error for problem in base.version.manifests.problems):
-        why = f"--since: the manifests of {base.name} have errors, so what this change touches is not known"
+        why = f"--since: the manifests of {base.name} have errors, so it is not known what this change touches"
         raise LmsconfError(why, hint=LEAVE_OUT)
 
 

@@ -26,13 +26,13 @@ def scope_notice(selected: int, others: int, age: timedelta, taken_at: str, *, i
         "the people, contents and audiences that they only name, and all else that they are compared with, "
         f"are those of {taken}"
         if is_used
-        else f"{taken}, does not decide this plan, and nothing is from it"
+        else f"{taken}, is not needed for this plan, and nothing is taken from it"
     )
     return Problem(
         code=SINCE_CODE,
         message=f"{_resources(selected)} of the manifests that this change touches or needs, read now; {source}; "
         f"{_resources(others)} that it does not touch, not read and not planned; nothing is deleted by ownership",
-        hint="To plan everything, leave --since out.",
+        hint="To plan everything, remove --since.",
         severity=Severity.NOTE,
     )
 

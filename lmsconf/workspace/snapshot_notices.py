@@ -27,7 +27,7 @@ def _notices(snapshot: Snapshot, workspace: str, now: datetime) -> Iterator[Prob
     nouns = _nouns()
     numbers = {listing: len(snapshot.of(listing).rows) for listing in nouns if listing in snapshot.listings}
     held = [f"{number:,} {nouns[listing][number != 1]}" for listing, number in numbers.items()]
-    again = "Take it again with `lmsconf snapshot FILE`: what changed since does not show here."
+    again = "Save a new one with `lmsconf snapshot FILE`: later changes are not in this plan."
     yield Problem(
         code="snapshot/age",
         message=f"the snapshot was taken {format_age(age)}, {snapshot.taken_at}, and holds {', '.join(held)}",
@@ -36,17 +36,17 @@ def _notices(snapshot: Snapshot, workspace: str, now: datetime) -> Iterator[Prob
     )
     for listing, (_, plural) in nouns.items():
         if (why := snapshot.of(listing).incomplete) is not None:
-            message = f"the snapshot does not hold all {plural}: {why}"
+            message = f"the snapshot does not contain all {plural}: {why}"
             yield Problem(code="snapshot/incomplete", message=message, severity=Severity.WARNING)
     if snapshot.redaction is not None:
         message = (
-            "the snapshot is redacted: it only counts the people who were not in the manifests when it was saved, "
-            'and shows them as "unnamed person 1" and so on; several labels may be one person'
+            "the snapshot is redacted: it only counts people who were not in the manifests when it was saved, "
+            'and shows them as "unnamed person 1" and so on; several labels may be the same person'
         )
         yield Problem(code="snapshot/redacted", message=message, severity=Severity.NOTE)
     if snapshot.workspace != workspace:
         message = f"the snapshot is of workspace {snapshot.workspace}, and the plan is for workspace {workspace}"
-        hint = f"Pass --workspace {snapshot.workspace}, if that is what you mean."
+        hint = f"Pass --workspace {snapshot.workspace}, if this is intended."
         yield Problem(code="snapshot/other-workspace", message=message, hint=hint, severity=Severity.WARNING)
 
 

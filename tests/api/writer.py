@@ -278,10 +278,8 @@ def written() -> dict[str, str]:
     for method in methods(shapes):
         groups.setdefault(attribute(method.operation), []).append(method)
     files = {f"{name}.py": _module(name, held, shapes) for name, held in groups.items()}
-    files["resources.py"] = _shapes(
-        "What the API speaks of, as it stands in answers and bodies.", shapes.resources, set()
-    )
-    files["messages.py"] = _shapes("What only one operation's body or answer holds.", shapes.messages, shapes.known)
+    files["resources.py"] = _shapes("The resources of the API, as in responses and bodies.", shapes.resources, set())
+    files["messages.py"] = _shapes("Bodies and responses of single operations.", shapes.messages, shapes.known)
     files["__init__.py"] = _init(groups)
     return {name: formatted(text) for name, text in files.items()}
 

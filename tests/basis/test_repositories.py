@@ -118,7 +118,7 @@ def test_a_git_file_that_leads_elsewhere_is_refused(project: Project, tmp_path: 
     other.write(CHANGE)
     (other.root / ".git").write_text(f"gitdir: {project.root}/.git\n")
     ran = plan(other.root)
-    assert (ran.code, "leads to no repository that has its work tree here" in ran.err) == (1, True)
+    assert (ran.code, "does not belong to a repository with its work tree here" in ran.err) == (1, True)
     (other.root / ".git").write_text("gitdir: /etc/passwd\n")
     assert plan(other.root).code == 1
 

@@ -96,7 +96,7 @@ def test_every_view_says_what_was_read(project: Project) -> None:
     """Text, markdown and page."""
     for view in ("text", "markdown", "html"):
         said = since(project, "--format", view).out.replace("\\", "")
-        assert "looks only at the resources that this change touches and what they need" in said, view
+        assert "covers only the resources that this change touches and what they need" in said, view
         assert "that it does not touch, not read and not planned" in said, view
         assert "snapshot taken just now" in said, view
 
@@ -149,11 +149,11 @@ def test_nothing_is_wrong_on_the_word_of_a_snapshot(project: Project) -> None:
     project.write(more.replace("  - {name: Readers}", "  - {name: Readers}\n  - {name: Newcomers}"))
     ran = since(project, "--no-effects", *ALL)
     assert set(addresses(ran)) == {"group/Coaches", "content_target/GDPR -> group/Newcomers"}
-    assert "nothing is from it" not in note(ran)
+    assert "nothing is taken from it" not in note(ran)
     project.write(more.replace("bo@x.example", "anna@x.example"))
     ran = since(project, "--no-effects", *ALL)
     assert set(addresses(ran)) == {"content_target/GDPR -> group/Newcomers"}
-    assert "nothing is from it" in note(ran)
+    assert "nothing is taken from it" in note(ran)
 
 
 def test_no_number_about_people_rests_on_a_snapshot(project: Project) -> None:
@@ -174,13 +174,13 @@ def test_no_number_about_people_rests_on_a_snapshot(project: Project) -> None:
     tested = BASE.replace("  - {name: Readers}", "  - {name: Readers, members: [anna@x.example]}")
     project.write(tested + "tests: [{user: bo@x.example, has_not: GDPR}]\n")
     ran = since(project, *ALL)
-    assert "nothing is from it" in note(ran)
+    assert "nothing is taken from it" in note(ran)
 
 
 def test_people_and_deletions_are_read_as_with_only(project: Project) -> None:
-    """Where a snapshot does not decide, nothing is from it."""
+    """Where a snapshot does not decide, nothing is taken from it."""
     project.write(BASE + "users: [{email: anna@x.example, first_name: Anna}]\n")
-    assert "nothing is from it" in note(since(project, *ALL))
+    assert "nothing is taken from it" in note(since(project, *ALL))
     project.write(
         BASE.replace("  - {name: Coaches, members: [anna@x.example]}\n", "") + "absent: {groups: [Coaches]}\n"
     )
@@ -193,9 +193,9 @@ def test_a_creation_takes_no_name_that_is_live(project: Project) -> None:
     project.write(BASE + "smart_groups: [{name: Nordics, conditions: [{field: Country, choices: [SE]}]}]\n")
     ran = since(project, "--no-effects", *ALL)
     assert addresses(ran)["smart_group/Nordics"]["action"] == "create"
-    assert "nothing is from it" not in note(ran)
+    assert "nothing is taken from it" not in note(ran)
     # A lint speaks of live people, so nothing is from the snapshot.
-    assert "nothing is from it" in note(since(project, *ALL))
+    assert "nothing is taken from it" in note(since(project, *ALL))
     project.write(BASE.replace("  - {name: Readers}", "  - {name: Readers}\n  - {name: Fresh, members: []}"))
     project.send("manual-groups.create", body={"name": "Fresh"})
     assert addresses(since(project, *ALL)) == {}
@@ -220,7 +220,7 @@ def test_what_is_let_go_of_is_named(project: Project) -> None:
     ran = since(project)
     assert ran.code == 1
     assert "ownership" in ran.err
-    assert "Leave --since out" in ran.err
+    assert "Without --since" in ran.err
 
 
 def test_undeclared_owned_resources_stay(project: Project) -> None:
@@ -234,12 +234,12 @@ def test_undeclared_owned_resources_stay(project: Project) -> None:
     ("values", "why"),
     [
         ({"taken_at": "2099-01-01T00:00:00Z"}, "in the future"),
-        ({"taken_at": "2001-01-01T00:00:00Z"}, "older than plans are valid (7 d)"),
+        ({"taken_at": "2001-01-01T00:00:00Z"}, "older than plans may be (7 d)"),
         ({"taken_at": "yesterday"}, "cannot be read"),
         ({"taken_at": "2026-01-01"}, "cannot be read"),
         ({"workspace": {"name": "other", "url": "sandbox:workspace.db"}}, "it is of workspace other"),
         ({"workspace": {"name": "sandbox", "url": "https://x.example"}}, "https://x.example"),
-        ({"incomplete": {"group": "the listing ended early"}}, "does not hold all groups: the listing ended early"),
+        ({"incomplete": {"group": "the listing ended early"}}, "does not contain all groups: the listing ended early"),
         ({"pseudonyms": {"salt": "x", "named": [], "note": ""}}, "it is redacted"),
     ],
 )
@@ -318,7 +318,7 @@ def test_guards_stop_such_a_plan(project: Project) -> None:
     ran = since(project, *ALL)
     guards = cast("list[dict[str, object]]", ran.document["guards"])
     assert next(one for one in guards if one["name"] == "removals")["tripped"] is True
-    assert "nothing is from it" in note(ran)
+    assert "nothing is taken from it" in note(ran)
 
 
 def test_a_renaming_by_hand_since_then_is_still_told(project: Project) -> None:
@@ -346,7 +346,7 @@ def test_a_group_without_declared_lists_is_as_apply_reads_it(project: Project) -
         )
     )
     ran = since(project, "--no-effects", "--out", "plan.json", *ALL)
-    assert "nothing is from it" not in note(ran)
+    assert "nothing is taken from it" not in note(ran)
     assert set(addresses(ran)) == {"group/Lecturers"}
     applied = lmsconf(project.root, "apply", "plan.json", "--auto-approve")
     assert applied.code == 0, applied.err

@@ -95,7 +95,7 @@ def _comparison() -> Callable[[], tuple[FieldChange, ...]]:
 
 
 def _entry(body: dict[str, Json]) -> ManifestEntry:
-    """A manifest entry that stands in no file."""
+    """A manifest entry that is never written to a file."""
     source = Source("benchmark.yaml")
     here = Map(source)
     here.update(body)

@@ -340,7 +340,7 @@ def test_what_is_allowed_is_nothing_but_guards(team: Team, allow: str) -> None:
 
 
 def test_an_issue_that_somebody_else_wrote_is_left_alone(team: Team) -> None:
-    """Its label makes nobody's issue the workflow's: one of its own is opened, written anew and closed."""
+    """Its label makes nobody's issue the workflow's: one of its own is opened, updated and closed."""
     mine = {"number": 1, "state": "open", "labels": ["lms-drift"], "user": {"login": "anna"}, "title": "x", "body": "y"}
     bots = {**mine, "number": 2, "user": {"login": "github-actions[bot]"}, "body": "from another workflow"}
     team.actions.write(issues=[mine, bots])

@@ -46,7 +46,7 @@ def test_the_answer_is_printed_as_json(project: Path, capsys: pytest.CaptureFixt
 
 
 def test_queries_are_given_by_name(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each --query is one parameter; a name that stands twice is sent twice."""
+    """Each --query is one parameter; a name that is a duplicate is sent twice."""
     assert call(project, "get", "/users", "--query", "filter=bo.ek", "--query", "limit=5") == ExitCode.OK
     assert [user["email"] for user in json.loads(capsys.readouterr().out)["users"]] == ["bo.ek@acme.example"]
     assert (

@@ -50,7 +50,7 @@ def test_a_kind_is_found_by_its_name_and_by_its_section() -> None:
     [
         ("grops", 'there is no kind or section "grops"', 'Did you mean "groups"?'),
         ("group.member", 'groups has no key "member"', 'Did you mean "members"?'),
-        ("group.name.first", 'groups.name has no key "first"', "Nothing stands below it."),
+        ("group.name.first", 'groups.name has no key "first"', "It has no keys."),
     ],
 )
 def test_an_unknown_word(asked: str, said: str, hint: str) -> None:
@@ -63,13 +63,15 @@ def test_an_unknown_word(asked: str, said: str, hint: str) -> None:
 def test_what_is_printed(tmp_path: Path) -> None:
     """For a person the keys with their meaning; for a script the same as a document."""
     said = CliRunner().invoke(app, ["explain", "smart_group.conditions"]).output
-    assert said.startswith("smart_groups.conditions: list of mapping\n\n  All of them must hold.\n\nKeys:\n  field ")
+    assert said.startswith(
+        "smart_groups.conditions: list of mapping\n\n  Conditions; people must meet all of them.\n\nKeys:\n  field "
+    )
     document = json.loads(CliRunner().invoke(app, ["explain", "group", "--format", "json"]).output)
     assert (document["format"], document["path"]) == ("lmsconf.explain/1", "groups")
     assert document["keys"][0] == {
         "name": "name",
         "type": "text",
-        "meaning": "The name, as the workspace shows it.",
+        "meaning": "The name in the workspace.",
         "needed": True,
     }
 

@@ -51,7 +51,7 @@ def test_a_stopped_apply_is_a_report_too(project: Path, capsys: pytest.CaptureFi
     arguments = ["-C", str(project), "apply", "--auto-approve", "--expect-digest", "0" * 64, "--format", "markdown"]
     assert run_command_line(app, arguments) == ExitCode.STALE
     told = capsys.readouterr()
-    assert "**Apply stopped before anything was done. 0 of 120 API calls done.**" in told.out
+    assert "**Apply stopped before any change. 0 of 120 API calls done.**" in told.out
     assert "digest" in told.err
 
 

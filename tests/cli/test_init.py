@@ -115,7 +115,7 @@ def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[st
     (tmp_path / "workspace.yaml").symlink_to("elsewhere.yaml")
     assert run_command_line(app, ["init", str(tmp_path), "--ci", "gitlab"]) == ExitCode.OK
     shown = capsys.readouterr().err
-    assert f"{tmp_path / 'workspace.yaml'} is there already, and stays as it is.\n" in shown
+    assert f"{tmp_path / 'workspace.yaml'} already exists and is not changed.\n" in shown
     assert f"Add to it: lmsconf=={__version__}\n" in shown
     assert "Add to it: .lmsconf/ *.db-shm" in shown
     found = files(tmp_path)
@@ -135,7 +135,7 @@ def test_a_project_is_not_begun_twice(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (["--url", "http://lms.example/api"], "would send the token in the clear"),
+        (["--url", "http://lms.example/api"], "would send the token unencrypted"),
         (["--url", "https://anna:secret@lms.example"], "must not hold a name or a password"),
         (["--timezone", "Europe/Stokholm"], "there is no time zone Europe/Stokholm"),
         (["--timezone", "../etc/passwd"], "there is no time zone"),
@@ -169,7 +169,7 @@ def test_on_a_terminal_it_asks(tmp_path: Path) -> None:
     answers = ["http://x.example", "https://lms.example/api", "live", "", "Mars/Olympus", "Europe/Oslo", "", "n"]
     code, shown = at_a_terminal(answers, "-C", str(tmp_path), "init", "lms")
     assert code == ExitCode.OK, shown
-    assert "would send the token in the clear" in shown
+    assert "would send the token unencrypted" in shown
     assert "there is no time zone Mars/Olympus" in shown
     assert "export --into" not in shown
     assert yaml.safe_load((tmp_path / "lms" / "lmsconf.yaml").read_text()) == {

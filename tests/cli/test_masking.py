@@ -200,7 +200,7 @@ def test_a_masked_plan_cannot_be_applied(project: Project, told: CommandOutput) 
     assert document["fingerprints"] == {}
     Draft202012Validator(json.loads(read_schema("plan.schema.json"))).validate(document)
     assert told("apply", "masked.json") == 3
-    assert "without its people, and cannot be applied" in told.err
+    assert "with masked people, and cannot be applied" in told.err
     assert told("snapshot", "all.json") == 0
     assert told("--mask-people", "show", "all.json", "--format", "json") == 64
     assert told("--mask-people", "show", "all.json") == 0

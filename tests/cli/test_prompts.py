@@ -63,7 +63,7 @@ def test_a_question_that_nobody_sees_is_not_asked(
     """Where stdin or stderr is no terminal, the command exits with 64 and names the option to pass."""
     ran, shown = at_terminal(project, *words, typed="yes\n", streams=streams)
     assert ran.code == ExitCode.USAGE
-    assert "there is no terminal to ask on" in ran.err + shown
+    assert "there is no terminal to ask for approval" in ran.err + shown
     assert hint in ran.err + shown
     assert QUESTION not in ran.err + ran.out + shown
 

@@ -116,7 +116,7 @@ def test_a_pause_that_the_service_asks_for_is_told_and_waited(
     told = [line for line in capsys.readouterr().err.splitlines() if "resuming" in line]
     ends = datetime.fromtimestamp(NOON + 600).astimezone().strftime("%H:%M")
     assert told[0] == f"Reading: the service asks to wait 10 minutes; resuming at {ends}"
-    assert told[1] == f"Reading: waiting as the service asked, 9 minutes more; resuming at {ends}"
+    assert told[1] == f"Reading: still waiting for the service, 9 minutes more; resuming at {ends}"
     assert 8 <= len(told) <= 10
     assert 600 <= clock.now <= 660
 

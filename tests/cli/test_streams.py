@@ -71,7 +71,7 @@ def test_closed_stdin_is_no_terminal(project: Path) -> None:
     """Without stdin nobody can be asked: exit 64, and nothing is done."""
     ran = shell(project, "lmsconf apply <&-")
     assert ran.returncode == ExitCode.USAGE
-    assert b"there is no terminal to ask on" in ran.stderr
+    assert b"there is no terminal to ask for approval" in ran.stderr
     assert wanted(project) == 2
 
 
@@ -326,7 +326,7 @@ def _check(ran: subprocess.CompletedProcess[bytes], code: int, format_: str) -> 
         said = ran.stdout.decode()
         assert "Not attempted: the run was interrupted before its first call" in said
         assert "group/Mandag" in said
-        assert "Apply stopped before anything was done. 0 of 2 API calls done." in said
+        assert "Apply stopped before any change. 0 of 2 API calls done." in said
         return
     report = json.loads(ran.stdout)
     Draft202012Validator(json.loads(read_schema("apply.schema.json"))).validate(report)

@@ -85,8 +85,8 @@ def test_the_lines_of_a_drift_report(root: Path, capsys: pytest.CaptureFixture[s
     assert run_command_line(app, [*at, "drift"]) == ExitCode.CHANGES
     told = capsys.readouterr().out
     words = shlex.join(["lmsconf", *at])
-    assert f"to put it back: {words} apply --only group/A\n" in told
-    assert f"to keep it: {words} drift --accept group/A\n" in told
+    assert f"to revert: {words} apply --only group/A\n" in told
+    assert f"to keep: {words} drift --accept group/A\n" in told
 
 
 def test_what_goes_along_cannot_be_left_out(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -95,8 +95,11 @@ def test_what_goes_along_cannot_be_left_out(root: Path, capsys: pytest.CaptureFi
     at = ["-C", str(root)]
     assert run_command_line(app, [*at, "plan", "--except", "content_target/*"]) == ExitCode.ERROR
     told = capsys.readouterr().err
-    assert "group/A: content_target/K -> group/A goes with it, and --except leaves that out [select/goes-along]" in told
-    assert "Leave both out: --except group/A." in told
+    assert (
+        "group/A: content_target/K -> group/A is deleted with it, but --except excludes that [select/goes-along]"
+        in told
+    )
+    assert "Exclude both: --except group/A." in told
     assert run_command_line(app, [*at, "plan", "--except", "content_target/*", "--except", "group/A"]) == ExitCode.OK
     assert "No changes." in capsys.readouterr().out
 
@@ -104,7 +107,7 @@ def test_what_goes_along_cannot_be_left_out(root: Path, capsys: pytest.CaptureFi
 @pytest.mark.parametrize("address", ["group/Book club", "group/UI scratch", "content_target/K -> everyone", "group/?"])
 @pytest.mark.parametrize("option", ["--only", "--except"])
 def test_what_is_live_can_be_named(root: Path, capsys: pytest.CaptureFixture[str], option: str, address: str) -> None:
-    """An address that no manifest speaks of is known where it is live; only one that is nowhere is an error."""
+    """An address that no manifest declares is known where it is live; only one that is nowhere is an error."""
     (root / "manifests" / "all.yaml").write_text("custom_fields: [{name: F, type: TEXT}]\n")
     assert run_command_line(app, ["-C", str(root), "plan", option, address]) == ExitCode.OK
     assert run_command_line(app, ["-C", str(root), "plan", option, f"{address} 2"]) == ExitCode.ERROR

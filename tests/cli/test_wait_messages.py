@@ -35,5 +35,5 @@ def test_a_wait_for_what_does_not_show_is_told_once(
         ended = run_command_line(app, ["-C", str(tmp_path), "apply", "--auto-approve"])
     sandbox.close_workspace()
     assert ended == (ExitCode.NOT_CONVERGED if told else ExitCode.OK)
-    waits = [line for line in capsys.readouterr().err.splitlines() if "waiting" in line]
-    assert waits == ["What was sent does not show yet; waiting for it, each time for at most 1 s."] * told
+    waits = [line for line in capsys.readouterr().err.splitlines() if "Waiting" in line]
+    assert waits == ["Waiting until the changes are readable, at most 1 s."] * told

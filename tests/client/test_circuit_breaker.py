@@ -159,7 +159,7 @@ def test_nothing_but_too_many_ends_many_clients_in_two_minutes(
     assert 59.0 <= clock.time - start <= MINUTES_2
     assert len(errors) == 99
     assert all("--max-rate" in str(error.hint) for error in errors)
-    assert any("refused the requests before as too many" in error.message for error in errors)
+    assert any("rejected earlier requests as too many" in error.message for error in errors)
     assert len(network.requests) <= 16 * 24
 
 
@@ -179,7 +179,7 @@ def test_what_was_not_sent_says_so() -> None:
     group = Group(Network(httpx.ConnectError("refused")))
     with pytest.raises(Unreachable, match="refused"):
         group.read()
-    with pytest.raises(Unreachable, match="GET /groups/g/members at sandbox: not sent, since the service") as caught:
+    with pytest.raises(Unreachable, match="GET /groups/g/members at sandbox: not sent: the service") as caught:
         group.read()
     assert "tried" not in caught.value.message
     with pytest.raises(Unreachable, match="not sent"):

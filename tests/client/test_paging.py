@@ -149,20 +149,20 @@ def test_a_count_that_is_never_reached_is_incomplete() -> None:
     network = Network(
         answering=lambda request: users("a", total=3) if request.url.params["skip"] == "0" else users(total=3)
     )
-    assert str(rows(network).incomplete).partition(" (")[0] == "1 users came, and the service counts 3"
+    assert str(rows(network).incomplete).partition(" (")[0] == "1 users received, but the service counts 3"
 
 
 @pytest.mark.parametrize(
     ("script", "reason"),
     [
-        ([users("a", "b", total=9)], "a page of users brought only rows that were there before"),
-        ([users("a", "b", total=3), said(200, {"users": [{"name": "x"}]})], "a row of users came without its userId"),
-        ([users(None, total=1)], "a row of users came without its userId"),
-        ([users("", total=1)], "a row of users came without its userId"),
-        ([users(True, total=1)], "a row of users came without its userId"),
-        ([said(200, {"people": []})], "a page came without its list of users"),
-        ([said(200, {"users": None})], "a page came without its list of users"),
-        ([said(200, {"users": None, "matchCount": 0})], "a page came without its list of users"),
+        ([users("a", "b", total=9)], "a page of users returned only rows that were already read"),
+        ([users("a", "b", total=3), said(200, {"users": [{"name": "x"}]})], "a row of users is missing its userId"),
+        ([users(None, total=1)], "a row of users is missing its userId"),
+        ([users("", total=1)], "a row of users is missing its userId"),
+        ([users(True, total=1)], "a row of users is missing its userId"),
+        ([said(200, {"people": []})], "a page is missing its list of users"),
+        ([said(200, {"users": None})], "a page is missing its list of users"),
+        ([said(200, {"users": None, "matchCount": 0})], "a page is missing its list of users"),
         ([said(200, {"users": ["a"]})], "a row of users is not an object"),
     ],
 )
@@ -176,7 +176,7 @@ def test_what_is_not_provably_all_is_incomplete(script: list[httpx.Response], re
     [
         ({}, 'the key "groups" is missing'),
         ({"manualGroups": []}, 'the key "groups" is missing, and there is a list under "manualGroups"'),
-        ({"groups": True}, '"groups" is no list'),
+        ({"groups": True}, '"groups" is not a list'),
     ],
 )
 def test_a_page_without_its_list_names_the_way_out(answer: object, said_of_it: str) -> None:
@@ -184,14 +184,14 @@ def test_a_page_without_its_list_names_the_way_out(answer: object, said_of_it: s
     with WorkerPool(lambda: client(said(200, answer))) as pool:
         found = ConcurrentReader(pool).rows(MANUAL_GROUPS)
     assert said_of_it in str(found.incomplete)
-    assert "Nothing is created or deleted on such an answer. No dialect key names it" in str(found.incomplete)
+    assert "Nothing is created or deleted from such a response. No dialect key names it" in str(found.incomplete)
 
 
 @pytest.mark.parametrize("answer", [{}, {"targets": None}, {"targets": True}, {"assignments": []}])
 def test_an_answer_without_its_list_is_an_error_with_a_way_out(answer: object) -> None:
     """One that is read for each content is not taken for an empty one either."""
     with WorkerPool(lambda: client(said(200, answer)), parallelism=1) as pool:
-        with pytest.raises(InvalidResponse, match="GET /content/targets came without its list of targets") as caught:
+        with pytest.raises(InvalidResponse, match="GET /content/targets is missing its list of targets") as caught:
             ConcurrentReader(pool).each("content-targets.list", [({}, {"contentId": "c"})])
         assert '"targets"' in str(caught.value.hint)
         assert "Nothing is created or deleted" in str(caught.value.hint)
@@ -292,7 +292,7 @@ def limited(number: int, *, rows: int = 10**9, memory: int = 10**9, page: int = 
 def test_as_many_rows_as_the_limit_allows_are_read() -> None:
     """One more ends the run, be it counted by the service or found while reading."""
     assert len(limited(4, rows=4).rows) == len(limited(4, rows=4, total=True).rows) == 4
-    with pytest.raises(InvalidResponse, match=r"more users than lmsconf reads: at most 4 are read, and more came"):
+    with pytest.raises(InvalidResponse, match=r"more users than lmsconf reads: at most 4 are read, but there are more"):
         limited(5, rows=4)
     with pytest.raises(InvalidResponse, match=r"it counts 5 of them, and at most 4 are read"):
         limited(5, rows=4, total=True)

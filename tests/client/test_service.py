@@ -262,20 +262,20 @@ def test_listings_without_a_count_end_at_an_empty_page() -> None:
 def test_a_listing_that_repeats_itself_is_an_error() -> None:
     """A service that ignores `skip` would go on for ever: the second equal page is a InvalidResponse."""
     given, _ = paged(lambda request: said(200, {"groups": [{"groupId": "a", "name": "A"}]}))
-    with pytest.raises(InvalidResponse, match="only rows that were there before"):
+    with pytest.raises(InvalidResponse, match="only rows that were already read"):
         list(given.groups.list_all())
     given, _ = paged(lambda request: said(200, {"list": [{"userId": "u"}]}))
-    with pytest.raises(InvalidResponse, match="only rows that were there before"):
+    with pytest.raises(InvalidResponse, match="only rows that were already read"):
         list(given.analytics.results_all())
 
 
 def test_a_listing_that_is_not_whole_is_an_error() -> None:
     """Fewer rows than the service counts are not passed off as all of them, and neither is a page without a list."""
     given, _ = paged(lambda request: said(200, {"matchCount": 2, "users": _first(request, [{"userId": "u"}])}))
-    with pytest.raises(InvalidResponse, match="1 users came, and the service counts 2"):
+    with pytest.raises(InvalidResponse, match="1 users received, but the service counts 2"):
         list(given.users.list_all())
     given, _ = paged(lambda request: said(200, {"users": None}))
-    with pytest.raises(InvalidResponse, match="without its list of users"):
+    with pytest.raises(InvalidResponse, match="missing its list of users"):
         list(given.users.list_all())
 
 

@@ -143,7 +143,7 @@ def test_what_a_connection_does_ends_in_the_right_error(name: str) -> None:
             # A reset can be quicker than the end of the handshake, and then nothing was sent.
             assert type(error) is kind or (name == "reset at accept" and type(error) is Unreachable)
             assert error.message.split(": ", 1)[1]
-            late = error.message.endswith(("timed out", "no whole answer within 1 s"))
+            late = error.message.endswith(("timed out", "no complete response within 1 s"))
             assert late == (name in ENDLESS)
 
 

@@ -97,7 +97,7 @@ def test_nothing_can_be_written_through_a_reader(operation: str) -> None:
             lambda: reader.each(operation, [({}, {})]),
             lambda: reader.rows(ListOperation(operation, "users", "userId")),
         ):
-            with pytest.raises(ValueError, match="writes, and this only reads"):
+            with pytest.raises(ValueError, match="is a write, and this client is read-only"):
                 attempt()
     assert network.requests == []
 

@@ -21,7 +21,7 @@ FORMAT = json.loads(problems_file.dumps([Problem(code="a/b", message="m")]))["fo
 def test_a_list_of_texts_holds_nothing_else() -> None:
     """A number among texts is an error."""
     assert JsonObjectReader({"a": ["x"]}).texts("a") == ("x",)
-    with pytest.raises(ValueError, match="a text is missing"):
+    with pytest.raises(ValueError, match="a string is missing"):
         JsonObjectReader({"a": ["x", 1]}).texts("a")
 
 

@@ -55,7 +55,7 @@ def test_a_plan_of_what_no_manifest_can_say_is_refused(tmp_path: Path) -> None:
     plan = Project(tmp_path, SEED).plan("groups: [{name: A, members: [anna@acme.example]}]")
     [change] = plan.changes
     nameless = replace(change, after={"members": ["anna@acme.example"]})
-    with pytest.raises(StalePlan, match="group/A: what the plan says of it is not whole"):
+    with pytest.raises(StalePlan, match="group/A: the plan describes it incompletely"):
         plan_to_manifests(replace(plan, changes=(nameless,)), all_kinds())
     anna = Address.of("user", "anna@acme.example")
     gone = replace(change, address=anna, action=Action.DELETE, before={"email": anna.name}, after=None)
@@ -70,4 +70,4 @@ def test_an_edited_change_is_stale_also_where_nothing_live_differs(tmp_path: Pat
     for edited in (replace(change, id="g-other"), replace(change, fields=())):
         [problem] = find_stale_resources(replace(plan, changes=(edited,)), plan)
         assert (problem.code, problem.address) == (CODE, "group/A")
-        assert "a plan made now has another id for it, or another difference" in problem.message
+        assert "a new plan has another id for it, or another difference" in problem.message

@@ -161,7 +161,7 @@ def test_what_is_protected_is_neither_deleted_renamed_nor_emptied(made: Change, 
     """By its old name or its new one; it may be made, described otherwise, and grow."""
     problems = list(refuse_protected_changes(all_kinds(), [made], ["group/Kept", "user/Kept"]))
     said = [problem.message for problem in problems]
-    assert said == ([] if harm is None else [f"{made.address}: it is protected, and the plan would {harm}"])
+    assert said == ([] if harm is None else [f"{made.address}: it is protected, but the plan would {harm}"])
     assert [problem.address for problem in problems] == [str(made.address)] * len(said)
     assert list(refuse_protected_changes(all_kinds(), [made], [])) == []
 

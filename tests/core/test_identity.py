@@ -61,7 +61,7 @@ def test_a_pin_that_is_not_live_tells_who_has_the_name() -> None:
     ]
     assert [problem.hint for problem in found.problems] == [
         '"A" is live with the id 1, 2.',
-        "Correct the id, or leave it out.",
+        "Correct the id, or remove it.",
     ]
     assert taken(found) == [None, None]
     assert found.broken == {0, 1}
@@ -177,7 +177,7 @@ def test_earlier_names_that_are_not_live_are_passed_over() -> None:
     ("names", "code", "shown"),
     [
         (("1 SALES", "2 sales", "3 Other"), "name/look-alike", 'looks like "SALES"'),
-        (("1 S\u0430les", "2 S\u0430l\u0435s"), "name/confusable", 'cannot tell it from "S\u0430les"'),
+        (("1 S\u0430les", "2 S\u0430l\u0435s"), "name/confusable", 'it looks the same as "S\u0430les"'),
     ],
 )
 def test_of_several_names_that_look_alike_the_first_is_shown(names: tuple[str, ...], code: str, shown: str) -> None:

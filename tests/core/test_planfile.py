@@ -242,16 +242,16 @@ def test_an_edited_call_with_a_new_seal_is_refused() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "not a whole document"),
+        ("", "not a complete document"),
         ("[]", "no format"),
         ('{"format": 1}', "no format"),
-        ('{"format": "lmsconf.plan/1", "format": "lmsconf.plan/1"}', "a key stands there twice"),
+        ('{"format": "lmsconf.plan/1", "format": "lmsconf.plan/1"}', "duplicate key"),
         ('{"format": "lmsconf.plan/1", "people": NaN}', "NaN is not JSON"),
         ('{"format": "lmsconf.plan/2"}', "the format 'lmsconf.plan/2', not 'lmsconf.plan/1'"),
         ('{"format": "lmsconf.apply/1"}', "the format 'lmsconf.apply/1'"),
         ('{"format": "lmsconf.plan/1"}', "changed after"),
-        ("[" * 100_000, "not a whole document"),
-        ('{"format": "lmsconf.plan/1", "people": ' + "1" * 5000 + "}", "not a whole document"),
+        ("[" * 100_000, "not a complete document"),
+        ('{"format": "lmsconf.plan/1", "people": ' + "1" * 5000 + "}", "not a complete document"),
     ],
     ids=range(10),
 )

@@ -100,6 +100,6 @@ def test_a_kind_with_nothing_of_its_own_is_redacted_and_restored() -> None:
     assert list(red.listings) == ["user", "toy", "unnamed_people"]
     [row] = red.rows(ToyRow)
     assert re.fullmatch("ask ada@acme.example or person-[0-9a-f]{16}", row.name), "ada is not in the workspace"
-    assert red.of("toy").incomplete == "it was not read whole"
+    assert red.of("toy").incomplete == "it was not read completely"
     assert restore_snapshot(red, Manifests(), kinds).rows(ToyRow) == (row,)
     assert drop_unknown_people(red, Manifests(), kinds) == Manifests()

@@ -95,7 +95,7 @@ def test_a_circle_is_one_problem_that_names_each_resource_once(planning: PlanCon
     assert order_calls(planning, [(A, both), (B, [step(makes=b, uses=a)]), (C, [step()])], KINDS) == ()
     [problem] = planning.problems
     assert problem.code == "plan/circle"
-    assert problem.message == "there is no order for the calls of group/A, group/B: each waits for another"
+    assert problem.message == "the calls of group/A, group/B depend on each other in a cycle"
     assert problem.address is None
 
 

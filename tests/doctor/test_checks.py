@@ -37,9 +37,9 @@ def test_a_healthy_workspace(clinic: ServedProject) -> None:
     """All checks of a sound workspace, and not one request that writes."""
     before = held(clinic.service)
     found = checks(clinic)
-    assert found["connection"] == ("ok", "the service answers, and lets us read")
+    assert found["connection"] == ("ok", "the service responds and accepts the token for reading")
     assert found["clock"][0] == "ok"
-    assert found["pages"] == ("unknown", "no listing is longer than a page, so the largest page does not show")
+    assert found["pages"] == ("unknown", "no listing is longer than a page, so the largest page size is not known")
     assert found["fields"] == ("ok", "1 of 10 custom fields are used")
     assert found["names"] == ("ok", "no name is live twice within a kind")
     assert found["manifests"] == ("ok", "4 resources are declared")
@@ -69,7 +69,7 @@ def test_a_smaller_page_is_named(open_clinic: Open, rows: int, most: int | None)
     )
     code, out = clinic.run("doctor")
     assert code == 0
-    assert ("Say under `dialect:` paging.limit: 40" in out) is (most is not None)
+    assert ("Set under `dialect:` paging.limit: 40" in out) is (most is not None)
     assert ("users.list: whole pages of 100" in out) is (rows == 100)
 
 
@@ -172,7 +172,7 @@ def exchange(date: str | None) -> Exchange:
         (["Mon, 01 Jun 2026 12:02:00 GMT"], Health.WARNING, "this machine is 120 s behind the service"),
         (["Mon, 01 Jun 2026 11:00:00 GMT"], Health.WARNING, "this machine is 3,600 s ahead of the service"),
         (["Mon, 01 Jun 2026 11:50:00 GMT", "Mon, 01 Jun 2026 12:00:01 GMT"], Health.OK, "within 2 s of the service's"),
-        ([None, "soon"], Health.UNKNOWN, "the service's answers name no time"),
+        ([None, "soon"], Health.UNKNOWN, "the responses of the service have no Date header"),
     ],
 )
 def test_the_two_clocks(dates: list[str | None], health: Health, message: str) -> None:

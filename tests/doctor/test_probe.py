@@ -20,7 +20,7 @@ from lmsconf.support.package_data import read_schema
 from .served_project import BO, GDPR, PROJECT, ServedProject, held
 
 Open = Callable[..., ServedProject]
-NOT_LEARNABLE = {"content-targets.everyone": "nothing is ever assigned to everyone for a try"}
+NOT_LEARNABLE = {"content-targets.everyone": "the probe never assigns anything to everyone"}
 """What manifests rely on and no probe can find out, with the reason that it gives."""
 SECOND = second_dialect()
 OTHERWISE = {
@@ -108,8 +108,8 @@ def test_without_person_and_content_that_is_said(clinic: ServedProject) -> None:
     """What needs a person or a content is not learnt, with the option that would help; the rest is."""
     code, out = clinic.run("doctor", "--probe", "--yes")
     assert code == 0
-    assert "not learnt manual-groups.add-members.userIds (no person was named; say --user EMAIL)" in out
-    assert "not learnt content-targets.create.mandatory (no content was named; say --content NAME)" in out
+    assert "not learnt manual-groups.add-members.userIds (no person was named; pass --user EMAIL)" in out
+    assert "not learnt content-targets.create.mandatory (no content was named; pass --content NAME)" in out
     assert "confirmed  manual-groups.rename.name: name" in out
     touched = {one.operation for one in clinic.service.log if one.writes}
     assert not {"content-targets.create", "manual-groups.add-members"} & touched
@@ -231,7 +231,7 @@ def test_rights_that_come_with_managing_are_put_back(open_clinic: Open) -> None:
     clinics.append(open_clinic(on_log=promotes))
     before = held(clinics[0].service)
     code, out = clinics[0].run("doctor", "--probe", "--yes", *BOTH)
-    assert (code, "manager of the person was False, became True, and is put back" in out) == (0, True)
+    assert (code, "manager of the person was False, became True, and is restored" in out) == (0, True)
     assert held(clinics[0].service) == before
 
 
@@ -281,7 +281,7 @@ ROOT = "anna.berg@acme.example"
 @pytest.mark.parametrize(
     ("dialect", "user", "managers", "right", "said"),
     [
-        ({}, BO, "confirmed", "confirmed", "somebody without the manager right was taken"),
+        ({}, BO, "confirmed", "confirmed", "somebody without the manager right was accepted"),
         ({}, ROOT, "confirmed", "unknown", "name somebody without the manager right"),
         ({RIGHT: "with-right"}, ROOT, "confirmed", "unknown", "name somebody without the manager right"),
         ({RIGHT: "with-right"}, BO, "unknown", "unknown", "nobody could be made manager"),
@@ -298,6 +298,6 @@ def test_who_can_manage_is_learnt_with_the_person(
     lessons = {one["key"]: one for one in json.loads(out)["probe"]["lessons"]}
     assert (lessons[MANAGERS]["verdict"], lessons[RIGHT]["verdict"]) == (managers, right)
     assert said in lessons[RIGHT]["reason"]
-    lacks = "the person tried lacks the manager right, which some services ask for: name somebody who has it"
+    lacks = "the person tried lacks the manager right, which some services require: name somebody who has it"
     assert (lacks in lessons[MANAGERS]["reason"]) is (managers == "unknown")
     assert held(clinic.service) == before

@@ -28,7 +28,7 @@ PERSON = {
     "users.update-custom-field-choice.clear-choice", "users.update-custom-field-choice.clear-multi-select",
     "users.update-custom-field-choice.clear-text",
 }  # fmt: skip
-NOT_LEARNABLE = {"content-targets.everyone": "nothing is ever assigned to everyone for a try"}
+NOT_LEARNABLE = {"content-targets.everyone": "the probe never assigns anything to everyone"}
 """What manifests rely on and no probe can find out, with the reason that it gives."""
 PEOPLE = f"users: [{{email: {BO}, archived: false}}]\n"
 CREATES = PROJECT + "people: {create: true}   # HR wants it\n"
@@ -117,17 +117,17 @@ def test_the_person_who_is_named_serves_where_nobody_is_created(
     assert held(clinic.service) == before
     assert "users.create" not in {one.operation for one in clinic.service.log}
     told = reasons(clinic, *BOTH)
-    assert told["users.create.email"] == "the project file does not allow to create people, so no account is made"
+    assert told["users.create.email"] == "the project file does not allow creating people, so no account is created"
 
 
 @pytest.mark.parametrize(
     ("project", "options", "key", "reason"),
     [
-        (PROJECT, (), "users.update-metadata.mode", "no person was named; say --user EMAIL"),
+        (PROJECT, (), "users.update-metadata.mode", "no person was named; pass --user EMAIL"),
         (PROJECT, ("--user", "anna.berg@acme.example"), "users.set-custom-archived-date.date",
-         "the person is admin or manager, and may have no archive date; name somebody else"),
+         "the person is admin or manager, so an archive date is not allowed; name somebody else"),
         (PROJECT, ("--user", "p0@acme.example"), "users.update-metadata.mode",
-         "the person has no metadata, and what is put there might not go away any more"),
+         "the person has no metadata, and it might be impossible to remove it again"),
     ],
 )  # fmt: skip
 def test_what_is_not_learnt_of_people_is_said(
@@ -189,7 +189,7 @@ def test_what_comes_with_a_change_is_put_back(open_clinic: Open) -> None:
     code, out = clinics[0].run("doctor", "--probe", "--yes", *BOTH)
     assert code == 0, out
     for what in ("the archive date", "the metadata", "an answer"):
-        assert f"{what} of the person was changed, and is put back" in out
+        assert f"{what} of the person was changed, and is restored" in out
     assert held(clinics[0].service) == before
 
 
@@ -222,7 +222,7 @@ def test_a_welcome_that_nobody_sees_is_not_learnt(open_clinic: Open) -> None:
     before = held(clinic.service)
     assert reasons(clinic, *BOTH) == {
         **NOT_LEARNABLE,
-        "users.create.sendWelcomeEmail": "the service takes names that it does not know, and a mail that is not sent "
+        "users.create.sendWelcomeEmail": "the service accepts unknown names, and a mail that is not sent "
         "leaves no trace",
     }
     assert held(clinic.service) == before

@@ -89,7 +89,7 @@ def test_what_cannot_be_edited_safely_is_left(text: str) -> None:
     """A layout in which the new text would mean something else is refused, with the lines to paste."""
     with pytest.raises(UneditableLayout) as refused:
         set_dialect_keys(text, FOUND, "production")
-    assert refused.value.hint == "Put this into it:\ndialect:\n  a.name: newName\n  paging.limit: 50"
+    assert refused.value.hint == "Add this to it:\ndialect:\n  a.name: newName\n  paging.limit: 50"
 
 
 KEYS = st.sampled_from(["a.name", "b.name", "c-d.name", "paging.limit"])

@@ -52,7 +52,7 @@ TO_COME: Final[dict[str, tuple[str, str]]] = {
         "group/LMS b",
     ),
     "an entry says otherwise": (MANIFESTS.replace("mandatory: true", "mandatory: false"), "-> group/Team"),
-    "an entry is gone": (MANIFESTS.replace("  - name: LMS a\n", ""), "group/LMS a"),
+    "an entry no longer exists": (MANIFESTS.replace("  - name: LMS a\n", ""), "group/LMS a"),
     "an entry is renamed": (
         MANIFESTS.replace("  - name: LMS a\n", "  - {name: LMS z, previously: [LMS a]}\n"),
         "group/LMS z",
@@ -162,12 +162,12 @@ def test_every_format_tells_them_apart(stage: ServedProject) -> None:
     stage.write(TO_COME["an entry is new"][0])
     said = {view: stage("drift", "--base", BASE, "--format", view).out for view in ("text", "markdown", "html")}
     for told in said.values():
-        assert "taken to be applied" in told.replace("\\", "")
-        assert "No drift. What differs does not count: 1 not applied yet." in told
+        assert "the state that was applied last" in told.replace("\\", "")
+        assert "No drift. These differences do not count: 1 not applied yet." in told
         assert "group/LMS b" in told
         assert "matches the manifests" not in told
     out_of_the_group(stage)
-    assert "Drift: 1 changed. Beside that: 1 not applied yet." in stage("drift", "--base", BASE).out
+    assert "Drift: 1 changed. In addition: 1 not applied yet." in stage("drift", "--base", BASE).out
     suites = ET.fromstring(stage("drift", "--base", BASE, "--format", "junit").out)
     assert [len(list(suites.iter(name))) for name in ("failure", "skipped", "error")] == [1, 1, 0]
     [log] = json.loads(stage("drift", "--base", BASE, "--format", "sarif").out)["runs"]

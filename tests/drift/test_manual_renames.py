@@ -131,7 +131,7 @@ WAYS: Final[Mapping[str, ManualRename]] = {
         {"smart_group/Sellers": "Merchants"},
     ),
     "declared by include": ManualRename(COACHES, FRIENDS, declared={"members: TWO,": "members: {include: TWO},"}),
-    "declared with an earlier name that is gone": ManualRename(
+    "declared with an earlier name that no longer exists": ManualRename(
         COACHES, FRIENDS, declared={"name: Coaches,": "name: Coaches, previously: [Trainers],"}
     ),
     "declared without an assignment": ManualRename(COACHES, FRIENDS, declared={"{group: Coaches}, ": ""}),

@@ -72,7 +72,7 @@ def test_it_reads_what_a_plan_reads(stage: ServedProject) -> None:
     before = len(stage.sandbox.log)
     ran = stage("drift")
     assert sorted((one.method, one.path) for one in stage.sandbox.log[before:]) == planned
-    assert "Only what the manifests are compared with was read;" in ran.out
+    assert "Only the resources of the manifests were read;" in ran.out
     report = drift(stage, code=0)
     assert (report["read"], report["coverage"]) == ("declared", [])
     assert [one["kind"] for one in report["unmanaged"]] == ["custom_field", "group", "smart_group"]

@@ -245,7 +245,7 @@ def test_what_is_owned_is_kept_by_a_manifest(stage: ServedProject, said: str, ad
 
 def lines_of(text: str) -> Iterator[str]:
     """The lines of a text report that keep something."""
-    yield from (line.partition("to keep it: ")[2] for line in text.splitlines() if "to keep it: " in line)
+    yield from (line.partition("to keep: ")[2] for line in text.splitlines() if "to keep: " in line)
 
 
 def test_a_line_is_pasted_as_it_stands(tmp_path: Path, project: Project, shell: Shell) -> None:

@@ -60,7 +60,7 @@ def test_an_edit_changes_only_what_it_must(stage: ServedProject, edit: Edit, spe
     assert path.read_bytes().decode() == SPELT[spelt](edit.after)
     again = stage("drift", *accepted)
     assert again.code == 1
-    assert "nothing of that address differs" in again.err
+    assert "no difference has this address" in again.err
 
 
 @pytest.mark.parametrize("typed", ["group/Zebra *", "groups/Zebra *", "Zebra *", "group Zebra *"])

@@ -12,50 +12,50 @@ REFUSED: Final = {
     "an alias that says a list": (
         "x-all: &all [anna@x.se]\ngroups:\n  - {name: Team, members: *all}\n",
         "group/Team",
-        "all.yaml:3:27: error: group/Team: an alias says this",
-        "Write the value out",
+        "all.yaml:3:27: error: group/Team: this comes from an alias",
+        "Replace the alias",
     ),
     "a list that an alias repeats": (
         "groups:\n  - {name: Team, members: &all [anna@x.se]}\n  - {name: Crew, members: *all}\n",
         "group/Team",
         "all.yaml:2:27: error: group/Team: &all is repeated by an alias elsewhere",
-        "at each place",
+        "Replace each alias",
     ),
     "a variable": (
         'groups:\n  - name: Team\n    managers: ["$(boss)"]\n',
         "group/Team",
-        "all.yaml:3:15: error: group/Team: dag@x.se does not stand in this list itself",
+        "all.yaml:3:15: error: group/Team: dag@x.se is not in this list itself",
         "a variable",
     ),
     "a copy of for_each": (
         "groups:\n  - {name: $(team), for_each: {team: $(teams)}, members: []}\n",
         "group/Team",
         "all.yaml:2:5 (team=Team): error: group/Team: for_each writes out this entry",
-        "an entry of its own",
+        "a separate entry",
     ),
     "a set": (
         "people_sets: {all: [anna@x.se, dag@x.se]}\ngroups:\n  - {name: Team, members: {set: all}}\n",
         "group/Team",
-        "group/Team: members come from elsewhere",
+        "group/Team: members are defined elsewhere",
         "Change it there by hand",
     ),
     "somebody in a set beside others": (
         "people_sets: {all: [dag@x.se]}\ngroups:\n  - {name: Team, members: [anna@x.se, bo@x.se, {set: all}]}\n",
         "group/Team",
-        "group/Team: dag@x.se does not stand in this list itself",
+        "group/Team: dag@x.se is not in this list itself",
         "a set or a file",
     ),
     "a CSV file": (
         "groups:\n  - {name: Team, members: {file: ../people.csv, column: Mail}}\n",
         "group/Team",
-        "all.yaml:2:27: error: group/Team: members come from elsewhere",
+        "all.yaml:2:27: error: group/Team: members are defined elsewhere",
         "Change it there by hand",
     ),
     "one of several contents": (
         "content_targets:\n  - content: [Basics, Intro]\n    assign_to: [{user: bo@x.se}]\n",
         "content_target/Basics -> user/bo@x.se",
         "all.yaml:3:17: error: content_target/Basics -> user/bo@x.se: this line declares several assignments",
-        "an entry of its own",
+        "a separate entry",
     ),
     "the window of an audience": (
         "windows: {H2: {visible_from: 2026-07-01T00:00Z}}\n"
@@ -73,7 +73,7 @@ REFUSED: Final = {
     "what nothing declares": (
         "groups: []\n",
         "group/Crew",
-        "group/Crew: no manifest speaks of it",
+        "group/Crew: no manifest declares it",
         "lmsconf export --into",
     ),
     "what another leans on that cannot be edited": (
@@ -81,8 +81,8 @@ REFUSED: Final = {
         "custom_fields: [{name: New, type: CHOICE, choices: [A]}]\n"
         "smart_groups: [{name: Nordics, conditions: *new}]\n",
         "custom_field/New",
-        "all.yaml:3:44: error: smart_group/Nordics: an alias says this",
-        "Write the value out",
+        "all.yaml:3:44: error: smart_group/Nordics: this comes from an alias",
+        "Replace the alias",
     ),
     "what is needed elsewhere, with its place on the disk": (
         "custom_fields:\n  - name: Dept\n    type: CHOICE\n    choices:\n      - Sales\n      - Tech\n      - More\n"
@@ -96,9 +96,9 @@ REFUSED: Final = {
         "absent: {groups: [Crew]}\n",
         "group/Crew",
         "group/Crew: with the edit it would still be undeclared",
-        "take it out of `absent` by hand, and `lmsconf export --into`",
+        "remove it from `absent` by hand, then `lmsconf export --into`",
     ),
-    "what fits nothing": (MANAGED, "group/Taem", "--accept group/Taem: nothing of that address differs", ""),
+    "what fits nothing": (MANAGED, "group/Taem", "--accept group/Taem: no difference has this address", ""),
 }
 
 

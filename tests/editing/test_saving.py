@@ -24,7 +24,7 @@ BEFORE = {"a.yaml": b"old\n", "b.yaml": b"old\n"}
 def test_a_file_that_changed_meanwhile_is_not_written_over(project: Path) -> None:
     """Then the other is not written either, and it is said which one it was."""
     (project / "b.yaml").write_text("newer\n")
-    with pytest.raises(LmsconfError, match=r"b\.yaml was changed meanwhile"):
+    with pytest.raises(LmsconfError, match=r"b\.yaml was changed by another process"):
         write_all_or_none(project, BEFORE, {"a.yaml": b"new\n", "b.yaml": b"new\n"})
     assert [(project / name).read_text() for name in BEFORE] == ["old\n", "newer\n"]
 

@@ -207,7 +207,7 @@ def test_an_unknown_system_condition_makes_a_change_unknown(serve: Serve, manife
 
 
 def test_an_unchanged_group_with_an_unknown_condition_has_its_live_members(serve: Serve) -> None:
-    """What it holds is in the answer of the service, so the numbers beside it are known."""
+    """Contents is in the answer of the service, so the numbers beside it are known."""
     it = serve(
         "absent: {content_targets: [{content: GDPR, assign_to: [{group: Team}]}]}\n" + NARROWED.replace("B", "A, B, C"),
         seed=ODD,

@@ -51,8 +51,8 @@ def test_an_export_reads_as_a_person_would_have_written_it(project: Project) -> 
     golden = Path(__file__).parent / "exported.yaml"
     files = sorted((project.root / "manifests").iterdir())
     assert "\n".join(f"## {path.name}\n{path.read_text()}" for path in files) == golden.read_text()
-    assert "left out: group/Twice (id g-4): another one has its name" in ran.err
-    assert "1 left out, as `leave_alone:` in the project file says." in ran.err
+    assert "left out: group/Twice (id g-4): another resource has its name" in ran.err
+    assert "1 not exported, because of `leave_alone:` in the project file." in ran.err
     assert lmsconf(project.root, "plan", "--detailed-exitcode").code == 0
 
 
@@ -172,7 +172,7 @@ def test_a_snapshot_needs_no_manifests(project: Project, manifests: str | None) 
         project.write(manifests)
     ran = lmsconf(project.root, "snapshot", "all.json")
     assert ran.code == 0
-    assert "nobody's language and applications are in the snapshot" in ran.err
+    assert "the snapshot has no languages and applications of people" in ran.err
     assert (project.root / "all.json").exists()
 
 

@@ -52,7 +52,7 @@ def test_only_what_differs_from_the_default_is_declared() -> None:
     """A flag that is set and a description; of a type that manifests do not know there is a note."""
     entry = field_entry_body(parse_field_row(live(type="DATE", description="Since", isHidden=True, isLocked=False)))
     assert entry.keys == {"description": "Since", "hidden": True}
-    assert list(entry.notes) == ["its type DATE is none that a manifest knows"]
+    assert list(entry.notes) == ["its type DATE is not supported in manifests"]
 
 
 @pytest.mark.parametrize(
@@ -96,5 +96,5 @@ def test_people_who_cannot_be_named_are_left_out_with_the_reason() -> None:
     assert list(entry.notes) == [
         "1 member left out: archived",
         "2 members left out: more than one person has the e-mail",
-        "1 member left out: no list of people shows whose id it is",
+        "1 member left out: no list of people contains the id",
     ]

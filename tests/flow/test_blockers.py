@@ -33,7 +33,7 @@ def blocked(folder: Path) -> list[tuple[str, str, str | None]]:
 @pytest.mark.parametrize(
     ("manifests", "expected", "why"),
     [
-        (ELEVENTH, ("refusal", "refusal/too-many-fields", None), "a workspace holds at most 10 custom fields"),
+        (ELEVENTH, ("refusal", "refusal/too-many-fields", None), "a workspace has at most 10 custom fields"),
         (EMPTIED, ("guard", "removals", "removals=20"), "20 of 20 in group/A members, and the limit is 10%"),
         (LOCKED_OUT, ("lockout", "refusal/lock-out", None), "the plan would leave 0 admins"),
     ],

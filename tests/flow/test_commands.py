@@ -120,7 +120,7 @@ def test_a_changed_workspace_makes_a_plan_stale(project: Project) -> None:
     project.send("manual-groups.add-managers", {"groupId": "g-1"}, {"userIds": ["u-1"]})
     ran = lmsconf(project.root, "apply", "plan.json")
     assert ran.code == 3
-    assert "group/Mentors is not as it was" in ran.err
+    assert "group/Mentors has changed since" in ran.err
 
 
 def test_unrelated_drift_does_not_block(project: Project) -> None:

@@ -198,9 +198,9 @@ def test_every_change_says_what_of_it_can_be_taken_back(it: Project) -> None:
         "absent: {groups: [Old], custom_fields: [Badge]}"
     )
     assert undone(plan) == {
-        "custom_field/Badge": ("partial", "the field comes back with another id, and answers must be given again"),
+        "custom_field/Badge": ("partial", "the field comes back with another id, and people must answer again"),
         "custom_field/Dept": ("full", None),
-        "custom_field/Skills": ("partial", "dropped choices come back with other ids, and answers must be given again"),
+        "custom_field/Skills": ("partial", "deleted choices come back with other ids, and people must answer again"),
         "group/New": ("full", None),
         "group/Old": ("partial", "the group comes back with another id"),
         "content_target/Intro -> group/Old": (

@@ -44,7 +44,7 @@ def unmanaged(plan: Plan) -> dict[str, tuple[list[str], int]]:
 
 
 def test_nothing_is_owned_unless_it_is_said(tmp_path: Path) -> None:
-    """What no manifest speaks of is listed and not touched."""
+    """What no manifest declares is listed and not touched."""
     plan = Project(tmp_path, SEED).plan("groups: [{name: LMS a}]")
     assert plan.changes == ()
     assert unmanaged(plan) == {"group": (["group/LMS b", "group/LMS test 1", "group/UI d", "group/lms c"], 0)}
@@ -371,7 +371,7 @@ def test_an_entry_under_absent_that_finds_nothing_names_what_it_may_have_meant(
         assert (problem.code, problem.severity) == ("absent/nothing-to-do", Severity.NOTE)
     else:
         assert (problem.code, problem.severity) == ("absent/look-alike", Severity.WARNING)
-        assert f'but "{stays}" is, and it stays' in problem.message
+        assert f'but "{stays}" is, and is kept' in problem.message
 
 
 def test_a_declared_name_is_not_what_an_entry_under_absent_meant(tmp_path: Path) -> None:

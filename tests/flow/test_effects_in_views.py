@@ -81,7 +81,7 @@ def test_every_view_says_when_effects_are_not_computed(tmp_path: Path, manifests
     assert "Effects on people: not computed (--no-effects)." in text
     assert not re.search(r"\d (people|person) (lose|gain)", text)
     if manifests == NARROWED:
-        assert "how many people lose content is not known" in text
+        assert "the number of people who lose content is not known" in text
         assert "--allow people=unknown" in text
 
 

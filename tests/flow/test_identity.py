@@ -444,7 +444,7 @@ def test_pinned_content_goes_by_its_own_name(tmp_path: Path) -> None:
         assert '"C1"' in problem.message
         assert "c-2" in problem.message
         assert 'write its name: "C1"' in str(problem.hint)
-        assert "correct the id, or leave it out" in str(problem.hint)
+        assert "correct the id, or remove it" in str(problem.hint)
 
 
 def test_an_absent_entry_whose_id_and_name_disagree_is_an_error(tmp_path: Path) -> None:
@@ -481,7 +481,7 @@ def test_owned_twins_stop_an_apply(tmp_path: Path) -> None:
     ("manifests", "said", "way"),
     [
         ("groups: [{name: New, previously: [Old]}]", "group/Old is being renamed to group/New", 'new name: "New"'),
-        ("absent: {groups: [Old]}", "group/Old will be deleted by this plan", "out of `absent`"),
+        ("absent: {groups: [Old]}", "group/Old will be deleted by this plan", "from `absent`"),
     ],
 )
 def test_an_audience_that_leaves_its_name_is_an_error_with_a_way_out(
@@ -549,7 +549,7 @@ content: [{name: X}]
     assert [problem.hint for problem in found.value.problems] == [
         'There is smart_group/Sales: write {smart_group: "Sales"}.',
         'There is group/Staff: write {group: "Staff"}.',
-        "For everybody, write everyone alone.",
+        "For everyone, write everyone alone.",
     ]
 
 

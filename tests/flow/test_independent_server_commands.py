@@ -129,7 +129,7 @@ def test_answers_that_cannot_be_read(open_desk: Open) -> None:
     """They are an error for whoever declares them, with their shape, and nothing is sent; nobody else is held up."""
     desk = open_desk(Case(Choices(answers="unlike"), {}), ANSWERS)
     assert desk.run("apply", "--auto-approve")[0] == 1
-    assert "the answer to Department has a shape that cannot be read: ['field', 'selection', 'version']" in desk.err
+    assert "the answer to Department has an unknown format: ['field', 'selection', 'version']" in desk.err
     assert not desk.stranger.writes()
     desk.write("groups: [{name: Leaders, members: [bo@acme.example]}]", {})
     desk.applies()

@@ -19,12 +19,12 @@ UNFIT = {
                                 "choices": [{"name": "S"}]}]}, "choiceId"),
     "choices that are a number": ("/custom-fields", {"customFields": [{"id": "1", "name": "Shirt", "type": "CHOICE",
                                   "choices": 7}]}, "where the list choices should be"),
-    "a smart group without conditions": ("/smart-groups/sm-501", {"smartGroupId": "sm-501"}, "without its conditions"),
+    "a smart group without conditions": ("/smart-groups/sm-501", {"smartGroupId": "sm-501"}, "missing its conditions"),
     "a condition without its field": ("/smart-groups/sm-501", {"conditions": [{"choiceIds": []}]}, "customFieldId"),
-    "targets that are no list": ("/content/targets", {"targets": True}, "without its list of targets"),
+    "targets that are no list": ("/content/targets", {"targets": True}, "missing its list of targets"),
     "a target for nobody": ("/content/targets", {"targets": [{"mandatory": True}]}, "targetId"),
-    "a group whose name is no text": ("/groups", {"groups": [{"groupId": "1", "name": {}}]}, "name"),
-    "members that are missing": ("/groups/gr-1/members", {}, "without its list of userIds"),
+    "a group whose name is not text": ("/groups", {"groups": [{"groupId": "1", "name": {}}]}, "name"),
+    "members that are missing": ("/groups/gr-1/members", {}, "missing its list of userIds"),
     "a time that is none": ("/content/targets", {"targets": [{"targetId": "EVERYONE", "startTime": "soon"}]},
                             "content-targets.time-format"),
 }  # fmt: skip
@@ -62,7 +62,7 @@ def test_what_may_be_there_is_not_said_to_be_gone(open_desk: Open) -> None:
     desk.stranger.garble = cut
     code, out = desk.run("plan")
     assert code == 1
-    assert "whether it is gone is not known" in out + desk.err
+    assert "it is not known whether it is deleted" in out + desk.err
     desk.stranger.garble = lambda _, value: value
     desk.applies()
     assert "Remove the entry under `absent`" in desk.run("plan")[1]

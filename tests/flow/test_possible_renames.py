@@ -1,4 +1,4 @@
-"""A creation beside something like it that no manifest speaks of: what is compared, how much, and what lets it pass."""
+"""A creation beside something like it that no manifest declares: what is compared, how much, and what lets it pass."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_archived_people_make_no_difference(tmp_path: Path) -> None:
 
 
 def test_members_are_read_where_a_group_with_members_comes(tmp_path: Path) -> None:
-    """Of those that no manifest speaks of; for no other plan, and of nobody's managers."""
+    """Of those that no manifest declares; for no other plan, and of nobody's managers."""
     it = Project(tmp_path, PEOPLE + groups("A", "B", "C", members="[p001@acme.example]"), PAGES)
     asked = {}
     for name, manifests in {

@@ -44,7 +44,7 @@ def window(start: str, finish: str) -> str:
             "custom_fields: [{name: Note, type: TEXT, choices: [A]}]",
             "manifest/text-choices",
             "Note: a TEXT field has no choices",
-            "make it CHOICE or MULTI_SELECT",
+            "change the type to CHOICE or MULTI_SELECT",
         ),
         (
             "custom_fields: [{name: Dept, choices: {include: [A], exclude: [B, A]}}]",
@@ -55,19 +55,19 @@ def window(start: str, finish: str) -> str:
         (
             "custom_fields: [{name: Dept, choices: [A, B, A]}]",
             "manifest/choice-twice",
-            'Dept: the choice "A" stands here twice',
+            'Dept: the choice "A" is listed twice',
             "Delete one of the two",
         ),
         (
             window("2026-02-01T00:00:00Z", "2026-01-01T00:00:00Z"),
             "content-target/window",
-            "Intro: it would be hidden before it can be seen",
+            "Intro: the window ends before it begins",
             "must be later than",
         ),
         (
             window("2026-02-01T00:00:00Z", "2026-02-01T00:00:00Z"),
             "content-target/window",
-            "Intro: it would be hidden before it can be seen",
+            "Intro: the window ends before it begins",
             "must be later than",
         ),
         (
@@ -80,7 +80,7 @@ def window(start: str, finish: str) -> str:
             f"content_targets: [{{content: {{name: Outro, id: c-9}}, {EVERYONE}}}]",
             "content/pin-not-live",
             'content_target/Outro -> everyone: no content with the id "c-9" is in the catalog',
-            "Correct the id, or leave it out.",
+            "Correct the id, or remove it.",
         ),
         (
             "groups: [{name: G, id: g-9}]",
@@ -92,7 +92,7 @@ def window(start: str, finish: str) -> str:
             "groups: [{name: H, id: g-9}]",
             "identity/pin-not-live",
             'group/H: no group with the id "g-9" is live',
-            "Correct the id, or leave it out.",
+            "Correct the id, or remove it.",
         ),
     ],
 )
@@ -145,14 +145,14 @@ def twin_field(snapshot: dict[str, Any]) -> None:
             "smart_groups: [{name: S, conditions: [{field: Dept, choices: [Z]}]}]",
             "identity/live-twice",
             'smart_group/S: "Dept" is live more than once, with the ids f-1, f-9',
-            "Declare the one that is meant, with its `id:`.",
+            "Declare the right one, with its `id:`.",
         ),
         (
             renamed,
             f"content_targets: [{{content: Twin, {EVERYONE}}}]",
             "content/twice",
             'content_target/Twin -> everyone: "Twin" is in the catalog with the ids c-2, c-3',
-            "Say which one",
+            "Select one",
         ),
         (
             odd_time,
@@ -167,7 +167,7 @@ def twin_field(snapshot: dict[str, Any]) -> None:
             "content-target/audience",
             'content_target/Intro -> group/G: a live assignment is for the id "g-1", which is that of group/G and '
             'user/anna@acme.example, and its targetType "TEAM" does not tell which',
-            "Take the assignment out of the manifests",
+            "Remove the assignment from the manifests",
         ),
     ],
 )
@@ -190,5 +190,5 @@ content_targets: [{content: Other, assign_to: [{group: D}]}]
     assert [one.code for one in errors(lambda: it.plan(manifests))] == ["identity/pin-not-live"]
     [found] = errors(lambda: it.plan(manifests, excluded=("group/D",)))
     assert (found.code, found.address) == ("reference/in-doubt", "content_target/Other -> group/D")
-    assert found.message.endswith("it names group/D, of which nobody can tell yet what is live")
-    assert found.hint == "Plan group/D too: its error says why."
+    assert found.message.endswith("it names group/D, and it is not yet known what of it is live")
+    assert found.hint == "Plan group/D too to see its error."

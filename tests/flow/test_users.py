@@ -286,7 +286,7 @@ def test_a_choice_that_people_hold_is_told_with_their_number(tmp_path: Path) -> 
     """Their answers go with the choice, so the plan says how many there are."""
     plan = project(tmp_path).plan("custom_fields: [{name: Skills, choices: [SQL, C]}, {name: Dept, choices: [Sales]}]")
     notes = [problem.message for problem in plan.all_problems if problem.code == "custom-field/answers-lost"]
-    assert notes == ['custom_field/Skills: 1 person holds the choice "Go", which goes']
+    assert notes == ['custom_field/Skills: 1 person holds the choice "Go", which is deleted']
 
 
 @pytest.mark.parametrize(

@@ -235,7 +235,7 @@ def test_tags(tag: str, tmp_path: Path) -> None:
     ],
 )
 def test_a_key_twice(text: str, tmp_path: Path) -> None:
-    """A key that stands twice in one mapping is an error that names both places, however it is spelt."""
+    """A key that is a duplicate in one mapping is an error that names both places, however it is spelt."""
     (problem,) = [one for one in loaded(tmp_path, text).problems if one.code == "manifest/duplicate-key"]
     assert problem.hint
     assert "a.yaml:" in problem.hint

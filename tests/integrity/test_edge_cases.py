@@ -190,7 +190,7 @@ def test_a_listing_without_an_end_ends_the_lookup(tmp_path: Path) -> None:
     report = muted(tmp_path, times=1, skips=False)
     [outcome] = report.outcomes
     assert (outcome.status, outcome.unsure, report.exit) == (CallStatus.FAILED, True, ExitCode.PARTIAL)
-    assert outcome.reason == "a page of groups brought only rows that were there before"
+    assert outcome.reason == "a page of groups returned only rows that were already read"
 
 
 def test_a_call_whose_id_never_came_is_not_sent(tmp_path: Path) -> None:

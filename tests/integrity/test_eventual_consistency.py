@@ -131,7 +131,7 @@ def test_what_was_made_is_waited_for_although_more_of_it_failed(
     assert (made.status, refused.status) == (CallStatus.DONE, CallStatus.FAILED)
     assert (report.everything_seen, late.now >= min(lag, 30.0)) == (seen, True)
     told = [problem.message for problem in report.problems]
-    assert told == ([] if seen else ["group/New: the service accepted its creation, and it still does not show"])
+    assert told == ([] if seen else ["group/New: the service accepted its creation, but it still cannot be read"])
 
 
 def test_without_lag_nobody_waits(tmp_path: Path, sandbox: Sandbox) -> None:
@@ -160,7 +160,7 @@ def test_nobody_is_taken_out_before_whoever_comes_is_in(tmp_path: Path, sandbox:
     grant, revocation = report.outcomes
     assert (grant.status, revocation.status) == (CallStatus.FAILED, CallStatus.BLOCKED)
     assert report.exit == ExitCode.PARTIAL
-    assert grant.reason == "the service accepted it, and 1 of 1 are not in the list; nobody is taken out"
+    assert grant.reason == "the service accepted it, and 1 of 1 are not in the list; nobody is removed"
     assert grant.hint is not None
     assert f"manual-groups.add-{key}.userIds" in grant.hint
 
@@ -178,7 +178,7 @@ def test_no_group_is_deleted_before_its_members_are_in_another(tmp_path: Path, s
         CallStatus.BLOCKED,
         CallStatus.BLOCKED,
     ]
-    assert report.outcomes[1].reason == "the service accepted it, and 1 of 1 are not in the list; nobody is taken out"
+    assert report.outcomes[1].reason == "the service accepted it, and 1 of 1 are not in the list; nobody is removed"
 
 
 def test_nobody_loses_rights_before_whoever_gets_them_has_them(tmp_path: Path, sandbox: Sandbox) -> None:
@@ -193,7 +193,7 @@ def test_nobody_loses_rights_before_whoever_gets_them_has_them(tmp_path: Path, s
         assert [one.split()[1].rpartition("/users/")[2] for one in late.sent] == ["u-3/make-admin/true"]
         grant, *revocations = report.outcomes
         assert (grant.status, {one.status for one in revocations}) == (CallStatus.FAILED, {CallStatus.BLOCKED})
-        reason = "the service accepted it, and the person is no administrator; nobody is taken out"
+        reason = "the service accepted it, and the person is not an administrator; nobody is removed"
         assert grant.reason == reason
 
 
@@ -208,7 +208,7 @@ def test_an_assignment_stays_until_what_replaces_it_is_there(tmp_path: Path, san
     report = applied(tmp_path, late, wanted)
     assert [one.split()[0] for one in late.sent] == ["POST", "POST"]
     assert [one.status for one in report.outcomes] == [CallStatus.DONE, CallStatus.FAILED, CallStatus.BLOCKED]
-    assert "the content is not assigned; nobody is taken out" in (report.outcomes[1].reason or "")
+    assert "the content is not assigned; nobody is removed" in (report.outcomes[1].reason or "")
     late = StaleReadTransport(sandbox, lag=5.0)
     assert applied(tmp_path, late, wanted).exit == ExitCode.OK
     assert [one.split()[0] for one in late.sent] == ["POST", "DELETE"]

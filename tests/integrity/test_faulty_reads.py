@@ -234,4 +234,4 @@ def test_no_field_is_made_from_two_different_listings(world: PagedProject) -> No
     with pytest.raises(ProblemsFound) as caught:
         world.planned(Spoiled(world.sandbox, "/custom-fields", SPOILS["last row missing"], 1))
     assert [one.code for one in caught.value.problems] == ["read/incomplete"]
-    assert "it was read twice, and other fields came" in caught.value.problems[0].message
+    assert "it was read twice, with different results" in caught.value.problems[0].message

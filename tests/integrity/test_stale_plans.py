@@ -409,7 +409,7 @@ def test_a_refusal_shows_reviewed_then_and_now(stage: ServedProject) -> None:
     ran = stage("apply", str(stage.root / "plan.json"))
     first, _, rest = ran.err.partition("  description:")
     assert first.endswith(
-        "manifests/all.yaml:3:5: error: custom_field/Dept is not as it was when the plan was made: "
+        "manifests/all.yaml:3:5: error: custom_field/Dept has changed since the plan was made: "
         "description changed [plan/stale]\n"
     )
     assert rest == (
@@ -418,8 +418,8 @@ def test_a_refusal_shows_reviewed_then_and_now(stage: ServedProject) -> None:
     live then: "Old"
     live now:  "By hand"
   Plan again and review it.
-manifests/all.yaml:7:5: error: group/Team is not as it was when the plan was made: members changed [plan/stale]
-  members (1 the same throughout):
+manifests/all.yaml:7:5: error: group/Team has changed since the plan was made: members changed [plan/stale]
+  members (1 unchanged):
     reviewed:  "cy@acme.example"
     live then: none beside them
     live now:  "di@acme.example"
@@ -520,7 +520,7 @@ def test_nobody_slips_in_between_plan_and_first_call(stage: ServedProject, words
         code = run_command_line(app, ["-C", str(stage.root), "apply", *words.format(digest).split()])
     assert screen.then is None
     assert code == 3, screen.getvalue()
-    assert "group/Team is not as it was when the plan was made" in screen.getvalue()
+    assert "group/Team has changed since the plan was made" in screen.getvalue()
     assert [one for one in stage.sandbox.log if one.writes] == []
 
 

@@ -139,7 +139,7 @@ def test_an_edit_during_the_run_is_told(
     assert others.hand is None
     assert ran.code == ExitCode.NOT_CONVERGED, ran.err
     named = ran.out.replace("assignment of Intro to ", "content_target/Intro -> ")
-    below = named.partition("Not part of this plan, and not as the manifests say:")[2]
+    below = named.partition("Not part of this plan, but drifted:")[2]
     assert address in below
     assert "Read back: the workspace does not match the manifests; " in ran.out
     assert "complete" not in ran.out
@@ -156,7 +156,7 @@ def test_every_format_names_what_others_changed(stage: ServedProject, others: Co
         assert [one["address"] for one in cast("list[dict[str, Any]]", ran.document["residue"])] == ["group/Team"]
     assert "group/Team" in ran.out
     if view != "json":
-        assert "Not part of this plan, and not as the manifests say" in ran.out
+        assert "Not part of this plan, but drifted" in ran.out
         assert "1 resource differs, which is not part of this plan" in ran.out
 
 
@@ -165,7 +165,7 @@ def test_only_the_touched_are_looked_at_where_that_is_asked(stage: ServedProject
     others.hand = BY_OTHERS["a member out"][1]
     ran = stage("apply", "--auto-approve", "--verify", "touched")
     assert ran.code == ExitCode.OK
-    assert "The 2 resources of this plan are as planned. Nothing else was looked at (--verify touched).\n" in ran.out
+    assert "The 2 resources of this plan are as planned. Nothing else was checked (--verify touched).\n" in ran.out
     assert "matches the manifests" not in ran.out
 
 
@@ -190,7 +190,7 @@ def test_a_plan_file_without_its_manifests_claims_nothing_about_them(
     others.hand = BY_OTHERS["a member out"][1]
     ran = stage("apply", path)
     assert ran.code == ExitCode.OK, ran.err
-    why = "The manifests at hand are not those" if how == "others" else "There are no manifests at hand"
+    why = "The local manifests differ from those" if how == "others" else "There are no readable local manifests"
     assert f"The 2 resources of this plan are as planned. {why}" in ran.out
     assert "matches the manifests" not in ran.out
 
@@ -213,7 +213,7 @@ def test_the_look_is_at_the_same_part(
     others.hand = BY_OTHERS["a member out"][1]
     ran = stage(*command)
     assert ran.code == (ExitCode.NOT_CONVERGED if seen else ExitCode.OK)
-    told = "what this plan looks at does not match" if seen else "what this plan looks at matches the manifests."
+    told = "the scope of this plan does not match" if seen else "the scope of this plan matches the manifests."
     assert f"Read back: {told}" in ran.out
     assert "Read back: the workspace" not in ran.out
 
@@ -223,7 +223,7 @@ def test_an_address_that_the_run_itself_ends_is_still_chosen(stage: ServedProjec
     stage.write("groups: [{name: Fresh, previously: [Other]}]")
     ran = stage("apply", "--auto-approve", "--only", "group/Other")
     assert ran.code == ExitCode.OK, ran.err + ran.out
-    assert "Read back: what this plan looks at matches the manifests." in ran.out
+    assert "Read back: the scope of this plan matches the manifests." in ran.out
 
 
 def test_a_plan_that_only_adds_says_what_it_leaves_out(stage: ServedProject, others: ConcurrentEditor) -> None:

@@ -83,7 +83,7 @@ def test_nothing_to_do_leaves_no_journal(lmsconf: Callable[..., int], capsys: py
     """A plan without calls is no run; nor is a plan that is only made."""
     assert lmsconf("plan") == ExitCode.OK
     assert lmsconf("runs") == ExitCode.OK
-    assert capsys.readouterr().out.endswith("No run has been written down here.\n")
+    assert capsys.readouterr().out.endswith("No runs recorded.\n")
     for _ in range(2):
         assert lmsconf("apply", "--auto-approve") == ExitCode.OK
     capsys.readouterr()
@@ -105,11 +105,11 @@ def test_a_held_lock_stops_apply(
     lmsconf: Callable[..., int], format: str, served: tuple[Server, SandboxService], tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    """While another run is at work, apply sends nothing and exits 1; plan does not care."""
+    """While another run is applying, apply sends nothing and exits 1; plan does not care."""
     with hold_lock(tmp_path, "web"):
         assert lmsconf("apply", "--auto-approve", "--format", format) == ExitCode.ERROR
         assert served[1].log == []
-        assert "another run is at work on the workspace web: process " in capsys.readouterr().err
+        assert "another run is applying to the workspace web: process " in capsys.readouterr().err
         assert lmsconf("plan") == ExitCode.OK
         assert lmsconf("--workspace", "box", "apply", "--auto-approve") == ExitCode.OK
     assert lmsconf("apply", "--auto-approve") == ExitCode.OK

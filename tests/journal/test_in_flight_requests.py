@@ -89,8 +89,9 @@ def test_what_was_made_and_not_seen_may_not_show_yet(tmp_path: Path, lines: list
     assert found is not None
     assert found.seconds == 22
     assert str(found) == (
-        "The run 20260601T080000Z-ab made 1 thing that it did not see afterwards. Waiting 22 s before looking at the "
-        "workspace, because what was made may not show yet."
+        "The run 20260601T080000Z-ab made 1 thing that it could not read back afterwards. Waiting 22 s before "
+        "looking at the "
+        "workspace, because what was created may not be readable yet."
     )
 
 

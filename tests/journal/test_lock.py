@@ -42,7 +42,7 @@ def test_the_second_is_told_who_has_it(tmp_path: Path) -> None:
     with first, pytest.raises(WorkspaceLocked) as held, hold_lock(tmp_path, "production"):
         pytest.fail("two have it")
     who = f"process {os.getpid()} on {socket.gethostname()}, since 2026-06-01T08:00:00Z"
-    assert held.value.message == f"another run is at work on the workspace production: {who}"
+    assert held.value.message == f"another run is applying to the workspace production: {who}"
     assert held.value.exit == ExitCode.ERROR
     assert held.value.hint
 
@@ -83,7 +83,7 @@ def test_a_lock_that_says_nothing_holds_all_the_same(tmp_path: Path) -> None:
         (tmp_path / ".lmsconf" / "production.lock").write_text('{"pid": 1', encoding="utf-8")
         with pytest.raises(WorkspaceLocked) as held, hold_lock(tmp_path, "production"):
             pytest.fail("two have it")
-    assert held.value.message == "another run is at work on the workspace production"
+    assert held.value.message == "another run is applying to the workspace production"
 
 
 def test_a_link_is_not_followed(tmp_path: Path) -> None:

@@ -148,4 +148,4 @@ def test_a_journal_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     for read in (lambda: find_run(tmp_path, "latest"), lambda: list(read_runs(tmp_path))):
         with pytest.raises(LmsconfError, match=r"20260301T080000Z-abc\.jsonl cannot be read") as caught:
             read()
-        assert caught.value.hint == "Check who may read it, or delete it."
+        assert caught.value.hint == "Check its permissions, or delete it."

@@ -81,7 +81,7 @@ AS_THINGS_STAND: Final = re.compile(
     r"|issuedAt lies in the future"
     r"|expiresAt is not after issuedAt"
     # What the dialect says, the description leaves open.
-    r"|(startTime|finishTime): .* is no time in the form .*"
+    r"|(startTime|finishTime): .* is not a time in the form .*"
     r"|one call adds at most \d+ users, .*"
     r")",
     re.DOTALL,

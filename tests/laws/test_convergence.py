@@ -1,4 +1,4 @@
-"""What holds for every workspace and every manifest: apply settles, and what no manifest speaks of stays as it is."""
+"""What holds for every workspace and every manifest: apply settles, and what no manifest declares stays as it is."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Both = tuple[RandomWorkspace, RandomManifests]
 @tried(500)
 @given(wishes())
 def test_what_is_applied_settles_and_touches_nothing_else(opened: Open, both: Both) -> None:
-    """After an apply the next plan is empty, and all that no manifest speaks of is byte for byte what it was."""
+    """After an apply the next plan is empty, and all that no manifest declares is byte for byte what it was."""
     stage = opened(both)
     before = stage.look()
     plan = stage.plan()

@@ -144,7 +144,7 @@ def test_it_refuses_while_another_run_has_the_lock(folder: Folder) -> None:
     project = opened(folder)
     plan = project.plan()
     held = live(folder)
-    with hold_lock(folder.root, "sandbox"), pytest.raises(LmsconfError, match="another run is at work"):
+    with hold_lock(folder.root, "sandbox"), pytest.raises(LmsconfError, match="another run is applying"):
         project.apply(plan, approve=agree)
     assert live(folder) == held
 
@@ -208,7 +208,7 @@ def test_the_example_of_the_guide(
 
 
 def test_drift_reads_what_is_declared_unless_it_is_asked_for_all(folder: Folder) -> None:
-    """Without more words there is no coverage, and what no manifest speaks of is no finding."""
+    """Without more words there is no coverage, and what no manifest declares is no finding."""
     folder.write("groups: [{name: Coaches}]\n")
     project = opened(folder)
     plain, covered, counted = project.drift(), project.drift(coverage=True), project.drift(count_unmanaged=True)

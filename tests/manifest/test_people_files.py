@@ -48,7 +48,7 @@ ALL = frozenset({"anna@acme.example", "bo@acme.example", "cy@acme.example"})
     ids=["semicolon", "comma", "tab", "byte order mark", "Windows", "quoted", "twice"],
 )
 def test_reading(tmp_path: Path, people: str) -> None:
-    """Separator, byte order mark, line ends, quotes and blanks around cells make no difference; nobody comes twice."""
+    """Separator, byte order mark, line ends, quotes and blanks around cells make no difference; nobody occurs twice."""
     found = loaded(tmp_path, "{file: hr/leaders.csv, column: email}", people)
     assert found.problems == ()
     assert members(found.declared[0]) == ALL
@@ -145,32 +145,32 @@ def test_row_without_an_address(tmp_path: Path) -> None:
             "{file: hr/leaders.csv, column: e-mail}",
             LEADERS,
             'manifests/hr/leaders.csv:1:1: there is no column "e-mail" [people/column]\n'
-            '  Did you mean "email"? manifests/a.yaml:1:66 asks for it.\n',
+            '  Did you mean "email"? manifests/a.yaml:1:66 uses it.\n',
         ),
         (
             "{file: hr/leaders.csv, column: email, where: {group: SE}}",
             LEADERS,
             'manifests/hr/leaders.csv:1:1: there is no column "group" [people/column]\n'
-            '  Did you mean "Group"? manifests/a.yaml:1:81 asks for it.\n',
+            '  Did you mean "Group"? manifests/a.yaml:1:81 uses it.\n',
         ),
         (
             "{file: hr/leaders.csv, column: email, where: {Group: DK}}",
             LEADERS,
-            "manifests/hr/leaders.csv:1: there is no address with Group = DK, "
+            "manifests/hr/leaders.csv:1: there is no e-mail with Group = DK, "
             "so manifests/a.yaml:1:35 would mean nobody [people/nobody]\n"
-            "  `allow_empty: true` says that this may be.\n",
+            "  Set `allow_empty: true` to allow this.\n",
         ),
         (
             "{file: hr/leaders.csv, column: email}",
             "email\nanna@acme.example\nbo at acme\n",
-            'manifests/hr/leaders.csv:3:1: "bo at acme" is no e-mail address [people/address]\n'
-            "  Write one address in the cell, such as anna.berg@acme.example, or leave the row out with `where`.\n",
+            'manifests/hr/leaders.csv:3:1: "bo at acme" is not an e-mail address [people/address]\n'
+            "  Write one address in the cell, such as anna.berg@acme.example, or skip the row with `where`.\n",
         ),
         (
             "{file: hr/leaders.csv, column: email}",
             "email,email\na@b,c@d\n",
             'manifests/hr/leaders.csv:1:7: there are several columns "email" [people/column]\n'
-            "  Give each column its own name. manifests/a.yaml:1:66 asks for it.\n",
+            "  Give each column its own name. manifests/a.yaml:1:66 uses it.\n",
         ),
         (
             "{file: hr/leaders.csv, column: email, where: {g: L}}",
@@ -206,18 +206,18 @@ def test_row_without_an_address(tmp_path: Path) -> None:
         (
             "{file: hr/leaders.csv, column: email}",
             "email\nanna@acme.example\u202e\n",
-            "manifests/hr/leaders.csv:2:18: the character U+202E has no place here [people/csv]\n  Take it out.\n",
+            "manifests/hr/leaders.csv:2:18: the character U+202E is not allowed here [people/csv]\n  Remove it.\n",
         ),
         (
             "{file: ../../leaders.csv, column: email}",
             LEADERS,
-            "manifests/a.yaml:1:42: ../../leaders.csv lies outside the project [people/outside]\n"
+            "manifests/a.yaml:1:42: ../../leaders.csv is outside the project [people/outside]\n"
             "  Name a file inside the project, relative to this manifest.\n",
         ),
         (
             "{file: /etc/passwd, column: email}",
             LEADERS,
-            "manifests/a.yaml:1:42: /etc/passwd lies outside the project [people/outside]\n"
+            "manifests/a.yaml:1:42: /etc/passwd is outside the project [people/outside]\n"
             "  Name a file inside the project, relative to this manifest.\n",
         ),
         (

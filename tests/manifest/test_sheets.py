@@ -159,7 +159,7 @@ MANIFESTS = {
         "a.yaml:2:12: there is no file none.csv [sheet/no-file]\n  The path is relative to this manifest.\n"
     ),
     "{file: ../s.csv}": (
-        "a.yaml:2:12: ../s.csv lies outside the project [sheet/outside]\n"
+        "a.yaml:2:12: ../s.csv is outside the project [sheet/outside]\n"
         "  Name a file inside the project, relative to this manifest.\n"
     ),
     "{file: hr/s.csv, content: A}": (
@@ -169,15 +169,15 @@ MANIFESTS = {
     ),
     "{file: hr/s.csv, where: {Site: Lund}}": (
         'hr/s.csv:1:1: there is no column "Site" [sheet/column]\n'
-        "  It has content, audience, mandatory, visible_from, visible_until. a.yaml:2:30 asks for it.\n"
+        "  It has content, audience, mandatory, visible_from, visible_until. a.yaml:2:30 uses it.\n"
     ),
     "{file: hr/s.csv, where: {content: Other}}": (
         "hr/s.csv:1:1: there is no row with content = Other, so a.yaml:2:12 would declare nothing [sheet/nothing]\n"
-        "  `allow_empty: true` says that this may be.\n"
+        "  Set `allow_empty: true` to allow this.\n"
     ),
     "{file: hr/s.csv, where: {content: Other}, allow_empty: true}": "",
     "{file: hr/s.csv, visible_from: 2026-01-05, window: Q1}": (
-        "a.yaml:2:22: window and visible_from cannot stand in one mapping [manifest/together]\n  Keep one of them.\n"
+        "a.yaml:2:22: window and visible_from exclude each other [manifest/together]\n  Keep one of them.\n"
     ),
     "{file: hr/s.csv, mandatory: maybe}": (
         'a.yaml:2:33: content_targets: mandatory must be true or false, and "maybe" is text [manifest/type]\n'

@@ -177,4 +177,4 @@ def test_explain(capfd: pytest.CaptureFixture[str]) -> None:
     assert run_command_line(app, ["explain", "windows"]) == ExitCode.OK
     assert "window: NAME" in capfd.readouterr().out
     assert run_command_line(app, ["explain", "content_target.window"]) == ExitCode.OK
-    assert "under windows" in capfd.readouterr().out
+    assert "under `windows`" in capfd.readouterr().out

@@ -107,9 +107,9 @@ def test_content_is_assigned_to_an_audience(api, audience, shown):
         ({"targetId": "g-99"}, "there is no group 'g-99'"),
         ({"targetId": "u-1"}, "there is no group 'u-1'"),
         ({"contentId": "c-9", "userId": "u-1"}, "there is no content 'c-9'"),
-        ({"userId": "u-1", "startTime": "tomorrow"}, "startTime: 'tomorrow' is no time in the form auto"),
-        ({"userId": "u-1", "finishTime": 1767225600000}, "finishTime: 1767225600000 is no time in the form auto"),
-        ({"userId": "u-1", "finishTime": ""}, "finishTime: '' is no time in the form auto"),
+        ({"userId": "u-1", "startTime": "tomorrow"}, "startTime: 'tomorrow' is not a time in the form auto"),
+        ({"userId": "u-1", "finishTime": 1767225600000}, "finishTime: 1767225600000 is not a time in the form auto"),
+        ({"userId": "u-1", "finishTime": ""}, "finishTime: '' is not a time in the form auto"),
         ({"userId": "u-1", "startTime": "2026-02-30T00:00:00Z"}, "startTime: day is out of range for month"),
     ],
 )

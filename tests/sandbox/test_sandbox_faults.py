@@ -144,18 +144,21 @@ def test_a_script_is_read_from_a_file(open_workspace, tmp_path, as_json):
 @pytest.mark.parametrize(
     ("text", "messages"),
     [
-        ("a: b", ["it holds no list of faults"]),
-        ("- x", ["[0]: it is no mapping"]),
+        ("a: b", ["it has no list of faults"]),
+        ("- x", ["[0]: it is not a mapping"]),
         ("- {colour: red}", ["[0]: unknown key 'colour'; there are operation, times, status, headers, delay, cut, "]),
-        ("- {times: -1}\n- {times: 1}\n- {after: x}", ["[0]: times is no count: -1", "[2]: after is no count: x"]),
-        ("- {status: 99}", ["[0]: status is no HTTP status: 99"]),
-        ("- {headers: [x]}", ["[0]: headers is no mapping of texts"]),
+        (
+            "- {times: -1}\n- {times: 1}\n- {after: x}",
+            ["[0]: times is not a count: -1", "[2]: after is not a count: x"],
+        ),
+        ("- {status: 99}", ["[0]: status is not an HTTP status: 99"]),
+        ("- {headers: [x]}", ["[0]: headers is not a mapping of texts"]),
         ("- {spoil: pdf}", ["[0]: spoil is neither truncated nor html: pdf"]),
         ("- {cut: perhaps}", ["[0]: cut is neither true nor false: perhaps"]),
         ("- {chance: 2}", ["[0]: chance is not from 0 to 1: 2"]),
         ("- {chance: nan}", ["[0]: chance is not from 0 to 1: nan"]),
-        ("- {delay: long}", ["[0]: delay is no number: long"]),
-        ("- {calls: [1, x]}", ["[0]: calls is no count: x"]),
+        ("- {delay: long}", ["[0]: delay is not a number: long"]),
+        ("- {calls: [1, x]}", ["[0]: calls is not a count: x"]),
     ],
 )
 def test_a_wrong_script_is_refused(tmp_path, text, messages):

@@ -67,8 +67,8 @@ def test_a_fixed_path_is_no_id(api):
         (b"{}", "body must contain ['name'] properties"),
         (b"[]", "body must be object"),
         (b'{"name": "x", "memberIds": ["u-1", 2]}', "body.memberIds[1] must be string"),
-        (b'{"name": "x", "name": "y"}', "the body is not JSON: key 'name' stands twice"),
-        (b'{"name": "x", "memberIds": NaN}', "the body is not JSON: NaN is no JSON number"),
+        (b'{"name": "x", "name": "y"}', "the body is not JSON: key 'name' is a duplicate"),
+        (b'{"name": "x", "memberIds": NaN}', "the body is not JSON: NaN is not a JSON number"),
         (b"", "the body is not JSON: Expecting value: line 1 column 1 (char 0)"),
     ],
 )

@@ -177,17 +177,17 @@ FIELD = {"name": "Country", "type": "CHOICE", "choices": ["SE"]}
                 "content_targets, participations, certificates"
             ],
         ),
-        ({"groups": {"name": "x"}}, ["groups: it is no list"]),
-        ({"groups": ["x"]}, ["groups[0]: it is no mapping"]),
+        ({"groups": {"name": "x"}}, ["groups: it is not a list"]),
+        ({"groups": ["x"]}, ["groups[0]: it is not a mapping"]),
         (
             {"groups": [{"name": "x", "membres": []}]},
             ["groups[0]: unknown key 'membres'; there are id, managers, members, name"],
         ),
         ({"people": [{"first_name": "Anna"}]}, ["people[0]: email is missing"]),
-        ({"people": [PERSON, {"email": "ANNA@acme.example"}]}, ["people[1]: ANNA@acme.example stands twice"]),
+        ({"people": [PERSON, {"email": "ANNA@acme.example"}]}, ["people[1]: ANNA@acme.example is a duplicate"]),
         (
             {"people": [PERSON | {"id": "u"}, {"email": "bo@acme.example", "id": "u"}]},
-            ["people[1]: id 'u' stands twice"],
+            ["people[1]: id 'u' is a duplicate"],
         ),
         ({"people": [PERSON | {"admin": "perhaps"}]}, ["people[0]: admin is neither true nor false"]),
         ({"people": [PERSON | {"answers": {"Town": "Oslo"}}]}, ["people[0]: there is no custom field 'Town'"]),
@@ -204,7 +204,7 @@ FIELD = {"name": "Country", "type": "CHOICE", "choices": ["SE"]}
             {"groups": [{"name": "x", "id": "a"}, {"name": "y", "id": ""}], "smart_groups": [{"name": "z", "id": "a"}]},
             [
                 "groups[1]: id is empty",
-                "smart_groups[0]: id 'a' stands twice",
+                "smart_groups[0]: id 'a' is a duplicate",
                 "smart_groups[0]: a smart group needs at least one condition",
             ],
         ),
@@ -214,17 +214,17 @@ FIELD = {"name": "Country", "type": "CHOICE", "choices": ["SE"]}
         ),
         (
             {"groups": [{"name": "x", "members": ["no@acme.example"]}]},
-            ["groups[0]: there is nobody with the e-mail no@acme.example"],
+            ["groups[0]: there is no person with the e-mail no@acme.example"],
         ),
-        ({"groups": [{"name": "x", "members": "all"}]}, ["groups[0]: members is no list"]),
+        ({"groups": [{"name": "x", "members": "all"}]}, ["groups[0]: members is not a list"]),
         ({"smart_groups": [{"name": "x"}]}, ["smart_groups[0]: a smart group needs at least one condition"]),
         (
             {"smart_groups": [{"name": "x", "conditions": [{"field": "Town"}]}]},
             ["smart_groups[0]: there is no custom field 'Town'"],
         ),
-        ({"content": [{"name": "x", "price": "much"}]}, ["content[0]: price is no whole number"]),
-        ({"people": [PERSON | {"language": "EN"}]}, ["people[0]: 'EN' is no lowercase language code"]),
-        ({"people": [PERSON | {"metadata": {"a": ["b"]}}]}, ["people[0]: a is no text"]),
+        ({"content": [{"name": "x", "price": "much"}]}, ["content[0]: price is not a whole number"]),
+        ({"people": [PERSON | {"language": "EN"}]}, ["people[0]: 'EN' is not a lowercase language code"]),
+        ({"people": [PERSON | {"metadata": {"a": ["b"]}}]}, ["people[0]: a is not text"]),
         (
             {"people": [PERSON | {"applications": ["teach"]}]},
             ["people[0]: application 'teach' is none of achievements, analyse, create, learn, follow-up"],
@@ -241,12 +241,12 @@ FIELD = {"name": "Country", "type": "CHOICE", "choices": ["SE"]}
         ({"content": [{"name": "x", "occasions": [{}]}]}, ["content[0]: occasions: starts is missing"]),
         (
             {"people": [PERSON], "participations": [{"user": "no@x.example", "content": "x", "state": "FAILED"}]},
-            ["participations[0]: there is nobody with the e-mail no@x.example"],
+            ["participations[0]: there is no person with the e-mail no@x.example"],
         ),
         (
             DONE | {"participations": [DID, DID, DID | {"user": "bo@x.example", "state": "LATE"}]},
             [
-                "participations[1]: anna@acme.example with x stands twice",
+                "participations[1]: anna@acme.example with x is a duplicate",
                 "participations[2]: state 'LATE' is none of APPROVED, IN_PROGRESS, NOT_STARTED, EXPIRED, FAILED",
             ],
         ),
@@ -281,7 +281,7 @@ FIELD = {"name": "Country", "type": "CHOICE", "choices": ["SE"]}
         ),
         (
             {"content": [{"name": "x"}], "content_targets": [{"content": "x", "visible_from": "2026-01-05"}]},
-            ["content_targets[0]: visible_from: '2026-01-05' is no time in the form iso"],
+            ["content_targets[0]: visible_from: '2026-01-05' is not a time in the form iso"],
         ),
     ],
 )
@@ -300,11 +300,11 @@ def test_all_problems_are_told_together():
     ("text", "message"),
     [
         (b"groups: [\n", "seed.yaml:2:1: did not find expected node content"),
-        (b"groups:\n- {name: a, name: b}\n", "seed.yaml:2:3: a key stands twice"),
-        (b"- 1\n", "seed.yaml: it holds no sections such as people"),
-        (b"", "seed.yaml: it holds no sections such as people"),
+        (b"groups:\n- {name: a, name: b}\n", "seed.yaml:2:3: a key is a duplicate"),
+        (b"- 1\n", "seed.yaml: it has no sections such as people"),
+        (b"", "seed.yaml: it has no sections such as people"),
         (b"groups: []\n---\npeople: []\n", "seed.yaml: it holds more than one document"),
-        (b"groups:\n- {[a]: b}\n", "seed.yaml:2:3: a key is no text"),
+        (b"groups:\n- {[a]: b}\n", "seed.yaml:2:3: a key is not text"),
         (b"groups: &all\n- *all\n", "seed.yaml:1:9: found unconstructable recursive node"),
         (b"groups: " + b"[" * 2000 + b"]" * 2000, "seed.yaml: its lists and mappings are nested too deep"),
         (b"groups: \xff", "seed.yaml: it is not UTF-8"),

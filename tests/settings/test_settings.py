@@ -168,7 +168,7 @@ def test_no_choice(tmp_path: Path) -> None:
     (problem,) = raised.value.problems
     assert (problem.code, problem.hint) == (
         "project/no-workspace",
-        "Set default_workspace, or say --workspace sandbox.",
+        "Set default_workspace, or pass --workspace sandbox.",
     )
 
 
@@ -207,9 +207,9 @@ def test_url_from_the_environment(tmp_path: Path) -> None:
 
 def test_url_and_another_choice(tmp_path: Path) -> None:
     """LMSCONF_URL beside --workspace or LMSCONF_WORKSPACE is refused: one of the two is a mistake."""
-    with pytest.raises(UsageError, match="LMSCONF_URL and --workspace both choose"):
+    with pytest.raises(UsageError, match="LMSCONF_URL and --workspace both select"):
         settings(tmp_path, TWO, "sandbox", LMSCONF_URL="https://other.example")
-    with pytest.raises(UsageError, match="LMSCONF_URL and LMSCONF_WORKSPACE both choose"):
+    with pytest.raises(UsageError, match="LMSCONF_URL and LMSCONF_WORKSPACE both select"):
         settings(tmp_path, TWO, LMSCONF_URL="https://other.example", LMSCONF_WORKSPACE="sandbox")
 
 
@@ -275,9 +275,9 @@ def test_no_project_of_others_is_found(tmp_path: Path, monkeypatch: pytest.Monke
     for folder in (below, tmp_path / "shared"):
         monkeypatch.chdir(folder)
         (tmp_path / "shared").chmod(0o1777)
-        with pytest.raises(LmsconfError, match="written to by everybody") as raised:
+        with pytest.raises(LmsconfError, match="writable by everybody") as raised:
             load_settings(None, None, home)
-        assert raised.value.hint == f"If you trust it, name its folder: -C {tmp_path}/shared"
+        assert raised.value.hint == f"If you trust it, pass its folder: -C {tmp_path}/shared"
         assert load_settings(tmp_path / "shared", None, home).workspace.name == "w"
         (tmp_path / "shared").chmod(0o755)
         assert load_settings(None, None, home).workspace.name == "w"
@@ -296,7 +296,7 @@ def test_a_link_does_not_lead_around_the_rule(tmp_path: Path, monkeypatch: pytes
     (tmp_path / "trusted" / "lmsconf.yaml").write_text(one(""))
     (tmp_path / "trusted" / "link").symlink_to(tmp_path / "shared" / "mine")
     monkeypatch.chdir(tmp_path / "trusted" / "link")
-    with pytest.raises(LmsconfError, match="written to by everybody"):
+    with pytest.raises(LmsconfError, match="writable by everybody"):
         load_settings(None, None, {"HOME": str(tmp_path)})
     (tmp_path / "shared" / "lmsconf.yaml").unlink()
     with pytest.raises(ProblemsFound, match=r"there is no lmsconf.yaml in .*/shared/mine"):
@@ -345,7 +345,7 @@ def test_a_folder_below_one_that_may_not_be_searched(tmp_path: Path, monkeypatch
         Path("lmsconf.yaml").write_text(one(""))
         assert load_settings(None, None, {"HOME": str(tmp_path)}).root == Path()
         Path().chmod(0o777)
-        with pytest.raises(LmsconfError, match="written to by everybody"):
+        with pytest.raises(LmsconfError, match="writable by everybody"):
             load_settings(None, None, {"HOME": str(tmp_path)})
     finally:
         os.seteuid(user)
@@ -397,9 +397,9 @@ def test_token_from_a_command(tmp_path: Path) -> None:
         ("{env: LMSCONF_P}", "the environment variable LMSCONF_P is not set"),
         ("{file: missing}", "missing cannot be read: No such file or directory"),
         ("{file: empty}", "empty holds no token: it is empty"),
-        ("{file: several}", "several holds no token: character 13 of it is one that no token has"),
+        ("{file: several}", "several holds no token: character 13 is not allowed in a token"),
         ("{command: [no-such-program]}", "the command no-such-program gave no token: No such file or directory"),
-        ('{command: ["false"]}', "the command false gave no token: it ended with 1"),
+        ('{command: ["false"]}', "the command false gave no token: it exited with 1"),
         ('{command: ["true"]}', "the command true holds no token: it is empty"),
     ],
 )

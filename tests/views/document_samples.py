@@ -428,8 +428,8 @@ MIXED = replace(
     problems=(
         Problem(
             code="refusal/protected",
-            message="group/All staff: it is protected, and the plan would rename it",
-            hint="Take that out of the manifests, or the resource out of `guards.protect`.",
+            message="group/All staff: it is protected, but the plan would rename it",
+            hint="Remove the change from the manifests, or the resource from `guards.protect`.",
             source=SourceLocation("manifests/people.yaml", 50, 5),
             address="group/All staff",
         ),
@@ -460,7 +460,7 @@ NOT_KNOWN = replace(
             PEOPLE.guards[0],
             total=None,
             allow="people=unknown",
-            reason="how many people lose content is not known, and the limit is 20",
+            reason="the number of people who lose content is not known, and the limit is 20",
         ),
     ),
     effects=effect_samples.UNKNOWN,
@@ -574,8 +574,8 @@ DIVERGED = replace(
     problems=(
         Problem(
             code="apply/no-effect",
-            message=f"{COACHES}: the service accepted the calls, and it is still not as planned",
-            hint="Look at the dialect keys manual-groups.add-members.userIds.",
+            message=f"{COACHES}: the service accepted the calls, but it is still not as planned",
+            hint="Check the dialect keys manual-groups.add-members.userIds.",
             address=str(COACHES),
         ),
     ),
@@ -603,7 +603,7 @@ UNREAD = replace(COMPLETE, verified=VerifiedScope(reason="GET /groups: no answer
 TOUCHED = replace(
     COMPLETE,
     verified=VerifiedScope(
-        scope=VerifyMode.TOUCHED, resources=2, reason="Nothing else was looked at (--verify touched)."
+        scope=VerifyMode.TOUCHED, resources=2, reason="Nothing else was checked (--verify touched)."
     ),
 )
 

@@ -196,7 +196,7 @@ ALL = replace(
             code="drift/ignore-expired",
             severity=Severity.WARNING,
             message="ignore: group/UI * held until 2026-01-01 and hides nothing any more (course builders)",
-            hint="Take it out of the project file, or give it a later date.",
+            hint="Remove it from the project file, or set a later date.",
             source=SourceLocation("lmsconf.yaml", 10, 5),
         ),
     ),
@@ -212,8 +212,8 @@ BROKEN = replace(
     problems=(
         Problem(
             code="read/incomplete",
-            message=f"{COACHES}: whether it exists is not known",
-            hint="Nothing is created from an incomplete listing. Try again.",
+            message=f"{COACHES}: it is not known whether it exists",
+            hint="Nothing is created from an incomplete list. Try again.",
             source=SourceLocation(FILE, 12, 5),
             address=str(COACHES),
         ),

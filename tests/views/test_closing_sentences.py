@@ -45,7 +45,7 @@ SENTENCES: Final[dict[str, tuple[str, Callable[[], str]]]] = {
         "the same, where the project skips people who are not live",
         lambda: plan_summary(replace(EMPTY, problems=(SKIPPED,))),
     ),
-    "No changes. What this plan looks at matches the manifests.": (
+    "No changes. The scope of this plan matches the manifests.": (
         "an empty plan of a part, by --only or --except",
         lambda: plan_summary(replace(EMPTY, selection=PARTIAL)),
     ),
@@ -53,11 +53,11 @@ SENTENCES: Final[dict[str, tuple[str, Callable[[], str]]]] = {
         "an empty plan on a saved snapshot: nobody has looked at the workspace",
         lambda: plan_summary(replace(EMPTY, offline=True)),
     ),
-    "No changes. This plan only adds, and leaves out 1 change.": (
+    "No changes. This plan only adds (--additive), and leaves out 1 change.": (
         "an empty plan with --additive, beside which more differs",
         lambda: plan_summary(replace(EMPTY, selection=PlanScope(additive=True), left_out=LEFT_OUT)),
     ),
-    "No changes could be planned: the errors above stand in the way.": (
+    "No changes could be planned because of the errors above.": (
         "errors of what was to be planned",
         lambda: plan_summary(replace(EMPTY, problems=HOSTILE.problems)),
     ),
@@ -66,7 +66,7 @@ SENTENCES: Final[dict[str, tuple[str, Callable[[], str]]]] = {
         "everything declared and owned was planned again: nothing is left",
         lambda: verification_result(COMPLETE),
     ),
-    "Read back: what this plan looks at matches the manifests.": (
+    "Read back: the scope of this plan matches the manifests.": (
         "the same part was planned again",
         lambda: verification_result(replace(COMPLETE, verified=replace(ALL_OF, partial=True))),
     ),
@@ -87,7 +87,7 @@ SENTENCES: Final[dict[str, tuple[str, Callable[[], str]]]] = {
         "a saved plan without calls, whose manifests are not at hand",
         lambda: verification_result(replace(NOTHING_SENT, verified=VerifiedScope(), converged=None)),
     ),
-    "The 2 resources of this plan are as planned. Nothing else was looked at (--verify touched).": (
+    "The 2 resources of this plan are as planned. Nothing else was checked (--verify touched).": (
         "the plan's own resources were planned again",
         lambda: verification_result(TOUCHED),
     ),
@@ -107,7 +107,7 @@ SENTENCES: Final[dict[str, tuple[str, Callable[[], str]]]] = {
         "everything was planned again: one that the plan touched, and one that somebody else did",
         lambda: verification_result(EDITED),
     ),
-    "Read back: the workspace does not match the manifests; a fresh plan finds 1 error.": (
+    "Read back: the workspace does not match the manifests; a new plan finds 1 error.": (
         "everything was planned again as far as that can be: one resource cannot be",
         lambda: verification_result(DOUBLED),
     ),
@@ -120,20 +120,20 @@ SENTENCES: Final[dict[str, tuple[str, Callable[[], str]]]] = {
         "the outcome of every call, and nothing that was looked at is otherwise",
         lambda: apply_summary(COMPLETE),
     ),
-    "Apply ended, and it is not known whether the workspace is as planned (3 API calls done).": (
+    "Apply ended, but it is not known whether the workspace is as planned (3 API calls done).": (
         "the outcome of every call: nobody could look",
         lambda: apply_summary(UNREAD),
     ),
-    "Apply ended, and the workspace is not as planned: 1 resource differs (3 API calls done).": (
+    "Apply ended, but the workspace is not as planned: 1 resource differs (3 API calls done).": (
         "the outcome of every call, and a resource of the plan that is still wanted",
         lambda: apply_summary(DIVERGED),
     ),
-    "Apply ended, and the workspace does not match the manifests: 1 resource differs, which is not part of this plan "
+    "Apply ended, but the workspace does not match the manifests: 1 resource differs, which is not part of this plan "
     "(3 API calls done).": (
         "the outcome of every call, and a resource that only somebody else touched",
         lambda: apply_summary(replace(EDITED, residue=EDITED.foreign_changes)),
     ),
-    "Apply stopped before anything was done. 0 of 2 API calls done.": (
+    "Apply stopped before any change. 0 of 2 API calls done.": (
         "the outcome of every call",
         lambda: apply_summary(STOPPED),
     ),
@@ -146,7 +146,7 @@ SENTENCES: Final[dict[str, tuple[str, Callable[[], str]]]] = {
         "the same, where the project skips people who are not live",
         lambda: drift_wording.drift_summary(replace(NONE, problems=(SKIPPED,))),
     ),
-    "No drift. What differs does not count: 2 not applied yet, 1 ignored.": (
+    "No drift. These differences do not count: 2 not applied yet, 1 ignored.": (
         "what differs is as the base says, or fits an entry under ignore",
         lambda: drift_wording.drift_summary(replace(BASED, findings=())),
     ),
@@ -154,7 +154,7 @@ SENTENCES: Final[dict[str, tuple[str, Callable[[], str]]]] = {
         "errors of what was to be compared",
         lambda: drift_wording.drift_summary(BROKEN),
     ),
-    "Drift: 1 changed. Beside that: 1 ignored.": (
+    "Drift: 1 changed. In addition: 1 ignored.": (
         "what differs and counts, by what is wrong with it, and what differs and does not count",
         lambda: drift_wording.drift_summary(replace(ALL, findings=ALL.findings[:1])),
     ),
@@ -162,8 +162,8 @@ SENTENCES: Final[dict[str, tuple[str, Callable[[], str]]]] = {
 """The sentence → what it rests on, and how it comes about."""
 
 ENDINGS: Final[dict[tuple[VerifyMode, bool | None], str]] = {
-    (VerifyMode.ALL, True): "Read back: all that the plan looks at was as the manifests said.",
-    (VerifyMode.ALL, False): "Read back: all that the plan looks at was not as the manifests said.",
+    (VerifyMode.ALL, True): "Read back: all that the plan looks at was as declared.",
+    (VerifyMode.ALL, False): "Read back: all that the plan looks at was not as declared.",
     (VerifyMode.TOUCHED, True): "Read back: what the plan changes was as planned.",
     (VerifyMode.TOUCHED, False): "Read back: what the plan changes was not as planned.",
     (VerifyMode.NONE, None): "The workspace was not read back.",
@@ -171,11 +171,11 @@ ENDINGS: Final[dict[tuple[VerifyMode, bool | None], str]] = {
 """What a journal tells of how a run ended: at what it looked, whether that was as it should be → the sentence."""
 
 OTHERS: Final = {
-    "Not part of this plan, and not as the manifests say:": "a heading over what a plan of everything wants beside it",
+    "Not part of this plan, but drifted:": "a heading over what a plan of everything wants beside it",
     "is not as the manifests say": "a finding of drift, in its own line",
-    "Put it back as the manifests say{}": "a heading over a line to paste",
-    "− as the manifests say, + as the workspace has it": "a legend",  # noqa: RUF001
-    "the calls, and it is still not as planned": "an error of one resource that was read back",
+    "Change the workspace back to match the manifests{}": "a heading over a line to paste",
+    "− in the manifests, + in the workspace": "a legend",  # noqa: RUF001
+    "the calls, but it is still not as planned": "an error of one resource that was read back",
     "Change the workspace to match the manifests.": "help",
 }
 """What says such a thing, and is no closing sentence → what it is instead."""

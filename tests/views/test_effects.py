@@ -130,7 +130,7 @@ def test_a_table_grows_with_the_room() -> None:
     assert shown == [10, 50, 300]
     text = plan_markdown(plan, limit=SizeLimit(10_000))
     assert "… and 290 more contents not listed here." in text
-    assert "leave nothing out" in text
+    assert "are complete" in text
     for limit in (SERVICE_LIMITS["none"], SERVICE_LIMITS["gitlab"]):
         assert plan_markdown(plan, limit=limit).count("| Course ") == 300
 
@@ -184,13 +184,13 @@ def test_a_page_has_people_only_if_they_were_asked_for() -> None:
     page = plan_html(replace(PEOPLE, effects=replace(LOSSES, rows=(ROW,))))
     assert page.count("canary@acme.example") == 1
     assert 'id="people-search"' in page
-    assert "This page names people" in page
+    assert "This page contains e-mails of people" in page
     without = plan_html(PEOPLE)
     many = plan_html(replace(PEOPLE, effects=replace(LOSSES, rows=(ROW,) * (MOST_PEOPLE + 1))))
     for other in (without, many):
         assert "canary" not in other
         assert 'id="people-search"' not in other
-        assert "This page names people" not in other
+        assert "This page contains e-mails of people" not in other
     assert "5,001 changes of access are too many for a page" in many
 
 

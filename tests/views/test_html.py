@@ -193,5 +193,5 @@ def test_every_state_of_a_report_is_counted() -> None:
     words = Page(PAGES["apply-partial"]).words
     assert words.index("Failed: 1 API call") < words.index("Skipped: 2 API calls") < words.index("Done: 1 API call")
     assert "403: the field is in use" in words
-    assert "A fresh plan would still do this" in words
+    assert "A new plan would still make these changes" in words
     assert DELETE.changes[0].address.name.split(" -> ")[0] in words

@@ -125,7 +125,7 @@ def test_too_many_deletions_say_what_is_left_out() -> None:
     assert 100 < full < 600
     assert FULL_MARKUP * 0.95 < len(deleted) < FULL_MARKUP + 1_000
     assert (
-        f"{full} of 600 stand here in full, within 300 kB. {600 - full} more rows can be shown only with JavaScript. "
+        f"{full} of 600 are included in full, within 300 kB. {600 - full} more rows can be shown only with JavaScript. "
         "Without it: lmsconf show PLAN.json --format text"
     ) in html_words(deleted)
     for others in (replaced, taken, created):
@@ -146,7 +146,7 @@ def test_a_huge_deletion_hides_no_other() -> None:
     rows = text[text.index('id="rows"') : text.index('id="nothing"')]
     deleted = rows.split('<div class="group">')[1]
     assert deleted.count('<details class="row"') == deleted.count("last@acme.example") == 2
-    assert "2 of 3 stand here in full, within 300 kB. 1 more row can be shown only with JavaScript." in html_words(
+    assert "2 of 3 are included in full, within 300 kB. 1 more row can be shown only with JavaScript." in html_words(
         deleted
     )
 

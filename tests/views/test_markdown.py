@@ -222,5 +222,5 @@ def test_what_is_cut_says_where_the_rest_is() -> None:
     """A comment that had to leave something out names the formats that do not; a whole one has nothing to name."""
     short = plan_markdown(large(1_000), limit=SizeLimit(MIN_LIMIT))
     assert "Shortened to fit 8,000 bytes" in short
-    assert "`--format html`) and the document (`--format json`) leave nothing out." in short
-    assert "leave nothing out" not in plan_markdown(large(10))
+    assert "`--format html` and `--format json` are complete." in short
+    assert "are complete" not in plan_markdown(large(10))

@@ -72,7 +72,7 @@ def test_what_was_accepted_without_effect_is_not_complete(tmp_path: Path, view: 
     report = applied(tmp_path, "groups: [{name: New, previously: [Old]}]", "manual-groups.rename", "ignored")
     assert report.exit == ExitCode.NOT_CONVERGED
     said = APPLY_VIEWS[view](report)
-    assert "Apply ended, and the workspace is not as planned: 1 resource differs (1 API call done)." in said
+    assert "Apply ended, but the workspace is not as planned: 1 resource differs (1 API call done)." in said
     assert "complete" not in said
 
 
@@ -82,8 +82,8 @@ def test_what_came_twice_is_counted_as_an_error(tmp_path: Path, view: str) -> No
     report = applied(tmp_path, "groups: [{name: New}]", "manual-groups.create", "doubled")
     assert (report.exit, report.residue) == (ExitCode.NOT_CONVERGED, ())
     said = APPLY_VIEWS[view](report)
-    assert "Read back: the workspace does not match the manifests; a fresh plan finds 1 error." in said
-    assert "not as planned: a fresh plan finds 1 error (1 API call done)." in said
+    assert "Read back: the workspace does not match the manifests; a new plan finds 1 error." in said
+    assert "not as planned: a new plan finds 1 error (1 API call done)." in said
     assert "0 resources" not in said
 
 
@@ -93,7 +93,7 @@ def test_a_lost_answer_may_have_done_something(tmp_path: Path, view: str) -> Non
     report = applied(tmp_path, "groups: [{name: New}]", "manual-groups.create", "cut")
     assert report.exit == ExitCode.PARTIAL
     said = APPLY_VIEWS[view](report)
-    assert "Apply stopped, and something may have been done. Of 1 API call none is known to be done." in said
+    assert "Apply stopped. It is not known whether anything was done: none of 1 API call is confirmed." in said
     assert "before anything" not in said
 
 
@@ -101,20 +101,20 @@ def test_a_lost_answer_may_have_done_something(tmp_path: Path, view: str) -> Non
     ("report", "said"),
     [
         (COMPLETE, "Apply complete! 2 resources changed (3 API calls)."),
-        (DIVERGED, "Apply ended, and the workspace is not as planned: 1 resource differs (3 API calls done)."),
-        (DOUBLED, "Apply ended, and the workspace is not as planned: a fresh plan finds 1 error (1 API call done)."),
-        (UNREAD, "Apply ended, and it is not known whether the workspace is as planned (3 API calls done)."),
+        (DIVERGED, "Apply ended, but the workspace is not as planned: 1 resource differs (3 API calls done)."),
+        (DOUBLED, "Apply ended, but the workspace is not as planned: a new plan finds 1 error (1 API call done)."),
+        (UNREAD, "Apply ended, but it is not known whether the workspace is as planned (3 API calls done)."),
         (PARTIAL, "Apply incomplete. 1 of 5 API calls done."),
-        (STOPPED, "Apply stopped before anything was done. 0 of 2 API calls done."),
+        (STOPPED, "Apply stopped before any change. 0 of 2 API calls done."),
         (
             replace(STOPPED, exit=130, outcomes=PARTIAL.outcomes[4:]),
-            "Apply stopped before anything was done. 0 of 1 API call done.",
+            "Apply stopped before any change. 0 of 1 API call done.",
         ),
         (
             replace(LOST, exit=130),
-            "Apply stopped, and something may have been done. Of 2 API calls none is known to be done.",
+            "Apply stopped. It is not known whether anything was done: none of 2 API calls is confirmed.",
         ),
-        (LOST, "Apply stopped, and something may have been done. Of 2 API calls none is known to be done."),
+        (LOST, "Apply stopped. It is not known whether anything was done: none of 2 API calls is confirmed."),
     ],
 )
 def test_the_last_line_says_what_holds(report: ApplyReport, said: str) -> None:

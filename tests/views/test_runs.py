@@ -119,7 +119,7 @@ def test_runs_fit_their_schema(run: RecordedRun) -> None:
 
 def test_no_run_is_a_sentence() -> None:
     """Where nothing was applied yet, the list says so."""
-    assert RUNS_VIEWS["text"]([]) == "No run has been written down here.\n"
+    assert RUNS_VIEWS["text"]([]) == "No runs recorded.\n"
 
 
 def _stable(text: str) -> str:

@@ -71,7 +71,7 @@ def test_nothing_to_do() -> None:
     assert "\nNo changes. The workspace matches the manifests.\n" in plan_text(EMPTY)
     assert "The workspace matches" not in plan_text(replace(EMPTY, selection=PlanScope(only=("group/A",))))
     additive = plan_text(replace(EMPTY, left_out=(Address("group", "A"),)))
-    assert "\nNo changes. This plan only adds, and leaves out 1 change.\n" in additive
+    assert "\nNo changes. This plan only adds (--additive), and leaves out 1 change.\n" in additive
     assert "matches" not in additive
     assert "matches" not in plan_text(replace(EMPTY, problems=HOSTILE.problems))
 
@@ -83,7 +83,7 @@ def test_counts() -> None:
 
 
 def test_everybody_who_comes_or_goes_is_named() -> None:
-    """No list of what a plan adds or removes is cut, however long; what no manifest speaks of is counted."""
+    """No list of what a plan adds or removes is cut, however long; what no manifest declares is counted."""
     text = plan_text(UPDATE)
     assert "~ managers: 1,200 removed" in text
     for sign, items in (("-", "removed"), ("+", "added")):

@@ -1,4 +1,4 @@
-"""What only one operation's body or answer holds.
+"""Bodies and responses of single operations.
 
 Times are epoch milliseconds in UTC where they are whole numbers.
 

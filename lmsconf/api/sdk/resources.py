@@ -1,4 +1,4 @@
-"""What the API speaks of, as it stands in answers and bodies.
+"""The resources of the API, as in responses and bodies.
 
 Times are epoch milliseconds in UTC where they are whole numbers.
 

@@ -98,7 +98,7 @@ class SmartGroups(EndpointGroup):
     def replace_conditions(self, smart_group_id: str, conditions: Conditions) -> None:
         """Replaces all conditions of a smart group.
 
-        The old conditions are discarded and the members computed anew.
+        The old conditions are discarded and the members computed again.
 
         smart_group_id  A smart group's id
 

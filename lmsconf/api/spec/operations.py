@@ -27,9 +27,9 @@ _METHODS = ("get", "post", "put", "patch", "delete")
 def encode_path_segment(value: str) -> str:
     """Percent-encode a value as one path segment. Raises ValueError for what could reach another path."""
     if value in ("", ".", ".."):
-        raise ValueError(f"{value!r} cannot stand in a path")
+        raise ValueError(f"{value!r} is not allowed in a path")
     if _CONTROL.search(value):
-        raise ValueError(f"{value!r} cannot stand in a path: it holds a control character")
+        raise ValueError(f"{value!r} is not allowed in a path: it holds a control character")
     return quote(value, safe="")
 
 

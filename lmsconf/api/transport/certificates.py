@@ -10,8 +10,8 @@ from typing import Final
 from lmsconf.errors import LmsconfError
 
 _WAYS_OUT: Final = (
-    ((9, 10), "Whoever runs the service must renew it; see also whether the clock of this machine is right."),
-    ((62, 64), "It is made out to another name: check the workspace's url."),
+    ((9, 10), "Ask the operator of the service to renew it, and check the clock of this machine."),
+    ((62, 64), "It is issued for another host name: check the workspace's url."),
     (
         (2, 18, 19, 20, 21),
         "If a company's own authority made it, set SSL_CERT_FILE to a PEM file with that authority's certificate.",
@@ -27,7 +27,7 @@ def certificate_hint(error: Exception, host: str) -> str | None:
         return None
     code = getattr(certificate_error, "verify_code", None)
     checked = getattr(certificate_error, "verify_message", None) or "it is not valid"
-    way_out = next((way for codes, way in _WAYS_OUT if code in codes), "Whoever runs the service must mend it.")
+    way_out = next((way for codes, way in _WAYS_OUT if code in codes), "Ask the operator of the service to fix it.")
     return f"The certificate of {host} was refused: {checked.rstrip('.')}. {way_out}"
 
 
@@ -49,7 +49,7 @@ def load_trust() -> ssl.SSLContext:
         return httpx.create_ssl_context()
     except OSError as error:
         name = next((name for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if os.environ.get(name)), None)
-        missing = "no certificates in PEM format are in it" if isinstance(error, ssl.SSLError) else error.strerror
+        missing = "it contains no certificates in PEM format" if isinstance(error, ssl.SSLError) else error.strerror
         of = f"{name}={os.environ[name]}" if name else "the certificates that come with Python's certifi"
         raise LmsconfError(
             f"the certificates to trust cannot be read from {of}: {missing}",

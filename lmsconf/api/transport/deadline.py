@@ -28,7 +28,7 @@ class Deadline:
     @property
     def missed_message(self) -> str:
         """The message for a missed deadline."""
-        return f"no whole answer within {self._seconds:.3g} s"
+        return f"no complete response within {self._seconds:.3g} s"
 
     def cap_timeout(self, timeout: float | None, timeout_error: type[Exception]) -> float | None:
         """Return the timeout or the seconds left, whichever is less. Raises `timeout_error` after the deadline."""

@@ -167,7 +167,7 @@ class HttpTransport:
         return self._gather(self._until(response.chunks), unzip=encoding.endswith("gzip"))
 
     def _until(self, chunks: Iterable[bytes]) -> Iterable[bytes]:
-        """Yield chunks until the deadline: per-read timeouts would let one byte a second go on for ever."""
+        """Yield chunks until the deadline: per-read timeouts would let one byte a second go on without an end."""
         for chunk in chunks:
             if self._deadline.has_passed:
                 raise ResponseLost(self._deadline.missed_message)
@@ -204,7 +204,7 @@ def _checked_token(text: str) -> str:
     """Return the token without a final newline. Raises LmsconfError, without the token in its message."""
     token = strip_final_newline(text)
     if wrong := token_problem(token):
-        hint = "Set LMSCONF_TOKEN, or `token:` of the workspace, to the token alone, in one line."
+        hint = "Set LMSCONF_TOKEN, or `token:` of the workspace, to the token, in one line."
         raise LmsconfError(f"the token cannot be used: {wrong}", hint=hint)
     return token
 

@@ -128,7 +128,11 @@ def _pool(parts: SplitResult, deadline: Deadline, *, keepalive_connections: int)
     except (ImportError, ValueError, httpx.InvalidURL) as error:
         # The message of httpx may contain the proxy's password.
         kind = proxy.partition("://")[0]
-        reason = "socks needs the package socksio" if isinstance(error, ImportError) else f"{kind} is no kind of proxy"
+        reason = (
+            "socks needs the package socksio"
+            if isinstance(error, ImportError)
+            else f"{kind} is not a supported type of proxy"
+        )
         raise LmsconfError(
             f"the proxy that {variable} names cannot be used: {redact_secrets(reason)}",
             hint=f"Set {variable} to http://HOST:PORT, or NO_PROXY={parts.hostname} to go there without a proxy.",

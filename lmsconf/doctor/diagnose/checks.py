@@ -57,12 +57,12 @@ class ClockSkewCheck:
     def finding(self) -> CheckResult:
         """Report the difference between the two clocks."""
         if self.ahead is None:
-            return CheckResult("clock", Health.UNKNOWN, "the service's answers name no time")
+            return CheckResult("clock", Health.UNKNOWN, "the responses of the service have no Date header")
         seconds = round(self.ahead.total_seconds())
         if abs(self.ahead) <= _TOLERATED:
             return CheckResult("clock", Health.OK, f"within {max(1, abs(seconds))} s of the service's")
         which = "behind" if seconds > 0 else "ahead of"
-        hint = "Set this machine's clock: visibility windows and the token's end are judged by the service's."
+        hint = "Set this machine's clock: visibility windows and the token's expiry follow the service's clock."
         return CheckResult("clock", Health.WARNING, f"this machine is {abs(seconds):,} s {which} the service", hint)
 
 
@@ -98,7 +98,7 @@ def run_read_only_checks(
 def _token(settings: Settings, now: datetime) -> CheckResult:
     chosen = settings.workspace
     if chosen.embedded:
-        return CheckResult("token", Health.OK, "the embedded workspace needs none")
+        return CheckResult("token", Health.OK, "the embedded workspace needs no token")
     if chosen.token is None:
         return CheckResult(
             "token", Health.WARNING, "there is none", "Add `token: {env: LMSCONF_TOKEN}` to the workspace."
@@ -113,7 +113,7 @@ def _connection(reader: Api) -> tuple[int | None, CheckResult]:
     """Return the number of people, if the service reports it. Raises ApiError."""
     answer = reader.get("users.list", query={"skip": 0, "limit": 1})
     total = cast("dict[str, Json]", answer).get("matchCount")
-    result = CheckResult("connection", Health.OK, "the service answers, and lets us read")
+    result = CheckResult("connection", Health.OK, "the service responds and accepts the token for reading")
     return total if isinstance(total, int) else None, result
 
 
@@ -132,7 +132,7 @@ def _names(reader: Api) -> Iterable[CheckResult]:
         yield CheckResult("listings", Health.WARNING, "; ".join(incomplete), hint)
     if twice:
         more = f"; and {len(twice) - _LISTED:,} more" if len(twice) > _LISTED else ""
-        hint = "Rename or delete one of each in the product, or pin the one that is meant with `id:`."
+        hint = "Rename or delete one of each in the product, or pin the right one with `id:`."
         yield CheckResult("names", Health.WARNING, "; ".join(twice[:_LISTED]) + more, hint)
     else:
         yield CheckResult("names", Health.OK, "no name is live twice within a kind")
@@ -162,7 +162,7 @@ def _used(kind: AnyKind, limit: int, used: int) -> CheckResult:
     check, message = kind.plural.rpartition(" ")[2], f"{used} of {limit} {kind.plural} are used"
     if used < limit:
         return CheckResult(check, Health.OK, message)
-    return CheckResult(check, Health.WARNING, message, "Another one can be made only after one is deleted.")
+    return CheckResult(check, Health.WARNING, message, "Delete one before you create another.")
 
 
 def _manifests(settings: Settings) -> tuple[set[str], CheckResult]:

@@ -50,11 +50,11 @@ def check_page_size(limits: Sequence[ListingPageSize]) -> CheckResult:
         message = ", ".join(f"{one.operation} {verbs[one.refused]} {one.most} of {one.requested}" for one in short)
         refused = any(one.refused for one in short)
         health = Health.ERROR if refused else Health.WARNING
-        return CheckResult("pages", health, message, f"Say under `dialect:` {_KEY}: {most}")
+        return CheckResult("pages", health, message, f"Set under `dialect:` {_KEY}: {most}")
     operations = [one.operation for one in limits if one.most is not None]
     if not operations:
         return CheckResult(
-            "pages", Health.UNKNOWN, "no listing is longer than a page, so the largest page does not show"
+            "pages", Health.UNKNOWN, "no listing is longer than a page, so the largest page size is not known"
         )
     return CheckResult("pages", Health.OK, f"{', '.join(operations)}: whole pages of {most}")
 
@@ -82,6 +82,6 @@ def _page(api: Api, listing: ListOperation, size: int, skip: int = 0) -> tuple[i
     if rows is None and skip:
         rows = []
     if not isinstance(rows, list):
-        raise InvalidResponse(f"{listing.name} came without its {listing.rows}", operation=listing.name)
+        raise InvalidResponse(f"{listing.name} is missing its {listing.rows}", operation=listing.name)
     total = cast("dict[str, Json]", answer).get(listing.total) if listing.total else None
     return len(rows), total if isinstance(total, int) and not isinstance(total, bool) else None

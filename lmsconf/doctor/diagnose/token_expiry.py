@@ -11,7 +11,7 @@ from lmsconf.doctor.findings import CheckResult, Health
 
 _CHECK: Final = "token"
 _SOON: Final = timedelta(days=14)
-_RENEW: Final = "Make another API key in the workspace, where three can be active, and put it in the old one's place."
+_RENEW: Final = "Create another API key in the workspace, where three can be active, and replace the old one."
 
 
 def check_token_expiry(token: str, now: datetime) -> CheckResult:
@@ -20,9 +20,7 @@ def check_token_expiry(token: str, now: datetime) -> CheckResult:
         ends = _end(token)
     except (ValueError, OverflowError, OSError):
         # The error message could quote the secret, so it is left out.
-        return CheckResult(
-            _CHECK, Health.UNKNOWN, "it is not a readable JSON Web Token, so nobody knows when it expires"
-        )
+        return CheckResult(_CHECK, Health.UNKNOWN, "it is not a readable JSON Web Token, so its expiry is not known")
     if ends is None:
         return CheckResult(_CHECK, Health.OK, "the token has no expiry claim")
     day = f"{ends:%Y-%m-%d %H:%M} UTC"
@@ -42,12 +40,12 @@ def _end(token: str) -> datetime | None:
         raise ValueError("a JSON Web Token has three parts")
     claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
     if not isinstance(claims, dict):
-        raise ValueError("its claims are no object")
+        raise ValueError("its claims are not an object")
     end = claims.get("exp")
     if end is None:
         return None
     if isinstance(end, bool) or not isinstance(end, int | float):
-        raise ValueError("exp is no number")
+        raise ValueError("exp is not a number")
     return datetime.fromtimestamp(end, UTC)
 
 

@@ -72,12 +72,10 @@ class AccountLessons:
     def _learn_welcome(self) -> None:
         """Probe the welcome flag. It has no visible effect, so only a service that rejects unknown names reveals it."""
         if self._takes_welcome(_UNKNOWN_NAME):
-            why = "the service takes names that it does not know, and a mail that is not sent leaves no trace"
+            why = "the service accepts unknown names, and a mail that is not sent leaves no trace"
             self._client.record_undetermined(WELCOME, why)
             return
-        self._client.try_candidates(
-            WELCOME, self._takes_welcome, "taken by a service that refuses names that it does not know"
-        )
+        self._client.try_candidates(WELCOME, self._takes_welcome, "accepted by a service that refuses unknown names")
 
     def _takes_welcome(self, value: Value) -> bool:
         return self._create({"sendWelcomeEmail": False}, {WELCOME: value}) is not None

@@ -112,7 +112,7 @@ class AssignmentLessons:
         if changed:
             self._client.record_value(EXISTING, "update", "a second POST changed the assignment")
         else:
-            why = sent.reason or ("it was made twice" if len(rows) > 1 else "it had no effect")
+            why = sent.reason or ("it was created twice" if len(rows) > 1 else "it had no effect")
             self._client.record_value(EXISTING, "recreate", f"a second POST did not change the assignment: {why}")
 
     def _clearing(self) -> None:

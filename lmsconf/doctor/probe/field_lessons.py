@@ -15,7 +15,7 @@ from lmsconf.model.canonical_json import Json
 DESCRIPTION: Final = "custom-fields.clear-description"
 IN_USE: Final = "custom-fields.in-use"
 KEYS: Final = (DESCRIPTION, IN_USE)
-_TEXT: Final = "Made by a probe of lmsconf, and deleted again."
+_TEXT: Final = "Created by a probe of lmsconf, and deleted afterwards."
 _CLEARING: Final[Mapping[Value, str | None]] = {"empty": "", "null": None}
 _FORBIDDEN: Final = 403
 

@@ -72,17 +72,15 @@ def _learn_managers(client: TrialClient, group: str, candidate: ManagerCandidate
     if value is None:
         why = client.failure_reason(MANAGERS)
         if lacks and not granted:
-            why += "; the person tried lacks the manager right, which some services ask for: name somebody who has it"
+            why += "; the person tried lacks the manager right, which some services require: name somebody who has it"
         client.record_undetermined(MANAGERS, why)
         client.record_undetermined(CAN_MANAGE, "nobody could be made manager")
         return
-    client.record_value(MANAGERS, value, "seen in what was read back")
+    client.record_value(MANAGERS, value, "confirmed by reading back")
     if granted:
-        client.record_value(
-            CAN_MANAGE, "with-right", "refused for somebody without the manager right, and taken with it"
-        )
+        client.record_value(CAN_MANAGE, "with-right", "refused without the manager right, and accepted with it")
     elif lacks and rights is not None and not rights.get("admin"):
-        client.record_value(CAN_MANAGE, "anybody", "somebody without the manager right was taken")
+        client.record_value(CAN_MANAGE, "anybody", "somebody without the manager right was accepted")
     else:
         client.record_undetermined(
             CAN_MANAGE, "the person tried may manage in any case; name somebody without the manager right"
@@ -103,17 +101,17 @@ def _learn_batch(client: TrialClient, group: str, person: str) -> None:
 
     most = client.spec.integer_behaviour(BATCH)
     if takes(most):
-        client.record_value(BATCH, most, f"a call with {most} ids, all of the one person, was taken")
+        client.record_value(BATCH, most, f"a call with {most} ids, all of the same person, was accepted")
     elif not takes(2):
         client.record_undetermined(
-            BATCH, "a call that names the one person twice is refused, and nobody else may be touched"
+            BATCH, "a call that names the one person twice is refused, and no other person may be changed"
         )
     else:
         taken, refused = 2, most
         while refused - taken > 1:
             half = (taken + refused) // 2
             taken, refused = (half, refused) if takes(half) else (taken, half)
-        client.record_value(BATCH, taken, f"a call with {refused} ids, all of the one person, was refused")
+        client.record_value(BATCH, taken, f"a call with {refused} ids, all of the same person, was refused")
 
 
 def _adds(client: TrialClient, key: str, group: str, person: str) -> Callable[[Value], bool]:

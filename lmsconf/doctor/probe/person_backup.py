@@ -69,20 +69,20 @@ class PersonBackup:
         """Restore the person to this state. Returns a message for each part that had changed."""
         now = self.retake(client)
         messages = [
-            f"{right} of the person was {self.rights[right]}, became {now.rights[right]}, and is put back"
+            f"{right} of the person was {self.rights[right]}, became {now.rights[right]}, and is restored"
             for right in _RIGHTS
             if now.rights[right] is not self.rights[right]
         ]
         self._put_rights_back(client, now)
         if now.date != self.date:
             self.restore_date(client)
-            messages.append("the archive date of the person was changed, and is put back")
+            messages.append("the archive date of the person was changed, and is restored")
         if now.metadata != self.metadata:
             self.restore_metadata(client)
-            messages.append("the metadata of the person was changed, and is put back")
+            messages.append("the metadata of the person was changed, and is restored")
         if now.lacks_answers_of(self):
             self.restore_answers(client)
-            messages.append("an answer of the person was changed, and is put back")
+            messages.append("an answer of the person was changed, and is restored")
         return messages
 
     def differences(self, client: TrialClient) -> list[str]:

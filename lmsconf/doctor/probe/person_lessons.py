@@ -51,7 +51,7 @@ class PersonLessons:
         """Probe the archive date field: years ahead, another day for each try; then restore the date."""
         if self._person.rights.get("admin") or self._person.rights.get("manager"):
             self._client.record_undetermined(
-                DATE, "the person is admin or manager, and may have no archive date; name somebody else"
+                DATE, "the person is admin or manager, so an archive date is not allowed; name somebody else"
             )
         elif self._person.archived:
             self._client.record_undetermined(DATE, "the person is archived; name somebody else")
@@ -70,7 +70,7 @@ class PersonLessons:
         held = dict(self._person.metadata)
         if not held and not self._scratch_account:
             self._client.record_undetermined(
-                MODE, "the person has no metadata, and what is put there might not go away any more"
+                MODE, "the person has no metadata, and it might be impossible to remove it again"
             )
             return
         if not held:
@@ -83,9 +83,9 @@ class PersonLessons:
         if not sent.accepted:
             self._client.record_undetermined(MODE, f"metadata without one of its names is refused: {sent.reason}")
         elif first in after:
-            self._client.record_value(MODE, "merge", "what was left out stayed")
+            self._client.record_value(MODE, "merge", "what was omitted was kept")
         else:
-            self._client.record_value(MODE, "replace", "what was left out went")
+            self._client.record_value(MODE, "replace", "what was omitted was removed")
 
     def _send_metadata(self, metadata: Mapping[str, str]) -> WriteResult:
         return self._client.send(
@@ -98,7 +98,7 @@ class PersonLessons:
         free = most - len(self._scratch.list_rows(CUSTOM_FIELDS))
         if free < 1 or self._person.answers is None:
             full = f"no field is free: {most} of {most} are used"
-            self._unknown(ANSWER_KEYS, full if free < 1 else "the person's answers are shown in an unknown shape")
+            self._unknown(ANSWER_KEYS, full if free < 1 else "the person's answers have an unknown format")
             return
         field = self._field("CHOICE")
         if len(field.choices) != 2:
@@ -156,9 +156,9 @@ class PersonLessons:
         if not self._answers(field) or not self._answers(other):
             self._client.record_undetermined(OMITTED, "one of the two scratch fields did not take an answer")
         elif self._answer_to(field):
-            self._client.record_value(OMITTED, "keep", "an answer that was left out stayed")
+            self._client.record_value(OMITTED, "keep", "an omitted answer was kept")
         else:
-            self._client.record_value(OMITTED, "clear", "an answer that was left out went")
+            self._client.record_value(OMITTED, "clear", "an omitted answer was removed")
 
     def _field(self, type: str) -> Field:
         """Create a hidden scratch field of that type; with two choices if it takes choices."""

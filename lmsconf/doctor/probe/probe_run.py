@@ -31,8 +31,8 @@ from lmsconf.support.lazy_dataclass import dataclass
 
 Tell = Callable[[str], None]
 PAGES: Final = "paging.limit"
-_NEVER: Final = {"content-targets.everyone": "nothing is ever assigned to everyone for a try"}
-_NO_LESSON: Final = "there is no lesson for it: it would take changes beyond the scratch objects"
+_NEVER: Final = {"content-targets.everyone": "the probe never assigns anything to everyone"}
+_NO_LESSON: Final = "not probed: it would need changes beyond the scratch objects"
 
 
 class SubjectNotFound(LmsconfError):
@@ -128,7 +128,7 @@ class ProbeRun:
             self._learn_people()
         person = self._person
         if person is None:
-            self._skip(LIST_KEYS, "no person was named; say --user EMAIL")
+            self._skip(LIST_KEYS, "no person was named; pass --user EMAIL")
         elif group is not None:
             self._tell("Learning how people are added to a group.")
             self._guarded(LIST_KEYS, lambda: probe_member_keys(self._client, group, person, self._manager(person)))
@@ -139,7 +139,7 @@ class ProbeRun:
         self._guarded((RENAME,), lambda: probe_rename_key(self._client, self._scratch, group))
         content = self._content
         if content is None:
-            self._skip(TARGET_KEYS, "no content was named; say --content NAME")
+            self._skip(TARGET_KEYS, "no content was named; pass --content NAME")
         else:
             self._tell("Learning how content is assigned, to a group without members.")
             lessons = AssignmentLessons(self._client, self._scratch, content, group, self._now)
@@ -155,7 +155,7 @@ class ProbeRun:
             self._account = lessons.account
             subject = self._remember(self._account) or subject
         else:
-            self._skip(ACCOUNT_KEYS, "the project file does not allow to create people, so no account is made")
+            self._skip(ACCOUNT_KEYS, "the project file does not allow creating people, so no account is created")
         if subject is None:
             self._skip(PERSON_KEYS, self._why_nobody())
             return
@@ -179,8 +179,8 @@ class ProbeRun:
     def _why_nobody(self) -> str:
         """Why no lesson on a person is possible."""
         if self._person is not None:
-            return "the service does not show single people, so nothing could be put back"
-        return "no person was named; say --user EMAIL"
+            return "the service does not show single people, so nothing could be restored"
+        return "no person was named; pass --user EMAIL"
 
     def _remember(self, person: str | None) -> PersonBackup | None:
         """Back up a person; None without a person, and if the service does not show single people."""
@@ -242,7 +242,7 @@ class ProbeRun:
         for line in remaining:
             self._tell(f"Not cleaned up: {line}")
         if remaining:
-            self._tell("Run lmsconf doctor --probe again: it begins by deleting what is left.")
+            self._tell("Run lmsconf doctor --probe again: it deletes what is left first.")
 
 
 def _person(api: Api, user: str) -> str:
@@ -253,8 +253,8 @@ def _person(api: Api, user: str) -> str:
         matches = [row for row in rows if normalize_email(str(row.get("email") or "")) == normalize_email(user)]
         if matches:
             return _only(f"{user} is not one person", [str(row["userId"]) for row in matches])
-    hint = did_you_mean(user, (str(row.get("email") or "") for row in rows)) or "Name somebody who is live."
-    raise SubjectNotFound(f"--user {user}: there is nobody with that e-mail", hint=hint)
+    hint = did_you_mean(user, (str(row.get("email") or "") for row in rows)) or "Name a person of the workspace."
+    raise SubjectNotFound(f"--user {user}: no person has that e-mail", hint=hint)
 
 
 def _content(api: Api, name: str) -> str:

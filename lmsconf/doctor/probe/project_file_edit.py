@@ -33,7 +33,7 @@ def set_dialect_keys(text: str, dialect: Map[str, Value], workspace: str) -> str
     """
     body = _body(text)
     if not isinstance(body, dict):
-        raise UneditableLayout("the project file is no single mapping", hint="Mend it first: lmsconf validate")
+        raise UneditableLayout("the project file is not a single mapping", hint="Fix it first: lmsconf validate")
     end = "\r\n" if "\r\n" in text else "\n"
     page = YamlEditor("", (text if text.endswith("\n") else text + end).encode())
     (root,) = page.roots
@@ -60,7 +60,7 @@ def _set(page: YamlEditor, root: Node, key: str, value: Value, workspace: str) -
     section = own if isinstance(own, Mapping) and own.get(key) is not None else _at(root, _KEY)
     if not isinstance(section, Mapping):
         if section is not None:
-            raise EditRefused("this is no mapping", page.location_of(section))
+            raise EditRefused("this is not a mapping", page.location_of(section))
         return False
     page.refuse_shared(section)
     node = section.get(key)
@@ -89,4 +89,4 @@ def _lines(dialect: Map[str, Value]) -> list[str]:
 
 def _unsafe(dialect: Map[str, Value]) -> UneditableLayout:
     lines = "\n".join(_lines(dialect))
-    return UneditableLayout("the project file cannot be edited safely", hint=f"Put this into it:\n{lines}")
+    return UneditableLayout("the project file cannot be edited safely", hint=f"Add this to it:\n{lines}")

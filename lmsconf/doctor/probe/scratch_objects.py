@@ -118,7 +118,9 @@ class ScratchObjects:
         """One live row. Raises NotMade if it does not exist."""
         match = next((row for row in self.list_rows(listing) if str(row[listing.id]) == id), None)
         if match is None:
-            raise ScratchObjectNotCreated(f"the scratch {kind_listed_by(listing).name.replace('_', ' ')} {id} is gone")
+            raise ScratchObjectNotCreated(
+                f"the scratch {kind_listed_by(listing).name.replace('_', ' ')} {id} no longer exists"
+            )
         return match
 
     def list_assignments(self, content: str, group: str) -> list[Assignment]:

@@ -85,7 +85,7 @@ class TrialClient:
         return WriteResult(True, answer=answer)
 
     def try_candidates(
-        self, key: str, works: Callable[[Value], bool], reason: str = "seen in what was read back"
+        self, key: str, works: Callable[[Value], bool], reason: str = "confirmed by reading back"
     ) -> bool:
         """Try values until one works, and record the result. Returns whether one was found."""
         value = self.first_working_value(key, works)

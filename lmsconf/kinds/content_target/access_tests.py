@@ -18,7 +18,7 @@ from lmsconf.planner.kind import ManifestEntry
 
 _USER: Final = next(key for key, kind in AUDIENCES.items() if kind == USER)
 _SHARED: Final[dict[str, Json]] = {
-    "name": {"type": "string", "minLength": 1, "description": "What the test is called in reports."},
+    "name": {"type": "string", "minLength": 1, "description": "The name of the test in reports."},
     "only_in": ONLY_IN,
     "about": ABOUT,
 }
@@ -31,14 +31,14 @@ _AUDIENCE: Final[dict[str, Json]] = {
 }
 _CONTENT: Final[dict[str, Json]] = {
     "description": "The content by its name, or {name: …, id: …}.",
-    "oneOf": [NAME, entry_schema({"name": NAME, "id": PIN}, ["name"], "Content that is pinned to an id.")],
+    "oneOf": [NAME, entry_schema({"name": NAME, "id": PIN}, ["name"], "A content pinned to an id.")],
 }
 _SIZE: Final[dict[str, Json]] = {
     "type": "object",
-    "description": "How many people are in it: {min: N, max: N}, or one of both.",
+    "description": "The number of people: {min: N, max: N}, or one of the two.",
     "properties": {
-        "min": {"type": "integer", "minimum": 0, "description": "At least so many people."},
-        "max": {"type": "integer", "minimum": 0, "description": "At most so many people."},
+        "min": {"type": "integer", "minimum": 0, "description": "Minimum number of people."},
+        "max": {"type": "integer", "minimum": 0, "description": "Maximum number of people."},
     },
     "anyOf": [{"required": ["min"]}, {"required": ["max"]}],
     "additionalProperties": False,
@@ -48,10 +48,13 @@ _DISJOINT: Final[dict[str, Json]] = {
     "items": _AUDIENCE,
     "minItems": 2,
     "maxItems": 2,
-    "description": "Two audiences that have nobody in common.",
+    "description": "Two audiences without common members.",
 }
 _PERSON: Final[dict[str, Json]] = {**NAME, "x-person": True, "description": "The e-mail of a person."}
-_MANDATORY: Final[dict[str, Json]] = {"const": True, "description": "true: it must be mandatory for all of them."}
+_MANDATORY: Final[dict[str, Json]] = {
+    "const": True,
+    "description": "true: it must be mandatory for everyone in the audience.",
+}
 
 
 def _form(properties: Mapping[str, Json], description: str) -> dict[str, Json]:
@@ -63,17 +66,17 @@ _USER_FORM: Final[dict[str, Json]] = {
     **entry_schema(
         {_USER: _PERSON, "has": _CONTENT, "has_not": _CONTENT, **_SHARED},
         [_USER],
-        "A person has a content, or has it not.",
+        "A person has, or does not have, a content.",
     ),
     "anyOf": [{"required": ["has"]}, {"required": ["has_not"]}],
 }
 TEST_SCHEMA: Final[dict[str, Json]] = {
-    "description": "A statement about who has what, judged on the planned state.",
+    "description": "An assertion about who has what, checked on the planned state.",
     "oneOf": [
-        _form({"all": _AUDIENCE, "has": _CONTENT, "mandatory": _MANDATORY}, "All of an audience have a content."),
+        _form({"all": _AUDIENCE, "has": _CONTENT, "mandatory": _MANDATORY}, "Everyone in an audience has a content."),
         _form({"none": _AUDIENCE, "has": _CONTENT}, "Nobody of an audience has a content."),
-        _form({"audience": _AUDIENCE, "size": _SIZE}, "An audience has so many people."),
-        _form({"disjoint": _DISJOINT}, "Nobody is in both of two audiences."),
+        _form({"audience": _AUDIENCE, "size": _SIZE}, "The size of an audience is within limits."),
+        _form({"disjoint": _DISJOINT}, "Two audiences have no common members."),
         _USER_FORM,
     ],
 }
@@ -88,7 +91,7 @@ def parse_test(entry: ManifestEntry) -> AccessTest | None:
         _report(entry, f"size: min is {least:,}, and max is {most:,}", "size", "min")
         return None
     if "has" in body and "has_not" in body:
-        _report(entry, "has and has_not cannot stand in one test", "has_not")
+        _report(entry, "has and has_not exclude each other", "has_not")
         return None
     claim, audiences = _claim(body)
     contents = contents_of(body.get("has", body.get("has_not"))) if {"has", "has_not"} & body.keys() else iter(())

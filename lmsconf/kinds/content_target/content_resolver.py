@@ -15,7 +15,7 @@ from lmsconf.planner.absent_matching import similar_live_name
 from lmsconf.planner.context import PlanContext
 from lmsconf.planner.missing_references import hint_on_missing
 
-_CATALOG: Final = "Write the name as the catalog has it; content is made in the product."
+_CATALOG: Final = "Write the name as in the catalog. Content is created in the product, not with lmsconf."
 Identity: TypeAlias = tuple[RemoteId | None, Address]
 """Content id, None if unresolved, and audience: the identity of an assignment."""
 
@@ -68,7 +68,7 @@ class ContentResolver:
             text = f'no content with the id "{pin}" is in the catalog'
             live = self._by_name.get(spec.content, [])
             ids = ", ".join(sorted(row.id for row in live))
-            hint = f'"{spec.content}" has the id {ids}.' if live else "Correct the id, or leave it out."
+            hint = f'"{spec.content}" has the id {ids}.' if live else "Correct the id, or remove it."
             self._problem(at, address, "content/pin-not-live", text, hint)
             return None
         rows = self._by_name.get(spec.content, [])
@@ -76,7 +76,7 @@ class ContentResolver:
             return rows[0].id
         if rows:
             ids = ", ".join(sorted(row.id for row in rows))
-            hint = f"Say which one: `content: {{name: {spec.content}, id: ...}}`."
+            hint = f"Select one with `content: {{name: {spec.content}, id: ...}}`."
             self._problem(at, address, "content/twice", f'"{spec.content}" is in the catalog with the ids {ids}', hint)
         elif must:
             near = hint_on_missing(self._planning, CONTENT, did_you_mean(spec.content, self._by_name), _CATALOG)
@@ -107,8 +107,8 @@ class ContentResolver:
             address,
             "content/other-name",
             f'the content with the id "{row.id}" is called "{row.name}" in the catalog{live}',
-            f"If that one is meant, write its name: {quote_name(normalize_name(row.name))}. "
-            "Else correct the id, or leave it out.",
+            f"If this is the right content, write its name: {quote_name(normalize_name(row.name))}. "
+            "Otherwise correct the id, or remove it.",
         )
 
     def _problem(self, at: SourceLocation, address: Address, code: str, text: str, hint: str | None) -> None:

@@ -96,7 +96,7 @@ def _unnameable(live: LiveNames, row: TargetRow, audience: Address | None) -> st
         return None
     if audience.kind == USER:
         if manifest_email(live, row.target, archived=True) is None:
-            return "the person has no e-mail that a manifest can hold"
+            return "the person has no e-mail that a manifest can contain"
         # Owned assignments are deleted unless declared. Otherwise leave it out: each plan would report archived people.
         owned = live.policy.ownership.get(CONTENT_TARGET)
         return "the person is archived" if not owned and manifest_email(live, row.target) is None else None

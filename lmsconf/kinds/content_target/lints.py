@@ -148,7 +148,7 @@ def _overruled(declared: _Assignment, around: Iterable[_Assignment]) -> Iterator
                 message,
                 source=declared.source,
                 address=declared.address,
-                remedy=f"See {other.source}. Take one of the two out, or make the larger audience smaller.",
+                remedy=f"See {other.source}. Remove one of the two, or make the larger audience smaller.",
             )
             return
 

@@ -125,7 +125,7 @@ def _is_ready(planning: PlanContext, contents: ContentResolver, entry: DesiredRe
 def _meant(planning: PlanContext, to: Address) -> str | None:
     """A hint for an unknown audience that exists under another kind."""
     if to.name == str(EVERYONE):
-        return f"For everybody, write {EVERYONE} alone."
+        return f"For everyone, write {EVERYONE} alone."
     for kind in (GROUP, SMART_GROUP):
         if kind != to.kind and planning.registry.has(kind, to.name):
             return f"There is {Address.of(kind, to.name)}: write {{{kind}: {quote_name(to.name)}}}."
@@ -194,7 +194,7 @@ def _twice(planning: PlanContext, entry: DesiredResource[AssignmentSpec], rows: 
     planning.problem(
         "identity/live-twice",
         f"{entry.address}: it is live {len(rows)} times, as " + ", ".join(sorted(row.id for row in rows)),
-        hint="Delete the double in the product, or look at the dialect key content-targets.on-existing.",
+        hint="Delete the duplicate in the product, or check the dialect key content-targets.on-existing.",
         at=entry.source,
         address=entry.address,
     )
@@ -216,7 +216,7 @@ def _unclear(planning: PlanContext, entry: DesiredResource[AssignmentSpec], row:
         "content-target/audience",
         f'{entry.address}: a live assignment is for the id "{row.target}", which is that of {names}, and its '
         f'targetType "{row.type}" does not tell which',
-        hint="Take the assignment out of the manifests: lmsconf sends nothing that could change the other one.",
+        hint="Remove the assignment from the manifests: lmsconf sends nothing that could change the other one.",
         at=entry.source,
         address=entry.address,
     )
@@ -227,8 +227,8 @@ def _incomplete(
 ) -> None:
     planning.problem(
         "read/incomplete",
-        f"{address}: the assignments were not read whole: {why}",
-        hint="Nothing is created or deleted on the word of an incomplete listing. Try again.",
+        f"{address}: the assignments were not read completely: {why}",
+        hint="Nothing is created or deleted from an incomplete list. Try again.",
         at=entry.source if entry else None,
         address=address,
     )

@@ -72,7 +72,7 @@ def _assignment(
         entry.report(
             Problem(
                 code="content-target/window",
-                message=f"{content}: it would be hidden before it can be seen",
+                message=f"{content}: the window ends before it begins",
                 hint="`visible_until` must be later than `visible_from`.",
                 source=entry.places.at(*at, key) if key in audience else entry.places.at(key),
             )

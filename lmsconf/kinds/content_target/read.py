@@ -226,13 +226,13 @@ def _changing(
 def find_empty_group_listings(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
     """Find an empty listing of groups to which content is assigned.
 
-    A single missing group is no contradiction: it may have been deleted by hand.
+    A single missing group does not contradict it: it may have been deleted by hand.
     """
     for kind in (GROUP, SMART_GROUP):
         if kind in snapshot.listings and not snapshot.of(kind).rows:
             named = next((row for row in snapshot.rows(TargetRow) if kind_from_target_type(row.type) == kind), None)
             if named:
-                yield kind, f"none came, and content {named.content} is assigned to id {named.target} of them"
+                yield kind, f"none returned, but content {named.content} is assigned to id {named.target} of them"
 
 
 def _by_name(kind: str, listing: Listing[Any]) -> dict[str, str]:

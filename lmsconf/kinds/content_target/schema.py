@@ -10,22 +10,23 @@ from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.kinds.shared.manifest_entries import ABOUT, NAME, ONLY_IN, PIN, UNTIL, entry_schema
 from lmsconf.model.canonical_json import Json
 
-_MANDATORY: dict[str, Json] = {"type": "boolean", "description": "Required of people; left out: false."}
+_MANDATORY: dict[str, Json] = {"type": "boolean", "description": "Whether people must take it. Default: false."}
 _FROM: dict[str, Json] = {
     "type": ["string", "null"],
     "x-time": True,
-    "description": "When it can be seen first; a date means its first second. Left out or null: always.",
+    "description": "When the content becomes visible; a date is 00:00 of that day. Default, or null: always visible.",
 }
 _UNTIL: dict[str, Json] = {
     "type": ["string", "null"],
     "x-time": True,
-    "description": "When it is hidden; a date means its last second. Not a due date. Left out or null: never.",
+    "description": "When the content is hidden; a date is the last second of that day. This is not a due date. "
+    "Default, or null: never.",
 }
 _WINDOW: dict[str, Json] = {
     "type": "string",
     "minLength": 1,
     "x-window": True,
-    "description": "The name of a window that stands under windows, in place of visible_from and visible_until.",
+    "description": "The name of a window under `windows`, in place of visible_from and visible_until.",
 }
 _VALUE: dict[str, Json] = {
     "mandatory": _MANDATORY,
@@ -59,13 +60,13 @@ def _assign_to(more: Mapping[str, Json]) -> dict[str, Json]:
 
 
 _SINGLE_CONTENT: Json = {
-    "oneOf": [NAME, entry_schema({"name": NAME, "id": PIN}, ["name"], "Content that is pinned to an id.")]
+    "oneOf": [NAME, entry_schema({"name": NAME, "id": PIN}, ["name"], "A content pinned to an id.")]
 }
 _CONTENT: dict[str, Json] = {
-    "description": "The content by its name, or a list of contents that are all assigned alike.",
+    "description": "The content by its name, or a list of contents with the same assignments.",
     "oneOf": [
         NAME,
-        entry_schema({"name": NAME, "id": PIN}, ["name"], "Content that is pinned to an id."),
+        entry_schema({"name": NAME, "id": PIN}, ["name"], "A content pinned to an id."),
         {"type": "array", "items": _SINGLE_CONTENT, "minItems": 1},
     ],
 }
@@ -78,5 +79,5 @@ SCHEMA: Final = entry_schema(
 ABSENT_SCHEMA: Final = entry_schema(
     {"content": _CONTENT, "assign_to": _assign_to({}), "until": UNTIL, "only_in": ONLY_IN},
     ["content", "assign_to"],
-    "Assignments to take away if they are there.",
+    "Assignments to delete if they exist.",
 )

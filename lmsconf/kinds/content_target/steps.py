@@ -32,8 +32,8 @@ from lmsconf.planner.context import GRANTED, Match, PlanContext
 from lmsconf.planner.grant_verification import GrantVerification, SentCall
 
 ON_EXISTING: Final = (
-    "Look at the dialect key content-targets.on-existing: with `recreate`, an assignment that changes is deleted and "
-    "made anew."
+    "Check the dialect key content-targets.on-existing: with `recreate`, an assignment that changes is deleted and "
+    "created again."
 )
 """The hint for an assignment that the service does not update when it is assigned again."""
 
@@ -48,7 +48,7 @@ def parse_live_window(
         planning.problem(
             "content-target/time",
             f"{declared.address}: {wrong}",
-            hint="Look at the dialect key content-targets.time-format.",
+            hint="Check the dialect key content-targets.time-format.",
             at=declared.source,
             address=declared.address,
         )

@@ -45,7 +45,7 @@ def reread_doubtful_contents(
     return LiveTargets(
         rows=tuple(row for _, rows in latest.values() for row in rows),
         answers={id: answer for id, (answer, _) in latest.items()},
-        incomplete=f"those of {differs[0]} were read twice, and other ones came" if differs else None,
+        incomplete=f"those of {differs[0]} were read twice, with different results" if differs else None,
     )
 
 
@@ -63,7 +63,7 @@ def read_targets_until(api: Api, contents: Sequence[ContentRow], enough: float) 
 def _rows(content: ContentRow, answer: Json) -> Iterable[TargetRow]:
     data = require_object(answer, "the targets")
     if not isinstance(data.get("targets"), list):
-        raise InvalidResponse(f"an answer on the assignments of content {content.id} came without its list of targets")
+        raise InvalidResponse(f"an answer on the assignments of content {content.id} is missing its list of targets")
     return (parse_target_row(content.id, one) for one in object_list(data, "targets"))
 
 

@@ -22,7 +22,7 @@ def diff_field(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow]) -
         planning.problem(
             "custom-field/type",
             f"{declared.address}: its type is {row.type} and cannot become {spec.type}",
-            hint="Declare a new field under another name, move people over, and put this one under `absent`.",
+            hint="Declare a new field under another name, move people over, and list this one under `absent`.",
             at=declared.places.at("type"),
             address=declared.address,
         )

@@ -17,7 +17,7 @@ from lmsconf.planner.manifest_entries import EntryBody
 def field_entry_body(row: FieldRow) -> EntryBody:
     """Return the type, choices in live order, description and flags of a field."""
     body: dict[str, Json] = {"type": row.type} if row.type in TYPES else {}
-    notes = [] if body else [f"its type {row.type} is none that a manifest knows"]
+    notes = [] if body else [f"its type {row.type} is not supported in manifests"]
     if row.choices:
         names = [normalize_name(choice.name) for choice in row.choices]
         choices: list[Json] = [name for name in names if names.count(name) == 1 and is_valid_name(name)]

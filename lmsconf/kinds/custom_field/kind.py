@@ -93,8 +93,8 @@ class CustomFieldKind(Kind[CustomFieldSpec, FieldRow]):
             declared_field = next(one for one in declared if one.address == extra)
             yield Problem(
                 code="custom-field/too-many",
-                message=f"{extra}: one field too many, a workspace holds at most {MOST_FIELDS}",
-                hint=f"{len(names)} are declared. Take {len(names) - MOST_FIELDS} out.",
+                message=f"{extra}: too many custom fields: a workspace has at most {MOST_FIELDS}",
+                hint=f"{len(names)} are declared. Remove {len(names) - MOST_FIELDS}.",
                 source=declared_field.source,
                 address=str(extra),
             )

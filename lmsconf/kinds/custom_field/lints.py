@@ -27,7 +27,7 @@ def lint_fields(context: LintContext) -> Iterator[Problem]:
         if declared.address.name not in used:
             yield lint_problem(
                 "lint/unused-field",
-                f"no smart group asks for it, and all {MOST_FIELDS} custom fields are taken",
+                f"no smart group uses it, and all {MOST_FIELDS} custom fields are taken",
                 source=declared.source,
                 address=declared.address,
             )

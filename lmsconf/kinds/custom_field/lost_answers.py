@@ -24,7 +24,7 @@ from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.context import MatchResult, PlanContext
 from lmsconf.support.lazy_dataclass import dataclass
 
-_UNREADABLE: Final = "answers have a shape that cannot be read"
+_UNREADABLE: Final = "answers have an unknown format"
 Answers: TypeAlias = "Mapping[RemoteId, AnswersRow]"
 
 
@@ -75,7 +75,7 @@ def parse_answers_row(data: Mapping[str, Json]) -> AnswersRow:
         else:
             if answer is not None and (answer.choices or answer.text):
                 answers.append((normalize_name(name), answer))
-    return AnswersRow(id, tuple(answers), told="customFields" in data)
+    return AnswersRow(id, tuple(answers), has_answers="customFields" in data)
 
 
 def may_delete_choices(spec: CustomFieldSpec) -> bool:
@@ -140,19 +140,19 @@ def field_undo(planning: PlanContext, address: Address) -> Undo:
     loss = next((one for one in recorded_deletions(planning) if one.address == address), None)
     if loss is None:
         return Undo()
-    outcome = "the field comes back" if loss.choices is None else "dropped choices come back"
+    outcome = "the field comes back" if loss.choices is None else "deleted choices come back"
     again = f"{outcome} with another id" if loss.choices is None else f"{outcome} with other ids"
     counted = planning.state(_LossState).counted
     if address not in counted:
         return Undo(level=UndoLevel.NONE, reason=f"{again}, and the answers were not read")
-    answers = ", and answers must be given again" if counted[address] else ""
+    answers = ", and people must answer again" if counted[address] else ""
     return Undo(level=UndoLevel.PARTIAL, reason=f"{again}{answers}")
 
 
 def _known(snapshot: Snapshot) -> Answers | str:
     """The answers of all people by user id, or the reason why they are unknown."""
     if snapshot.redaction is not None:
-        return "a redacted snapshot does not hold the answers"
+        return "a redacted snapshot does not contain answers"
     listing = snapshot.of(ANSWERS)
     if ANSWERS not in snapshot.listings:
         listing = snapshot.of(USER)
@@ -160,14 +160,14 @@ def _known(snapshot: Snapshot) -> Answers | str:
     else:
         rows = list(snapshot.rows(AnswersRow))
     if listing.incomplete is not None:
-        return f"the list of people is not whole: {listing.incomplete}"
-    if rows and not any(row.told for row in rows):
+        return f"the list of people is not complete: {listing.incomplete}"
+    if rows and not any(row.has_answers for row in rows):
         return "no person came with customFields"
     fields = snapshot.rows(FieldRow)
     names = {key for field in fields for key in _keys(field)}
     answered = {name for row in rows for name, _ in row.answers or ()}
     if answered and not answered & names:
-        return "answers stand under names that no field has"
+        return "answers have names that no field has"
     return {row.id: row for row in rows}
 
 
@@ -242,8 +242,8 @@ def _tell(
         loss_text = f"{people} {'has' if number == 1 else 'have'} answered it" if whole else f"{people} {verb} {called}"
         planning.problem(
             "custom-field/answers-lost",
-            f"{loss.address}: {loss_text}, which goes",
-            hint="Their answers go with it."
+            f"{loss.address}: {loss_text}, which is deleted",
+            hint="Their answers are deleted with it."
             + ("" if whole else " To keep them, rename the choice with `previously:`."),
             address=loss.address,
             severity=Severity.NOTE,
@@ -252,8 +252,8 @@ def _tell(
         relation = "answered it" if whole else f"hold {called}"
         planning.problem(
             "custom-field/answers-unknown",
-            f"{loss.address}: it is not known how many people {relation}, which goes: {holders.unknown}",
-            hint="Their answers go with it.",
+            f"{loss.address}: it is not known how many people {relation}, which is deleted: {holders.unknown}",
+            hint="Their answers are deleted with it.",
             address=loss.address,
             severity=Severity.WARNING,
         )

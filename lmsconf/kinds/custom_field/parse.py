@@ -24,7 +24,7 @@ def parse_field(entry: ManifestEntry) -> CustomFieldSpec:
             Problem(
                 code="manifest/text-choices",
                 message=f"{body['name']}: a TEXT field has no choices",
-                hint="Take `choices` out, or make it CHOICE or MULTI_SELECT.",
+                hint="Remove `choices`, or change the type to CHOICE or MULTI_SELECT.",
                 source=entry.places.at("choices"),
             )
         )
@@ -66,7 +66,7 @@ def _bad_choices(entry: ManifestEntry, choices: DeclaredChoices | None) -> Itera
         if choice.name in by_name:
             yield Problem(
                 code="manifest/choice-twice",
-                message=f'{entry.body["name"]}: the choice "{choice.name}" stands here twice',
+                message=f'{entry.body["name"]}: the choice "{choice.name}" is listed twice',
                 hint=f"See {entry.places.at(*by_name[choice.name].at)}. Delete one of the two.",
                 source=entry.places.at(*choice.at),
             )
@@ -76,6 +76,6 @@ def _bad_choices(entry: ManifestEntry, choices: DeclaredChoices | None) -> Itera
             yield Problem(
                 code="manifest/choice-both",
                 message=f'{entry.body["name"]}: the choice "{shorten(name)}" is both included and excluded',
-                hint="Leave it in one of the two lists.",
+                hint="Keep it in one of the two lists.",
                 source=entry.places.find(name, "choices", "exclude"),
             )

@@ -33,7 +33,7 @@ def read_fields(kind: FieldKind, reading: ReadContext) -> Listing[FieldRow] | No
     if _creates(kind, reading, rows):
         again = reading.api.rows(CUSTOM_FIELDS)
         if {row["customFieldId"] for row in again.rows} != {row["customFieldId"] for row in rows.rows}:
-            rows = replace(again, incomplete=again.incomplete or "it was read twice, and other fields came")
+            rows = replace(again, incomplete=again.incomplete or "it was read twice, with different results")
     return reading.publish_listing(kind, rows)
 
 

@@ -19,7 +19,7 @@ SCHEMA: Final = entry_schema(
         **NAMED,
         "type": {"enum": list(TYPES), "description": "CHOICE, MULTI_SELECT or TEXT. It cannot change later."},
         "choices": {
-            "description": "What people can choose from: all there is, or include and exclude.",
+            "description": "The choices: the whole list, or include and exclude.",
             "x-choices": True,
             "oneOf": [
                 _CHOICES,
@@ -31,10 +31,10 @@ SCHEMA: Final = entry_schema(
                 },
             ],
         },
-        "description": {"type": ["string", "null"], "description": "Shown to people; null clears it."},
-        "hidden": {"type": "boolean", "description": "Not shown to people."},
-        "locked": {"type": "boolean", "description": "People cannot change their own answer."},
-        "optional": {"type": "boolean", "description": "People need not answer."},
+        "description": {"type": ["string", "null"], "description": "A description shown to people; null clears it."},
+        "hidden": {"type": "boolean", "description": "Whether the field is hidden from people."},
+        "locked": {"type": "boolean", "description": "Whether people cannot change their own answer."},
+        "optional": {"type": "boolean", "description": "Whether people may leave it unanswered."},
     },
     ["name"],
     "A custom field: a question about each person.",

@@ -42,9 +42,9 @@ def pair_slots_with_deletions(planning: PlanContext, matched: MatchResult[Custom
     if over > 0 and new:
         planning.problem(
             "refusal/too-many-fields",
-            f"{new[-1]}: a workspace holds at most {MOST_FIELDS} custom fields, and this plan would make it "
+            f"{new[-1]}: a workspace has at most {MOST_FIELDS} custom fields, and with this plan there would be "
             f"{MOST_FIELDS + over}",
-            hint=f"{matched.live} are live. Put {over} of them under `absent`, or declare {over} less.",
+            hint=f"{matched.live} are live. List {over} of them under `absent`, or declare {over} fewer.",
             at=next(one.declared.source for one in matched.matches if one.address == new[-1]),
             address=new[-1],
         )
@@ -152,7 +152,7 @@ def _replacement(
 def _body(
     planning: PlanContext, row: FieldRow, after: Form, choices: dict[str, str], at: Address, *, known: bool = False
 ) -> dict[str, object]:
-    """The whole field: declared values, and live ones for the rest. `known`: new choices have ids by now."""
+    """The whole field: declared values, and live ones for the rest. `known`: new choices have ids already."""
     body: dict[str, object] = {"name": _as_read(row.name, str(after["name"])), "type": row.type}
     if row.type != "TEXT":
         live = {choice.id: choice.name for choice in row.choices}
@@ -205,8 +205,9 @@ def _foretell(
     planning.problem(
         "refusal/in-use",
         f"{at}: may be refused, because a field in use is not {verb}; it is named by {names}",
-        hint="Allow `refusals` to try it before anything else. By hand: take the field out of those conditions in the "
-        "product, apply, and apply once more to put the conditions back.",
+        hint="Allow `refusals` to try it before all other calls. By hand: remove the field from those conditions "
+        "in the "
+        "product, apply, and apply again to restore the conditions.",
         at=source,
         address=at,
         severity=Severity.WARNING,
@@ -220,6 +221,6 @@ def choices_created_by(call: Call) -> frozenset[Ref]:
     return frozenset(Ref(call.address, choice["name"]) for choice in new)
 
 
-_IN_USE: Final = "It may be in use: take it out of the conditions that name it, apply, and apply once more."
+_IN_USE: Final = "It may be in use: remove it from the conditions that name it, apply, and apply again."
 REFUSED_IN_USE: Final = {"custom-fields.replace": _IN_USE, "custom-fields.delete": _IN_USE}
 """The operations that the service refuses for a field in use → the hint then."""

@@ -86,8 +86,8 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
     schema = entry_schema(
         {
             **NAMED,
-            "members": people_list_schema("Who is in the group."),
-            "managers": people_list_schema("Who manages the group."),
+            "members": people_list_schema("The members of the group."),
+            "managers": people_list_schema("The managers of the group."),
         },
         ["name"],
         "A manual group: people added by hand.",

@@ -126,7 +126,7 @@ def _from_groups(
 def parse_user_ids(answer: Json) -> frozenset[RemoteId]:
     """The `userIds` of a response. Raises InvalidResponse if the key is missing, which would read as an empty group."""
     if not isinstance(answer, dict) or answer.get("userIds") is None:
-        raise InvalidResponse("an answer came without its list of userIds")
+        raise InvalidResponse("a response is missing its list of userIds")
     return id_set(answer, "userIds")
 
 

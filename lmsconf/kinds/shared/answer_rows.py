@@ -72,7 +72,7 @@ def _answer(name: str, value: Json) -> AnswerRow:
             return AnswerRow(normalize_name(name), frozenset(), part)
     if not parts and (body.keys() & _VALUE_KEYS or not any(part is not None and part != "" for part in body.values())):
         return AnswerRow(normalize_name(name), frozenset(), None)
-    raise InvalidResponse(f"the answer to {name} has a shape that cannot be read: {sorted(body)}")
+    raise InvalidResponse(f"the answer to {name} has an unknown format: {sorted(body)}")
 
 
 def _choices(name: str, picked: list[Json]) -> AnswerRow:

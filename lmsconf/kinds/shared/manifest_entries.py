@@ -15,7 +15,7 @@ from lmsconf.model.plan import Undo, UndoLevel
 from lmsconf.planner.context import PlanContext
 from lmsconf.planner.kind import ManifestEntry
 
-NAME: dict[str, Json] = {"type": "string", "minLength": 1, "description": "The name, as the workspace shows it."}
+NAME: dict[str, Json] = {"type": "string", "minLength": 1, "description": "The name in the workspace."}
 PIN: dict[str, Json] = {
     "description": "Pins the entry to an id of the service: one text, or a map from workspace name to id.",
     "oneOf": [
@@ -26,22 +26,22 @@ PIN: dict[str, Json] = {
 PREVIOUSLY: dict[str, Json] = {
     "type": "array",
     "items": {"type": "string", "minLength": 1},
-    "description": "Earlier names: a live one under such a name is renamed instead of created anew.",
+    "description": "Earlier names: a live resource with such a name is renamed, not created again.",
 }
 ONLY_IN: dict[str, Json] = {
     "type": "array",
     "items": {"type": "string", "minLength": 1},
     "minItems": 1,
-    "description": "Workspace names; elsewhere the entry counts as not there.",
+    "description": "Workspace names; in other workspaces the entry is ignored.",
 }
 ABOUT: dict[str, Json] = {
     "type": "object",
-    "description": "Why it is so, for readers of the plan; never sent.",
+    "description": "The reason, for readers of the plan; never sent to the service.",
 }
 UNTIL: dict[str, Json] = {
     "type": "string",
     "pattern": "^\\d{4}-\\d{2}-\\d{2}$",
-    "description": "A date after which it is an error to leave the entry here.",
+    "description": "A date after which the entry is an error.",
 }
 
 NAMED: dict[str, Json] = {"name": NAME, "id": PIN, "previously": PREVIOUSLY, "only_in": ONLY_IN, "about": ABOUT}
@@ -60,7 +60,7 @@ def entry_schema(properties: Mapping[str, Json], required: list[str], descriptio
 
 
 ABSENT_NAMED: dict[str, Json] = entry_schema(
-    {"name": NAME, "id": PIN, "until": UNTIL, "only_in": ONLY_IN}, ["name"], "A resource to delete if it is there."
+    {"name": NAME, "id": PIN, "until": UNTIL, "only_in": ONLY_IN}, ["name"], "A resource to delete if it exists."
 )
 
 
@@ -74,7 +74,7 @@ def parse_pins(value: Json) -> dict[str, str]:
 
 
 def parse_names(value: Json) -> tuple[str, ...]:
-    """Return a list of names, each normalized for comparison; empty for a value that is no list."""
+    """Return a list of names, each normalized for comparison; empty for a value that is not a list."""
     return tuple(normalize_name(str(item)) for item in value) if isinstance(value, list) else ()
 
 
@@ -121,7 +121,7 @@ def _date(entry: ManifestEntry) -> date | None:
         entry.report(
             Problem(
                 code="manifest/date",
-                message=f"until: {shorten(str(text))} is not a day of the calendar",
+                message=f"until: {shorten(str(text))} is not a calendar date",
                 hint="Write a date such as 2027-03-31.",
                 source=entry.places.at("until"),
             )
@@ -134,7 +134,7 @@ def refuse_missing_key(planning: PlanContext, declared: DesiredResource[Any], ke
     planning.problem(
         f"{declared.address.kind.replace('_', '-')}/{key}-needed",
         f"{declared.address}: it is not live, and without `{key}` it cannot be created",
-        hint=f"Say its `{key}`, or correct the name.",
+        hint=f"Set its `{key}`, or correct the name.",
         at=declared.source,
         address=declared.address,
     )
@@ -144,8 +144,8 @@ def refuse_unread_list(planning: PlanContext, address: Address, key: str, at: So
     """Report a list that the snapshot lacks: read as empty, it would hide removals or plan needless additions."""
     planning.problem(
         "read/missing",
-        f"{address}: the snapshot does not hold its {key}",
-        hint="Take a whole snapshot with `lmsconf snapshot FILE`.",
+        f"{address}: the snapshot does not contain its {key}",
+        hint="Save a complete snapshot with `lmsconf snapshot FILE`.",
         at=at,
         address=address,
     )

@@ -26,10 +26,10 @@ FILE: dict[str, Json] = {
         "column": {"type": "string", "minLength": 1, "description": "The column that holds the e-mails."},
         "where": {
             "type": "object",
-            "description": "Only rows whose columns read exactly so.",
+            "description": "Only rows with exactly these values in these columns.",
             "additionalProperties": {"type": "string"},
         },
-        "allow_empty": {"type": "boolean", "description": "true: a file without an address means nobody."},
+        "allow_empty": {"type": "boolean", "description": "true: a file without an e-mail means nobody."},
     },
     "required": ["file", "column"],
     "additionalProperties": False,
@@ -47,7 +47,7 @@ def people_list_schema(description: str) -> dict[str, Json]:
             FILE,
             {
                 "type": "object",
-                "description": "Speaks only of the people named here.",
+                "description": "Manages only the people listed here.",
                 "properties": {"include": part, "exclude": part},
                 "minProperties": 1,
                 "additionalProperties": False,
@@ -105,7 +105,7 @@ def parse_people_list(entry: ManifestEntry, key: str) -> PeopleList | None:
             Problem(
                 code="people/both",
                 message=f"{key}: {both} is both included and excluded",
-                hint="Leave the person in one of the two lists.",
+                hint="Keep the person in one of the two lists.",
                 source=entry.places.find(both, key, "exclude"),
             )
         )

@@ -38,7 +38,7 @@ def parse_manifest_time(text: str, zone: tzinfo | None, *, end_of_day: bool) -> 
         raise BadTime(f'"{shorten(text)}" is not on the calendar: {wrong}') from None
     if not parts["offset"] and zone is None:
         hint = "Write 2026-01-05T08:00:00+01:00, or set `timezone: Europe/Stockholm` in the project file."
-        raise BadTime(f'"{shorten(text)}" names no offset, and the project file names no `timezone`', hint)
+        raise BadTime(f'"{shorten(text)}" has no offset, and the project file has no `timezone`', hint)
     try:
         if zone is None or parts["offset"]:
             return local_to_utc(day, clock, parts["offset"])
@@ -49,9 +49,7 @@ def parse_manifest_time(text: str, zone: tzinfo | None, *, end_of_day: bool) -> 
         raise BadTime(f'"{shorten(text)}" has an offset of a day or more, and there is none') from None
     except OverflowError:
         # Near year 1 or 9999 the instant in UTC may fall outside the years that datetime supports.
-        raise BadTime(
-            f'"{shorten(text)}" lies outside the years 1 to 9999', "Leave it out, and there is no limit."
-        ) from None
+        raise BadTime(f'"{shorten(text)}" is outside the years 1 to 9999', "Remove it for no limit.") from None
 
 
 def _in_zone(local: datetime, zone: tzinfo, text: str) -> datetime:
@@ -61,7 +59,7 @@ def _in_zone(local: datetime, zone: tzinfo, text: str) -> datetime:
     either = " or ".join(format_time(moment, zone) for moment in sorted((first, second)))
     if first.astimezone(zone).replace(tzinfo=None) != local:
         raise BadTime(f'"{shorten(text)}" does not exist in {zone}: the clocks skip it', f"Write {either}.")
-    raise BadTime(f'"{shorten(text)}" comes twice in {zone}: the clocks are set back', f"Write {either}.")
+    raise BadTime(f'"{shorten(text)}" occurs twice in {zone}: the clocks are set back', f"Write {either}.")
 
 
 def format_time(moment: datetime, zone: tzinfo | None) -> str:

@@ -17,7 +17,7 @@ from lmsconf.model.plan import Action, Plan
 from lmsconf.planner.reading import keep_keys
 
 CODE: Final = "effects/not-as-predicted"
-_HINT: Final = "The service may still be computing who is in it; look again with: lmsconf plan."
+_HINT: Final = "The service may still be computing its members; check again with: lmsconf plan."
 
 
 def compare_members(api: Api, plan: Plan) -> Iterator[Problem]:

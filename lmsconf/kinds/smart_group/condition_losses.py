@@ -71,7 +71,7 @@ def _announce(
     before: Form = {"name": name, "conditions": condition_set(conditions_by_name(planning, row.conditions or ()))}
     after: Form = {"name": name, "conditions": condition_set(conditions_by_name(planning, left))}
     sides = BeforeAfter(before=before, after=after, sizes={"conditions": len(row.conditions or ())})
-    reason = f"no manifest changes it: the service takes what goes with {cause.address} out of its conditions"
+    reason = f"no manifest changes it: the service removes what belongs to {cause.address} out of its conditions"
     planning.effects.append(SideEffect(address=at, row=row, with_=cause.address, reason=reason, sides=sides))
 
 
@@ -80,7 +80,7 @@ def _refuse(planning: PlanContext, cause: FieldOrChoiceDeletion, code: str, reas
     planning.problem(
         f"refusal/{code}",
         f"{cause.address}: it cannot be {verb}, because {reason}",
-        hint="Declare that smart group with the `conditions` that it is to have, or put it under `absent`.",
+        hint="Declare that smart group with new `conditions`, or list it under `absent`.",
         address=cause.address,
     )
 
@@ -89,7 +89,8 @@ def _refuse_unread(planning: PlanContext, losses: Mapping[RemoteId, FieldOrChoic
     for loss in losses.values():
         planning.problem(
             "read/incomplete",
-            f"{loss.address}: which smart groups name what goes is not known, because their list is not whole: {why}",
-            hint="Nothing is deleted on the word of an incomplete listing. Try again.",
+            f"{loss.address}: it is not known which smart groups use what is deleted, because their list is not "
+            f"complete: {why}",
+            hint="Nothing is deleted from an incomplete list. Try again.",
             address=loss.address,
         )

@@ -175,7 +175,7 @@ class SmartGroupKind(Kind[SmartGroupSpec, SmartGroupRow]):
     ) -> Undo:
         """A smart group created again has another id; a condition removed with its field must be restored by hand."""
         if isinstance(subject, SideEffect):
-            return partial_undo("what it names comes back with another id, and the condition not by itself")
+            return partial_undo("what it names comes back with another id, but its condition does not")
         return partial_undo("the smart group comes back with another id") if isinstance(subject, Deletion) else Undo()
 
     def plan_delete(self, planning: PlanContext, deletion: Deletion[SmartGroupRow]) -> list[Step]:

@@ -33,22 +33,22 @@ _CHARACTERS: Final = 64 * 1024 * 1024
 class IndexedPerson:
     """A live person. answers: field name → answer, None for one that cannot be parsed; None: none of them can be.
 
-    told: whether the row had `customFields`.
+    has_answers: whether the row had `customFields`.
     """
 
     id: RemoteId
     email: str
     archived: bool
     answers: tuple[Answer, ...] | None
-    told: bool = True
+    has_answers: bool = True
 
 
 @dataclass(frozen=True)
 class AnswerIndex:
-    """All people, sorted by id. incomplete: why some may be missing. told: whether any row had answers at all."""
+    """All people, sorted by id. incomplete: why some may be missing. has_answers: whether any row had answers."""
 
     people: tuple[IndexedPerson, ...]
-    told: bool
+    has_answers: bool
     incomplete: str | None = None
 
     @cached_property
@@ -66,7 +66,7 @@ class PeopleWithAnswers(ReadState):
         self._people: dict[RemoteId, IndexedPerson] = {}
         self._shared: dict[tuple[str, str], Answer | None] = {}
         self._rows: dict[tuple[Answer, ...], tuple[Answer, ...]] = {}
-        self._told = False
+        self._has_answers = False
         self._characters = 0
         self.index: AnswerIndex | None = None
 
@@ -83,7 +83,7 @@ class PeopleWithAnswers(ReadState):
         """Keep what the effects of a plan need of one row."""
         id = RemoteId(require_text(row, "userId"))
         held = row.get("customFields")
-        self._told = self._told or held is not None
+        self._has_answers = self._has_answers or held is not None
         if held is not None and not isinstance(held, dict):
             answers = None
         else:
@@ -96,7 +96,7 @@ class PeopleWithAnswers(ReadState):
     def answers_of(self, id: RemoteId) -> AnswersRow:
         """Return the answers of a person whose row was added."""
         person = self._people[id]
-        return AnswersRow(id, person.answers, told=person.told)
+        return AnswersRow(id, person.answers, has_answers=person.has_answers)
 
     def _answer(self, name: str, value: Json) -> Answer | None:
         """Return a field and its answer, None for no answer; equal ones are one object, parsed once."""
@@ -116,7 +116,7 @@ class PeopleWithAnswers(ReadState):
     def finish(self, incomplete: str | None) -> AnswerIndex:
         """Return the index of all rows, the listing having been read to its end or not."""
         people = tuple(self._people[id] for id in sorted(self._people))
-        self.index = AnswerIndex(people, self._told, incomplete)
+        self.index = AnswerIndex(people, self._has_answers, incomplete)
         return self.index
 
 

@@ -61,9 +61,9 @@ def _may_come(planning: PlanContext, declared: DesiredResource[PersonSpec], spec
         near = hint_on_missing(
             planning, USER, did_you_mean(declared.address.name, people_directory(planning).by_email), ""
         )
-        way = "Only the project file can allow to create people, with `people: {create: true}`."
+        way = "Creating people must be allowed in the project file: `people: {create: true}`."
         if planning.policy.create_people:
-            way = "There is nobody to archive: take it out."
+            way = "There is nobody to archive: remove the entry."
         planning.problem(
             "person/unknown",
             f"{declared.address}: {declared.address.name} is not a person of this workspace",
@@ -86,8 +86,8 @@ def _refuse_merge(planning: PlanContext, declared: DesiredResource[PersonSpec], 
     for key in sorted(key for key, _ in row.metadata or () if key in metadata and metadata[key] is None):
         planning.problem(
             "refusal/metadata-merged",
-            f'{declared.address}: the metadata "{key}" cannot be taken away, because the service merges metadata',
-            hint="Say an empty text instead, or look at the dialect key users.update-metadata.mode.",
+            f'{declared.address}: the metadata "{key}" cannot be removed, because the service merges metadata',
+            hint="Set an empty text instead, or check the dialect key users.update-metadata.mode.",
             at=declared.places.at("metadata", key),
             address=declared.address,
         )

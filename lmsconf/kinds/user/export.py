@@ -30,7 +30,7 @@ REFERENCES: Final[Mapping[str, Sequence[Trail]]] = {
 PART_REFERENCES: Final[Mapping[str, Sequence[PartReferences]]] = {
     CUSTOM_FIELD: (PartReferences(("users", ANY, "answers"), None, ((), (ANY,))),)
 }
-_NO_EMAIL: Final = "no e-mail that a manifest can hold"
+_NO_EMAIL: Final = "no e-mail that a manifest can contain"
 
 
 def people_list_trails(*trails: Trail) -> tuple[Trail, ...]:
@@ -94,7 +94,7 @@ def _people(live: LiveNames, ids: Iterable[str], noun: str) -> tuple[Json, list[
 def _why_not(live: LiveNames, id: str) -> str:
     people = people_directory(live.planning)
     if id not in people.ids:
-        return "no list of people shows whose id it is"
+        return "no list of people contains the id"
     if id not in people.emails:
         return "more than one person has the e-mail"
     return "archived" if people.emails[id] in people.archived else _NO_EMAIL
@@ -155,5 +155,5 @@ def unread_value_notes(entries: Sequence[ExportedEntry], snapshot: Snapshot) -> 
             code="export/unread",
             message=f"language and applications of {people} are left out: the list API omits these fields",
             severity=Severity.NOTE,
-            hint="`lmsconf api GET /users/ID` shows those of one. Unsaid, they stay as they are, unmanaged.",
+            hint="`lmsconf api GET /users/ID` shows those of one. Omitted, they stay unmanaged.",
         )

@@ -71,15 +71,15 @@ def find_contradictions(entry: ManifestEntry, address: Address, spec: PersonSpec
     both = spec.applications.include & spec.applications.exclude if spec.applications else frozenset()
     for application in sorted(both):
         source = entry.places.find(application, "applications", "exclude")
-        hint = "Leave it in one of the two lists."
+        hint = "Keep it in one of the two lists."
         yield _problem("user/both", address, f"{application} is both included and excluded", hint, source)
     if spec.flag("archived") and spec.flag("admin"):
-        hint = "Say `admin: false`, or `archived: false`."
+        hint = "Set `admin: false` or `archived: false`."
         yield _problem("user/archived-admin", address, "an admin cannot be archived", hint, entry.places.at("archived"))
     for right in RIGHTS:
         if spec.archive_date is not None and spec.flag(right):
             message = f"{'an admin' if right == 'admin' else 'a manager'} cannot have a custom archive date"
-            hint = f"Say `{right}: false`, or no date."
+            hint = f"Set `{right}: false`, or remove the date."
             yield _problem("user/archive-date", address, message, hint, entry.places.at(_DATE))
     if "$ref" in spec.metadata:
         message, hint = 'metadata cannot have the key "$ref", which stands for an id in plans', "Choose another key."

@@ -76,8 +76,8 @@ class PeoplePlanningState:
     able_to_manage: Mapping[str, bool] = field(default_factory=dict)
 
 
-UNKNOWN_PERSON: Final = "Correct the e-mail, or have the account made first."
-WHICH_PERSON: Final = "Correct the e-mail of one of them in the product, or archive the double."
+UNKNOWN_PERSON: Final = "Correct the e-mail, or create the account first."
+WHICH_PERSON: Final = "Correct one of the e-mails in the product, or archive the duplicate account."
 
 
 def shared_email_message(ids: Iterable[str]) -> str:
@@ -111,9 +111,9 @@ def refuse_ineligible_managers(planning: PlanContext, declared: DesiredResource[
         if not later.get(person, able):
             planning.problem(
                 "refusal/manager-right",
-                f"{declared.address}: {person} cannot be made manager, because the service asks for the manager right",
-                hint="Say `manager: true` for the person under `users:`, give the right by hand, or take the address "
-                f"out. Who can manage is said by the dialect key {WHO_CAN_MANAGE}.",
+                f"{declared.address}: {person} cannot be made manager, because the service requires the manager right",
+                hint="Set `manager: true` for the person under `users:`, grant the right by hand, or remove the "
+                f"person. The dialect key for who can manage is {WHO_CAN_MANAGE}.",
                 at=declared.places.find(person, "managers"),
                 address=declared.address,
             )
@@ -172,7 +172,7 @@ def refuse_unknown_people(
             planning, declared, key, person, "person/twice", shared_email_message(people.twice[person]), WHICH_PERSON
         )
     for person in sorted(listed.named_emails & people.archived):
-        hint = "Archived people cannot learn; take the address out, or unarchive the person."
+        hint = "Archived people cannot learn: remove the person, or unarchive the account."
         _person(planning, declared, key, person, "person/archived", "is archived", hint, Severity.WARNING)
     if not missing:
         return listed
@@ -185,7 +185,7 @@ def refuse_unknown_people(
         planning.problem(
             "person/too-many-unknown",
             f"{declared.address}: {len(missing)} of {len(listed.named_emails)} in {key} are unknown, more than a tenth",
-            hint="Even `people: {unknown: skip}` stops here: the list is probably not the right one.",
+            hint="`people: {unknown: skip}` does not apply to so many: check whether this is the right list.",
             at=declared.places.at(key),
             address=declared.address,
         )
@@ -218,7 +218,7 @@ def note_unlisted_ids(planning: PlanContext, declared: DesiredResource[Any], key
     for id in people_directory(planning).unknown(ids):
         planning.problem(
             "person/unexplained",
-            f"{declared.address}: {key} hold user id {id}, which no list of people contains; it is left as it is",
+            f"{declared.address}: {key} hold user id {id}, which is in no list of people; it is not changed",
             at=declared.places.at(key),
             address=declared.address,
             severity=Severity.NOTE,

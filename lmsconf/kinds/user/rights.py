@@ -60,7 +60,7 @@ def check_rights_changes(planning: PlanContext, match: Match[PersonSpec, PersonR
         planning.problem(
             "refusal/admin-archived",
             f"{match.address}: an admin cannot be archived",
-            hint="Say `admin: false` too: rights are taken away before somebody is archived.",
+            hint="Set `admin: false` too: rights are revoked before an account is archived.",
             at=match.declared.places.at("archived"),
             address=match.address,
         )
@@ -69,7 +69,7 @@ def check_rights_changes(planning: PlanContext, match: Match[PersonSpec, PersonR
         planning.problem(
             "refusal/archive-date",
             f"{match.address}: {'an admin' if right == 'admin' else 'a manager'} cannot have a custom archive date",
-            hint=f"Say `{right}: false` too, or take `custom_archive_date` out.",
+            hint=f"Set `{right}: false` too, or remove `custom_archive_date`.",
             at=match.declared.places.at("custom_archive_date"),
             address=match.address,
         )
@@ -105,7 +105,7 @@ def refuse_admin_lockout(planning: PlanContext, identified: MatchResult[PersonSp
             "refusal/lock-out",
             f"{match.address}: the plan would leave {left} {'admin' if left == 1 else 'admins'}, and there must be "
             f"{least}{why}",
-            hint="Make somebody else an admin too. `guards: {min_admins: 1}` allows a single one; the last one stays.",
+            hint="Make somebody else an admin too. `guards: {min_admins: 1}` allows a single admin; never none.",
             at=match.declared.places.at("admin"),
             address=match.address,
         )
@@ -149,4 +149,4 @@ def _admins(get: GetRequest, sent: SentCall) -> frozenset[str]:
 
 
 _MAKE_ADMIN: Final = "user-access.make-admin"
-_IS_ADMIN: Final = GrantVerification(_person, _admins, "the person is no administrator")
+_IS_ADMIN: Final = GrantVerification(_person, _admins, "the person is not an administrator")

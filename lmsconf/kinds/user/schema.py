@@ -15,17 +15,17 @@ _APPLICATION_LIST: dict[str, Json] = {"type": "array", "items": {"enum": list(AP
 _TEXT: dict[str, Json] = {"type": "string", "minLength": 1}
 
 PROPERTIES: Final[Mapping[str, Json]] = {
-    "first_name": {**_TEXT, "description": "The first name. Needed for a new account."},
-    "last_name": {**_TEXT, "description": "The last name. Needed for a new account."},
+    "first_name": {**_TEXT, "description": "The first name. Required for a new account."},
+    "last_name": {**_TEXT, "description": "The last name. Required for a new account."},
     "language": {
         "type": "string",
         "pattern": "^[a-z-]+$",
-        "description": "A lowercase language code such as en or sv. Needed for a new account.",
+        "description": "A lowercase language code such as en or sv. Required for a new account.",
     },
-    "admin": {"type": "boolean", "description": "Has administrator rights."},
-    "manager": {"type": "boolean", "description": "Has manager rights."},
+    "admin": {"type": "boolean", "description": "Whether the person has administrator rights."},
+    "manager": {"type": "boolean", "description": "Whether the person has manager rights."},
     "applications": {
-        "description": "What the person has access to: all there is, or include and exclude.",
+        "description": "The applications of the person: the whole list, or include and exclude.",
         "oneOf": [
             _APPLICATION_LIST,
             {
@@ -38,19 +38,19 @@ PROPERTIES: Final[Mapping[str, Json]] = {
     },
     "metadata": {
         "type": "object",
-        "description": "Texts by key. Keys that are left out stay as they are; null takes one away.",
+        "description": "Texts by key. Omitted keys are not changed; null removes a key.",
         "additionalProperties": {"type": ["string", "null"]},
     },
     "answers": {
         "type": "object",
-        "description": "Answers to custom fields: a choice, a list of choices, or a text; null takes the answer away.",
+        "description": "Answers to custom fields: a choice, a list of choices, or a text; null clears the answer.",
         "additionalProperties": {"oneOf": [_TEXT, {"type": "array", "items": _TEXT}, {"type": "null"}]},
     },
-    "archived": {"type": "boolean", "description": "Has no access any more; the account stays."},
+    "archived": {"type": "boolean", "description": "Whether the account is archived: no access, but it is kept."},
     _DATE: {
         "type": ["string", "null"],
         "x-time": True,
-        "description": "When the account will be archived; a date means its first second. null: not at all.",
+        "description": "When the account will be archived; a date is 00:00 of that day. null: never.",
     },
 }
 """Keys without those common to all kinds."""

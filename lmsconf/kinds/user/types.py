@@ -86,14 +86,14 @@ class HolderRow:
 class AnswersRow:
     """A person's answers, as pairs of field name and answer; None for an answer, or all, that cannot be parsed.
 
-    told: whether the row of the listing had `customFields`.
+    has_answers: whether the row of the listing had `customFields`.
     """
 
     listing = ANSWERS
 
     id: RemoteId
     answers: tuple[tuple[str, AnswerRow | None], ...] | None
-    told: bool = True
+    has_answers: bool = True
 
     @property
     def name(self) -> str:
@@ -160,7 +160,7 @@ def parse_detail_values(data: Mapping[str, Json], keys: frozenset[str]) -> dict[
         held = data.get("applicationIds")
         if not isinstance(held, list):
             # Read as empty, it would plan a grant of every application, or hide removals.
-            raise InvalidResponse("an answer about a user came without its list of applicationIds")
+            raise InvalidResponse("an answer about a user is missing its list of applicationIds")
         details["applications"] = frozenset(map(str, held))
     return details
 

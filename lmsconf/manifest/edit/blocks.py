@@ -44,7 +44,7 @@ def _rows(buffer: TextBuffer, node: Sequence) -> Iterator[_Row]:
     for item in node.items:
         dash = buffer.skip_blanks(at)
         if buffer.text[dash : dash + 1] != "-" or not buffer.begins_line(dash):
-            raise UnsafeEdit(item, "its dash does not begin a line")
+            raise UnsafeEdit(item, "its dash is not at the start of a line")
         start = buffer.line_start(dash)
         yield _Row(dash, _comment_above(buffer, start, dash - start), start, buffer.next_line(item.content_end))
         at = item.content_end
@@ -91,7 +91,7 @@ def _emptied(buffer: TextBuffer, node: Sequence) -> TextEdit:
     pair = _pair_of(node)
     colon = buffer.skip_blanks(pair.key.end, lines=False)
     if buffer.text[colon : colon + 1] != ":":
-        raise UnsafeEdit(node, "its key does not stand in one line")
+        raise UnsafeEdit(node, "its key spans several lines")
     at = colon + 1
     if node.outer < node.start:
         at = node.outer + len(buffer.text[node.outer :].split(None, 1)[0])
@@ -102,7 +102,7 @@ def _pair_of(node: Node) -> Pair:
     parent = node.parent
     if isinstance(parent, Mapping):
         return next(pair for pair in parent.pairs if pair.value is node)
-    raise UnsafeEdit(node, "it stands in a list of lists")
+    raise UnsafeEdit(node, "it is in a list of lists")
 
 
 def _new_items(buffer: TextBuffer, node: Sequence, beside: _Row) -> Iterator[str]:
@@ -142,5 +142,5 @@ def _key_removal(buffer: TextBuffer, node: Mapping, at: int) -> TextEdit:
         return TextEdit(buffer.line_start(start), buffer.next_line(end))
     # The key is on the line of a dash: the next key moves there.
     if at + 1 >= len(node.pairs) or at + 1 in node.removed:
-        raise UnsafeEdit(pair.key, "it stands beside a dash")
+        raise UnsafeEdit(pair.key, "it is on the line of a dash")
     return TextEdit(start, node.pairs[at + 1].key.outer)

@@ -16,7 +16,7 @@ from lmsconf.model.names import normalize_email, normalize_name
 ComparisonKey = Callable[[Json], Hashable]
 """Comparison key of an item: items with equal keys are the same; None if it cannot be determined."""
 
-ELSEWHERE: Final = "Change it there by hand, or write the list out here."
+ELSEWHERE: Final = "Change it there by hand, or write the whole list here."
 MAY_NOT_BE_EMPTY: Final = ("choices", "conditions")
 """Keys that a manifest leaves out rather than giving an empty list."""
 
@@ -64,7 +64,7 @@ def change_list(
     """
     node = require_literal(editor, entry.get(key), entry)
     if isinstance(node, Mapping) and node.get("include") is None and node.get("exclude") is None:
-        raise EditRefused(f"{key} come from elsewhere", editor.location_of(node), ELSEWHERE)
+        raise EditRefused(f"{key} are defined elsewhere", editor.location_of(node), ELSEWHERE)
     if isinstance(node, Mapping):
         _take(editor, node.get("include"), node, missing, comparison_key)
         # A live item under `exclude` is no longer excluded.
@@ -88,7 +88,7 @@ def change_items(
     """Remove and add items of a list that is complete, without `include` and `exclude`. Raises EditRefused."""
     _take(editor, node, node, missing, comparison_key)
     if extra and not isinstance(node, Sequence):
-        raise EditRefused("this list comes from elsewhere", editor.location_of(node), ELSEWHERE)
+        raise EditRefused("this list is defined elsewhere", editor.location_of(node), ELSEWHERE)
     if extra and isinstance(node, Sequence):
         editor.refuse_shared(node)
         node.added.extend(escape_variables(item) for item in extra)
@@ -107,7 +107,7 @@ def _take(editor: YamlEditor, node: Node | None, above: Node, items: Iterable[Js
     matched = set()
     listed = require_literal(editor, node, above)
     if not isinstance(listed, Sequence):
-        raise EditRefused("this list comes from elsewhere", editor.location_of(listed), ELSEWHERE)
+        raise EditRefused("this list is defined elsewhere", editor.location_of(listed), ELSEWHERE)
     editor.refuse_shared(listed)
     for at, item in enumerate(listed.items):
         key = None if at in listed.removed or isinstance(item, Alias) else same(unescape_variables(item.value()))
@@ -116,9 +116,9 @@ def _take(editor: YamlEditor, node: Node | None, above: Node, items: Iterable[Js
             listed.removed.add(at)
             matched.add(key)
     for lost in (item for key, item in wanted.items() if key not in matched):
-        message = f"{lost if isinstance(lost, str) else 'an item'} does not stand in this list itself"
+        message = f"{lost if isinstance(lost, str) else 'an item'} is not in this list itself"
         raise EditRefused(
-            message, editor.location_of(listed), f"An alias, a variable, a set or a file says it. {ELSEWHERE}"
+            message, editor.location_of(listed), f"It comes from an alias, a variable, a set or a file. {ELSEWHERE}"
         )
 
 
@@ -127,11 +127,11 @@ def require_literal(editor: YamlEditor, node: Node | None, parent: Node) -> Node
     if node is None:
         raise EditRefused("what differs is not written out here", editor.location_of(parent), ELSEWHERE)
     if isinstance(node, Alias):
-        hint = "Write the value out in place of the alias, and run it again."
-        raise EditRefused("an alias says this", editor.location_of(node), hint)
+        hint = "Replace the alias by its value, and run it again."
+        raise EditRefused("this comes from an alias", editor.location_of(node), hint)
     if isinstance(node, Scalar) and "$(" in node.text.replace("$$(", ""):
-        hint = "Change the variable, or write the value out, and run it again."
-        raise EditRefused(f"a variable says this: {node.text}", editor.location_of(node), hint)
+        hint = "Change the variable, or replace it by its value, and run it again."
+        raise EditRefused(f"this comes from a variable: {node.text}", editor.location_of(node), hint)
     return node
 
 
@@ -165,7 +165,7 @@ def change_conditions(editor: YamlEditor, entry: Mapping, missing: Some[Json], e
     """Edit conditions on a field that has both a declared and a live one; add and remove others. Raises EditRefused."""
     node = require_literal(editor, entry.get("conditions"), entry)
     if not isinstance(node, Sequence):
-        raise EditRefused("the conditions come from elsewhere", editor.location_of(node), ELSEWHERE)
+        raise EditRefused("the conditions are defined elsewhere", editor.location_of(node), ELSEWHERE)
     editor.refuse_shared(node)
     added = cast("list[Condition]", list(extra))
     for declared in cast("list[Condition]", missing):
@@ -199,8 +199,8 @@ def _find(editor: YamlEditor, node: Sequence, wanted: Condition) -> int:
             value = node.items[at].value()
             if isinstance(value, dict) and value.get("system_condition") == escape_variables(system):
                 return at
-    message = f"the condition on {wanted['field']} does not stand in this list itself"
-    raise EditRefused(message, editor.location_of(node), f"An alias, a variable or a set says it. {ELSEWHERE}")
+    message = f"the condition on {wanted['field']} is not in this list itself"
+    raise EditRefused(message, editor.location_of(node), f"It comes from an alias, a variable or a set. {ELSEWHERE}")
 
 
 def _turn(editor: YamlEditor, item: Mapping, wanted: Condition) -> None:

@@ -111,7 +111,7 @@ def render_inline(raw: Json, *, in_brackets: bool) -> str:
 def replacement_edit(buffer: TextBuffer, node: Node, raw: Json) -> TextEdit:
     """Return the edit that replaces a node in its quoting style. Raises UnsafeEdit for a block list or mapping."""
     if not isinstance(node, Scalar) and not getattr(node, "flow", False):
-        raise UnsafeEdit(node, "it stands over several lines")
+        raise UnsafeEdit(node, "it spans several lines")
     text = render_inline(raw, in_brackets=node.inside)
     if isinstance(raw, str) and isinstance(node, Scalar):
         if node.style == "'" and raw.isprintable():

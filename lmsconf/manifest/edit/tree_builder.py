@@ -238,7 +238,7 @@ class TreeBuilder:
             parent.items.append(node)
         elif (key := self._keys[-1]) is None:
             if not isinstance(node, Scalar):
-                raise LmsconfError(f"line {node.line}: this key is no text", hint="Change this manifest by hand.")
+                raise LmsconfError(f"line {node.line}: this key is not text", hint="Change this manifest by hand.")
             self._keys[-1] = node
         else:
             parent.pairs.append(Pair(key, node))

@@ -72,7 +72,7 @@ class YamlEditor:
         """Check that the node is not shared through an alias. Raises EditRefused."""
         shared = next((ancestor for ancestor in node_and_ancestors(node) if ancestor.shared), None)
         if shared is not None:
-            hint = "Write the value out at each place, or change it here by hand for all of them."
+            hint = "Replace each alias by the value, or change it here by hand for all of them."
             raise EditRefused(f"&{shared.anchor} is repeated by an alias elsewhere", self.location_of(shared), hint)
 
     @property
@@ -97,7 +97,7 @@ class YamlEditor:
         if again.problems or [document.value for document in again.documents] != wanted:
             first = next(node for root in self.roots for node in node_and_descendants(root) if _is_noted(node))
             problem = EditRefused(
-                "this cannot be edited in place: it would say something else", self.location_of(first)
+                "this cannot be edited in place: its meaning would change", self.location_of(first)
             ).problem
             raise ProblemsFound([problem])
         return self._mark + text.encode("utf-8")

@@ -95,7 +95,7 @@ class ConditionExpander:
         known = self._choices.choices_of_field(name)
         if CHOICES in condition:
             hint = "Keep one of them."
-            message = "choices and except cannot stand in one mapping"
+            message = "choices and except exclude each other"
             self._tell("manifest/together", message, places.key(*path, EXCEPT), hint)
         elif isinstance(known, str):
             self._tell_unlisted(name, f"{at} {known}", places.at(*path, "field"))
@@ -114,7 +114,7 @@ class ConditionExpander:
                 self._tell("reference/unknown-choice", message, places.at(*path, number), hint)
         left = [one for one in known if one not in excluded]
         if not left:
-            message, hint = f"except: no choice of the field {name} is left", "Leave one, or drop the condition."
+            message, hint = f"except: no choice of the field {name} is left", "Keep one, or remove the condition."
             self._tell("reference/except", message, places.key(*path), hint)
         where = places.at(*path)
         return _replaced(condition, EXCEPT, CHOICES, combine_items((one, where) for one in left))

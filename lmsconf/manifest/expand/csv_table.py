@@ -18,10 +18,10 @@ def parse_csv_table(path: str, text: str) -> Table:
     sheet = CsvPositions(path, text)
     if forbidden := FORBIDDEN.search(text):
         message, where = (
-            f"the character U+{ord(forbidden[0]):04X} has no place here",
+            f"the character U+{ord(forbidden[0]):04X} is not allowed here",
             sheet.offset_location(forbidden.start()),
         )
-        raise UnusableTable(Problem(code="people/csv", message=message, hint="Take it out.", source=where))
+        raise UnusableTable(Problem(code="people/csv", message=message, hint="Remove it.", source=where))
     return table_of(sheet, "CSV file", list(_rows(sheet)))
 
 

@@ -21,12 +21,11 @@ COPIES: Final = 10_000
 """Maximum number of entries that `for_each` may expand to, in all files together."""
 FOR_EACH_SCHEMA: Final[dict[str, Json]] = {
     "type": "object",
-    "description": "Writes the entry out for each value, which stands in it as $(name); of several names, for each "
-    "combination.",
+    "description": "Expands the entry for each value, which is $(name) in it; for several names, for each combination.",
     "minProperties": 1,
     "additionalProperties": {
         "type": "array",
-        "description": "The values: a list, or a variable that is one.",
+        "description": "The values: a list, or a variable that is a list.",
         "items": {"type": ["string", "number", "boolean"]},
     },
 }
@@ -82,12 +81,12 @@ class ForEachExpander:
         used = set(referenced_variables(plain))
         for name in wanted:
             if name not in used:
-                self._tell("for_each/unused", f"nothing in this entry uses $({name})", places, name, _UNUSED)
+                self._tell("for_each/unused", f"this entry does not use $({name})", places, name, _UNUSED)
                 return
         count = math.prod(map(len, wanted.values()))
         self._left -= count
         if self._left < 0:
-            message = f"the project comes to more than {COPIES:,} entries with this one"
+            message = f"with this entry, the project has more than {COPIES:,} entries"
             self._tell("for_each/too-many", message, places, None, "Write shorter lists, or split the project.")
             return
         self._variables.limit.take(count * _size(plain), places.at(FOR_EACH))
@@ -123,7 +122,7 @@ class ForEachExpander:
                 self._tell("for_each/taken", message, places, name, "Choose another name here.")
                 return None
             if not values:
-                message, hint = f"{name} has no values, so this entry stands for nothing", "Take the entry out."
+                message, hint = f"{name} has no values, so this entry expands to nothing", "Remove the entry."
                 self._tell("for_each/empty", message, places, name, hint, Severity.NOTE)
                 return None
         return lists
@@ -151,7 +150,7 @@ class ForEachExpander:
         self._report(Problem(code=code, severity=severity, message=f"for_each: {message}", hint=hint, source=where))
 
 
-_UNUSED: Final = "Without it all entries would be the same. Put it into the name, or take it out of for_each."
+_UNUSED: Final = "Without it all entries would be equal. Use it in the name, or remove it from for_each."
 
 
 def display_value(value: Json) -> str:

@@ -62,7 +62,7 @@ class TablePeopleExpander:
         self._left -= len(rows)
         if self._left < 0:
             message = f"the lists of people from files come to more than {MOST_PEOPLE:,} rows"
-            hint = "Ask for fewer rows with `where`, or split the project into several."
+            hint = "Select fewer rows with `where`, or split the project."
             raise UnusableTable(Problem(code="people/too-many", message=message, hint=hint, source=places.at(*path)))
         for line, cells in rows:
             if self._usable(cells, table, line, column):
@@ -78,13 +78,13 @@ class TablePeopleExpander:
         address = cells[column]
         if not address:
             where = table.sheet.where(line, column)
-            message, hint = "this row has no address, so it adds nobody", "Write the address, or take the row out."
+            message, hint = "this row has no e-mail, so it adds nobody", "Write the e-mail, or remove the row."
             warning = Severity.WARNING
             self.report(Problem(code="people/no-address", message=message, severity=warning, hint=hint, source=where))
         elif len(address) > _LONGEST_ADDRESS or not _ADDRESS.fullmatch(address):
             where = table.sheet.where(line, column)
-            message = f'"{shorten(address)}" is no e-mail address'
-            hint = "Write one address in the cell, such as anna.berg@acme.example, or leave the row out with `where`."
+            message = f'"{shorten(address)}" is not an e-mail address'
+            hint = "Write one address in the cell, such as anna.berg@acme.example, or skip the row with `where`."
             self.report(Problem(code="people/address", message=message, hint=hint, source=where))
         else:
             return True
@@ -124,7 +124,7 @@ def matching_keys(node: Json, trail: KeyPath, path: KeyPath) -> Iterator[tuple[M
 def _nobody(table: Table, reference: Map, where: SourceLocation) -> Problem:
     return Problem(
         code="people/nobody",
-        message=f"there is no address{selection_text(reference)}, so {where} would mean nobody",
-        hint="`allow_empty: true` says that this may be.",
+        message=f"there is no e-mail{selection_text(reference)}, so {where} would mean nobody",
+        hint="Set `allow_empty: true` to allow this.",
         source=replace(table.sheet.row(table.header), column=0),
     )

@@ -116,7 +116,7 @@ class NamedSets:
                     code=f"{self._code_area}/unused",
                     severity=Severity.NOTE,
                     message=f"nothing uses the {self._noun} {quote_name(name)}",
-                    hint="Take it out, or use it.",
+                    hint="Remove it, or use it.",
                     source=named_set.where,
                 )
 

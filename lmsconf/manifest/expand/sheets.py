@@ -76,7 +76,7 @@ class SheetEntries:
     def _columns(self, table: Table) -> dict[str, int]:
         """Map each known column to its index. Raises UnusableTable without a required one, or with one twice.
 
-        Case does not matter, and a blank or a hyphen is as good as an underscore.
+        Case does not matter, and a space or a hyphen is as good as an underscore.
         """
         required = (self._items.subject, self._items.noun)
         known = (*required, *self._keys)
@@ -175,7 +175,7 @@ def _no_boolean(name: str, text: str, where: SourceLocation) -> Problem:
 def _nothing(table: Table, reference: Map, places: EntrySourceMap) -> Problem:
     selected = selection_text(reference)
     message = f"there is no row{selected or ' below the header'}, so {places.at(FILE)} would declare nothing"
-    return _problem("nothing", message, "`allow_empty: true` says that this may be.", table.sheet.row(table.header))
+    return _problem("nothing", message, "Set `allow_empty: true` to allow this.", table.sheet.row(table.header))
 
 
 def _too_many(count: int, places: EntrySourceMap) -> Problem:

@@ -104,5 +104,5 @@ def column_index(table: Table, name: str, where: SourceLocation) -> int:
     if name in table.columns:
         source = table.sheet.where(table.header, table.columns.index(name, table.columns.index(name) + 1))
         message, hint = f'there are several columns "{shorten(name)}"', "Give each column its own name."
-    hint = f"{hint} {where} asks for it."
+    hint = f"{hint} {where} uses it."
     raise UnusableTable(Problem(code="people/column", message=message, hint=hint, source=source))

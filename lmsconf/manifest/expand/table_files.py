@@ -40,7 +40,7 @@ class TableFiles:
         target = (self.files.root / where.file).parent / name
         if Path(name).is_absolute() or "\0" in name or not self.files.is_inside_project(target):
             hint = "Name a file inside the project, relative to this manifest."
-            message = f"{shorten(name)} lies outside the project"
+            message = f"{shorten(name)} is outside the project"
             raise UnusableTable(Problem(code="people/outside", message=message, hint=hint, source=where))
         if not os.path.isfile(target):  # noqa: PTH113  # Path.is_file raises for a name that is too long
             relative = self.files.relative_path(target)

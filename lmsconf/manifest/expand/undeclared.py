@@ -1,4 +1,4 @@
-"""Names that may be declared where nobody can read it: a reference to one of them is no problem of its own."""
+"""Names that may be declared where nobody can read it: a reference to one of them is not reported on its own."""
 
 from __future__ import annotations
 

@@ -50,8 +50,8 @@ class ExpansionLimit:
         """Subtract from the remaining number of values. Raises ExpansionLimitExceeded if there are too many."""
         self.values -= values
         if self.values < 0:
-            message = f"variables and for_each stand for more than {VALUES:,} values"
-            hint = "Write shorter lists, or split the manifests into several projects."
+            message = f"variables and for_each expand to more than {VALUES:,} values"
+            hint = "Write shorter lists, or split the project."
             raise ExpansionLimitExceeded(Problem(code="variable/too-many", message=message, hint=hint, source=where))
 
 
@@ -135,7 +135,7 @@ class Variables:
 
     def _undefined(self, match: re.Match[str]) -> Problem:
         if not match[3]:
-            message, hint = f"{match[0]} is never closed", 'For a literal "$(" write "$$(".'
+            message, hint = f"{match[0]} is not closed", 'For a literal "$(" write "$$(".'
             return Problem(code="variable/syntax", message=message, hint=hint)
         name = match[2]
         hint = did_you_mean(name, self.values) or (
@@ -165,8 +165,8 @@ def child_nodes(node: Map | Seq) -> Iterator[tuple[str | int, Json, Mark]]:
 
 
 def _a_list(shown: str) -> Problem:
-    message = f"{shown} is a list, so it cannot stand inside a text"
-    return Problem(code="variable/list", message=message, hint=f"Let {shown} be the whole value, without quotes.")
+    message = f"{shown} is a list, so it cannot be part of a text"
+    return Problem(code="variable/list", message=message, hint=f"Write {shown} as the whole value, without quotes.")
 
 
 def _is_plain(source: Source, at: Mark) -> bool:

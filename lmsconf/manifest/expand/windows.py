@@ -48,7 +48,7 @@ class WindowExpander:
         """Return a mapping with the times of its window; the same one after reporting a problem."""
         own = next((key for key in self._times if key in node), None)
         if own is not None:
-            message = f"{WINDOW} and {own} cannot stand in one mapping"
+            message = f"{WINDOW} and {own} exclude each other"
             where = places.key(*path, own)
             self._report(Problem(code="manifest/together", message=message, hint="Keep one of them.", source=where))
         window = self._windows.find(str(node[WINDOW]), places.at(*path, WINDOW)) if own is None else None

@@ -177,7 +177,7 @@ _TYPES: Final[Mapping[str, Check]] = {
     "number": _is_number,
     "integer": lambda value: _is_number(value) and cast(float, value) % 1 == 0,
 }
-"""Types as JSON has them: true is no integer, and 1.0 is one."""
+"""Types as JSON has them: true is not an integer, and 1.0 is one."""
 
 
 def _type(wanted: Json) -> Check:

@@ -53,7 +53,7 @@ def suggest_space_after_colon(text: str, known_keys: Iterable[str]) -> str | Non
     if glued is None or key is None or len(text) > SHOWN:
         return None
     value = glued[2] if all(glued[2].count(a) == glued[2].count(b) for a, b in ("[]", "{}")) else "…"
-    return f"Write {key}: {value}, with a blank after the colon."
+    return f"Write {key}: {value}, with a space after the colon."
 
 
 def suggest_known_key(key: str, known_keys: Mapping[str, Json], value: Json = None) -> str | None:
@@ -101,7 +101,7 @@ def _turned(key: str, known: Mapping[str, Json], value: Json) -> str | None:
     parts = [part for branch in branches_of(schema) for part in properties(branch)]
     if "include" in parts:
         side = "exclude" if against else "include"
-        return f"Write {held}: {{{side}: […]}}. A plain list would be all {held} there are."
+        return f"Write {held}: {{{side}: […]}}. A plain list is the complete list of {held} there are."
     if not against:
         return None
     if types_of_schema(schema) == {"boolean"} and value is True:

@@ -124,7 +124,7 @@ def _count(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[ProblemDr
 def _empty(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[ProblemDraft]:
     noun = {"minItems": "list", "minLength": "text", "minProperties": "mapping"}[finding.keyword]
     is_item = finding.path and isinstance(finding.path[-1], int)
-    hint = "Fill it, or take the item out." if is_item else f"Fill it{ending_if_optional(finding)}"
+    hint = "Fill it, or remove the item." if is_item else f"Fill it{ending_if_optional(finding)}"
     yield ProblemDraft("empty", f"{path_label(finding.path)} is an empty {noun}", hint, places.at(*finding.path))
 
 
@@ -147,7 +147,7 @@ def _unfit(value: Json, name: str, where: SourceLocation) -> ProblemDraft:
     words = str(value).split()
     held = "a tab" if "\t" in str(value) else "a line break"
     one_line = json.dumps(shorten(" ".join(words)), ensure_ascii=False)
-    hint = f"Write it in one line: {one_line}." if words else "Write the name, or take it out."
+    hint = f"Write it in one line: {one_line}." if words else "Write the name, or remove it."
     return ProblemDraft("character", f"{name} holds {held}", hint, where)
 
 

@@ -155,7 +155,7 @@ def _of_list(value: list[Json], branches: list[Schema], wanted: frozenset[str]) 
         return f"Write {quote_if_needed(item)} alone, not as a list."
     keys = all_property_names(branches)
     if isinstance(item, dict) and "object" in wanted and (item.keys() & set(keys) or not keys):
-        return "Take the brackets, or the dash, around the mapping away."
+        return "Remove the brackets or the dash around the mapping."
     return _of_sections(branches)
 
 
@@ -164,7 +164,7 @@ def _of_sections(branches: list[Schema]) -> str | None:
     keys = all_property_names(branches)
     if not any("x-items" in property_schema(branch, key) for branch in branches for key in keys):
         return None
-    return f"Write what it is before it, as one of these keys: {', '.join(keys)}."
+    return f"Write one of these keys before it: {', '.join(keys)}."
 
 
 def suggest_text_for_mapping(key: str, value: Mapping[str, Json], branches: list[Schema]) -> str | None:

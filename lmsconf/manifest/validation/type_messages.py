@@ -79,17 +79,17 @@ def _nothing(finding: SchemaFinding, branches: list[Schema], places: EntrySource
     key = finding.path[-1] if finding.path else None
     quoted = word and any(is_free_text(branch) and "pattern" not in branch for branch in branches)
     if isinstance(key, int):
-        hint = f'Write "{word}" with the quotes, or take the item out.' if quoted else "Take the item out."
-        hint = hint if word else "Take the dash away."
+        hint = f'Write "{word}" with the quotes, or remove the item.' if quoted else "Remove the item."
+        hint = hint if word else "Remove the dash."
     elif finding.schema.get("const") is True:
         hint = only_true_hint(key)
     elif key is None:
-        hint = "Take it out." if word else "Write what it holds, or take it away."
+        hint = "Remove it." if word else "Write its content, or remove it."
     elif quoted and not finding.schema.get("x-time"):
         hint = f'Write "{word}" with the quotes if that is the text{ending_if_optional(finding)}'
     elif "array" in types_of_branches(branches) and not _filled(finding.schema):
         nobody = "nobody" if finding.schema.get("x-people") else "an empty list"
-        hint = f'Leave the key out not to manage it; "{key}: []" means {nobody}.'
+        hint = f'Remove the key to leave it unmanaged; "{key}: []" means {nobody}.'
     else:
         hint = f"Give it a value{ending_if_optional(finding)}"
     return ProblemDraft("null", f"{name} has no value", hint, where)
@@ -97,7 +97,7 @@ def _nothing(finding: SchemaFinding, branches: list[Schema], places: EntrySource
 
 def ending_if_optional(finding: SchemaFinding) -> str:
     """Return the end of a hint: that the key may be left out, if it is optional."""
-    return "." if finding.is_required else ", or leave the key out."
+    return "." if finding.is_required else ", or remove the key."
 
 
 def _filled(schema: Mapping[str, Json]) -> bool:
@@ -135,7 +135,7 @@ def _unmeant(branches: list[Schema], finding: SchemaFinding, places: EntrySource
         where, hint = places.key(*finding.path, both[1]), "Keep one of them."
         if finding.path and isinstance(finding.path[-1], int):
             hint = "Write one item for each."
-        yield ProblemDraft("together", f"{' and '.join(both)} cannot stand in one mapping", hint, where)
+        yield ProblemDraft("together", f"{' and '.join(both)} exclude each other", hint, where)
     else:
         hint = _one_of(telling[0], known)
         yield ProblemDraft(
@@ -154,7 +154,7 @@ def only_true_hint(key: Json) -> str:
 
     To remove the key is suggested first, since true may reach everybody.
     """
-    return f"Take {key} out: it cannot be false. Only if {key} is what you mean, write true."
+    return f"Remove {key}: it cannot be false. Write true only if you mean {key}."
 
 
 def _sort(value: Json) -> str:

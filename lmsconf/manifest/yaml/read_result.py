@@ -64,11 +64,11 @@ def add_problem(reading: YamlReadResult, problem: Problem) -> None:
     """Add a problem. Raises ReadingStopped at ENOUGH problems: such a file is probably not a manifest."""
     reading.problems.append(problem)
     if len(reading.problems) == ENOUGH:
-        message = f"this file has {ENOUGH} problems and more; it was read no further"
+        message = f"this file has {ENOUGH} problems and more; the rest was not read"
         raise ReadingStopped(Problem(code="yaml/too-many-problems", message=message, source=problem.source))
 
 
 def character_problem(char: str, source: Source, at: Mark) -> Problem:
     kind = "control character" if ord(char) < 0xA0 else "invisible character that changes how text is read"
-    message = f"the {kind} U+{ord(char):04X} has no place here"
-    return Problem(code="yaml/character", message=message, hint="Take it out.", source=source.where(at))
+    message = f"the {kind} U+{ord(char):04X} is not allowed here"
+    return Problem(code="yaml/character", message=message, hint="Remove it.", source=source.where(at))

@@ -126,7 +126,7 @@ class _Builder:
         if value is not None:
             self._reading.documents.append(Document(self._source, value, at))
         for name, place in self._idle.items():
-            message = f"&{name} is read as an anchor that nothing uses, not as part of the text"
+            message = f"&{name} is a YAML anchor that nothing uses, not part of the text"
             self._report("yaml/unused-anchor", message, place, self._quote_hint(place))
         self._anchors.clear()
         self._idle.clear()
@@ -159,7 +159,7 @@ class _Builder:
         self._source.opens |= VARIABLE_START in text
         value = resolve_scalar(text)
         if is_infinite_or_nan(value):
-            message = f"{shorten(text)} is no number that can be compared"
+            message = f"{shorten(text)} is not a finite number"
             self._report("yaml/number", message, at, f'Write it as text: "{shorten(text)}".')
             return text
         return value
@@ -209,7 +209,7 @@ class _Builder:
         if anchored is None:
             hint = self._quote_hint(at)
             self._report(
-                "yaml/unknown-alias", f"*{name} stands for nothing: no finished &{name} comes before it", at, hint
+                "yaml/unknown-alias", f"*{name} is an unknown alias: no complete &{name} comes before it", at, hint
             )
             anchored = _Anchored(f"*{name}")
         self._budget.left -= anchored.size
@@ -244,11 +244,11 @@ class _Builder:
             self._bad_key(key, at)
         elif key == "<<" and self._source.rest(at).startswith("<<"):
             hint = "Write the keys out, or give the whole entry an anchor."
-            self._report("yaml/merge-key", '"<<" does not merge mappings here', at, hint)
+            self._report("yaml/merge-key", 'the merge key "<<" is not supported', at, hint)
         elif key in node:
             first = self._source.where(self._top.marks[2 * list(node).index(key)])
-            message = f'the key "{shorten(key)}" stands here twice'
-            self._report("manifest/duplicate-key", message, at, f"It stood at {first} first; keep one of the two.")
+            message = f'the key "{shorten(key)}" is listed twice'
+            self._report("manifest/duplicate-key", message, at, f"It is first at {first}. Keep one of the two.")
         else:
             return key
         return _BAD
@@ -264,8 +264,8 @@ class _Builder:
     def _tag(self, tag: str, at: Mark) -> None:
         name = tag.replace(_TAG, "!!")
         # A plain word after a bare `!` may be a name that begins with it; quotes and brackets need no tag.
-        hint = "Take the ! away." if tag == _BARE and self._source.rest(at)[1:].lstrip()[:1] in _OPENERS else None
-        self._report("yaml/tag", f"the tag {shorten(name)} means nothing here", at, hint or self._quote_hint(at))
+        hint = "Remove the !." if tag == _BARE and self._source.rest(at)[1:].lstrip()[:1] in _OPENERS else None
+        self._report("yaml/tag", f"the tag {shorten(name)} is not supported", at, hint or self._quote_hint(at))
 
     def _report_character(self, char: str, at: Mark) -> None:
         add_problem(self._reading, character_problem(char, self._source, at))
@@ -283,12 +283,12 @@ class _Builder:
         return self._source.rest(at >> 32 << 32)
 
     def _deep(self, at: Mark) -> Problem:
-        message = f"lists and mappings stand more than {DEPTH} deep in one another"
+        message = f"lists and mappings are nested more than {DEPTH} levels deep"
         return Problem(code="yaml/too-deep", message=message, source=self._source.where(at))
 
     def _bomb(self, at: Mark) -> Problem:
-        message = f"aliases stand for more than {EXPANDED:,} values"
-        hint = "Write the values out, or split the manifests into several runs."
+        message = f"aliases expand to more than {EXPANDED:,} values"
+        hint = "Write the values out, or split the project."
         return Problem(code="yaml/too-many-aliases", message=message, hint=hint, source=self._source.where(at))
 
 

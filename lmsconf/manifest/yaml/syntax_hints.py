@@ -62,9 +62,7 @@ def quote_value_hint(line: str) -> str:
 def _advices(complaint: ParserError, line: str, opened: str, before: str) -> Iterator[Advice]:
     yield from _glued(complaint, line, opened, before)
     if "quoted scalar" in complaint.context and "found unexpected" in complaint.problem and complaint.opened:
-        yield Advice(
-            "the quote that opens here is never closed", _closed(opened, complaint.opened[1]), complaint.opened
-        )
+        yield Advice("the quote that opens here is not closed", _closed(opened, complaint.opened[1]), complaint.opened)
     char = line[complaint.at[1] : complaint.at[1] + 1]
     if "mapping values are not allowed" in complaint.problem:
         yield _colon(complaint, line)
@@ -90,7 +88,7 @@ def _glued(complaint: ParserError, line: str, opened: str, before: str) -> Itera
     ):
         key = _GLUED.fullmatch(written) if fits and len(written) <= SHOWN else None
         if key is not None:
-            yield Advice("a blank is missing after the colon", f"Write {key[2]} {key[3]}", (row, key.start(2)))
+            yield Advice("a space is missing after the colon", f"Write {key[2]} {key[3]}", (row, key.start(2)))
 
 
 def _colon(complaint: ParserError, line: str) -> Advice:
@@ -114,16 +112,14 @@ def _brackets(complaint: ParserError, line: str, opened: str) -> Iterator[Advice
             "this line has no colon", "Write `key: value`, or quote a text of several lines.", complaint.opened
         )
     if "did not find expected node content" in complaint.problem:
-        yield Advice(
-            "a value is missing here", "Take the extra comma or bracket away, or write the value.", complaint.at
-        )
+        yield Advice("a value is missing here", "Remove the extra comma or bracket, or write the value.", complaint.at)
     if "flow" in complaint.context and complaint.opened:
         kind, end = ("list", "]") if "sequence" in complaint.context else ("mapping", "}")
         if kind == "mapping":
             yield from _opening(line[: complaint.at[1]], char, complaint.at)
         hint = f"Close it with {end}, or put the missing comma."
         if char in ("]", "}"):
-            hint = f"Close it with {end} before the {char}, or take the {char} away if it closes nothing."
+            hint = f"Close it with {end} before the {char}, or remove the {char} if it closes nothing."
         yield Advice(f"the {kind} that opens at line {complaint.opened[0] + 1} is not closed here", hint, complaint.at)
     if "block" in complaint.context and complaint.problem.startswith("did not find expected"):
         yield Advice(
@@ -146,9 +142,9 @@ def _glued_in_flow(rest: str, at: tuple[int, int]) -> Iterator[Advice]:
     if key is None:
         return
     if key[2][:1] in ("", ",", "}", "]"):
-        yield Advice(f"{key[1]} has no value", f"Write {key[1]}: and its value, or take the key out.", at)
+        yield Advice(f"{key[1]} has no value", f"Write {key[1]}: and its value, or remove the key.", at)
     else:
-        yield Advice("a blank is missing after the colon", f"Write {key[1]}: {key[2][:1]}…", at)
+        yield Advice("a space is missing after the colon", f"Write {key[1]}: {key[2][:1]}…", at)
 
 
 def _opening(before: str, char: str, at: tuple[int, int]) -> Iterator[Advice]:

@@ -80,7 +80,7 @@ def filterable_rows(groups: Sequence[RowGroup], states: Mapping[str, str], *, st
         _tools(every, states, state_noun),
         None if pack is None else how_rows_appear(command),
         tag("div", [_group(group, pack) for group in groups], id="rows"),
-        tag("p", "Nothing fits this search.", class_="nothing", id="nothing", hidden=True),
+        tag("p", "No matches.", class_="nothing", id="nothing", hidden=True),
         None if pack is None else pack.script(),
     )
 

@@ -67,7 +67,7 @@ def render_document(title: str, *, header: Child, main: Child, footer: Child, la
     )
     body = tag(
         "body",
-        tag("a", "Skip to what changes", class_="skip", href="#main"),
+        tag("a", "Skip to the changes", class_="skip", href="#main"),
         tag("header", header),
         tag("main", main, id="main"),
         tag("footer", footer),

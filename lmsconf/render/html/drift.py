@@ -43,7 +43,7 @@ _COLOURS = {
 def drift_html(drift: DriftReport) -> str:
     """Render a drift report as an HTML page: findings, ignored differences, unmanaged resources, coverage."""
     sections = [
-        ("attention", "Look at this first", [problem_note(problem) for problem in sort_by_severity(drift.problems)]),
+        ("attention", "Check this first", [problem_note(problem) for problem in sort_by_severity(drift.problems)]),
         (
             "findings",
             "Findings",
@@ -66,7 +66,7 @@ def drift_html(drift: DriftReport) -> str:
         count_cards(_counts(drift)),
     ]
     manifests = f"{count_noun(len(drift.manifests_files), 'file')}, sha256 {drift.manifests_digest}"
-    footer = definition_list([("Looked at", drift.created_at), ("Manifests", manifests)])
+    footer = definition_list([("Compared", drift.created_at), ("Manifests", manifests)])
     large = is_large(len(drift.findings))
     return sections_page(f"Drift of {drift.workspace}", top, sections, footer, large=large)
 
@@ -111,7 +111,7 @@ def _row(number: int, finding: DriftFinding) -> ExpandableRow:
 def _legend(finding: DriftFinding) -> Child:
     if not finding.fields:
         return None
-    return tag("p", "− as the manifests say, + as the workspace has it", class_="soft")  # noqa: RUF001  # as wide as +
+    return tag("p", "− in the manifests, + in the workspace", class_="soft")  # noqa: RUF001  # as wide as +
 
 
 def _not_applied(drift: DriftReport) -> Child:

@@ -27,7 +27,9 @@ def people_search(plan: Plan) -> Child:
     if rows is None:
         return None
     if len(rows) > MOST_PEOPLE:
-        return tag("p", f"{len(rows):,} changes of access are too many for a page. The file of --people has them all.")
+        return tag(
+            "p", f"{len(rows):,} changes of access are too many for a page. The file of --people lists all of them."
+        )
     tools = tag(
         "div",
         tag("input", type="search", id="people-search", placeholder="Search people, contents, causes …",
@@ -52,7 +54,7 @@ def people_warning(plan: Plan) -> Child:
     """Render the note that a page names people; None where it names nobody because of its effects."""
     if not plan.effects.rows or len(plan.effects.rows) > MOST_PEOPLE:
         return None
-    text = "This page names people, because --people was given. Keep it to yourself."
+    text = "This page contains e-mails of people, because of --people. Do not share it."
     return tag("div", tag("p", tag("span", "Personal data", class_="kind"), " · ", text), class_="note warning")
 
 

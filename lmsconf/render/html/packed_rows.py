@@ -154,7 +154,7 @@ def how_rows_appear(command: str) -> Markup:
     return tag(
         "p",
         "This page is large: rows appear as you scroll to them. Search with the field above. The search of the browser "
-        "finds, and a printer prints, only the rows near the screen and those that stand first. All rows: ",
+        "finds, and a printer prints, only the rows near the screen and the first ones. All rows: ",
         tag("code", command),
         class_="keys printed",
         data_script=True,
@@ -165,7 +165,7 @@ def how_rows_appear(command: str) -> Markup:
 def _left_out(shown: int, packed: int, pack: Pack) -> Markup:
     """Say what is not shown. The script hides it once it can show the rows."""
     limit = (
-        f"{shown:,} of {shown + packed:,} stand here in full, within {pack.full_markup // 1000} kB. " if shown else ""
+        f"{shown:,} of {shown + packed:,} are included in full, within {pack.full_markup // 1000} kB. " if shown else ""
     )
     others = f"{count_noun(packed, 'more row' if shown else 'row')} can be shown only with JavaScript. Without it: "
     return tag(

@@ -66,9 +66,9 @@ def plan_html(plan: Plan) -> str:
     sections = [
         ("people", EFFECTS_HEADING, effects_tables(plan, anchors)),
         ("who", "Who gains, who loses", people_search(plan)),
-        ("attention", "Look at this first", _attention(plan)),
+        ("attention", "Check this first", _attention(plan)),
         ("changes", "Changes", _changes(plan)),
-        ("let-go", "Let go", _let_go(plan)),
+        ("let-go", "No longer declared", _let_go(plan)),
         ("left-out", "Left out", _left_out(plan)),
         ("unmanaged", "Not managed", _unmanaged(plan)),
         ("order", "Call order", graph_svg(plan, _anchors(plan.changes)) if plan.calls else None),
@@ -106,7 +106,7 @@ def plan_html(plan: Plan) -> str:
 def apply_html(report: ApplyReport) -> str:
     """Render an apply report as an HTML page."""
     sections = [
-        ("attention", "Look at this first", [problem_note(problem) for problem in sort_by_severity(report.problems)]),
+        ("attention", "Check this first", [problem_note(problem) for problem in sort_by_severity(report.problems)]),
         (
             "calls",
             "Calls",
@@ -136,7 +136,7 @@ def problems_html(problems: Sequence[Problem]) -> str:
     failed = any(problem.is_error for problem in problems)
     title = "No plan" if failed else "Problems"
     top = page_header("plan", title, count_severities(ordered) or "No problems.")
-    notes = [("attention", "Look at this first" if failed else title, [problem_note(one) for one in ordered])]
+    notes = [("attention", "Check this first" if failed else title, [problem_note(one) for one in ordered])]
     return sections_page(title, top, notes, None)
 
 
@@ -145,7 +145,7 @@ def snapshot_html(snapshot: Snapshot) -> str:
     items = [tag("li", count_listed_rows(kind, listing)) for kind, listing in snapshot.listings.items()]
     where = workspace_line(snapshot.workspace, snapshot.url, snapshot.people)
     top = page_header("snapshot", snapshot.workspace, where)
-    sections = [("holds", "What it holds", tag("ul", items) if items else None)]
+    sections = [("holds", "Contents", tag("ul", items) if items else None)]
     return sections_page(
         f"Snapshot of {snapshot.workspace}", top, sections, definition_list([("Taken", snapshot.taken_at)])
     )
@@ -279,7 +279,7 @@ def _outcomes(report: ApplyReport) -> Iterator[RowGroup]:
 
 
 def _outcome(number: int, outcome: CallOutcome) -> ExpandableRow:
-    made = tag("p", "The service calls it ", tag("code", outcome.id)) if outcome.id is not None else None
+    made = tag("p", "Id in the service: ", tag("code", outcome.id)) if outcome.id is not None else None
     return ExpandableRow(
         anchor=f"call-{number}",
         address=outcome.address,

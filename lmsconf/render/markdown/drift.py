@@ -43,7 +43,7 @@ def drift_markdown(drift: DriftReport, *, limit: SizeLimit = UNLIMITED) -> str:
         *map(escape_markdown, drift_wording.base_sentences(drift)),
         _coverage(drift),
         *map(escape_markdown, drift_wording.unread_sentences(drift)),
-        "`-` is what the manifests say, `+` what the workspace has." if drift.findings else "",
+        "`-` is in the manifests, `+` in the workspace." if drift.findings else "",
     )
     problems = sort_by_severity(drift.problems)
     sections = [
@@ -54,7 +54,7 @@ def drift_markdown(drift: DriftReport, *, limit: SizeLimit = UNLIMITED) -> str:
         *section_if_any("Ignored by the project file", map(_ignored, drift.ignored), folded=limit.folds),
         *(() if drift.counts_unmanaged else unmanaged_sections(drift.unmanaged, limit)),
     ]
-    return fit_comment(head, sections, f"Looked at {escape_markdown(drift.created_at)}", limit)
+    return fit_comment(head, sections, f"Compared {escape_markdown(drift.created_at)}", limit)
 
 
 def _coverage(drift: DriftReport) -> str:

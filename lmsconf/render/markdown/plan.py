@@ -108,8 +108,8 @@ def fit_comment(head: str, sections: Sequence[MarkdownSection], foot: str, limit
     if limit.size is None:
         return head + fit_sections(sections, None)[0] + foot
     shortened = (
-        f"\nShortened to fit {limit.size:,} bytes: not all is listed and told in full. "
-        "The page (`--format html`) and the document (`--format json`) leave nothing out.\n"
+        f"\nShortened to fit {limit.size:,} bytes: not everything is listed in full. "
+        "`--format html` and `--format json` are complete.\n"
     )
     body, whole = fit_sections(sections, limit.size - byte_size(head) - byte_size(foot) - byte_size(shortened))
     return head + body + shortened * (not whole) + foot

@@ -53,13 +53,13 @@ def _headline(plan: Plan) -> str:
 
 def _sentences(plan: Plan, places: CausePlaces) -> Iterator[str]:
     yield _headline(plan)
-    told = 0
+    listed = 0
     for sentence in islice(effect_sentences(plan, places), MOST_SENTENCES):
-        told += 1
+        listed += 1
         yield f"  {_phrase(sentence.effect)}"
         if sentence.causes:
             yield f"      {_phrase(sentence.causes)}"
-    more = more_contents(plan, told)
+    more = more_contents(plan, listed)
     if more is not None:
         yield f"  … {more}; the table below lists all of them."
     yield from (escape_terminal(f"  {caveat}") for caveat in effects_caveats(plan.effects))

@@ -135,14 +135,14 @@ def find_by_email(repository: Repository, email: str) -> list[str]:
 def validate_email(email: str) -> str:
     """Return the e-mail. Raises Refusal (400) if its format is invalid."""
     if not _EMAIL.fullmatch(email):
-        raise bad_request(f"{email!r} is no e-mail")
+        raise bad_request(f"{email!r} is not an e-mail")
     return email
 
 
 def validate_language(language: str) -> str:
     """Return the language. Raises Refusal (400) if it is not a lowercase code."""
     if not _LANGUAGE.fullmatch(language):
-        raise bad_request(f"{language!r} is no lowercase language code")
+        raise bad_request(f"{language!r} is not a lowercase language code")
     return language
 
 

@@ -54,7 +54,7 @@ def replace(context: RequestContext, request: Request) -> Entry:
     if request.body_text("type") != type:
         raise bad_request(f"the type of a custom field cannot change: it is {type}")
     if request.body.get("description") == "" and context.behaviour("custom-fields.clear-description") == "null":
-        raise bad_request("description cannot be empty: null takes it away")
+        raise bad_request("description cannot be empty: null clears it")
     choices = _choices(request)
     removed = _removed_choices(context, field, choices)
     _refuse_if_in_use(context, field, removed)

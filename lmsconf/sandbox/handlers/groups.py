@@ -75,6 +75,6 @@ def _check_rights(context: RequestContext, people: list[str]) -> None:
 
 
 def remove_person(context: RequestContext, table: str, id: str, person: str) -> None:
-    """Remove one person from one of a group's lists; one who is not in it is no error."""
+    """Remove one person from one of a group's lists; a person who is not in it is not an error."""
     context.require_person(person)
     context.repository.execute(f"DELETE FROM {table} WHERE grp = ? AND person = ?", id, person)  # noqa: S608  the names are ours

@@ -23,7 +23,7 @@ def parse_time(value: Json, format: str) -> int:
             return int(value)
         if format != "epoch-ms" and _ISO.fullmatch(value):
             return round(datetime.fromisoformat(value).timestamp() * 1000)
-    raise ValueError(f"{value!r} is no time in the form {format}")
+    raise ValueError(f"{value!r} is not a time in the form {format}")
 
 
 def format_time(instant: int, format: str) -> str:

@@ -91,7 +91,7 @@ def _live(facts: AccessFacts, fields: Iterable[FieldRow], size: int) -> Iterable
                 holders[name, choices.get(one) or choices[normalize_name(one)]].append(position)
     everybody = (1 << len(facts.people.people)) - 1
     for name, row in by_name.items():
-        held = FieldHolders(unreadable=to_bits(unreadable[name], size) if facts.people.told else everybody)
+        held = FieldHolders(unreadable=to_bits(unreadable[name], size) if facts.people.has_answers else everybody)
         for choice in row.choices:
             held.choices[choice.id] = to_bits(holders[name, choice.id], size)
         yield row.id, held

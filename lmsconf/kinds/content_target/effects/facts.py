@@ -124,7 +124,7 @@ def facts_from_snapshot(snapshot: Snapshot, scope: AccessScope, everyone: str) -
         targets.setdefault(row.content, []).append(row)
     smart = {row.id: row for row in snapshot.rows(SmartGroupRow)}
     facts = AccessFacts(
-        people=AnswerIndex(people, told=True),
+        people=AnswerIndex(people, has_answers=True),
         fields=snapshot.rows(FieldRow),
         contents={row.id: row.name for row in snapshot.rows(ContentRow)},
         groups={row.id: row for row in snapshot.rows(GroupRow)},

@@ -277,7 +277,7 @@ class Memberships:
                 return "a condition names no choices"
             held = answers.get(condition.field)
             if held is not None and held.unreadable & self.active_before:
-                return "answers of people have a shape that is not known"
+                return "answers of people have an unknown format"
         return None
 
     def _matching(self, conditions: Sequence[Condition], answers: Mapping[RemoteId | Ref, FieldHolders]) -> Bits:

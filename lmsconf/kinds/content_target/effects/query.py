@@ -53,7 +53,7 @@ class ResolvedQuery:
 def _twice(address: Address, ids: Iterable[str]) -> LmsconfError:
     return LmsconfError(
         f"{address} is live more than once, with the ids {', '.join(sorted(ids))}",
-        hint="Declare the one that is meant, with its `id:`.",
+        hint="Declare the right one, with its `id:`.",
     )
 
 

@@ -1,4 +1,4 @@
-"""Read who is in which audience and what is assigned to whom, as far as a plan affects it or a question asks for it.
+"""Read the members and the content of audiences, as far as a plan affects them or a question uses them.
 
 Everything that the plan itself has read is taken from there. Members of smart groups come only with
 `GET /smart-groups/{smartGroupId}?includeMembers=true`, and assignments only by content (API specification, Smart

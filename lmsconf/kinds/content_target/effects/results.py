@@ -90,7 +90,7 @@ def _rows(api: Api, content: RemoteId, people: Sequence[RemoteId]) -> Iterator[M
         options: dict[str, Json] = {"skip": skip, "limit": _AT_ONCE}
         answer = require_object(api.search("analytics.results", {**filters, "options": options}), "the results")
         if not isinstance(answer.get("list"), list):
-            raise InvalidResponse("an answer came without its list of results")
+            raise InvalidResponse("a response is missing its list of results")
         rows = object_list(answer, "list")
         new = [row for row in rows if repr(row) not in seen]
         yield from new

@@ -91,7 +91,7 @@ class AccessScope:
 
     takes: whether they can take access from anybody. requires: whether they can make content mandatory for anybody.
     addresses: those of all changed groups of either kind, also of ones that are only renamed. emails: e-mail after the
-    plan → id, for live people whom it changes in any way: lists may name them by an e-mail that the plan gives them.
+    plan → id, for live people that it changes in any way: lists may name them by an e-mail that the plan gives them.
     """
 
     assignments: list[ChangedAssignment] = field(default_factory=list)

@@ -49,7 +49,9 @@ class QuestionKind(Kind[QuestionSpec, QuestionRow]):
     plural = "questions"
     rank = 9
     schema = entry_schema(
-        {**NAMED, "hidden": {"type": "boolean", "description": "Not shown to people."}}, ["name"], "A question."
+        {**NAMED, "hidden": {"type": "boolean", "description": "Whether the field is hidden from people."}},
+        ["name"],
+        "A question.",
     )
     absent_schema = ABSENT_NAMED
     row_type = QuestionRow

@@ -1,0 +1,186 @@
+"""The words of the field: what terraform, kubectl and git do not write is in no message, help text or page."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+
+_REMOVE = r"\b[Tt]ak(?:e|es|en|ing) (?:it|them|that|this|one|(?:the|an?) [\w`-]+) "
+WORDS: Mapping[str, tuple[str, str]] = {
+    "shall": (r"\bshall\b", "the present tense, or `must`"),
+    "whoever": (r"\bwhoever\b", "anyone who"),
+    "Whoever": (r"\bWhoever\b", "Anyone who"),
+    "whom": (r"\bwhom\b", "the person, or a plural"),
+    "told": (r"\btold\b", "listed, reported, shown"),
+    "said": (r"\b(?:un)?said\b", "declared, set, written; or omitted"),
+    "one who": (r"\bone who\b", "a person who"),
+    "as the manifest": (r"\bas the manifests? (?:say|said|says)\b", "as declared; or has drifted"),
+    " of the keyboard": (r"\bof the keyboard\b", "a typing error"),
+    " on": (r"\blean(?:s|t|ing)? on\b", "depends on"),
+    "egin": (r"\b[Bb]egins? (?:a project|again)\b", "create a project; reset"),
+    "less copying": (r"\bless copying\b", "variables and loops"),
+    "gone": (r"\bgone\b", "deleted, missing"),
+    "anew": (r"\banew\b", "again, new"),
+    "afresh": (r"\bafresh\b", "again, new"),
+    "for ever": (r"\bfor ever\b", "without an end"),
+    "word of": (r"\bon the word of\b", "from"),
+    "speak": (r"\bspeaks? of\b", "declares, manages, contains"),
+    "spoken of": (r"\bspoken of\b", "declared, managed"),
+    "stand": (r"\bstands? (?:under|here|there|twice|below|above|beside)\b", "is listed under, is a duplicate"),
+    " blank": (r"\b(?:a|the) blank\b", "a space"),
+    " out": (_REMOVE + r"out\b", "remove"),
+    " away": (_REMOVE + r"away\b", "remove"),
+    "is no ": (
+        r"(?<!here )\bis no (?!longer\b|more\b|other\b|such\b|error\b|difference\b)[a-z]+\b",
+        "is not a",
+    ),
+    "at hand": (r"\bat hand\b", "local, current"),
+    "by now": (r"\bby now\b", "now"),
+    "meanwhile": (r"\bmeanwhile\b", "during the read, by another process"),
+    "mend": (r"\bmend(?:s|ed)?\b", "fix"),
+    " up": (r"\bma[dk]e up\b", "generate"),
+    "what goes": (r"\bwhat goes\b", "what is deleted"),
+    "what comes": (r"\bwhat comes\b", "what is created"),
+    "say so": (r"\bsay so\b", "set it"),
+}
+"""A part of each match → the pattern, and what to write instead."""
+
+REASONS: Mapping[str, str] = {}
+"""File and the text around a word that stays → why."""
+
+
+class Text(NamedTuple):
+    """A text that people read, and its place."""
+
+    place: str
+    line: int
+    text: str
+
+
+def patterns_of(text: str) -> Iterator[tuple[str, str]]:
+    """The patterns that may match, which are few: looking for a plain part is a hundred times as fast."""
+    return (entry for part, entry in WORDS.items() if part in text)
+
+
+def literals(path: Path) -> Iterator[Text]:
+    """The string literals and docstrings of a module that may have a wrong word; an f-string as one text."""
+    source = path.read_text(encoding="utf-8")
+    joined = re.sub(r"\"\s+f?\"", "", source)
+    if not any(re.search(pattern, joined) for pattern, _ in patterns_of(joined)):  # parsing all modules takes seconds
+        return
+    tree = ast.parse(source)
+    place = path.relative_to(ROOT).as_posix()
+    parts = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            pieces = [str(part.value) if isinstance(part, ast.Constant) else "…" for part in node.values]
+            yield Text(place, node.lineno, "".join(pieces))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in parts:
+            yield Text(place, node.lineno, node.value)
+
+
+def descriptions(value: object, place: str) -> Iterator[Text]:
+    """The titles and descriptions of a JSON Schema, which editors show."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if key in ("title", "description", "summary") and isinstance(inner, str):
+                yield Text(place, 0, inner)
+            yield from descriptions(inner, place)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from descriptions(inner, place)
+
+
+def pages() -> Iterator[Text]:
+    """The pages of the repository for developers, the guide, the templates of `init`, and the examples."""
+    paths = [ROOT / name for name in ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")]
+    for folder, endings in (
+        ("lmsconf/guide", {".md"}),
+        ("lmsconf/project/texts", {""}),
+        (".changes/next", {".md"}),
+        ("examples", {".md", ".yaml", ".yml", ".sh", ".toml", ".rego"}),
+    ):
+        files = sorted((ROOT / folder).rglob("*"))
+        paths += [path for path in files if not endings - {""} or path.suffix in endings]
+    for path in paths:
+        if path.is_file():
+            place = path.relative_to(ROOT).as_posix()
+            for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+                yield Text(place, number, line)
+
+
+def texts() -> Iterator[Text]:
+    """All texts that the rule is about and that may have a wrong word."""
+    for path in sorted((ROOT / "lmsconf").rglob("*.py")):
+        yield from literals(path)
+    for path in sorted((ROOT / "schemas").glob("*.json")):
+        if path.name != "openapi.json":  # the words of the API specification
+            yield from descriptions(json.loads(path.read_text(encoding="utf-8")), path.relative_to(ROOT).as_posix())
+    yield from pages()
+
+
+@cache
+def found() -> tuple[tuple[str, str], ...]:
+    """Each finding, as its place and what is wrong there."""
+    return tuple((f"{text.place}:{text.line}", finding) for text in texts() for finding in findings(text.text))
+
+
+def findings(text: str) -> Iterator[str]:
+    """Each wrong word of a text with a few characters around it, and what to write instead."""
+    for pattern, better in patterns_of(text):
+        for match in re.finditer(pattern, text):
+            around = text[max(0, match.start() - 30) : match.end() + 30].replace("\n", " ")
+            yield f"{around!r}: write {better}"
+
+
+def excuse(place: str, finding: str) -> str | None:
+    """The entry of the list of reasons for a finding."""
+    for key in REASONS:
+        file, _, around = key.partition(": ")
+        if place.startswith(f"{file}:") and around in finding:
+            return key
+    return None
+
+
+def test_the_words_are_those_of_the_field() -> None:
+    """Messages, help texts, docstrings, schemas and pages: declare, missing, remove, space; or there is a reason."""
+    wrong = [f"{place}: {finding}" for place, finding in found() if excuse(place, finding) is None]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_every_reason_is_needed() -> None:
+    """No reason is for a text that is no longer there."""
+    assert set(REASONS) == {key for place, finding in found() if (key := excuse(place, finding)) is not None}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "You write what shall be",
+        "is not as the manifests say",
+        "errors; the others are not told",
+        "which smart group leans on it",
+        "Take it out, or use it.",
+        "`x` is no list",
+        "the key stands here twice",
+        "it begins again from workspace.yaml",
+    ],
+)
+def test_a_wrong_word_is_seen(text: str) -> None:
+    """Each of these is what earlier messages were."""
+    assert list(findings(text))
+
+
+@pytest.mark.parametrize("text", ["there is no such file", "the lock is no longer needed", "it stands for 3 values"])
+def test_plain_words_are_none(text: str) -> None:
+    """What the field writes too."""
+    assert not list(findings(text))
