@@ -63,8 +63,18 @@ _ADDRESSES = """\
 | person | `user/bo.ek@acme.example` |
 | assignment | `content_target/GDPR basics -> smart_group/Sales Nordics` |
 
-The kind ends at the first `/`. In options, `*` is a wildcard: `--only
-'group/Leadership *'`.
+Paste addresses from plans and reports into `--only`, `--except`, `--accept` and
+`audience`, in quotes for the shell. The kind ends at the first `/`: a `/` in a
+name needs nothing. A `\\` and a ` -> ` in a name are written after a `\\`.
+
+`*` is a wildcard: `--only 'group/Leadership *'`. Where they mean exactly one
+resource, these are accepted too:
+
+- the name of a section: `groups/Onboarding coaches`
+- the words of a plan: `assignment of GDPR basics to everyone`
+- a name alone: `Onboarding coaches`
+
+`content/GDPR basics` means all assignments of that content.
 """
 _CLOSING = """\
 ## See also
@@ -77,11 +87,15 @@ _CLOSING = """\
 
 def command_page() -> str:
     """The whole page."""
-    sections = [_OPENING, _table(), _exit_codes(), _FORMATS, _ADDRESSES, _options("## Global options", GLOBAL_OPTIONS)]
+    sections = [_OPENING, _table(), _exit_codes(), _FORMATS, _ADDRESSES, _global_options()]
     context = click.Context(app, info_name="lmsconf")
     for name in COMMANDS:
         sections += _command(context, name)
     return "\n".join([*sections, _CLOSING])
+
+
+def _global_options() -> str:
+    return _options("## Global options\n\nThese are accepted before and after the command.", GLOBAL_OPTIONS)
 
 
 def _table() -> str:
