@@ -30,7 +30,8 @@ class Exchange:
     """One attempt of one call, without secrets: no headers but Date, no bodies.
 
     attempt: from 1. seconds: duration. status: None without a response. failure: why there is none.
-    date: the Date header, the service's clock.
+    date: the Date header, the service's clock. retry_in: the seconds after which it is sent again; None: it is not.
+    label: what the caller calls the request, such as the id of a plan's call.
     """
 
     operation: str | None
@@ -42,6 +43,8 @@ class Exchange:
     status: int | None
     failure: str | None = None
     date: str | None = None
+    retry_in: float | None = None
+    label: str | None = None
 
 
 _GIVEN_UP = "not sent: the service did not answer earlier requests"
@@ -127,6 +130,7 @@ class Client:
         body: object = None,
         operation: str | None = None,
         on_resume: Callable[[], None] | None = None,
+        label: str | None = None,
     ) -> Json:
         """Return the response to a request whose path is already filled in.
 
@@ -134,16 +138,18 @@ class Client:
         allowed, and any method but GET and HEAD counts as a write. Raises ValueError otherwise.
 
         on_resume: called before the request is sent after waits of more than a minute, such as the service may ask for;
-        stops it by raising LmsconfError.
+        stops it by raising LmsconfError. label: passed on to `on_call`.
         """
         if operation is None:
-            return self._perform(prepare_unchecked_request(method, path, query or {}, body))
+            return self._perform(prepare_unchecked_request(method, path, query or {}, body), label=label)
         route = self.spec.match_route(method, path)
         if route is None or route[0].id != operation:
             raise ValueError(f"{method} {path} is not {operation}")
-        return self._perform(prepare_request(route[0], path, query or {}, body), on_resume)
+        return self._perform(prepare_request(route[0], path, query or {}, body), on_resume, label)
 
-    def _perform(self, request: PreparedRequest, on_resume: Callable[[], None] | None = None) -> Json:
+    def _perform(
+        self, request: PreparedRequest, on_resume: Callable[[], None] | None = None, label: str | None = None
+    ) -> Json:
         """Send the request, and retry it while that is safe and the retry policy and the circuit breaker allow it."""
         if request.writes and self._only_reads:
             raise ValueError(f"{request.method} {request.path} is a write, and this client is read-only")
@@ -156,13 +162,18 @@ class Client:
                 on_resume()
                 checked = self._retry.clock()
             tried += 1
-            outcome = self._attempt(request, tried, breaker)
-            if not self._may_repeat(request, outcome):
-                break
-            trouble = breaker.outage_number if trouble is None else trouble
-            pause = self._pause(outcome, tried, waited, breaker)
-            if pause is None or pause > breaker.seconds_until_open():
-                breaker.record_give_up(trouble)
+            start = self._retry.clock()
+            outcome = self._attempt(request, start, breaker)
+            seconds, pause = self._retry.clock() - start, None
+            if self._may_repeat(request, outcome):
+                trouble = breaker.outage_number if trouble is None else trouble
+                pause = self._pause(outcome, tried, waited, breaker)
+                if pause is None or pause > breaker.seconds_until_open():
+                    breaker.record_give_up(trouble)
+                    pause = None
+            if self._on_call:
+                self._on_call(_exchange(request, outcome, tried, seconds, pause, label))
+            if pause is None:
                 break
             self._rate_limiter.pause(pause)
             waited += 0.0 if self._retry.is_long(pause) else pause
@@ -201,10 +212,9 @@ class Client:
         )
 
     def _attempt(
-        self, request: PreparedRequest, tried: int, breaker: CircuitBreaker
+        self, request: PreparedRequest, start: float, breaker: CircuitBreaker
     ) -> HttpResponse | RequestNotSent | ResponseLost:
-        """Send the request once and return the outcome."""
-        start = self._retry.clock()
+        """Send the request once and return the outcome. start: now, on the retry policy's clock."""
         outcome: HttpResponse | RequestNotSent | ResponseLost
         try:
             outcome = self._transport.send(
@@ -218,8 +228,6 @@ class Client:
         except (RequestNotSent, ResponseLost) as failure:
             outcome = failure
         self._heed(outcome, start, breaker)
-        if self._on_call:
-            self._on_call(self._exchange(request, outcome, tried, self._retry.clock() - start))
         return outcome
 
     def _heed(
@@ -246,21 +254,26 @@ class Client:
             return not outcome.final
         return not request.writes
 
-    def _exchange(
-        self,
-        request: PreparedRequest,
-        outcome: HttpResponse | RequestNotSent | ResponseLost,
-        tried: int,
-        seconds: float,
-    ) -> Exchange:
-        return Exchange(
-            operation=request.operation.id if request.operation else None,
-            method=request.method,
-            path=request.path,
-            query=request.query,
-            attempt=tried,
-            seconds=seconds,
-            status=outcome.status if isinstance(outcome, HttpResponse) else None,
-            failure=None if isinstance(outcome, HttpResponse) else str(outcome),
-            date=outcome.date if isinstance(outcome, HttpResponse) else None,
-        )
+
+def _exchange(
+    request: PreparedRequest,
+    outcome: HttpResponse | RequestNotSent | ResponseLost,
+    tried: int,
+    seconds: float,
+    pause: float | None,
+    label: str | None,
+) -> Exchange:
+    answered = outcome if isinstance(outcome, HttpResponse) else None
+    return Exchange(
+        operation=request.operation.id if request.operation else None,
+        method=request.method,
+        path=request.path,
+        query=request.query,
+        attempt=tried,
+        seconds=seconds,
+        status=answered.status if answered else None,
+        failure=None if answered else str(outcome),
+        date=answered.date if answered else None,
+        retry_in=pause,
+        label=label,
+    )

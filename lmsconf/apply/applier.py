@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, replace
 from functools import partial
+from typing import TypeVar
 
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, WaitClock
 from lmsconf.apply.executor import CallExecutor, send_calls
@@ -26,7 +27,6 @@ from lmsconf.errors import ApiError, LmsconfError, Problem, ProblemsFound, Sever
 from lmsconf.journal.journal_writer import Journal
 from lmsconf.kinds import all_kinds
 from lmsconf.model.address import Address
-from lmsconf.model.calls import Call
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.outcomes import ApplyReport, CallOutcome, is_already_accepted
 from lmsconf.model.plan import Plan
@@ -37,6 +37,7 @@ from lmsconf.workspace.project_manifests import load_manifests, refuse_errors
 
 Look = Callable[[RunResult, AmbiguousWriteResolver], VerificationResult]
 """Verify the workspace after a run."""
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +82,8 @@ class Applier(PlanReplayer):
         phase: Phase = unreported,
         journal: Journal | None = None,
         keep: Begin | None = None,
+        sent: Begin | None = None,
+        ended: Tell | None = None,
         verify: VerifyMode = VerifyMode.ALL,
         made_from: Manifests | None = None,
         kept: Snapshot | None = None,
@@ -88,21 +91,16 @@ class Applier(PlanReplayer):
         """Send the calls of a plan, verify the result and report. Does no check beforehand: use `lmsconf.apply`.
 
         phase: receives the progress. journal: records each call before it is sent, and its outcome. keep: called before
-        that for each call; stops the run by raising LmsconfError. verify: what is planned again. made_from: the
+        that for each call; stops the run by raising LmsconfError. sent: called after both, right before each call is
+        sent; ended: called with its outcome. verify: what is planned again. made_from: the
         manifests that the plan was just made from; default: the project's manifests, if their digest is the plan's.
         kept: what this run read of the workspace before, so that only what the plan touches needs to be read again.
         """
         look = self._look_back(plan, verify, made_from, kept, phase)
-        if journal is None:
-            return self._carried_out(plan, meta, look, phase, None, keep)
-
-        def begin(call: Call) -> None:
-            if keep is not None:
-                keep(call)
-            journal.record_intent(call)
-
-        report = self._carried_out(plan, meta, look, phase, journal.record_outcome, begin)
-        return replace(report, problems=(*report.problems, *journal.record_end(report)))
+        before = (keep, None if journal is None else journal.record_intent, sent)
+        after = (None if journal is None else journal.record_outcome, ended)
+        report = self._carried_out(plan, meta, look, phase, _each(after), _each(before))
+        return report if journal is None else replace(report, problems=(*report.problems, *journal.record_end(report)))
 
     def _carried_out(
         self,
@@ -110,8 +108,8 @@ class Applier(PlanReplayer):
         meta: Mapping[str, str],
         look: Look,
         phase: Phase,
-        record: Tell | None,
-        begin: Begin | None = None,
+        record: Tell,
+        begin: Begin,
     ) -> ApplyReport:
         started = self.now()
         with phase("Applying") as report:
@@ -162,17 +160,16 @@ class Applier(PlanReplayer):
         return replace(verification, problems=(*verification.problems, *more))
 
     def _sent(
-        self, plan: Plan, counter: CallCounter, record: Tell | None, begin: Begin | None
+        self, plan: Plan, counter: CallCounter, record: Tell, begin: Begin
     ) -> tuple[RunResult, AmbiguousWriteResolver]:
         """Send the calls. record: called with each outcome."""
 
         def note(outcome: CallOutcome) -> None:
-            if record is not None:
-                record(outcome)
+            record(outcome)
             counter.count(outcome)
 
         with self.connection.worker_pool(self.parallelism, counter.report) as pool:
-            settling = self._settling(plan, begin or (lambda _: None))
+            settling = self._settling(plan, begin)
             kinds = all_kinds()
             sender = CallExecutor(
                 pool, kinds, settling, grants=grants_to_verify(plan, kinds), hints=hints_on_updates(plan)
@@ -233,3 +230,14 @@ class Applier(PlanReplayer):
             exit=error.exit,
             predicted=plan.effects.totals if plan.changes else None,
         )
+
+
+def _each(callbacks: Iterable[Callable[[Value], None] | None]) -> Callable[[Value], None]:
+    """Return a function that calls each of the callbacks in turn."""
+    given = [callback for callback in callbacks if callback is not None]
+
+    def call_each(value: Value) -> None:
+        for callback in given:
+            callback(value)
+
+    return call_each

@@ -112,6 +112,7 @@ class CallExecutor:
                 body=sent.body,
                 operation=call.operation,
                 on_resume=lambda: self._settling.again(call),
+                label=call.id,
             )
         except Rejected as refused:
             if refused.status in _GONE and call.method == "DELETE":

@@ -130,6 +130,7 @@ class LockManager:
                     f"the lock was created, but is not in the list of groups after {self._shows_within:g} seconds",
                     hint="Set a longer `settle:` to wait longer. `lmsconf unlock` lists the locks.",
                 )
+            self._timing.tell(until - self._timing.now())
             self._timing.sleep(0.5, threading.Event())
 
     def _refuse(self, others: Iterator[WorkspaceLock]) -> None:

@@ -40,12 +40,12 @@ from lmsconf.apply.scheduler import Begin
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import ExitCode, LmsconfError, StalePlan, Terminated
 from lmsconf.journal.journal_writer import Journal
-from lmsconf.journal.pending_writes import wait_for_pending_writes
+from lmsconf.journal.pending_writes import PendingWrites, wait_for_pending_writes
 from lmsconf.journal.workspace_lock import hold_lock
 from lmsconf.model.blockers import refuse_blocked
 from lmsconf.model.calls import Call
 from lmsconf.model.declarations import Manifests
-from lmsconf.model.outcomes import ApplyReport
+from lmsconf.model.outcomes import ApplyReport, CallOutcome
 from lmsconf.model.plan import Plan
 from lmsconf.model.progress import Report
 from lmsconf.model.scope import VerifyMode
@@ -91,8 +91,24 @@ class ApplyProgress:
     def planned(self, plan: Plan) -> None:
         """The plan is made or loaded, and nothing has been checked yet."""
 
+    def workspace_read(self, snapshot: Snapshot) -> None:
+        """The workspace, or the part that is needed, was read: for the plan, to check it, or to verify the result."""
+
     def waiting(self, seconds: float) -> None:
         """A write is not visible yet; the run waits at most so many seconds for it."""
+
+    def waiting_for_lock(self, seconds: float) -> None:
+        """The run's own lock is not listed yet; the run waits at most so many seconds for it."""
+
+    def waiting_for_earlier_run(self, writes: PendingWrites) -> None:
+        """Writes of an earlier run may still take effect; the run waits `writes.seconds` before it reads."""
+        self.note(str(writes))
+
+    def call_started(self, call: Call) -> None:
+        """A call is about to be sent, or sent again. Several threads may call this at a time."""
+
+    def call_ended(self, outcome: CallOutcome) -> None:
+        """A call has ended, or is not sent because an earlier one failed or the run stopped."""
 
     def note(self, text: str) -> None:
         """A sentence for people, such as why the start is delayed or that a lock could not be removed."""
@@ -208,7 +224,7 @@ def _local_lock(settings: Settings, progress: ApplyProgress) -> Iterator[None]:
     with hold_lock(settings.root, chosen.name):
         # The embedded workspace is in this process: requests of an earlier process ended with it.
         if not chosen.embedded:
-            wait_for_pending_writes(settings.root, chosen.url, settings.settle, notify=progress.note)
+            wait_for_pending_writes(settings.root, chosen.url, settings.settle, notify=progress.waiting_for_earlier_run)
         yield
 
 
@@ -216,7 +232,13 @@ def _local_lock(settings: Settings, progress: ApplyProgress) -> Iterator[None]:
 def _workspace(settings: Settings, options: ApplyOptions, progress: ApplyProgress) -> Iterator[Applier]:
     timing = WaitClock(tell=progress.waiting)
     with Connection(settings, max_rate=options.max_rate, on_call=options.on_call) as connection:
-        yield Applier(settings=settings, connection=connection, parallelism=options.parallelism, timing=timing)
+        yield Applier(
+            settings=settings,
+            connection=connection,
+            parallelism=options.parallelism,
+            timing=timing,
+            on_read=progress.workspace_read,
+        )
 
 
 @contextmanager
@@ -226,7 +248,8 @@ def _remote_lock(workspace: Applier, plan: Plan, progress: ApplyProgress) -> Ite
     if terms is None or not plan.calls:
         yield None
         return
-    locks = LockManager(workspace.connection, settle=workspace.settings.settle)
+    timing = WaitClock(tell=progress.waiting_for_lock)
+    locks = LockManager(workspace.connection, settle=workspace.settings.settle, timing=timing)
     try:
         with locks.hold(terms) as lease:
             yield lease.renew_before
@@ -261,6 +284,8 @@ def _executed(
             phase=progress.phase,
             journal=journal,
             keep=begin,
+            sent=progress.call_started,
+            ended=progress.call_ended,
             verify=options.verify,
             made_from=manifests,
             kept=kept,

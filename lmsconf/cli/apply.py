@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lmsconf.cli.command import Command
+from lmsconf.cli.events import CommandEvents, events_option
 from lmsconf.cli.frame import CommandContext, Output, output_options, pass_context
 from lmsconf.cli.planning import (
     allow,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 @parallelism
 @max_rate
 @output_options(["text", "json", "markdown", "html"])
+@events_option
 @pass_context
 def apply(
     context: CommandContext,
@@ -65,6 +67,7 @@ def apply(
     parallelism: int,
     max_rate: float | None,
     output: Output,
+    events: CommandEvents,
 ) -> ExitCode:
     """Change the workspace to match the manifests.
 
@@ -76,7 +79,7 @@ def apply(
     """
     from lmsconf.apply.safe_apply import ApplyOptions, PlanSource, PreparedPlan
     from lmsconf.apply.safe_apply import apply_safely as apply_safely
-    from lmsconf.cli.apply_screen import ApplyScreen, parse_key_values, prompt_approval, write_report
+    from lmsconf.cli.apply_screen import ApplyScreen, approval_prompt, parse_key_values, write_report
     from lmsconf.documents.plan_file import loads
     from lmsconf.model.policy import parse_consents
     from lmsconf.support.atomic_files import read_text
@@ -95,7 +98,7 @@ def apply(
         if planfile is not None:
             plan = workspace.reevaluate_guards(loads(read_text(planfile), plan_signing_key(context)), consented)
         else:
-            manifests = load_valid_manifests(workspace)
+            manifests = load_valid_manifests(workspace, events)
             policy = build_policy(settings, only, excluded, additive, consented, effects=not no_effects)
             with progress.phase("Reading") as tell:
                 plan, snapshot = workspace.plan_and_snapshot(manifests, policy, tell)
@@ -103,14 +106,15 @@ def apply(
         return PreparedPlan(plan=replace(plan, command=command), manifests=manifests, snapshot=snapshot)
 
     options = ApplyOptions(
-        approve=prompt_approval if asks else None,
+        approve=approval_prompt(events) if asks else None,
         digest=digest,
         verify=VerifyMode(verify),
         meta=noted,
         parallelism=parallelism,
         max_rate=max_rate,
-        on_call=on_request(),
+        on_call=on_request(events),
     )
-    screen = ApplyScreen(output, shows_plan=planfile is None)
+    screen = ApplyScreen(output, events, shows_plan=planfile is None)
     report, journalled = apply_safely(settings, PlanSource(get=prepare, saved=planfile is not None), options, screen)
+    events.applied(report)
     return write_report(output, report, journalled=journalled)

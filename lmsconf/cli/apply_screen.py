@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from lmsconf.apply.safe_apply import ApplyProgress
+from lmsconf.cli.events import CommandEvents
 from lmsconf.cli.frame import Output, report_interrupt
-from lmsconf.cli.output_streams import mask_if_enabled, show_progress, supports_color, write_redacted, write_stderr
+from lmsconf.cli.output_streams import mask_if_enabled, supports_color, write_redacted, write_stderr
+from lmsconf.cli.planning import show_reading_progress
 from lmsconf.cli.prompts import confirm
 from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound, UsageError
-from lmsconf.model.outcomes import ApplyReport
+from lmsconf.journal.pending_writes import PendingWrites
+from lmsconf.model.calls import Call
+from lmsconf.model.outcomes import ApplyReport, CallOutcome
 from lmsconf.model.plan import Plan
 from lmsconf.model.progress import Report
+from lmsconf.model.snapshot import Snapshot
 from lmsconf.render import APPLY_VIEWS
 from lmsconf.render.apply_wording import apply_summary, verification_result
 from lmsconf.render.plan_wording import workspace_line
@@ -22,31 +27,54 @@ from lmsconf.render.text.plan import plan_text
 
 
 class ApplyScreen(ApplyProgress):
-    """Progress bars, the plan and notes on stderr. A plan from a file was reviewed already and is not shown."""
+    """Progress bars, the plan and notes on stderr, and all of it as events.
 
-    def __init__(self, output: Output, *, shows_plan: bool) -> None:
-        self._output = output
+    A plan from a file was reviewed already and is not shown.
+    """
+
+    def __init__(self, output: Output, events: CommandEvents, *, shows_plan: bool) -> None:
+        self._output, self._events = output, events
         self._shows_plan = shows_plan
         self._has_waited = False
 
     @contextmanager
     def phase(self, label: str) -> Iterator[Report]:
-        with show_progress(label=label) as tell:
-            yield lambda progress: tell(progress, label)
+        with show_reading_progress(label, self._events) as tell:
+            yield tell
+
+    def workspace_read(self, snapshot: Snapshot) -> None:
+        self._events.workspace_read(snapshot)
+
+    def call_started(self, call: Call) -> None:
+        self._events.call_started(call)
+
+    def call_ended(self, outcome: CallOutcome) -> None:
+        self._events.call_ended(outcome)
 
     def planned(self, plan: Plan) -> None:
+        self._events.planned(plan)
         if self._shows_plan:
             write_redacted(plan_text(mask_if_enabled(plan)), sys.stderr, color=supports_color(sys.stderr))
 
+    def waiting_for_lock(self, seconds: float) -> None:
+        self._events.waiting("lock", "Waiting until the lock of this run is listed", seconds)
+
+    def waiting_for_earlier_run(self, writes: PendingWrites) -> None:
+        self._events.waiting("earlier_run", str(writes), writes.seconds)
+        write_stderr(str(writes))
+
     def waiting(self, seconds: float) -> None:
+        self._events.waiting("settle", "Waiting for what was sent to show", seconds)
         if not self._has_waited:
             self._has_waited = True
             write_stderr(f"Waiting until the changes are readable, at most {math.ceil(seconds)} s.")
 
     def note(self, text: str) -> None:
+        self._events.note(text)
         write_stderr(text)
 
     def stopped(self, report: ApplyReport) -> None:
+        self._events.applied(report)
         # A program expects one document: the report, with all calls not attempted. For a person the error is enough.
         if self._output.format != "text":
             write_report(self._output, report, journalled=False)
@@ -55,8 +83,17 @@ class ApplyScreen(ApplyProgress):
         report_interrupt(error)
 
 
-def prompt_approval(plan: Plan) -> bool:
-    """Prompt for approval on the terminal; only `yes` approves."""
+def approval_prompt(events: CommandEvents) -> Callable[[Plan], bool]:
+    """Return the function that prompts for approval on the terminal; only `yes` approves."""
+
+    def approve(plan: Plan) -> bool:
+        events.approval_asked()
+        return _prompt_approval(plan)
+
+    return approve
+
+
+def _prompt_approval(plan: Plan) -> bool:
     where = workspace_line(plan.workspace, plan.url, plan.people)
     return confirm(f"{where} Apply this plan?")
 

@@ -24,7 +24,7 @@ OPTION_GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "Faults": ("--latency", "--faults"),
     "Output": (
         *("--format", "--output", "--limit", "--out", "--people", "--detailed-exitcode", "--expanded", "--redact"),
-        *("--verify", "--meta", "--log", "--search"),
+        *("--verify", "--meta", "--events", "--log", "--search"),
     ),
     "Connection": ("--parallelism", "--max-rate", "--port", "--token"),
 }

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lmsconf.cli.command import Command
+from lmsconf.cli.events import CommandEvents, events_option
 from lmsconf.cli.frame import CommandContext, Output, output_options, pass_context
 from lmsconf.cli.output_streams import write_stderr
 from lmsconf.cli.planning import (
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
 @parallelism
 @max_rate
 @output_options(["text", "json", "markdown", "html", "junit", "sarif"])
+@events_option
 @pass_context
 def drift(
     context: CommandContext,
@@ -66,6 +68,7 @@ def drift(
     parallelism: int,
     max_rate: float | None,
     output: Output,
+    events: CommandEvents,
 ) -> ExitCode:
     """Show where the workspace differs from the manifests.
 
@@ -90,18 +93,23 @@ def drift(
     if accepted:
         if base is not None:
             raise UsageError("--accept and --base exclude each other", hint="Remove --base.")
-        return _accept(context, accepted, parallelism, max_rate, output)
+        return _accept(context, accepted, parallelism, max_rate, output, events)
     from lmsconf.render import DRIFT_VIEWS
     from lmsconf.workspace.project_manifests import load_manifests, refuse_errors
 
     settings = load_context_settings(context)
     manifests = load_manifests(settings)
     refuse_errors(manifests)
+    events.manifests_read(manifests)
     applied = None if base is None else _base_of(base, settings, context, trusted)
-    with open_workspace(settings, parallelism, max_rate) as workspace, show_reading_progress("Reading") as tell:
+    with (
+        open_workspace(settings, parallelism, max_rate, events) as workspace,
+        show_reading_progress("Reading", events) as tell,
+    ):
         differences = _compared(
             workspace, manifests, tell, applied, count_unmanaged=count_unmanaged, reads_all=coverage or count_unmanaged
         ).without_refused_edits()
+    events.compared(differences)
     output.show(DRIFT_VIEWS, differences)
     return differences.exit
 
@@ -143,7 +151,12 @@ def _compared(
 
 
 def _accept(
-    context: CommandContext, patterns: tuple[str, ...], parallelism: int, max_rate: float | None, output: Output
+    context: CommandContext,
+    patterns: tuple[str, ...],
+    parallelism: int,
+    max_rate: float | None,
+    output: Output,
+    events: CommandEvents,
 ) -> ExitCode:
     """Edit the manifests; saved only once it is verified that no accepted resource differs any more."""
     from lmsconf.support.atomic_files import write_all_or_none
@@ -153,8 +166,13 @@ def _accept(
         raise UsageError("--accept prints a diff, which has no other format", hint="Remove --format.")
     settings = load_context_settings(context)
     manifests = load_manifests(settings)
-    with open_workspace(settings, parallelism, max_rate) as workspace, show_reading_progress("Reading") as tell:
-        draft = _compared(workspace, manifests, tell, reads_all=True).accept(patterns)
+    with (
+        open_workspace(settings, parallelism, max_rate, events) as workspace,
+        show_reading_progress("Reading", events) as tell,
+    ):
+        differences = _compared(workspace, manifests, tell, reads_all=True)
+        draft = differences.accept(patterns)
+    events.compared(differences.drift)
     write_all_or_none(settings.root, draft.before, draft.after)
     for address in draft.accepted_beyond:
         write_stderr(f"Also accepted (dependency): {address}")

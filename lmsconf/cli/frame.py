@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, NoReturn, ParamSpec
+from typing import TYPE_CHECKING, NoReturn, ParamSpec, TextIO
 
 import click
 
@@ -106,6 +106,12 @@ class Output:
         self.path = path
         self._limit = limit
         self._tried = False
+        self._stream: Callable[[], TextIO] = lambda: sys.stdout
+
+    def leave_stdout(self) -> None:
+        """Write a result for stdout to stderr instead: stdout has the events."""
+        self.path = "-"
+        self._stream = lambda: sys.stderr
 
     def check_writable(self) -> None:
         """Raise LmsconfError if the file is not writable, before any work whose result would be lost."""
@@ -130,8 +136,8 @@ class Output:
         """Write the result to stdout, or atomically to the file. Raises LmsconfError if that fails."""
         self._tried = True
         if self.path == "-":
-            person = self.format == "text"
-            write_redacted(text, sys.stdout, color=person and supports_color(sys.stdout), exact=not person)
+            person, stream = self.format == "text", self._stream()
+            write_redacted(text, stream, color=person and supports_color(stream), exact=not person)
         else:
             from pathlib import Path
 
@@ -258,11 +264,16 @@ def _terminate(number: int, frame: FrameType | None) -> NoReturn:
 
 def _aborted(error: BaseException) -> int:
     """Report Ctrl-C, SIGTERM, or end of input at a prompt (which means no); return the exit code."""
-    cause = error if isinstance(error, KeyboardInterrupt) else error.__context__
+    cause = abort_cause(error)
     if isinstance(cause, EOFError):
         write_stderr("Declined: no answer.")
         return ExitCode.ERROR
-    return report_interrupt(cause or error)
+    return report_interrupt(cause)
+
+
+def abort_cause(error: BaseException) -> BaseException:
+    """Return what a click.Abort or KeyboardInterrupt stands for: an interrupt, or an EOFError at a prompt."""
+    return error if isinstance(error, KeyboardInterrupt) else error.__context__ or error
 
 
 def report_interrupt(error: BaseException) -> ExitCode:

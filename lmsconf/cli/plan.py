@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lmsconf.cli.command import Command
+from lmsconf.cli.events import CommandEvents, events_option
 from lmsconf.cli.frame import CommandContext, Output, output_options, pass_context
 from lmsconf.cli.output_streams import masks_people
 from lmsconf.cli.planning import (
@@ -72,6 +73,7 @@ _FORMATS = ("text", "json", "markdown", "html", "github", "sarif", "codequality"
 @parallelism
 @max_rate
 @output_options(_FORMATS, problems=_FORMATS[1:])
+@events_option
 @pass_context
 def plan(
     context: CommandContext,
@@ -90,6 +92,7 @@ def plan(
     parallelism: int,
     max_rate: float | None,
     output: Output,
+    events: CommandEvents,
 ) -> ExitCode:
     """Show what apply would change.
 
@@ -133,14 +136,14 @@ def plan(
     policy = build_policy(settings, only, excluded, additive, effects=not no_effects, people=people is not None)
     snapshot = None if snapshot_file is None else _loaded(snapshot_file)
     since = None if since_file is None else _loaded(since_file)
-    with open_workspace(settings, parallelism, max_rate) as workspace:
+    with open_workspace(settings, parallelism, max_rate, events) as workspace:
         if base is not None and since is not None:
-            made = _since(workspace, policy, base, since, context, trusted)
+            made = _since(workspace, policy, base, since, context, trusted, events)
         elif base is not None:
             # Planning on a snapshot sends no request, so every part counts as trusted.
-            made = _beside(workspace, policy, base, snapshot, context, trusted if snapshot is None else PARTS)
+            made = _beside(workspace, policy, base, snapshot, context, trusted if snapshot is None else PARTS, events)
         elif snapshot is None:
-            made = make_live_plan(workspace, load_valid_manifests(workspace), policy)
+            made = make_live_plan(workspace, load_valid_manifests(workspace, events), policy, events)
         else:
             made = workspace.plan_offline(load_manifests(settings), policy, snapshot)
         if snapshot is not None:
@@ -148,6 +151,7 @@ def plan(
 
             made = add_snapshot_notices(made, snapshot, policy.workspace, workspace.clock())
     made = replace(made, command=apply_command_line(settings, made.selection.only, made.selection.excluded, additive))
+    events.planned(made)
     if out is not None:
         write_atomically(out, dumps(made, plan_signing_key(context)))
     if people is not None:
@@ -186,16 +190,17 @@ def _beside(
     snapshot: Snapshot | None,
     context: CommandContext,
     trusted: Collection[str],
+    events: CommandEvents,
 ) -> Plan:
     """Return the plan compared with the base's, on a snapshot or on the live workspace."""
     from lmsconf.workspace.base_loader import load_base
     from lmsconf.workspace.plan_with_base import plan_with_base
 
-    manifests = load_valid_manifests(workspace)
+    manifests = load_valid_manifests(workspace, events)
     base = load_base(base_name, workspace.settings, policy, context.environ, trusted=trusted)
     if snapshot is not None:
         return plan_with_base(workspace, manifests, policy, base, snapshot=snapshot)
-    with show_reading_progress("Reading") as tell:
+    with show_reading_progress("Reading", events) as tell:
         return plan_with_base(workspace, manifests, policy, base, progress=tell)
 
 
@@ -232,12 +237,13 @@ def _since(
     snapshot: Snapshot,
     context: CommandContext,
     trusted: Collection[str],
+    events: CommandEvents,
 ) -> Plan:
     """Return the plan of what differs from the base."""
     from lmsconf.workspace.base_loader import load_base
     from lmsconf.workspace.plan_since import plan_since
 
-    manifests = load_valid_manifests(workspace)
+    manifests = load_valid_manifests(workspace, events)
     base = load_base(base_name, workspace.settings, policy, context.environ, trusted=trusted)
-    with show_reading_progress("Reading") as tell:
+    with show_reading_progress("Reading", events) as tell:
         return plan_since(workspace, manifests, policy, base, snapshot, tell)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, ParamSpec
 import click
 
 from lmsconf.cli.command import global_options
+from lmsconf.cli.events import NO_EVENTS, CommandEvents
 from lmsconf.cli.frame import CommandContext
 from lmsconf.cli.output_streams import can_ask, show_progress, write_stderr
 from lmsconf.errors import ExitCode, UsageError
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from lmsconf.model.declarations import Manifests
     from lmsconf.model.plan import Plan
     from lmsconf.model.policy import Consent, Policy
-    from lmsconf.model.progress import Report
+    from lmsconf.model.progress import Report, RunProgress
     from lmsconf.project.settings import Settings
     from lmsconf.workspace.reader import WorkspaceReader
 
@@ -173,41 +174,58 @@ def plan_signing_key(context: CommandContext) -> bytes | None:
 
 
 @contextmanager
-def open_workspace(settings: Settings, parallelism: int, max_rate: float | None = None) -> Iterator[WorkspaceReader]:
+def open_workspace(
+    settings: Settings, parallelism: int, max_rate: float | None = None, events: CommandEvents = NO_EVENTS
+) -> Iterator[WorkspaceReader]:
     """Connect to the workspace of the settings, read-only, and close the connection at the end of the block."""
     from lmsconf.workspace.connection import Connection
     from lmsconf.workspace.reader import WorkspaceReader
 
-    with Connection(settings, max_rate=max_rate, only_reads=True, on_call=on_request()) as connection:
-        yield WorkspaceReader(settings=settings, connection=connection, parallelism=parallelism)
+    with Connection(settings, max_rate=max_rate, only_reads=True, on_call=on_request(events)) as connection:
+        yield WorkspaceReader(
+            settings=settings, connection=connection, parallelism=parallelism, on_read=events.workspace_read
+        )
 
 
 @contextmanager
-def show_reading_progress(label: str) -> Iterator[Report]:
-    """Show the progress of reading: requests done, the total, and what limits their rate."""
-    with show_progress(label=label) as tell:
-        yield lambda progress: tell(progress, label)
+def show_reading_progress(label: str, events: CommandEvents = NO_EVENTS) -> Iterator[Report]:
+    """Show the progress of a phase: requests done, the total, and what limits their rate."""
+    with show_progress(label=label) as tell, events.phase(label) as record:
+
+        def report(progress: RunProgress) -> None:
+            tell(progress, label)
+            record(progress)
+
+        yield report
 
 
-def on_request() -> Callable[[Exchange], None] | None:
-    """Return what writes each request to stderr; None without `--verbose`."""
+def on_request(events: CommandEvents = NO_EVENTS) -> Callable[[Exchange], None] | None:
+    """Return what gets each request: the log of `--verbose`, the events, or both; None for neither."""
     if not global_options().verbose:
-        return None
+        # Without a listener no Exchange is made for each request.
+        return None if events is NO_EVENTS else events.exchanged
     from lmsconf.cli.request_log import log_request
 
-    return log_request
+    def listen(exchange: Exchange) -> None:
+        log_request(exchange)
+        events.exchanged(exchange)
+
+    return listen
 
 
-def load_valid_manifests(workspace: WorkspaceReader) -> Manifests:
+def load_valid_manifests(workspace: WorkspaceReader, events: CommandEvents = NO_EVENTS) -> Manifests:
     """Read the project's manifests. Raises ProblemsFound if they have errors."""
     from lmsconf.workspace.project_manifests import load_manifests, refuse_errors
 
     manifests = load_manifests(workspace.settings)
     refuse_errors(manifests)
+    events.manifests_read(manifests)
     return manifests
 
 
-def make_live_plan(workspace: WorkspaceReader, manifests: Manifests, policy: Policy) -> Plan:
+def make_live_plan(
+    workspace: WorkspaceReader, manifests: Manifests, policy: Policy, events: CommandEvents = NO_EVENTS
+) -> Plan:
     """Read the workspace and return the plan."""
-    with show_reading_progress("Reading") as tell:
+    with show_reading_progress("Reading", events) as tell:
         return workspace.plan(manifests, policy, tell)

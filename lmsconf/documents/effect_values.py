@@ -36,19 +36,19 @@ def effects_json(effects: Effects) -> Json:
         "basis": effects.basis.value,
         "reasons": string_list(effects.reasons),
         "requests": effects.requests,
-        "people": _counts_json(effects.people),
+        "people": counts_json(effects.people),
         "contents": [_content_json(content) for content in effects.contents],
         "groups": [_group_json(group) for group in effects.groups],
         "calibration": {"groups": effects.calibration.groups, "exact": effects.calibration.exact},
     }
 
 
-def _counts_json(counts: AccessCounts) -> dict[str, Json]:
+def counts_json(counts: AccessCounts) -> dict[str, Json]:
     return {name: getattr(counts, name) for name in _COUNTS}
 
 
 def _content_json(content: ContentEffects) -> Json:
-    counts = _counts_json(content.counts)
+    counts = counts_json(content.counts)
     return {
         "content": content.content,
         "id": content.id,
@@ -140,7 +140,7 @@ def _group(at: JsonObjectReader) -> GroupEffects:
 
 def predicted_json(predicted: PredictedTotals) -> Json:
     """Return the totals of effects as in an apply report."""
-    return {"basis": predicted.basis.value, "people": _counts_json(predicted.people)}
+    return {"basis": predicted.basis.value, "people": counts_json(predicted.people)}
 
 
 def predicted_from_json(at: JsonObjectReader) -> PredictedTotals:

@@ -55,14 +55,17 @@ def wait_for_pending_writes(
     url: str,
     settle_seconds: float,
     *,
-    notify: Callable[[str], None],
+    notify: Callable[[PendingWrites], None],
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Sleep until no write of an earlier run can be pending any more; `tell` is called with how long and why."""
+    """Sleep until no write of an earlier run can be pending any more.
+
+    notify: called before that with how long and why.
+    """
     writes = find_pending_writes(root, url, now=clock(), settle_seconds=settle_seconds)
     if writes is not None:
-        notify(str(writes))
+        notify(writes)
         sleep(writes.seconds)
 
 

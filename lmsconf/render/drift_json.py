@@ -27,9 +27,9 @@ def drift_json(drift: DriftReport) -> str:
             "base": drift.base,
             "counts_unmanaged": drift.counts_unmanaged,
             "read": "everything" if drift.reads_all else "declared",
-            "summary": _summary(drift),
-            "findings": [_finding(one) for one in drift.findings],
-            "not_applied": [_finding(one) for one in drift.not_applied],
+            "summary": drift_summary_json(drift),
+            "findings": [finding_json(one) for one in drift.findings],
+            "not_applied": [finding_json(one) for one in drift.not_applied],
             "ignored": [_ignored(one) for one in drift.ignored],
             "coverage": [_coverage(one) for one in drift.coverage],
             "unmanaged": [_unmanaged(one) for one in drift.unmanaged],
@@ -38,7 +38,7 @@ def drift_json(drift: DriftReport) -> str:
     )
 
 
-def _summary(drift: DriftReport) -> Json:
+def drift_summary_json(drift: DriftReport) -> Json:
     """Return the counts of findings per state; `unmanaged` counts all such resources, findings or not."""
     states: dict[str, Json] = {state.value: drift.count(state) for state in DriftState}
     unmanaged = sum(len(group.addresses) for group in drift.unmanaged)
@@ -51,7 +51,7 @@ def _summary(drift: DriftReport) -> Json:
     }
 
 
-def _finding(finding: DriftFinding) -> dict[str, Json]:
+def finding_json(finding: DriftFinding) -> dict[str, Json]:
     edit = finding.edit
     return {
         "address": str(finding.address),
@@ -96,7 +96,7 @@ def _ignored(ignored: IgnoredFinding) -> Json:
         "until": None if entry.until is None else entry.until.isoformat(),
         "source": location_json(entry.source),
     }
-    return {**_finding(ignored.finding), "ignored_by": ignored_by}
+    return {**finding_json(ignored.finding), "ignored_by": ignored_by}
 
 
 def _coverage(coverage: ManagedShare) -> Json:

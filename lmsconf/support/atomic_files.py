@@ -45,6 +45,32 @@ def write_atomically(path: Path, text: str | Iterator[str], mode: int = 0o600) -
         raise LmsconfError(f"{path} cannot be written: {os_error_message(error)}", hint=hint) from error
 
 
+def open_for_lines(path: Path) -> int:
+    """Return a descriptor of an empty file of mode 0600, to write while a command runs. Raises OSError.
+
+    A symbolic link to a file is replaced, never followed. A pipe, a device or /dev/stderr is kept and written to.
+    """
+    descriptor = _descriptor(path)
+    if descriptor is not None:
+        return os.dup(descriptor)
+    if _stays(path):
+        return os.open(path, os.O_WRONLY | os.O_NOCTTY)
+    if path.is_symlink():
+        path.unlink()
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+    try:
+        os.fchmod(handle, 0o600)
+    except OSError:
+        os.close(handle)
+        raise
+    return handle
+
+
+def leads_to_stdout(path: Path) -> bool:
+    """Whether `path` is an alias of this process's stdout, as /dev/stdout is."""
+    return _descriptor(path) == 1
+
+
 def is_writable(path: Path) -> bool:
     """Whether writing to `path` should succeed, as far as can be checked without writing."""
     if _descriptor(path) is not None:

@@ -41,13 +41,15 @@ Clock = Callable[[], datetime]
 class WorkspaceReader:
     """One workspace, read through a connection and never changed.
 
-    parallelism: concurrent requests. clock: the current time, for reports.
+    parallelism: concurrent requests. clock: the current time, for reports. on_read: called with each snapshot that was
+    read.
     """
 
     settings: Settings
     connection: Connection
     parallelism: int = 8
     clock: Clock = lambda: datetime.now(UTC)
+    on_read: Callable[[Snapshot], None] = lambda _: None
 
     @property
     def call_templates(self) -> SpecCallTemplates:
@@ -74,7 +76,7 @@ class WorkspaceReader:
 
     def read(self, wanted: ReadScope, progress: Report | None = None) -> Snapshot:
         with self.connection.worker_pool(self.parallelism, progress) as pool:
-            return read_workspace(
+            snapshot = read_workspace(
                 self.connection.reader(pool, everything=wanted.everything),
                 all_kinds(),
                 wanted,
@@ -82,6 +84,8 @@ class WorkspaceReader:
                 url=self.connection.url,
                 taken_at=self.now(),
             )
+        self.on_read(snapshot)
+        return snapshot
 
     def plan(self, manifests: Manifests, policy: Policy, progress: Report | None = None) -> Plan:
         """Return what apply would do. Raises ProblemsFound if the manifests or the workspace do not allow a plan."""
@@ -102,7 +106,9 @@ class WorkspaceReader:
         with self.connection.worker_pool(self.parallelism, progress) as pool:
             api = self.connection.reader(pool, everything=wanted.everything)
             reading = ReadContext(api, all_kinds(), wanted, self.call_templates)
-            return reading, read_snapshot(reading, url=self.connection.url, taken_at=self.now())
+            snapshot = read_snapshot(reading, url=self.connection.url, taken_at=self.now())
+        self.on_read(snapshot)
+        return reading, snapshot
 
     def add_effects(self, draft: DraftPlan, reading: ReadContext, progress: Report | None) -> Plan:
         """Return the plan with its effects on people, reading what the plan itself did not need."""

@@ -230,3 +230,17 @@ def test_what_is_about_nobody_stays_as_it_is(
     told("--mask-people", "plan", "--format", format)
     moment = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d")
     assert moment.sub("", told.out) == moment.sub("", plain)
+
+
+@pytest.mark.parametrize("command", [("plan",), ("drift",), ("apply", "--auto-approve", "--allow", "deletes=1")])
+def test_events_show_nobody(project: Project, told: CommandOutput, command: tuple[str, ...]) -> None:
+    """Neither a change, a finding, a call nor a problem names anybody, and every line is JSON."""
+    told("--mask-people", *command, "--events", "seen.jsonl")
+    told.shows_nobody()
+    told.out = (project.root / "seen.jsonl").read_text()
+    told.shows_nobody()
+    events = [json.loads(line) for line in told.out.splitlines()]
+    assert {"start", "problem", "end"} < {event["type"] for event in events}
+    told("--mask-people", *command, "--events", "-")
+    told.shows_nobody()
+    assert json.loads(told.out.splitlines()[-1])["type"] == "end"

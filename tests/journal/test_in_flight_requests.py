@@ -9,7 +9,7 @@ import pytest
 
 from journal.journal_project import BEGAN
 from lmsconf.journal.line_codec import encode_line
-from lmsconf.journal.pending_writes import find_pending_writes, wait_for_pending_writes
+from lmsconf.journal.pending_writes import PendingWrites, find_pending_writes, wait_for_pending_writes
 from lmsconf.model.canonical_json import Json
 
 URL = "https://lms.example/api"
@@ -122,12 +122,12 @@ def test_other_workspaces_do_not_hide_it(tmp_path: Path) -> None:
 def test_it_says_how_long_and_why(tmp_path: Path) -> None:
     """Before it waits, it tells the run, the calls and the seconds; without a reason it neither tells nor waits."""
     keep(tmp_path, CRASHED)
-    told: list[str] = []
+    told: list[PendingWrites] = []
     slept: list[float] = []
     wait_for_pending_writes(tmp_path, URL, SETTLE, notify=told.append, clock=lambda: at(10.5), sleep=slept.append)
     wait_for_pending_writes(tmp_path, URL, SETTLE, notify=told.append, clock=lambda: at(60), sleep=slept.append)
     assert slept == [23.5]
-    assert told == [
+    assert list(map(str, told)) == [
         "The run 20260601T080000Z-ab ended with 2 calls in flight. Waiting 24 s before looking at the "
         "workspace, because what was sent may still arrive."
     ]

@@ -1,0 +1,405 @@
+"""`--events FILE|-`: every event fits its schema, says what happened, and the stream never harms the run."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flow.shell import Ran, lmsconf
+from jsonschema import Draft202012Validator
+from waiting import HANGS, Interruptions, nobody_waits
+
+from lmsconf import __version__
+from lmsconf.errors import ExitCode
+from lmsconf.sandbox.faults import Fault, FaultScript
+from lmsconf.sandbox.serve import serve
+from lmsconf.sandbox.transport import Sandbox
+from lmsconf.support.line_stream import LineStream, descriptor_writer
+from lmsconf.support.package_data import read_schema
+
+SCHEMA = json.loads(read_schema("events.schema.json"))
+BY_TYPE = {
+    kind: Draft202012Validator({"$ref": f"#/$defs/{kind}_event", "$defs": SCHEMA["$defs"]})
+    for kind in (one["$ref"].removeprefix("#/$defs/").removesuffix("_event") for one in SCHEMA["oneOf"])
+}
+SEED = """
+people: [{email: anna@acme.example, admin: true}, {email: bo@acme.example}]
+custom_fields: [{name: Country, type: CHOICE, choices: [SE, NO]}]
+groups: [{name: Coaches, members: [bo@acme.example]}, {name: Old}]
+content: [{name: Intro}]
+"""
+MANIFESTS = """
+groups:
+  - {name: Coaches, members: [anna@acme.example], about: {owner: hr}}
+  - {name: New}
+smart_groups: [{name: Nordics, conditions: [{field: Country, choices: [SE]}]}]
+content_targets: [{content: Intro, assign_to: [{smart_group: Nordics}]}]
+"""
+EMBEDDED = "workspaces: {sandbox: {url: 'sandbox:workspace.db', seed: seed.yaml}}\n"
+TOKEN = "s3cret-" + "token"
+Event = dict[str, Any]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project with something to create and to change, and an embedded workspace."""
+    (tmp_path / "manifests").mkdir()
+    (tmp_path / "manifests" / "all.yaml").write_text(MANIFESTS)
+    (tmp_path / "seed.yaml").write_text(SEED)
+    (tmp_path / "lmsconf.yaml").write_text(EMBEDDED)
+    return tmp_path
+
+
+@contextmanager
+def served(
+    project: Path, *script: Fault, faults: FaultScript | None = None
+) -> Iterator[tuple[Sandbox, Mapping[str, str]]]:
+    """The workspace behind HTTP, with faults; gives it, and the environment with the token."""
+    sandbox = Sandbox(":memory:", seed=project / "seed.yaml", faults=faults or FaultScript(*script), token=TOKEN)
+    with serve(sandbox) as server:
+        (project / "lmsconf.yaml").write_text(
+            f"workspaces: {{w: {{url: '{server.url}', token: {{env: LMSCONF_KEY}}}}}}\n"
+        )
+        yield sandbox, {"LMSCONF_KEY": TOKEN}
+    sandbox.close_workspace()
+
+
+def parsed(text: str) -> list[Event]:
+    """The events of a stream, each of which fits the schema; the first and the last are where they should be."""
+    events: list[Event] = [json.loads(line) for line in text.splitlines()]
+    for event in events:
+        BY_TYPE[event["type"]].validate(event)
+    assert (events[0]["type"], events[-1]["type"]) == ("start", "end")
+    assert [event["type"] for event in events].count("end") == 1
+    return events
+
+
+def recorded(project: Path, *arguments: str, env: Mapping[str, str] | None = None) -> tuple[Ran, list[Event]]:
+    """What a command came to, and its events. The last event has the exit code of the command."""
+    ran = lmsconf(project, *arguments, "--events", "events.jsonl", env=env)
+    events = parsed((project / "events.jsonl").read_text())
+    assert events[-1]["exit"] == ran.code
+    return ran, events
+
+
+def of_type(events: list[Event], name: str) -> list[Event]:
+    return [event for event in events if event["type"] == name]
+
+
+def test_a_plan_is_told_change_by_change(project: Path) -> None:
+    """What was read with its counts, each change as in the plan's JSON, the summary, and the exit code."""
+    document = lmsconf(project, "plan", "--format", "json").document
+    ran, events = recorded(project, "plan", "--detailed-exitcode")
+    assert ran.code == ExitCode.CHANGES
+    assert (events[0]["format"], events[0]["lmsconf"], events[0]["command"]) == (1, __version__, "plan")
+    (manifests,), (read,) = of_type(events, "manifests_read"), of_type(events, "workspace_read")
+    assert (manifests["files"], manifests["declared"]) == (1, 4)
+    assert (read["rows"]["group"], read["people"]) == (2, 2)
+    (ended,) = of_type(events, "phase_end")
+    assert (ended["phase"], ended["status"]) == ("reading", "done")
+    assert ended["requests"]["manual-groups.list"] > 0
+    Draft202012Validator(SCHEMA).validate(events[0])
+    changes = document["changes"]
+    assert isinstance(changes, list)
+    keys = changes[0].keys() - {"problems"}
+    shown = [{key: event[key] for key in keys} for event in of_type(events, "planned_change")]
+    assert shown == [{key: change[key] for key in keys} for change in changes]
+    (summary,) = of_type(events, "plan_summary")
+    assert (summary["digest"], summary["summary"]) == (document["digest"], document["summary"])
+
+
+def test_an_apply_is_told_call_by_call(project: Path) -> None:
+    """Each call of the plan is started and then ended, once and in the order of what it needs; nothing else is."""
+    calls = lmsconf(project, "plan", "--format", "json").document["calls"]
+    assert isinstance(calls, list)
+    _, events = recorded(project, "apply", "--auto-approve")
+    order = {(event["type"], event["id"]): at for at, event in enumerate(events) if event["type"].startswith("call_")}
+    assert order.keys() == {(part, call["id"]) for part in ("call_start", "call_end") for call in calls}
+    for call in calls:
+        assert all(order["call_end", need] < order["call_start", call["id"]] for need in call["needs"])
+        assert order["call_start", call["id"]] < order["call_end", call["id"]]
+    ended = of_type(events, "call_end")
+    assert {(event["status"], event["retries"]) for event in ended} == {("done", 0)}
+    assert all(event["seconds"] >= 0 for event in ended)
+    assert any(event["resource_id"] for event in ended)
+    phases = [event["phase"] for event in of_type(events, "phase_start")]
+    assert phases == ["reading", "checking", "applying", "verifying"]
+    (summary,) = of_type(events, "apply_summary")
+    assert (summary["summary"]["done"], summary["converged"]) == (len(calls), True)
+
+
+def test_an_apply_that_fails_halfway(project: Path) -> None:
+    """The call that failed has its status and reason, and what needs it is blocked without having been started."""
+    with served(project, Fault(operation="smart-groups.create", status=400)) as (_, env):
+        ran, events = recorded(project, "apply", "--auto-approve", env=env)
+    assert ran.code == ExitCode.PARTIAL
+    ended = {event["operation"]: event for event in of_type(events, "call_end")}
+    failed, blocked = ended["smart-groups.create"], ended["content-targets.create"]
+    assert (failed["status"], failed["http_status"], failed["level"]) == ("failed", 400, "error")
+    assert "400" in failed["reason"]
+    assert (blocked["status"], blocked["seconds"], blocked["http_status"]) == ("blocked", None, None)
+    assert blocked["id"] not in [event["id"] for event in of_type(events, "call_start")]
+    (summary,) = of_type(events, "apply_summary")
+    assert (summary["summary"]["failed"], summary["summary"]["blocked"]) == (1, 1)
+
+
+def test_a_request_that_is_sent_again(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wait says why, for how long and for which call; the call counts it."""
+    nobody_waits(monkeypatch)
+    refused = Fault(operation="smart-groups.create", status=429, headers={"retry-after": "7"})
+    with served(project, refused) as (_, env):
+        ran, events = recorded(project, "apply", "--auto-approve", env=env)
+    assert ran.code == ExitCode.OK
+    (call,) = [event for event in of_type(events, "call_end") if event["operation"] == "smart-groups.create"]
+    (retry,) = [event for event in of_type(events, "wait") if event["reason"] == "retry"]
+    assert (retry["call"], retry["seconds"], retry["http_status"], retry["attempt"]) == (call["id"], 7, 429, 1)
+    assert (call["status"], call["retries"]) == ("done", 1)
+    limited = [event for event in of_type(events, "wait") if event["reason"] == "rate_limit"]
+    assert limited[0]["seconds"] == 7
+
+
+class Unseen(FaultScript):
+    """A new group is not listed at first, and a rename is accepted without an effect."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.has_stale_reads, self._hides = True, 0
+
+    def take_fault(self, operation: str, *, writes: bool = False) -> Fault | None:
+        if operation == "manual-groups.rename":
+            return Fault(status=200)
+        self._hides = 2 if operation == "manual-groups.create" else self._hides - 1
+        return Fault(stale=True) if not writes and self._hides >= 0 else None
+
+
+def test_waits_for_the_service_have_their_reason(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lock that is not listed yet, and a write that does not show, with the longest time that it may take."""
+    nobody_waits(monkeypatch)
+    (project / "manifests" / "all.yaml").write_text("groups: [{name: New, previously: [Old]}]\n")
+    with served(project, faults=Unseen()) as (_, env):
+        with (project / "lmsconf.yaml").open("a") as file:
+            file.write("lock: true\nsettle: 20s\n")
+        ran, events = recorded(project, "apply", "--auto-approve", env=env)
+    waits = {event["reason"]: event["seconds"] for event in reversed(of_type(events, "wait"))}
+    assert (ran.code, waits) == (ExitCode.NOT_CONVERGED, {"lock": 20, "settle": 20})
+
+
+class Interrupting(FaultScript):
+    """Ctrl-C, once, while this operation is under way."""
+
+    def __init__(self, operation: str, interruptions: Interruptions) -> None:
+        super().__init__()
+        self._operation: str | None = operation
+        self._interruptions = interruptions
+
+    def take_fault(self, operation: str, *, writes: bool = False) -> Fault | None:
+        if operation == self._operation:
+            self._operation = None
+            self._interruptions.send()
+        return None
+
+
+def test_ctrl_c_during_an_apply(project: Path) -> None:
+    """What was under way has ended, what was not is named, and the stream is whole."""
+    with Interruptions() as sent, served(project, faults=Interrupting("smart-groups.create", sent)) as (sandbox, env):
+        ran, events = recorded(project, "apply", "--auto-approve", "--parallelism", "1", env=env)
+    assert ran.code == ExitCode.INTERRUPTED
+    statuses = [event["status"] for event in of_type(events, "call_end")]
+    assert set(statuses) == {"done", "not_attempted"}
+    assert statuses.count("done") == sum(call.writes for call in sandbox.log)
+
+
+def test_ctrl_c_while_reading(project: Path) -> None:
+    """The phase has failed, and the problem says why."""
+    with Interruptions() as sent, served(project, faults=Interrupting("content.list", sent)) as (_, env):
+        ran, events = recorded(project, "plan", "--parallelism", "1", env=env)
+    assert ran.code == ExitCode.INTERRUPTED
+    assert [event["status"] for event in of_type(events, "phase_end")] == ["failed"]
+    assert [event["problem"]["code"] for event in of_type(events, "problem")] == ["interrupted"]
+
+
+def test_a_guard_stops_an_apply(project: Path) -> None:
+    """The guard is named with the consent that lifts it; no call is started; the problem is told once."""
+    (project / "lmsconf.yaml").write_text(EMBEDDED + "guards: {deletes: {count: 0}}\n")
+    (project / "manifests" / "all.yaml").write_text("absent: {groups: [Old]}\n")
+    ran, events = recorded(project, "apply", "--auto-approve")
+    assert ran.code == ExitCode.BLOCKED
+    (blocked,) = of_type(events, "blocked")
+    assert (blocked["blocker"], blocked["name"], blocked["allow"]) == ("guard", "deletes", "deletes=1")
+    assert not of_type(events, "call_start")
+    problems = [json.dumps(event["problem"]) for event in of_type(events, "problem")]
+    assert len(problems) == len(set(problems)) > 0
+    (summary,) = of_type(events, "apply_summary")
+    assert summary["summary"]["not_attempted"] > 0
+
+
+def test_a_broken_manifest_has_its_place(project: Path) -> None:
+    """Every problem is an event with file, line and column, and nothing is read from the workspace."""
+    (project / "manifests" / "all.yaml").write_text("groups:\n  - {nam: X}\n  - {name: Y, members: 3}\n")
+    ran, events = recorded(project, "plan")
+    assert ran.code == ExitCode.ERROR
+    sources = [event["problem"]["source"] for event in of_type(events, "problem")]
+    assert {(source["file"], source["line"]) for source in sources} == {
+        ("manifests/all.yaml", 2),
+        ("manifests/all.yaml", 3),
+    }
+    assert not of_type(events, "phase_start")
+
+
+def test_a_refused_token_is_told_and_never_shown(project: Path) -> None:
+    """Exit 7, the phase that failed, and no token: neither the refused one nor one in a name."""
+    with served(project) as (_, _env):
+        ran, events = recorded(project, "plan", env={"LMSCONF_KEY": "wrong-" + TOKEN})
+        assert ran.code == ExitCode.UNAUTHORIZED
+        assert of_type(events, "phase_end")[0]["status"] == "failed"
+        (project / "manifests" / "all.yaml").write_text(f"groups: [{{name: {TOKEN}}}]\n")
+        recorded(project, "plan", env={"LMSCONF_KEY": TOKEN})
+    text = (project / "events.jsonl").read_text()
+    assert "group/***" in text
+    assert TOKEN not in text
+
+
+def test_drift_is_told_finding_by_finding(project: Path) -> None:
+    """Each finding as in the report's JSON, then the summary."""
+    document = lmsconf(project, "drift", "--format", "json").document
+    ran, events = recorded(project, "drift")
+    assert ran.code == ExitCode.CHANGES
+    findings = document["findings"]
+    assert isinstance(findings, list)
+    shown = [{key: event[key] for key in findings[0]} for event in of_type(events, "drift_finding")]
+    assert shown == findings
+    assert of_type(events, "drift_summary")[0]["summary"] == document["summary"]
+
+
+def test_stdout_has_the_events_and_nothing_else(project: Path) -> None:
+    """With `-` the result goes to stderr. A result for programs needs a file of its own."""
+    ran = lmsconf(project, "plan", "--events", "-")
+    assert parsed(ran.out)[-1]["exit"] == ran.code == 0
+    assert "Plan: 3 to create, 1 to change, 0 to delete" in ran.err
+    both = lmsconf(project, "plan", "--events", "-", "--format", "json", "--output", "plan.json")
+    assert parsed(both.out)
+    assert json.loads((project / "plan.json").read_text())["format"] == "lmsconf.plan/1"
+    clash = lmsconf(project, "plan", "--events", "-", "--format", "markdown")
+    assert clash.code == ExitCode.USAGE
+    assert "--events - and --format markdown both write to stdout" in clash.err
+
+
+@pytest.mark.parametrize(
+    ("file", "why"),
+    [
+        ("none/events.jsonl", "No such file or directory"),
+        ("manifests", "Is a directory"),
+        ("/dev/full", "No space left"),
+    ],
+)
+def test_a_file_that_cannot_be_written_is_an_error_before_anything_is_sent(project: Path, file: str, why: str) -> None:
+    """Exit 1, the reason, and not one request."""
+    with served(project) as (sandbox, env):
+        ran = lmsconf(project, "apply", "--auto-approve", "--events", file, env=env)
+        assert not sandbox.log
+    assert ran.code == ExitCode.ERROR
+    assert f"--events {file} cannot be written: {why}" in ran.err
+
+
+@pytest.mark.parametrize("file", ["plan.json", "./plan.json", "out.txt"])
+def test_a_file_of_the_command_is_not_overwritten(project: Path, file: str) -> None:
+    """The plan that is applied and the result are other files than the events."""
+    lmsconf(project, "plan", "--out", "plan.json")
+    before = (project / "plan.json").read_text()
+    ran = lmsconf(project, "apply", "plan.json", "--output", "out.txt", "--events", file)
+    assert ran.code == ExitCode.USAGE
+    assert "uses that file already" in ran.err
+    assert (project / "plan.json").read_text() == before
+
+
+def test_the_file_is_private_and_links_are_not_followed(project: Path) -> None:
+    """Mode 0600, also of a file that was there and readable; a link is replaced, and what it leads to stays."""
+    (project / "mine.txt").write_text("mine")
+    (project / "events.jsonl").symlink_to("mine.txt")
+    recorded(project, "plan")
+    assert (project / "mine.txt").read_text() == "mine"
+    assert not (project / "events.jsonl").is_symlink()
+    (project / "events.jsonl").chmod(0o644)
+    recorded(project, "plan")
+    assert (project / "events.jsonl").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_reader_that_goes_does_not_stop_an_apply(project: Path) -> None:
+    """The apply is done as ever, and at its end a warning says that events are missing."""
+    os.mkfifo(project / "pipe")
+
+    def read_one_line() -> None:
+        with (project / "pipe").open() as pipe:
+            pipe.readline()
+
+    reader = threading.Thread(target=read_one_line, daemon=True)
+    reader.start()
+    with served(project, faults=_AfterReader(reader)) as (_, env):
+        ran = lmsconf(project, "apply", "--auto-approve", "--events", "pipe", env=env)
+    assert (ran.code, "Apply complete!" in ran.out) == (ExitCode.OK, True)
+    assert "warning: --events pipe is not complete: Broken pipe [events/incomplete]" in ran.err
+
+
+class _AfterReader(FaultScript):
+    """Answers once nobody reads the events any more."""
+
+    def __init__(self, reader: threading.Thread) -> None:
+        super().__init__()
+        self._reader = reader
+
+    def take_fault(self, operation: str, *, writes: bool = False) -> Fault | None:
+        self._reader.join(HANGS)
+        return None
+
+
+def test_a_reader_that_does_not_read_holds_nobody_up() -> None:
+    """Lines wait in memory, `put` comes back at once, and the end does not wait for ever."""
+    reading, writing = os.pipe()
+    stream = LineStream(b"first\n", descriptor_writer(writing))
+    for _ in range(100):
+        stream.put(b"x" * 10_000 + b"\n")
+    stream.close(patience=0)
+    assert stream.failure == "its reader has not read for 0 seconds"
+    os.close(reading)  # the thread ends with a broken pipe
+    stream._writer.join(HANGS)
+    os.close(writing)
+
+
+def test_a_reader_that_is_slow_gets_every_line() -> None:
+    """Without a limit the end waits for the reader, and all lines come in their order."""
+    reading, writing = os.pipe()
+    stream = LineStream(b"0\n", descriptor_writer(writing))
+    for number in range(1, 50_000):
+        stream.put(b"%d\n" % number)
+    lines: list[str] = []
+    with os.fdopen(reading) as pipe:
+        reader = threading.Thread(target=lambda: lines.extend(pipe))
+        reader.start()
+        stream.close()
+        os.close(writing)
+        reader.join(HANGS)
+    assert stream.failure is None
+    assert lines == [f"{number}\n" for number in range(50_000)]
+
+
+def test_events_are_flushed_one_by_one(project: Path) -> None:
+    """When a request is answered, the events before it can be read already."""
+    seen: list[str] = []
+
+    class Looking(FaultScript):
+        def take_fault(self, operation: str, *, writes: bool = False) -> Fault | None:
+            text = (project / "events.jsonl").read_text()
+            if writes and "call_start" in text:
+                seen.append(text)
+            return None
+
+    with served(project, faults=Looking()) as (_, env):
+        recorded(project, "apply", "--auto-approve", "--parallelism", "1", env=env)
+    assert seen
+    assert all(text.endswith("\n") for text in seen)
