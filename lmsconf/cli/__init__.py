@@ -36,6 +36,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "validate": CommandEntry(
         "lmsconf.cli.validate", "validate", "Check the manifests without looking at the workspace."
     ),
+    "fmt": CommandEntry("lmsconf.cli.fmt", "fmt", "Put keys and lists of manifests in order."),
     "plan": CommandEntry("lmsconf.cli.plan", "plan", "Show what apply would change."),
     "show": CommandEntry("lmsconf.cli.show", "show", "Show a saved plan, snapshot or apply report."),
     "apply": CommandEntry("lmsconf.cli.apply", "apply", "Change the workspace to match the manifests."),

@@ -24,7 +24,7 @@ OPTION_GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "Faults": ("--latency", "--faults"),
     "Output": (
         *("--format", "--output", "--limit", "--out", "--people", "--detailed-exitcode", "--expanded", "--redact"),
-        *("--verify", "--meta", "--events", "--log", "--search"),
+        *("--verify", "--meta", "--events", "--log", "--search", "--check", "--diff"),
     ),
     "Connection": ("--parallelism", "--max-rate", "--port", "--token"),
 }
@@ -53,6 +53,10 @@ EXAMPLES: Final[Mapping[str, tuple[Example, Example]]] = {
     "lmsconf validate": (
         ("Check the manifests of a project in another folder", "lmsconf validate -C lms"),
         ("Show each problem at its line in a pull request on GitHub", "lmsconf validate --format github"),
+    ),
+    "lmsconf fmt": (
+        ("Put all manifests of the project in order", "lmsconf fmt"),
+        ("In CI: show what is not in order, and exit 2", "lmsconf fmt --check --diff"),
     ),
     "lmsconf plan": (
         ("Save the plan, to apply exactly that later", "lmsconf plan --out plan.json"),

@@ -45,10 +45,11 @@ class ManifestEdits:
     @property
     def diff(self) -> str:
         """Unified diff of all files."""
-        return "".join(_diff(name, self.before[name], self.after[name]) for name in sorted(self.after))
+        return "".join(file_diff(name, self.before[name], self.after[name]) for name in sorted(self.after))
 
 
-def _diff(name: str, before: bytes, after: bytes) -> str:
+def file_diff(name: str, before: bytes, after: bytes) -> str:
+    """Return the unified diff of one file."""
     old, new = (data.decode("utf-8").split("\n") for data in (before, after))
     lines = []
     for line in difflib.unified_diff(_ended(old), _ended(new), f"a/{name}", f"b/{name}"):

@@ -20,7 +20,7 @@ WIDTH = 80
 MEANINGS = {
     ExitCode.OK: "done, or nothing to do",
     ExitCode.ERROR: "error: manifests, project file, a plan that was declined, anything else",
-    ExitCode.CHANGES: "changes (`plan --detailed-exitcode`), or drift",
+    ExitCode.CHANGES: "changes (`plan --detailed-exitcode`, `fmt --check`), or drift",
     ExitCode.STALE: "the plan is stale, was edited, or is not the expected one",
     ExitCode.BLOCKED: "stopped by a guard, a failing test or a certain refusal",
     ExitCode.PARTIAL: "applied in part",

@@ -1,0 +1,144 @@
+"""`lmsconf fmt`: put the keys and lists of manifests in order."""
+
+from __future__ import annotations
+
+import sys
+from codecs import BOM_UTF8
+from collections.abc import Sequence
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from lmsconf.cli.command import Command
+from lmsconf.cli.frame import CommandContext, pass_context
+from lmsconf.cli.output_streams import report_problems, supports_color, write_redacted
+from lmsconf.cli.planning import load_context_settings
+from lmsconf.errors import ExitCode, Problem, ProblemsFound, SourceLocation, UsageError
+from lmsconf.render.escape import escape_terminal
+
+if TYPE_CHECKING:
+    from lmsconf.manifest.file_set import ManifestFileReader
+
+
+class _Formatted(NamedTuple):
+    """One manifest that is not in order. name: as it is shown."""
+
+    path: Path
+    name: str
+    before: bytes
+    after: bytes
+
+
+@click.command(cls=Command)
+@click.argument("paths", nargs=-1, metavar="[PATH]...", type=click.Path(path_type=Path))
+@click.option("--check", is_flag=True, help="Write nothing; exit 2 if a manifest is not in order.")
+@click.option("--diff", is_flag=True, help="Show the differences.")
+@pass_context
+def fmt(context: CommandContext, *, paths: tuple[Path, ...], check: bool, diff: bool) -> ExitCode:
+    """Put keys and lists of manifests in order.
+
+    Keys come in the order of the schema. Entries, people and the choices of conditions are sorted by name; lists whose
+    order is seen or may matter, such as the choices of a field and the audiences of an assignment, stay as they are.
+    Comments, anchors, quotes and line breaks are kept, and what a manifest declares never changes.
+
+    Each PATH is a manifest or a folder; without one, all manifests of the project are formatted. The names of files
+    that change are listed. A comment between blank lines is a heading: entries are sorted above and below it. A file
+    that cannot be ordered safely is left as it is, with a warning.
+
+    Exit 0; with --check, 2 if a manifest is not in order. An unreadable file, a link or invalid YAML is exit 1.
+    """
+    reader, files = _files(context, paths)
+    found, problems = _formatted(reader, files)
+    report_problems(problems)
+    if not check:
+        _write(found)
+    for one in found:
+        output = _diff(one) if diff else f"{escape_terminal(one.name)}\n"
+        write_redacted(output, sys.stdout, color=diff and supports_color(sys.stdout))
+    if any(problem.is_error for problem in problems):
+        return ExitCode.ERROR
+    return ExitCode.CHANGES if check and found else ExitCode.OK
+
+
+def _files(context: CommandContext, paths: Sequence[Path]) -> tuple[ManifestFileReader, list[Path]]:
+    """Return the manifests of the project, or those at the paths. Raises UsageError and ProblemsFound."""
+    from lmsconf.manifest.file_set import ManifestFileReader, UnreadableFile, find_manifests
+
+    try:
+        if not paths:
+            settings = load_context_settings(context)
+            reader = ManifestFileReader(settings.root)
+            return reader, find_manifests(settings.manifests, reader)
+        files: dict[Path, None] = {}
+        for path in paths:
+            files |= dict.fromkeys(find_manifests(path, ManifestFileReader(path)) if _is_folder(path) else [path])
+        return ManifestFileReader(Path()), list(files)
+    except UnreadableFile as unreadable:
+        raise ProblemsFound([unreadable.problem]) from unreadable
+
+
+def _is_folder(path: Path) -> bool:
+    """Whether a path is a folder of manifests. Raises UsageError for what is none, and no file either."""
+    from lmsconf.manifest.file_set import PROJECT_FILE
+
+    if not path.exists():
+        raise UsageError(f"{path}: there is no such file or folder", hint="Name manifests, or leave PATH out.")
+    if (path / PROJECT_FILE).exists():
+        hint = f"Write lmsconf -C {quote(str(path))} fmt."
+        raise UsageError(f"{path}: that is the folder of a project, not of manifests", hint=hint)
+    return path.is_dir()
+
+
+def _formatted(reader: ManifestFileReader, files: Sequence[Path]) -> tuple[list[_Formatted], list[Problem]]:
+    """Return the manifests that are not in order, and the problems of those that cannot be ordered."""
+    from lmsconf.kinds import all_kinds
+    from lmsconf.manifest.edit.ordering import order_manifest
+    from lmsconf.manifest.schemas import manifest_schema
+
+    found: list[_Formatted] = []
+    problems: list[Problem] = []
+    schema = manifest_schema(all_kinds())
+    for path in files:
+        try:
+            mark, text = _read(reader, path)
+            after = order_manifest(reader.relative_path(path), text, schema)
+        except ProblemsFound as error:
+            problems += error.problems
+            continue
+        if after != text:
+            found.append(_Formatted(path, reader.relative_path(path), mark + text.encode(), mark + after.encode()))
+    return found, problems
+
+
+def _read(reader: ManifestFileReader, path: Path) -> tuple[bytes, str]:
+    """Return a manifest's byte order mark, if it has one, and its text. Raises ProblemsFound, also for a link."""
+    from lmsconf.manifest.file_set import UnreadableFile, read_manifest
+
+    name = reader.relative_path(path)
+    if path.is_symlink():
+        hint = "Format the file that it leads to."
+        problem = Problem(code="manifest/linked", message="is a link", hint=hint, source=SourceLocation(name))
+        raise ProblemsFound([problem])
+    try:
+        text = read_manifest(path, reader) if path.is_dir() else reader.read_yaml(path)
+    except UnreadableFile as unreadable:
+        raise ProblemsFound([unreadable.problem]) from unreadable
+    with path.open("rb") as file:
+        return (BOM_UTF8 if file.read(len(BOM_UTF8)) == BOM_UTF8 else b""), text
+
+
+def _write(found: Sequence[_Formatted]) -> None:
+    """Write all files or none, unless another program has changed one."""
+    from lmsconf.support.atomic_files import write_all_or_none
+
+    names = {str(one.path.absolute()): one for one in found}
+    before = {name: one.before for name, one in names.items()}
+    write_all_or_none(Path(), before, {name: one.after for name, one in names.items()})
+
+
+def _diff(one: _Formatted) -> str:
+    from lmsconf.export.accept_drift import file_diff
+
+    return file_diff(escape_terminal(one.name), one.before, one.after)
