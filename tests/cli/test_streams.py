@@ -23,6 +23,8 @@ from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.transport import Sandbox
 from lmsconf.support.package_data import read_schema
 
+pytestmark = pytest.mark.sampled  # each case is some processes
+
 PROJECT = "workspaces: {sandbox: {url: 'sandbox:workspace.db'}}\ndefault_workspace: sandbox\n"
 MANIFEST = "groups: [{name: Søndag}, {name: Mandag}]\n"
 TOKEN = "s3cret-" + "token"
@@ -93,7 +95,6 @@ def test_no_file_gets_the_number_of_a_closed_stream(project: Path) -> None:
     assert wanted(project) == 0
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
 @pytest.mark.parametrize(
     "command", ["plan", "plan --format json", "--help", "--version", "explain", "completion bash", "runs"]
@@ -146,7 +147,6 @@ def test_a_full_stderr_loses_only_what_it_would_say(project: Path) -> None:
     assert (applied.returncode, b"Apply complete!" in applied.stdout) == (ExitCode.OK, True)
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("more", LATIN, ids=["latin-1", "C"])
 @pytest.mark.parametrize(
     "command",
@@ -217,7 +217,6 @@ def test_a_name_of_stdout_is_stdout(project: Path, to: str) -> None:
     assert link.is_symlink()
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize(("number", "code"), CUT)
 @pytest.mark.parametrize("format_", ["text", "json"])
 def test_a_run_cut_short_at_the_question_lists_what_was_not_done(
@@ -238,7 +237,6 @@ def served(held: HeldResponse) -> Iterator[tuple[Sandbox, dict[str, str]]]:
         yield sandbox, {"LMSCONF_URL": server.url, "LMSCONF_TOKEN": TOKEN}
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize(("number", "code"), CUT)
 def test_a_run_cut_short_while_it_checks_lists_what_was_not_done(
     project: Path, number: signal.Signals, code: int

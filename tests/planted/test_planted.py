@@ -98,6 +98,7 @@ def test_a_constant_shows_where_it_is_named() -> None:
     assert all("SMALL" in lines[number - 1] for number in older.lines)
 
 
+@pytest.mark.sampled
 def test_the_reasons_name_mutants() -> None:
     """What survivors.md explains are names as the command prints them, of changes that the rules still make."""
     parts = [re.match(r"`([\w/]+\.py)` `", name) for name in explained()]
