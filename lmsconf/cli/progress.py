@@ -75,7 +75,7 @@ def progress_bar(stream: TextIO, label: str) -> Iterator[Tell]:
 
 @contextmanager
 def without_progress_bar() -> Iterator[None]:
-    """Take the bar away inside the block, so that a question is not drawn over."""
+    """Remove the bar inside the block, so that a question is not drawn over."""
     bars = list(_bars)
     for bar in bars:
         bar.stop()
