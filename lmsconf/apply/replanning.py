@@ -56,7 +56,7 @@ class PlanReplayer(WorkspaceReader):
             )
         if plan.expires_at <= (moment := self.now()):
             raise StalePlan(
-                f"the plan expired at {plan.expires_at}, and it is {moment}",
+                f"the plan expired at {plan.expires_at}, and it is now {moment}",
                 hint="Plan again and review it. `plans: {valid_for: 7d}` in the project file sets how long plans "
                 "are valid.",
             )

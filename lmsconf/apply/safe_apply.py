@@ -195,7 +195,9 @@ def _cleared(
     plan, kept, read_at = prepared.plan, prepared.snapshot, workspace.timing.now()
     digest = plan_digest(plan)
     if options.digest is not None and options.digest != digest:
-        raise StalePlan(f"the plan's digest is {digest}, not {options.digest}", hint="Review the plan as it is now.")
+        raise StalePlan(
+            f"expected the digest {options.digest}, but the plan's is {digest}", hint="Review the plan as it is now."
+        )
     if source.saved:
         # A plan that no longer fits is stale first, whatever its guards say.
         kept, read_at = _check_fresh(workspace, plan, progress), workspace.timing.now()

@@ -132,6 +132,8 @@ def _changed(address: str, then: Change | None, now: Change | None) -> Problem:
     if then is None:
         why = f": {now.reason}" if now and now.reason else ""
         return _problem(now, f"{address}: it is not part of the plan, but would now be{why}", [], address)
+    if now is None and then.action is not Action.DELETE:
+        return _problem(then, f"{address}: it is already as planned; the plan may have been applied before", [])
     live = then.after if now is None else now.before
     lines = [line for key in _keys(then, live) for line in _three(key, then, live)]
     return _problem(then, f"{address} has changed since the plan was made: {_what_changed(then, now)}", lines)
@@ -140,7 +142,7 @@ def _changed(address: str, then: Change | None, now: Change | None) -> Problem:
 def _what_changed(then: Change, now: Change | None) -> str:
     """How the resource changed, in a few words."""
     if now is None:
-        return "it is already deleted" if then.action is Action.DELETE else "it is already as planned"
+        return "it is already deleted"
     if then.before is None:
         return "it did not exist, and now exists"
     if now.before is None:

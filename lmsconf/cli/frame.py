@@ -72,8 +72,9 @@ class CommandContext:
 
         folder = Path(directory or ".")
         if not folder.is_dir():
-            hint = "Name the folder that holds lmsconf.yaml."
-            raise UsageError(f"-C {directory}: there is no such folder", hint=hint)
+            hint = "Pass the folder that contains lmsconf.yaml."
+            wrong = "that is a file" if folder.exists() else "there is no such folder"
+            raise UsageError(f"-C {directory}: {wrong}", hint=hint)
         return cls(folder, workspace, dict(os.environ), named=directory is not None)
 
 
@@ -288,9 +289,16 @@ def _misused(arguments: Sequence[str], error: click.UsageError) -> int:
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         write_stderr(error.format_message())
         return ExitCode.USAGE
-    context = error.ctx.command_path if error.ctx else "lmsconf"
+    context = error.ctx.command_path if error.ctx else _command_path(arguments)
     problem = Problem(code="usage", message=error.format_message(), hint=f"See: {context} --help")
     return _failed(arguments, [problem], ExitCode.USAGE)
+
+
+def _command_path(arguments: Sequence[str]) -> str:
+    """Return the program with the command of a command line that click could not parse."""
+    from lmsconf.cli import COMMANDS
+
+    return " ".join(["lmsconf", *[one for one in arguments if one in COMMANDS][:1]])
 
 
 def _failed(arguments: Sequence[str], problems: Sequence[Problem], code: ExitCode) -> int:

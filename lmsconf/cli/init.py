@@ -63,7 +63,7 @@ def init(
         raise UsageError("--workspace selects a workspace of a project", hint="Name a new one with --workspace-name.")
     target = context.directory if folder is None else context.directory / folder
     if os.path.lexists(target / PROJECT_FILE):
-        raise LmsconfError(f"{target / PROJECT_FILE} is there already", hint="Name another folder, or edit that file.")
+        raise LmsconfError(f"{target / PROJECT_FILE} already exists", hint="Name another folder, or edit that file.")
     given = _Given(url, workspace_name, token_env, timezone, ci, schemas)
     answers, wanted = _collect_answers(given, context.environ, asks=can_ask() and not no_input)
     _write(target, render_project_files(answers, __version__))

@@ -52,7 +52,11 @@ def help_command(*, topic: str) -> ExitCode:
         width = max(min(shutil.get_terminal_size((_PAGE_WIDTH, 24)).columns, _PAGE_WIDTH), NARROWEST)
         write_redacted(guide_page_text(read_guide_page(topic), width), sys.stdout)
     else:
-        raise UsageError(f"there is no topic {topic!r}", hint=f"Topics are {', '.join(topics)}.")
+        from lmsconf.model.names import did_you_mean
+
+        near = did_you_mean(topic, topics)
+        hint = f"{f'{near} ' if near else ''}Topics are {', '.join(topics)}."
+        raise UsageError(f"there is no topic {topic!r}", hint=hint)
     return ExitCode.OK
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import os
 import stat
@@ -75,7 +76,9 @@ class ManifestFileReader:
         except UnicodeDecodeError as error:
             before = data[: error.start]
             line, column = before.count(b"\n") + 1, len(before.rpartition(b"\n")[2].decode("utf-8-sig")) + 1
-            message, hint = "this is not UTF-8 text", "Save the file as UTF-8."
+            utf16 = data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+            message = f"this is {'UTF-16' if utf16 else 'not UTF-8'} text"
+            hint = f"Save the file as UTF-8{'; in Excel, as CSV UTF-8' if path.suffix == '.csv' else ''}."
             raise UnreadableFile(
                 "manifest/encoding", message, hint=hint, source=SourceLocation(name, line, column)
             ) from error
@@ -151,7 +154,7 @@ def find_manifests(folder: Path, files: ManifestFileReader) -> list[Path]:
             "manifest/no-folder", message, hint=_NAMED, source=SourceLocation(files.relative_path(folder))
         )
     if not files.is_inside_project(folder):
-        message = "lies outside the project"
+        message = "is outside the project"
         raise UnreadableFile(
             "manifest/outside", message, hint=_NAMED, source=SourceLocation(files.relative_path(folder))
         )
@@ -161,7 +164,9 @@ def find_manifests(folder: Path, files: ManifestFileReader) -> list[Path]:
     )
 
 
-_NAMED: Final = "`manifests:` in the project file names the folder with the manifests, inside the project."
+_NAMED: Final = (
+    "Create it, or set `manifests:` in the project file to the folder with the manifests, inside the project."
+)
 
 
 def read_manifest(path: Path, files: ManifestFileReader) -> str:

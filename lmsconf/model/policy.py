@@ -86,6 +86,11 @@ def parse_consents(texts: Iterable[str]) -> tuple[Consent, ...]:
     for text in texts:
         guard, _, number = text.partition("=")
         unknown = number == UNKNOWN and guard in CAN_BE_UNKNOWN
+        if guard not in GUARDS and number:
+            from lmsconf.model.names import did_you_mean  # only for a mistake
+
+            known = did_you_mean(guard, GUARDS) or f"Guards are {', '.join(GUARDS)}."
+            raise UsageError(f'--allow {text}: there is no guard "{guard}"', hint=known)
         if guard not in GUARDS or not (unknown or (number.isascii() and number.isdigit())):
             raise UsageError(
                 f"--allow {text}: expected GUARD=N",

@@ -227,5 +227,5 @@ def _usable(text: str, origin: str, hint: str) -> Secret:
     """Return the token without its trailing newline. Raises TokenUnavailable if it is not valid in an HTTP header."""
     token = strip_final_newline(text)
     if wrong := token_problem(token):
-        raise TokenUnavailable(f"{origin} holds no token: {wrong}", hint=hint)
+        raise TokenUnavailable(f"{origin} does not hold a valid token: {wrong}", hint=hint)
     return Secret(token)

@@ -74,4 +74,8 @@ def test_credential_and_client_agree_on_tokens(token: str) -> None:
         found.secret()
     with pytest.raises(LmsconfError) as refused:
         Client("https://h", token)
-    assert missing.value.message.partition("holds no token: ")[2] == refused.value.message.partition("used: ")[2] != ""
+    assert (
+        missing.value.message.partition("does not hold a valid token: ")[2]
+        == refused.value.message.partition("used: ")[2]
+        != ""
+    )

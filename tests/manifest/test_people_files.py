@@ -195,7 +195,8 @@ def test_row_without_an_address(tmp_path: Path) -> None:
         (
             "{file: hr/leaders.csv, column: email}",
             b"email\nanna@acme.example\nbj\xf6rn@acme.example\n",
-            "manifests/hr/leaders.csv:3:3: this is not UTF-8 text [manifest/encoding]\n  Save the file as UTF-8.\n",
+            "manifests/hr/leaders.csv:3:3: this is not UTF-8 text [manifest/encoding]\n"
+            "  Save the file as UTF-8; in Excel, as CSV UTF-8.\n",
         ),
         (
             "{file: hr/leaders.csv, column: email}",

@@ -396,11 +396,11 @@ def test_token_from_a_command(tmp_path: Path) -> None:
     [
         ("{env: LMSCONF_P}", "the environment variable LMSCONF_P is not set"),
         ("{file: missing}", "missing cannot be read: No such file or directory"),
-        ("{file: empty}", "empty holds no token: it is empty"),
-        ("{file: several}", "several holds no token: character 13 is not allowed in a token"),
+        ("{file: empty}", "empty does not hold a valid token: it is empty"),
+        ("{file: several}", "several does not hold a valid token: character 13 is not allowed in a token"),
         ("{command: [no-such-program]}", "the command no-such-program gave no token: No such file or directory"),
         ('{command: ["false"]}', "the command false gave no token: it exited with 1"),
-        ('{command: ["true"]}', "the command true holds no token: it is empty"),
+        ('{command: ["true"]}', "the command true does not hold a valid token: it is empty"),
     ],
 )
 def test_no_token(tmp_path: Path, token: str, told: str) -> None:

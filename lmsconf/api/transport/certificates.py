@@ -20,11 +20,14 @@ _WAYS_OUT: Final = (
 """OpenSSL's verify codes and the hint for each: validity dates, host name, issuer."""
 
 
+_NO_TLS = "No TLS at this port of {host}: check the port of the url, or write http:// for a service on this machine."
+
+
 def certificate_hint(error: Exception, host: str) -> str | None:
-    """Return which check the certificate of a host failed, and what to do; None if no certificate caused the error."""
+    """Return which check the certificate of a host failed, and what to do; None if TLS did not cause the error."""
     certificate_error = find_certificate_error(error)
     if certificate_error is None:
-        return None
+        return _NO_TLS.format(host=host) if "WRONG_VERSION_NUMBER" in str(error) else None
     code = getattr(certificate_error, "verify_code", None)
     checked = getattr(certificate_error, "verify_message", None) or "it is not valid"
     way_out = next((way for codes, way in _WAYS_OUT if code in codes), "Ask the operator of the service to fix it.")

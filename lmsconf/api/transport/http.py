@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import math
+import re
 import time
 import zlib
 from collections.abc import Callable, Iterable, Mapping
@@ -31,6 +32,10 @@ _SILENT_SECONDS = 30.0
 _RESERVED: Final = str.maketrans({char: f"%{ord(char):02X}" for char in '"<>`{}'})
 """Characters that a path may hold in lmsconf's arguments and not in a request."""
 _WITHOUT_BODY = frozenset({"GET", "HEAD", "DELETE"})
+
+
+_NUMBERS = re.compile(r"^\[Errno -?\d+\] |\s*\(_ssl\.c:\d+\)")
+"""What Python adds to the messages of the system and of OpenSSL."""
 
 
 class RequestNotSent(Exception):
@@ -144,7 +149,8 @@ class HttpTransport:
         """Map an error of the wire to ours; one without a message is described by its class name."""
         from lmsconf.api.transport.certificates import certificate_hint  # imports ssl
 
-        reason, status = self.redact(str(error)) or type(error).__name__, self._wire.delivery_status(error)
+        text = _NUMBERS.sub("", self.redact(str(error)))
+        reason, status = text or type(error).__name__, self._wire.delivery_status(error)
         if status is DeliveryStatus.AMBIGUOUS:
             return ResponseLost(reason)
         return RequestNotSent(reason, final=status is DeliveryStatus.FINAL, hint=certificate_hint(error, self.host))

@@ -69,7 +69,8 @@ class TablePeopleExpander:
                 people.append(cells[column])
                 marks.append(pack_mark(line))
         store_marks(people, marks)
-        if not people and reference.get("allow_empty") is not True:
+        is_reported = any(cells[column] for _, cells in rows)  # what is no e-mail is an error of its own row
+        if not people and not is_reported and reference.get("allow_empty") is not True:
             raise UnusableTable(_nobody(table, reference, places.at(*path)))
         return people
 

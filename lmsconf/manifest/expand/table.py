@@ -100,6 +100,8 @@ def column_index(table: Table, name: str, where: SourceLocation) -> int:
     if table.columns.count(name) == 1:
         return table.columns.index(name)
     hint = did_you_mean(name, table.columns) or f"It has {', '.join(filter(None, table.columns))}."
+    if any("@" in title for title in table.columns):
+        hint = f"The first line must name the columns, and is {', '.join(filter(None, table.columns))}."
     message, source = f'there is no column "{shorten(name)}"', table.sheet.row(table.header)
     if name in table.columns:
         source = table.sheet.where(table.header, table.columns.index(name, table.columns.index(name) + 1))

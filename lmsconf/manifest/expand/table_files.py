@@ -44,10 +44,10 @@ class TableFiles:
             raise UnusableTable(Problem(code="people/outside", message=message, hint=hint, source=where))
         if not os.path.isfile(target):  # noqa: PTH113  # Path.is_file raises for a name that is too long
             relative = self.files.relative_path(target)
-            hint = "The path is relative to this manifest."
-            raise UnusableTable(
-                Problem(code="people/no-file", message=f"there is no file {shorten(relative)}", hint=hint, source=where)
-            )
+            hint, message = "The path is relative to this manifest.", f"there is no file {shorten(relative)}"
+            if os.path.isdir(target):  # noqa: PTH112
+                hint, message = "Name a file in it.", f"{shorten(relative)} is a folder"
+            raise UnusableTable(Problem(code="people/no-file", message=message, hint=hint, source=where))
         real = Path(os.path.realpath(target))
         if real not in self._tables:
             self._tables[real] = self._read(target)

@@ -66,7 +66,8 @@ def _advices(complaint: ParserError, line: str, opened: str, before: str) -> Ite
     char = line[complaint.at[1] : complaint.at[1] + 1]
     if "mapping values are not allowed" in complaint.problem:
         yield _colon(complaint, line)
-    if "cannot start any token" in complaint.problem and char == "\t":
+    is_tab = "cannot start any token" in complaint.problem and char == "\t"
+    if is_tab or "a tab character that violates indentation" in complaint.problem:
         yield Advice("a tab cannot indent a line", "Indent with spaces.", complaint.at)
     if "cannot start any token" in complaint.problem:
         yield Advice(f'a text cannot begin with "{char}"', quote_value_hint(line), complaint.at)
@@ -118,6 +119,8 @@ def _brackets(complaint: ParserError, line: str, opened: str) -> Iterator[Advice
         if kind == "mapping":
             yield from _opening(line[: complaint.at[1]], char, complaint.at)
         hint = f"Close it with {end}, or put the missing comma."
+        if complaint.at[0] - complaint.opened[0] > 1:  # a quote that was left open swallowed the lines between
+            hint = f"Check quotes, commas and brackets from line {complaint.opened[0] + 1} on. {hint}"
         if char in ("]", "}"):
             hint = f"Close it with {end} before the {char}, or remove the {char} if it closes nothing."
         yield Advice(f"the {kind} that opens at line {complaint.opened[0] + 1} is not closed here", hint, complaint.at)
