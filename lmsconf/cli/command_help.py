@@ -11,7 +11,7 @@ import click
 from lmsconf.cli.command import GLOBAL_OPTIONS
 
 OPTION_GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
-    "Select": ("--only", "--except", "--additive", "--kind", "--into", "--by", "--members", "--live"),
+    "Select": ("--only", "--except", "--additive", "--kind", "--into", "--by", "--members", "--live", "--hosts"),
     "Compare": ("--snapshot", "--base", "--since", "--unmanaged", "--coverage"),
     "Accept": ("--accept",),
     "Answers": ("--url", "--workspace-name", "--token-env", "--timezone", "--ci", "--schemas", "--no-input"),
@@ -117,6 +117,13 @@ EXAMPLES: Final[Mapping[str, tuple[Example, Example]]] = {
     "lmsconf doctor": (
         ("Check connection, token and limits", "lmsconf doctor"),
         ("Learn the names of the API on scratch objects", "lmsconf doctor --probe"),
+    ),
+    "lmsconf self-check": (
+        ("Describe this installation for a support request", "lmsconf self-check"),
+        (
+            "Save it as JSON, with the hosts of the workspaces",
+            "lmsconf self-check --hosts --format json --output me.json",
+        ),
     ),
     "lmsconf api": (
         ("Read a page of people", "lmsconf api GET /users --query limit=5"),

@@ -63,6 +63,13 @@ class GitRepository:
         return answer
 
 
+def git_version() -> str:
+    """Return git's version, such as `2.39.2`. Raises GitFailed if git cannot be run."""
+    with TemporaryDirectory(prefix="lmsconf-git-") as name:
+        done = _run(Path(name), ("version",))
+    return done.stdout.decode("utf-8", "replace").removeprefix("git version").strip()
+
+
 def find_work_tree(folder: Path) -> Path | None:
     """Return the nearest folder, from this one up, that contains `.git`; None if there is none."""
     real = Path(os.path.realpath(folder))

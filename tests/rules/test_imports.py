@@ -35,6 +35,7 @@ MAY_IMPORT = {
     },
     "doctor": {
         *("errors", "support", "model", "api", "planner", "kinds", "manifest", "documents", "project", "render"),
+        "journal",
         "workspace",
     },
     "cli": {
