@@ -88,7 +88,7 @@ _CLOSING = """\
 def command_page() -> str:
     """The whole page."""
     sections = [_OPENING, _table(), _exit_codes(), _FORMATS, _ADDRESSES, _global_options()]
-    context = click.Context(app, info_name="lmsconf")
+    context = click.Context(app, info_name="lmsconf", **app.context_settings)
     for name in COMMANDS:
         sections += _command(context, name)
     return "\n".join([*sections, _CLOSING])
