@@ -59,7 +59,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "export": CommandEntry("lmsconf.cli.export", "export", "Write manifests for the live workspace."),
     "snapshot": CommandEntry("lmsconf.cli.snapshot", "snapshot", "Save the state of the workspace to a file."),
     "explain": CommandEntry("lmsconf.cli.small_commands", "explain", "Explain a manifest key, or a lint."),
-    "help": CommandEntry("lmsconf.cli.small_commands", "help_command", "Print a page of the guide."),
+    "help": CommandEntry("lmsconf.cli.help_command", "help_command", "Print a page of the guide."),
     "graph": CommandEntry("lmsconf.cli.small_commands", "graph", "Show the dependency graph."),
     "doctor": CommandEntry(
         "lmsconf.cli.doctor", "doctor", "Check the connection, the token, and the assumptions about the service."

@@ -88,14 +88,9 @@ def approval_prompt(events: CommandEvents) -> Callable[[Plan], bool]:
 
     def approve(plan: Plan) -> bool:
         events.approval_asked()
-        return _prompt_approval(plan)
+        return confirm("Apply this plan?", about=workspace_line(plan.workspace, plan.url, plan.people))
 
     return approve
-
-
-def _prompt_approval(plan: Plan) -> bool:
-    where = workspace_line(plan.workspace, plan.url, plan.people)
-    return confirm(f"{where} Apply this plan?")
 
 
 def write_report(output: Output, report: ApplyReport, *, journalled: bool) -> ExitCode:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
+import sys
 from collections.abc import Iterable, Mapping
 from typing import Final
 
 import click
 
 from lmsconf.cli.command import GLOBAL_OPTIONS
+from lmsconf.cli.output_streams import terminal_size
 
 OPTION_GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "Select": ("--only", "--except", "--additive", "--kind", "--into", "--by", "--members", "--live", "--hosts"),
@@ -189,7 +190,7 @@ def _pieces(term: str, width: int) -> Iterable[str]:
 
 def help_formatter() -> click.HelpFormatter:
     """Return a formatter as wide as the terminal, at most 80 columns."""
-    columns = min(shutil.get_terminal_size((_WIDEST, 24)).columns, _WIDEST)
+    columns = min(terminal_size(sys.stdout).columns, _WIDEST)
     return _HelpFormatter(width=max(columns, 20) - 1)
 
 

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 @click.option("--coverage", is_flag=True, help="Show how much of the workspace is declared; reads the whole workspace.")
 @parallelism
 @max_rate
-@output_options(["text", "json", "markdown", "html", "junit", "sarif"])
+@output_options(["text", "json", "markdown", "html", "junit", "sarif"], pages=True)
 @events_option
 @pass_context
 def drift(

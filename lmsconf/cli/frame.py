@@ -101,8 +101,17 @@ def interrupt_exit_code(error: BaseException) -> ExitCode:
 class Output:
     """The destination and format of a command's result. One document at most, problems included."""
 
-    def __init__(self, format: str, path: str, limit: SizeLimit | None = None, problems: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        format: str,
+        path: str,
+        limit: SizeLimit | None = None,
+        problems: Sequence[str] = (),
+        *,
+        pages: bool = False,
+    ) -> None:
         self.format = format
+        self._pages = pages
         self._for_problems = ("json", *problems)
         self.path = path
         self._limit = limit
@@ -138,7 +147,9 @@ class Output:
         self._tried = True
         if self.path == "-":
             person, stream = self.format == "text", self._stream()
-            write_redacted(text, stream, color=person and supports_color(stream), exact=not person)
+            color = person and supports_color(stream)
+            pages = self._pages and person and stream is sys.stdout
+            write_redacted(text, stream, color=color, exact=not person, pages=pages)
         else:
             from pathlib import Path
 
@@ -158,12 +169,12 @@ class Output:
 
 
 def output_options(
-    formats: Sequence[str], problems: Sequence[str] = ()
+    formats: Sequence[str], problems: Sequence[str] = (), *, pages: bool = False
 ) -> Callable[[Callable[P, ExitCode | None]], Callable[P, ExitCode | None]]:
     """Add `--format`, `--output` and, with markdown, `--limit`; the command receives them as `output: Output`.
 
     An LmsconfError of the command is written as the output's document: with `--format json`, and in the formats that
-    `problems` names.
+    `problems` names. pages: a text longer than the terminal goes through a pager.
     """
 
     def decorate(command: Callable[P, ExitCode | None]) -> Callable[P, ExitCode | None]:
@@ -175,7 +186,7 @@ def output_options(
         @functools.wraps(command)
         def framed(*args: P.args, **kwargs: P.kwargs) -> ExitCode | None:
             format, path, limit = (kwargs.pop(key, None) for key in ("format_", "output_", "limit_"))
-            output = Output(str(format), str(path), _budget(str(format), limit), problems)
+            output = Output(str(format), str(path), _budget(str(format), limit), problems, pages=pages)
             output.check_writable()
             kwargs["output"] = output
             try:

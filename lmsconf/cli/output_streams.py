@@ -128,19 +128,32 @@ def write_stderr(text: str) -> None:
     write_redacted("".join(f"{escape_terminal(line)}\n" for line in text.split("\n")), sys.stderr)
 
 
-def write_redacted(text: str, stream: TextIO, *, color: bool = False, exact: bool = False, whole: bool = False) -> None:
+def write_redacted(
+    text: str,
+    stream: TextIO,
+    *,
+    color: bool = False,
+    exact: bool = False,
+    whole: bool = False,
+    wraps: bool = True,
+    pages: bool = False,
+) -> None:
     """Write text to a stream, without known tokens and, if masking is on, without people.
 
-    exact: for programs, so written as UTF-8 whatever the stream's encoding. whole: exact, and nothing is removed. A
-    closed pipe, as after `head`, is ignored. Raises LmsconfError if stdout cannot be written; errors of stderr are
-    ignored.
+    exact: for programs, so written as UTF-8 whatever the stream's encoding. whole: exact, and nothing is removed.
+    wraps: on a terminal, prose is wrapped. pages: what is longer than the terminal goes through a pager. A closed pipe,
+    as after `head`, is ignored. Raises LmsconfError if stdout cannot be written; errors of stderr are ignored.
     """
     if not whole:
         text = redact_output(text)
+    if wraps and not (exact or whole) and stream.isatty():
+        text = _wrapped(text, stream)
     if color:
         from lmsconf.render.color import colorize
 
         text = colorize(text)
+    if pages and _is_paged(text, stream):
+        return
     try:
         _put(text, stream, exact=exact or whole)
     except BrokenPipeError:
@@ -149,6 +162,39 @@ def write_redacted(text: str, stream: TextIO, *, color: bool = False, exact: boo
         redirect_to_null(stream)
         if stream is not sys.stderr:
             raise stdout_error(error) from error
+
+
+def terminal_size(stream: TextIO) -> os.terminal_size:
+    """Return the size of the terminal that a stream is; 80 columns and 24 lines where it is none."""
+    try:
+        size = os.get_terminal_size(stream.fileno())
+    except (OSError, ValueError):
+        size = os.terminal_size((0, 0))
+    columns = os.environ.get("COLUMNS", "")
+    return os.terminal_size((int(columns) if columns.isdecimal() else size.columns or 80, size.lines or 24))
+
+
+def _wrapped(text: str, stream: TextIO) -> str:
+    columns = terminal_size(stream).columns
+    if not any(len(line) > columns or not line.isascii() for line in text.split("\n")):
+        return text
+    from lmsconf.render.terminal_lines import wrap_prose
+
+    return wrap_prose(text, columns)
+
+
+def _is_paged(text: str, stream: TextIO) -> bool:
+    """Show a text in the pager; False, with nothing shown, where none is wanted, needed or there."""
+    seen = sys.stdin.isatty() and stream.isatty() and os.environ.get("TERM") != "dumb"
+    if not seen or not global_options().pages:
+        return False
+    from lmsconf.cli.pager import page, pager_command
+    from lmsconf.render.terminal_lines import rows_on_terminal
+
+    size, command = terminal_size(stream), pager_command(os.environ)
+    if command is None or rows_on_terminal(text, size.columns) < size.lines:
+        return False
+    return page(text, command, stream, os.environ)
 
 
 def _put(text: str, stream: TextIO, *, exact: bool) -> None:

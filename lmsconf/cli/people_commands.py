@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 @click.argument("content", required=False)
 @parallelism
 @max_rate
-@output_options(["text", "json", "csv"])
+@output_options(["text", "json", "csv"], pages=True)
 @pass_context
 def access(
     context: CommandContext,
@@ -76,7 +76,7 @@ def access(
 @click.option("--members", is_flag=True, help="List the people by e-mail, which is personal data.")
 @parallelism
 @max_rate
-@output_options(["text", "json", "csv"])
+@output_options(["text", "json", "csv"], pages=True)
 @pass_context
 def audience(
     context: CommandContext,

@@ -72,7 +72,7 @@ _FORMATS = ("text", "json", "markdown", "html", "github", "sarif", "codequality"
 @click.option("--detailed-exitcode", "detailed", is_flag=True, help="Exit with 2 when there are changes.")
 @parallelism
 @max_rate
-@output_options(_FORMATS, problems=_FORMATS[1:])
+@output_options(_FORMATS, problems=_FORMATS[1:], pages=True)
 @events_option
 @pass_context
 def plan(

@@ -31,7 +31,7 @@ from lmsconf.support.atomic_files import read_text
 
 @click.command(cls=Command)
 @click.argument("file", type=click.Path(path_type=Path))
-@output_options([*PLAN_VIEWS, *PLAN_EXTRACTS, *PLAN_PROBLEMS_VIEWS])
+@output_options([*PLAN_VIEWS, *PLAN_EXTRACTS, *PLAN_PROBLEMS_VIEWS], pages=True)
 @pass_context
 def show(context: CommandContext, *, file: Path, output: Output) -> ExitCode:
     """Show a saved plan, snapshot or apply report.

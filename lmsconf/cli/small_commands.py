@@ -1,4 +1,4 @@
-"""`lmsconf explain`, `help`, `graph` and `completion`: commands that print, and never look at the workspace."""
+"""`lmsconf explain`, `graph` and `completion`: commands that print, and never look at the workspace."""
 
 from __future__ import annotations
 
@@ -9,15 +9,12 @@ import click
 from lmsconf.cli.command import Command
 from lmsconf.cli.frame import CommandContext, Output, output_options, pass_context
 from lmsconf.cli.output_streams import write_redacted
-from lmsconf.errors import ExitCode, LmsconfError, UsageError
-
-_PAGE_WIDTH = 100
-"""The widest page of the guide."""
+from lmsconf.errors import ExitCode, LmsconfError
 
 
 @click.command(cls=Command)
 @click.argument("key", metavar="[KIND[.FIELD]|CODE]", default="")
-@output_options(["text", "json"])
+@output_options(["text", "json"], pages=True)
 def explain(*, key: str, output: Output) -> ExitCode:
     """Explain a manifest key, or a lint.
 
@@ -29,34 +26,6 @@ def explain(*, key: str, output: Output) -> ExitCode:
     from lmsconf.render.key_explanation import EXPLAIN_VIEWS
 
     output.show(EXPLAIN_VIEWS, explained(all_kinds(), key))
-    return ExitCode.OK
-
-
-@click.command(name="help", cls=Command)
-@click.argument("topic", metavar="[TOPIC]", default="")
-def help_command(*, topic: str) -> ExitCode:
-    """Print a page of the guide.
-
-    Without a topic, the topics are listed. `lmsconf COMMAND --help` explains a command.
-    """
-    from lmsconf.support.package_data import guide_topics, read_guide_page
-
-    topics = guide_topics()
-    if not topic:
-        write_redacted("\n".join(["Topics:", *(f"  lmsconf help {one}" for one in topics)]) + "\n", sys.stdout)
-    elif topic in topics:
-        import shutil
-
-        from lmsconf.render.text.guide_page import NARROWEST, guide_page_text
-
-        width = max(min(shutil.get_terminal_size((_PAGE_WIDTH, 24)).columns, _PAGE_WIDTH), NARROWEST)
-        write_redacted(guide_page_text(read_guide_page(topic), width), sys.stdout)
-    else:
-        from lmsconf.model.names import did_you_mean
-
-        near = did_you_mean(topic, topics)
-        hint = f"{f'{near} ' if near else ''}Topics are {', '.join(topics)}."
-        raise UsageError(f"there is no topic {topic!r}", hint=hint)
     return ExitCode.OK
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from flow.shell import lmsconf
+from on_terminal import at_terminal
 
 from lmsconf.cli import app
 from lmsconf.documents.effect_values import COLUMNS
@@ -17,11 +18,14 @@ TOPICS = guide_topics()
 
 
 def test_without_a_topic_all_are_listed(tmp_path: Path) -> None:
-    """Each with the line that prints it; no project is needed."""
+    """Each has one line, with what its page is about; no project is needed."""
     ran = lmsconf(tmp_path, "help")
     assert ran.code == ExitCode.OK
-    assert ran.out.splitlines() == ["Topics:", *(f"  lmsconf help {topic}" for topic in TOPICS)]
-    assert "effects" in TOPICS
+    head, *listed, blank, usage = ran.out.splitlines()
+    assert (head, blank) == ("Topics:", "")
+    assert sorted(line.split()[0] for line in listed) == sorted(TOPICS)
+    assert all(len(line.split()) > 3 and len(line) <= 80 for line in listed)
+    assert "lmsconf help TOPIC" in usage
 
 
 @pytest.mark.parametrize("topic", TOPICS)
@@ -35,10 +39,61 @@ def test_a_page_fits_a_terminal(topic: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("topic", ["effekts", "../cli/help", "/etc/passwd", "effects.md"])
 def test_an_unknown_topic_is_refused(topic: str, tmp_path: Path) -> None:
-    """A word that is no topic prints no file, and the topics are named."""
+    """A word that is no topic prints no file, and the nearest is named, or all are."""
     ran = lmsconf(tmp_path, "help", topic)
     assert (ran.code, ran.out) == (ExitCode.USAGE, "")
-    assert f"Topics are {', '.join(TOPICS)}." in ran.err
+    near = 'Did you mean "effects"? List the pages with: lmsconf help'
+    assert (near if topic.startswith("eff") else f"Topics are {', '.join(TOPICS)}.") in ran.err
+
+
+@pytest.mark.parametrize("words", [("plan",), ("sandbox", "serve"), ("unlock",)], ids=" ".join)
+def test_a_command_shows_its_help(words: tuple[str, ...], tmp_path: Path) -> None:
+    """`lmsconf help COMMAND` is `lmsconf COMMAND --help`."""
+    ran = lmsconf(tmp_path, "help", *words)
+    assert ran.code == ExitCode.OK
+    assert ran.out.startswith(f"Usage: lmsconf {' '.join(words)} [OPTIONS]")
+    assert ran.out == lmsconf(tmp_path, *words, "--help").out
+
+
+def test_a_topic_that_is_a_command_names_its_options(tmp_path: Path) -> None:
+    """The page is printed, and its last line shows where the options are."""
+    ran = lmsconf(tmp_path, "help", "drift")
+    assert ran.out.startswith("# Drift\n")
+    assert ran.out.endswith("\nOptions of the command: lmsconf drift --help\n")
+
+
+def test_a_word_is_found_in_all_pages(tmp_path: Path) -> None:
+    """Each line that has it is listed behind its topic, without regard to case, also across the ends of lines."""
+    ran = lmsconf(tmp_path, "help", "--search", "EFFECTS on people")
+    assert ran.code == ExitCode.OK
+    assert "effects: # Effects on people" in ran.out.splitlines()
+    assert all(line.partition(": ")[0] in TOPICS for line in ran.out.splitlines())
+    assert max(map(len, ran.out.splitlines())) <= 80
+    page = next(line for line in read_guide_page("effects").splitlines() if line.count(" ") > 8)
+    words = " ".join(read_guide_page("effects").partition(page)[2].split()[:2])
+    across = f"{page.split()[-1]} {words}"
+    assert "effects: " in lmsconf(tmp_path, "help", "--search", across).out
+    only = lmsconf(tmp_path, "help", "drift", "--search", "effects").out
+    assert {line.partition(": ")[0] for line in only.splitlines()} <= {"drift"}
+
+
+def test_a_word_that_no_page_has(tmp_path: Path) -> None:
+    """Nothing is printed, and the exit code is 1, as grep has it."""
+    ran = lmsconf(tmp_path, "help", "--search", "xyzzy")
+    assert (ran.code, ran.out) == (ExitCode.ERROR, "")
+    assert "no page contains 'xyzzy'" in ran.err
+
+
+def test_a_page_on_a_terminal_has_bold_headings(tmp_path: Path) -> None:
+    """Without colour the marks of Markdown stay, so that a heading is seen; each page fits 40 columns."""
+    shown = at_terminal(tmp_path, "help", "effects", "--no-pager", columns=40, env={"TERM": "xterm"})[1]
+    assert shown.startswith("\x1b[1mEffects on people\x1b[0m\n")
+    plain = at_terminal(tmp_path, "help", "effects", "--no-pager", columns=40, env={"TERM": "xterm", "NO_COLOR": "1"})[
+        1
+    ]
+    assert plain.startswith("# Effects on people\n")
+    assert "\x1b" not in plain
+    assert max(len(line) for line in plain.splitlines() if not line.startswith("    ")) <= 40
 
 
 def test_the_page_about_effects_says_what_holds() -> None:

@@ -40,7 +40,7 @@ def test_only_yes_applies(project: Path, answer: str) -> None:
     agreed = answer.strip() == "yes"
     ran, shown = at_terminal(project, "apply", typed=answer)
     assert ran.code == (ExitCode.OK if agreed else ExitCode.ERROR)
-    assert shown.count("Apply this plan? " + QUESTION) == 1
+    assert shown.count("\nWorkspace sandbox (sandbox:workspace.db), 0 people.\nApply this plan? " + QUESTION) == 1
     assert shown.index("group/Mentors") < shown.index(QUESTION)
     assert ("declined: nothing was changed" in shown) is not agreed
     left = lmsconf(project, "plan", "--detailed-exitcode")

@@ -58,10 +58,10 @@ def lmsconf(
 
 @contextmanager
 def _environment(env: Mapping[str, str]) -> Iterator[None]:
-    """The environment of this process without what is lmsconf's, and with that."""
+    """The environment of this process without what is lmsconf's or of a terminal, and with that."""
     before = dict(os.environ)
     for name in before:
-        if name.startswith("LMSCONF_"):
+        if name.startswith("LMSCONF_") or name in ("COLUMNS", "LINES", "PAGER", "LESS"):
             del os.environ[name]
     os.environ.update(env)
     try:

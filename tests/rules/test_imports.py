@@ -68,7 +68,7 @@ DOORS = {
     "deepdiff": {"planner/diff.py"},
     "sqlite3": {"sandbox/store.py"},
     "rich": {"cli/progress.py"},
-    "subprocess": {"project/credentials.py", "support/git.py"},
+    "subprocess": {"cli/pager.py", "project/credentials.py", "support/git.py"},
 }
 """Library → the only modules that may import it. httpx's types may be named where a transport is handed in."""
 

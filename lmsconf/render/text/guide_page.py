@@ -19,8 +19,11 @@ _ITEM: Final = re.compile(r"(\s*)((?:[-*]|\d+\.) +)(.*)", re.DOTALL)
 _CELL: Final = re.compile(r"(?<!\\)\|")
 
 
-def guide_page_text(page: str, width: int) -> str:
-    """Render a page in lines of at most `width` characters, except code, which keeps its lines."""
+def guide_page_text(page: str, width: int, *, bold: bool = False) -> str:
+    """Render a page in lines of at most `width` characters, except code, which keeps its lines.
+
+    bold: write headings in bold, as terminals do, and not with the marks of Markdown.
+    """
     lines: list[str] = []
     for kind, block in _blocks(_COMMENT.sub("", page).splitlines()):
         if kind == "code":
@@ -30,7 +33,7 @@ def guide_page_text(page: str, width: int) -> str:
         elif kind == "blank":
             lines += [""] if lines and lines[-1] else []
         elif kind == "heading":
-            lines += block
+            lines += [_bold(line) for line in block] if bold else block
         else:
             lines += _prose(block, width)
     return "\n".join(lines).strip("\n") + "\n"
@@ -57,6 +60,10 @@ def _kind(line: str) -> str:
     if line.startswith("|"):
         return "table"
     return "heading" if line.startswith("#") else "prose"
+
+
+def _bold(heading: str) -> str:
+    return f"\x1b[1m{heading.lstrip('#').strip()}\x1b[0m"
 
 
 def _prose(lines: Sequence[str], width: int) -> Iterator[str]:

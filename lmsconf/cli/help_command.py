@@ -1,0 +1,142 @@
+"""`lmsconf help`: the guide, paged on a terminal and searched, and the help of a command."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from textwrap import shorten
+
+import click
+
+from lmsconf.cli.command import Command
+from lmsconf.cli.output_streams import supports_color, terminal_size, write_redacted
+from lmsconf.errors import ExitCode, LmsconfError, UsageError
+
+_WIDEST = 100
+"""The widest page of the guide."""
+_FIRST = "getting-started"
+"""The page that is listed first; the others follow by name."""
+_WHOLE_LINES = 1_000_000
+"""A width at which no paragraph is wrapped, so that a phrase is found also where the file breaks its line."""
+
+
+@click.command(name="help", cls=Command)
+@click.argument("words", metavar="[TOPIC | COMMAND]", nargs=-1)
+@click.option("--search", metavar="WORD", help="List the lines of all pages that contain this.")
+@click.pass_context
+def help_command(context: click.Context, *, words: tuple[str, ...], search: str | None) -> ExitCode:
+    """Print a page of the guide.
+
+    Without a topic, the pages are listed. On a terminal a long page is shown in a pager: LMSCONF_PAGER, else PAGER,
+    else less. With the name of a command, its --help is printed.
+    """
+    from lmsconf.support.package_data import guide_topics
+
+    topics = sorted(guide_topics(), key=lambda topic: (topic != _FIRST, topic))
+    if search is not None:
+        _print("".join(f"{line}\n" for line in _found(search, _searched(words, topics))))
+    elif not words:
+        _print(_list(topics))
+    elif len(words) == 1 and words[0] in topics:
+        _print(_page(words[0], context))
+    elif command := _find_command(words, context):
+        _print(f"{command.get_help()}\n")
+    else:
+        raise _unknown(" ".join(words), topics, context)
+    return ExitCode.OK
+
+
+def _print(text: str) -> None:
+    write_redacted(text, sys.stdout, wraps=False, pages=True)
+
+
+def _width() -> int:
+    from lmsconf.render.text.guide_page import NARROWEST
+
+    return max(min(terminal_size(sys.stdout).columns, _WIDEST), NARROWEST)
+
+
+def _list(topics: Sequence[str]) -> str:
+    """Return the topics with the first sentence of each page, in one line each."""
+    name = max(map(len, topics))
+    room = _width() - name - 4
+    lines = [f"  {topic:{name}}  {shorten(_summary(topic), room, placeholder=' …')}\n" for topic in topics]
+    usage = "Open a page with `lmsconf help TOPIC`. Search all pages with `lmsconf help --search WORD`.\n"
+    return f"Topics:\n{''.join(lines)}\n{usage}"
+
+
+def _summary(topic: str) -> str:
+    """Return the first sentence below the title of a page."""
+    _, *paragraphs = _lines(topic)
+    return next(one for one in paragraphs if one).partition(". ")[0].rstrip(".")
+
+
+def _lines(topic: str) -> list[str]:
+    """Return the lines of a page, each paragraph in one."""
+    from lmsconf.render.text.guide_page import guide_page_text
+    from lmsconf.support.package_data import read_guide_page
+
+    return guide_page_text(read_guide_page(topic), _WHOLE_LINES).splitlines()
+
+
+def _page(topic: str, context: click.Context) -> str:
+    """Return a page for this terminal; of a topic that is also a command, with the line that shows its options."""
+    from lmsconf.render.text.guide_page import guide_page_text
+    from lmsconf.support.package_data import read_guide_page
+
+    text = guide_page_text(read_guide_page(topic), _width(), bold=supports_color(sys.stdout))
+    also = f"\nOptions of the command: lmsconf {topic} --help\n" if _find_command((topic,), context) else ""
+    return text + also
+
+
+def _find_command(words: Sequence[str], context: click.Context) -> click.Context | None:
+    """Return the context of the command that these words call; None if there is none."""
+    found = context.find_root()
+    for word in words:
+        group = found.command
+        command = group.get_command(found, word) if isinstance(group, click.Group) else None
+        if command is None:
+            return None
+        found = click.Context(command, info_name=word, parent=found)
+    return found
+
+
+def _unknown(name: str, topics: Sequence[str], context: click.Context) -> UsageError:
+    from lmsconf.model.names import did_you_mean
+
+    root = context.find_root()
+    commands = root.command.list_commands(root) if isinstance(root.command, click.Group) else []
+    listed = f"Topics are {', '.join(topics)}."
+    near = did_you_mean(name, [*topics, *commands])
+    return UsageError(
+        f"there is no topic or command {name!r}", hint=f"{near} List the pages with: lmsconf help" if near else listed
+    )
+
+
+def _searched(words: Sequence[str], topics: Sequence[str]) -> Sequence[str]:
+    """Return the topics to search: those named, or all. Raises UsageError for an unknown one."""
+    if unknown := [word for word in words if word not in topics]:
+        raise UsageError(f"there is no topic {unknown[0]!r}", hint=f"Topics are {', '.join(topics)}.")
+    return words or topics
+
+
+def _found(text: str, topics: Sequence[str]) -> Iterator[str]:
+    """Yield each line of the pages that contains a text, without regard to case. Raises LmsconfError if none does."""
+    wanted, width, empty = " ".join(text.casefold().split()), _width(), True
+    for topic in topics:
+        for line in _lines(topic):
+            if wanted and wanted in " ".join(line.casefold().split()):
+                empty = False
+                yield _excerpt(f"{topic}: ", line.strip(), wanted, width)
+    if empty:
+        raise LmsconfError(f"no page contains {text!r}", hint="List the pages with: lmsconf help")
+
+
+def _excerpt(lead: str, line: str, wanted: str, width: int) -> str:
+    """Return the part of a line around a text, with its page, in at most `width` characters."""
+    room = width - len(lead)
+    if len(line) <= room:
+        return lead + line
+    start = max(min(line.casefold().find(wanted) - room // 3, len(line) - room + 1), 0)
+    before, after = ("…" if start else ""), ("…" if start + room < len(line) + 1 else "")
+    return lead + before + line[start : start + room - len(before) - len(after)].strip() + after

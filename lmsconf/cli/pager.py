@@ -1,0 +1,67 @@
+"""Page long output on a terminal, as git does: with LMSCONF_PAGER, else PAGER, else less."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping
+from typing import IO, Final, TextIO
+
+from lmsconf.errors import Terminated
+
+_NONE: Final = ("", "cat")
+_NOT_RUN: Final = (126, 127)
+"""Exit codes of a shell that cannot run a command."""
+_SECONDS: Final = 5.0
+"""How long a pager may take to end after SIGTERM."""
+_DEFAULTS: Final = {"LESS": "FRX", "LV": "-c"}
+"""As git has them: less ends where all fits on one screen, shows colours, and leaves the text on the terminal."""
+
+
+def pager_command(environ: Mapping[str, str]) -> str | None:
+    """Return the shell command of the pager; None where the variable is empty or says `cat`."""
+    chosen = next((environ[name] for name in ("LMSCONF_PAGER", "PAGER") if name in environ), "less").strip()
+    return None if chosen in _NONE else chosen
+
+
+def page(text: str, command: str, stream: TextIO, environ: Mapping[str, str]) -> bool:
+    """Show a text in a pager on the terminal of `stream`. Returns False, with nothing shown, if it cannot be run.
+
+    A reader who leaves the pager before the end has seen enough: that is no error. Ctrl-C is the pager's.
+    """
+    # The pager needs nothing of lmsconf's variables, which hold tokens.
+    variables = _DEFAULTS | {name: value for name, value in environ.items() if not name.startswith("LMSCONF_")}
+    stream.flush()
+    try:
+        running = subprocess.Popen(  # noqa: S603  # the user's own choice of a program, as for git
+            ["/bin/sh", "-c", command], stdin=subprocess.PIPE, stdout=stream.fileno(), env=variables
+        )
+    except OSError:
+        return False
+    if running.stdin is not None:
+        _feed(running.stdin, text.encode(stream.encoding or "utf-8", "backslashreplace"))
+    return _ended(running) not in _NOT_RUN
+
+
+def _feed(pipe: IO[bytes], content: bytes) -> None:
+    """Write all into the pager, or as much as it takes."""
+    try:
+        with pipe:
+            pipe.write(content)
+    except BrokenPipeError:
+        pass
+    except KeyboardInterrupt as error:
+        if isinstance(error, Terminated):
+            raise
+
+
+def _ended(running: subprocess.Popen[bytes]) -> int:
+    """Wait for the pager, also over Ctrl-C; SIGTERM ends both."""
+    while True:
+        try:
+            return running.wait()
+        except Terminated:
+            running.terminate()
+            running.wait(_SECONDS)
+            raise
+        except KeyboardInterrupt:
+            continue

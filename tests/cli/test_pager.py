@@ -1,0 +1,203 @@
+"""Long output on a terminal goes through a pager, as git's does; exit codes are those of the command."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from flow.shell import lmsconf
+from on_terminal import at_terminal
+
+from lmsconf.errors import ExitCode
+
+ROOT = Path(__file__).parent.parent.parent
+SEEN = "cat > seen.txt"
+TERM = {"TERM": "xterm"}
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The quickstart: its plan has more lines than 24."""
+    root = tmp_path_factory.mktemp("pager") / "quickstart"
+    shutil.copytree(ROOT / "examples" / "quickstart", root, ignore=shutil.ignore_patterns("*.db*", ".lmsconf"))
+    ran = lmsconf(root, "plan", "--out", "plan.json", "--format", "json", "--output", os.devnull)
+    assert ran.code == ExitCode.OK
+    return root
+
+
+@pytest.fixture(autouse=True)
+def _nothing_seen(project: Path) -> None:
+    (project / "seen.txt").unlink(missing_ok=True)
+
+
+def seen(project: Path) -> str | None:
+    """What the pager was given; None if none ran."""
+    file = project / "seen.txt"
+    return file.read_text(encoding="utf-8") if file.exists() else None
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("plan",),
+        ("show", "plan.json"),
+        ("drift",),
+        ("access", "anna.berg@acme.example"),
+        ("audience", "everyone", "--members"),
+        ("explain", "smart_group"),
+        ("help", "drift"),
+        ("help", "plan"),
+        ("help", "--search", "plan"),
+    ],
+    ids=" ".join,
+)
+def test_long_output_is_paged(project: Path, words: tuple[str, ...]) -> None:
+    """The pager gets all of it, and the terminal nothing else."""
+    usual = lmsconf(project, *words, env={"COLUMNS": "200"})
+    ran, shown = at_terminal(
+        project, *words, columns=200, rows=5, env={**TERM, "NO_COLOR": "1", "PAGER": SEEN}, streams=("stdin", "stdout")
+    )
+    assert ran.code == usual.code
+    assert shown == ""
+    paged = seen(project)
+    assert paged is not None
+    assert paged.splitlines()[-1] == usual.out.splitlines()[-1]
+
+
+def test_which_pager_runs(project: Path) -> None:
+    """LMSCONF_PAGER before PAGER; LESS is as git sets it, unless the user did; no variable of lmsconf goes on."""
+    other = {"PAGER": "false", "LMSCONF_PAGER": "env > seen.txt; cat > /dev/null", "LMSCONF_TOKEN": "secret-of-mine"}
+    at_terminal(project, "help", "drift", env={**TERM, **other})
+    lines = (seen(project) or "").splitlines()
+    assert "LESS=FRX" in lines
+    assert "LV=-c" in lines
+    assert not [line for line in lines if line.startswith("LMSCONF_")]
+    at_terminal(project, "help", "drift", env={**TERM, **other, "LESS": "-S"})
+    assert "LESS=-S" in (seen(project) or "").splitlines()
+
+
+def test_less_is_the_default(project: Path, tmp_path: Path) -> None:
+    """Where no variable names a pager."""
+    less = tmp_path / "less"
+    less.write_text(f"#!/bin/sh\ncat > {project / 'seen.txt'}\n")
+    less.chmod(0o755)
+    env = {**TERM, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    before = os.environ.pop("PAGER", None)
+    try:
+        at_terminal(project, "help", "drift", env=env)
+    finally:
+        os.environ.update({} if before is None else {"PAGER": before})
+    assert "Drift" in (seen(project) or "")
+
+
+@pytest.mark.parametrize(
+    ("words", "more", "streams"),
+    [
+        pytest.param(("plan", "--no-pager"), {}, ("stdin", "stdout"), id="option-after"),
+        pytest.param(("--no-pager", "plan"), {}, ("stdin", "stdout"), id="option-before"),
+        pytest.param(("plan",), {"LMSCONF_PAGER": ""}, ("stdin", "stdout"), id="empty"),
+        pytest.param(("plan",), {"LMSCONF_PAGER": "cat"}, ("stdin", "stdout"), id="cat"),
+        pytest.param(("plan",), {"TERM": "dumb"}, ("stdin", "stdout"), id="dumb"),
+        pytest.param(("plan",), {}, ("stdin",), id="stdout-elsewhere"),
+        pytest.param(("plan",), {}, ("stdout",), id="stdin-elsewhere"),
+        pytest.param(("plan", "--format", "json"), {}, ("stdin", "stdout"), id="json"),
+        pytest.param(("plan", "--output", "plan.txt"), {}, ("stdin", "stdout"), id="file"),
+        pytest.param(("runs",), {}, ("stdin", "stdout"), id="short"),
+    ],
+)
+def test_what_is_not_paged(
+    project: Path, words: tuple[str, ...], more: dict[str, str], streams: tuple[str, ...]
+) -> None:
+    """Whatever is no text for a person in front of a terminal, or fits it, or is not wanted in a pager."""
+    ran, _ = at_terminal(project, *words, env={**TERM, "PAGER": SEEN, **more}, streams=streams)
+    assert ran.code == ExitCode.OK
+    assert seen(project) is None
+
+
+def test_what_fits_the_terminal_is_not_paged(project: Path) -> None:
+    """A line more than it has rows is."""
+    env = {**TERM, "PAGER": SEEN}
+    rows = lmsconf(project, "plan", env={"COLUMNS": "300"}).out.count("\n")
+    at_terminal(project, "plan", columns=300, rows=rows + 1, env=env)
+    assert seen(project) is None
+    at_terminal(project, "plan", columns=300, rows=rows, env=env)
+    assert seen(project) is not None
+
+
+def test_the_question_of_apply_is_not_paged(project: Path) -> None:
+    """The plan and its question are both on the terminal."""
+    ran, shown = at_terminal(project, "apply", typed="no\n", rows=5, env={**TERM, "PAGER": SEEN})
+    assert (ran.code, seen(project)) == (ExitCode.ERROR, None)
+    assert "Plan: " in shown
+    assert "Only 'yes' will be accepted" in shown
+
+
+@pytest.mark.parametrize("pager", ["true", "head -n 1 > seen.txt", "exit 3", "kill -9 $$"])
+def test_a_pager_that_ends_early_changes_no_exit_code(project: Path, pager: str) -> None:
+    """Who leaves a pager has seen enough, however it ends."""
+    ran, shown = at_terminal(project, "plan", "--detailed-exitcode", env={**TERM, "PAGER": pager})
+    assert ran.code == ExitCode.CHANGES
+    assert "Error" not in shown
+    assert "Plan: " not in shown
+
+
+@pytest.mark.parametrize("pager", ["no-such-pager", "/etc/passwd"])
+def test_without_its_pager_the_text_is_printed(project: Path, pager: str) -> None:
+    """A pager that cannot be run loses nothing."""
+    ran, shown = at_terminal(project, "plan", "--detailed-exitcode", env={**TERM, "PAGER": pager})
+    assert ran.code == ExitCode.CHANGES
+    assert "Plan: " in shown
+
+
+def test_people_are_masked_in_a_pager_too(project: Path) -> None:
+    """What goes into the pager is what would be written."""
+    at_terminal(project, "plan", "--mask-people", env={**TERM, "PAGER": SEEN})
+    assert "person 1" in (seen(project) or "")
+    assert "@acme.example" not in (seen(project) or "")
+
+
+def test_requests_are_not_drawn_over(project: Path) -> None:
+    """With `--verbose` there is no bar on the terminal."""
+    _, shown = at_terminal(project, "plan", "--verbose", "--no-pager", env=TERM)
+    assert "GET /users" in shown
+    assert "\x1b[?25l" not in shown
+    assert "\x1b[?25l" in at_terminal(project, "plan", "--no-pager", env=TERM)[1]
+
+
+def test_prose_is_wrapped_at_words(project: Path) -> None:
+    """On 40 columns, no sentence is broken within a word; addresses and commands keep their lines."""
+    env = {**TERM, "NO_COLOR": "1"}
+    wide = lmsconf(project, "plan").out
+    narrow = at_terminal(project, "plan", "--no-pager", columns=40, streams=("stdin", "stdout"), env=env)[1]
+    assert narrow.split() == wide.split()
+    sentence = next(line for line in wide.splitlines() if line.startswith("Effects on people:"))
+    assert sentence not in narrow
+    assert "Effects on people: nobody loses content," in narrow.splitlines()
+    address = next(line for line in wide.splitlines() if line.strip().startswith("+ ") and len(line) > 40)
+    assert address in narrow.splitlines()
+
+
+def test_an_error_is_wrapped_and_its_command_is_not(project: Path) -> None:
+    """A line to paste stays one line."""
+    env = {**TERM, "NO_COLOR": "1"}
+    _, shown = at_terminal(project, "pln", "--workspace", "nowhere", columns=40, env=env)
+    assert "  See: lmsconf --help" in shown.splitlines()
+    assert all(len(line) <= 40 for line in shown.splitlines())
+    file = project / "plan.json"
+    saved = json.loads(file.read_text())
+    (project / "cut.json").write_text(json.dumps({**saved, "digest": "0" * 64}))
+    _, shown = at_terminal(project, "show", "cut.json", columns=40, env=env)
+    assert max(len(line) for line in shown.splitlines()) <= 80
+
+
+@pytest.mark.parametrize(("name", "code"), [("INT", ExitCode.CHANGES), ("TERM", ExitCode.TERMINATED)])
+def test_signals_while_the_pager_runs(project: Path, name: str, code: ExitCode) -> None:
+    """Ctrl-C is the pager's, and lmsconf waits for it; SIGTERM ends both."""
+    rest = "sleep 0.2" if name == "INT" else "sleep 20 > /dev/null 2>&1"
+    pager = f"cat > /dev/null; kill -{name} $PPID; {rest}; echo ended > seen.txt"
+    ran, _ = at_terminal(project, "plan", "--detailed-exitcode", env={**TERM, "PAGER": pager})
+    assert ran.code == code
+    assert (seen(project) == "ended\n") is (name == "INT")
