@@ -1,8 +1,8 @@
-"""`dataclass` of the standard library, but a class's `__init__` is compiled when its first instance is made.
+"""`dataclass` of the standard library, but a class's `__init__` is compiled when it has some instances.
 
 The standard decorator compiles six methods for each class, 0.4 ms: a third of the time of a small plan, since most
-classes that a command imports get no instance. Here only `__init__` is compiled, and the others are closures. Fields,
-`replace`, `fields`, inheritance and slots are the standard library's.
+classes that a command imports get few instances or none. Here only `__init__` is compiled, and the others are closures.
+Fields, `replace`, `fields`, inheritance and slots are the standard library's.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NoReturn
 
 _UNSET = dataclasses.MISSING
+_FEW = 20
+"""The instances of a class that are made before its `__init__` is compiled, which takes as long."""
 
 
 def _dataclass(
@@ -60,14 +62,41 @@ def _methods(cls: type, *, frozen: bool, eq: bool) -> dict[str, object]:
 
 
 def _init(cls: type, *, frozen: bool) -> Callable[..., None]:
-    """Return an `__init__` that replaces itself by the compiled one."""
+    """Return an `__init__` that sets the first instances field by field, then replaces itself by the compiled one."""
+    left = _FEW
 
     def __init__(self: object, *args: object, **named: object) -> None:
-        compiled = _compile_init(cls, frozen=frozen)
-        cls.__init__ = compiled  # type: ignore[misc]  # that is the point
-        compiled(self, *args, **named)
+        nonlocal left
+        left -= 1
+        if left < 0 or not _set_fields(self, args, named):
+            compiled = _compile_init(cls, frozen=frozen)
+            cls.__init__ = compiled  # type: ignore[misc]  # that is the point
+            compiled(self, *args, **named)
 
     return __init__
+
+
+def _set_fields(self: object, args: tuple[object, ...], named: dict[str, object]) -> bool:
+    """Set the fields of an instance. Return False if the arguments do not fit: the compiled `__init__` refuses them."""
+    given = iter(args)
+    used = 0
+    for field in dataclasses.fields(self):  # type: ignore[arg-type]  # each instance is one of a dataclass
+        value: object = _UNSET
+        if field.init:
+            value = _UNSET if field.kw_only else next(given, _UNSET)
+            if value is _UNSET and field.name in named:
+                value = named[field.name]
+                used += 1
+        if value is _UNSET:
+            value = field.default
+        if value is _UNSET:
+            if field.default_factory is _UNSET:
+                if field.init:
+                    return False
+                continue
+            value = field.default_factory()
+        object.__setattr__(self, field.name, value)
+    return used == len(named) and next(given, _UNSET) is _UNSET
 
 
 def _compile_init(cls: type, *, frozen: bool) -> Callable[..., None]:
