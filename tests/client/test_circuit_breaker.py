@@ -16,6 +16,7 @@ from lmsconf.api.rate_limiter import RateLimiter
 from lmsconf.api.retry import RetryPolicy
 from lmsconf.api.worker_pool import WorkerPool
 from lmsconf.errors import ApiError, ExitCode, Unreachable
+from lmsconf.support.package_data import read_guide_page
 
 from .network import CANARY, Clock, Network, client, said
 from .virtual_threads import VirtualThreads
@@ -293,6 +294,7 @@ def test_a_client_alone_has_a_budget_for_each_call() -> None:
 
 
 def test_the_bound_is_the_one_that_is_told() -> None:
-    """The README tells of two minutes, and so does the class that holds the number."""
+    """The guide speaks of two minutes, and so does the class that holds the number."""
     assert RetryPolicy().max_outage == MINUTES_2
     assert "two minutes" in str(RetryPolicy.__doc__)
+    assert "two minutes after" in read_guide_page("limits")

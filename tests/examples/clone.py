@@ -57,6 +57,15 @@ class Clone:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What a command did: its exit code, what it printed, and what it printed to stderr."""
+
+    code: int
+    output: str
+    problems: str
+
+
 @contextmanager
 def cloned(part: Part, folder: Path) -> Iterator[Clone]:
     """A fresh clone below that folder, and while it is used the workspace that the part wants served."""
@@ -80,27 +89,29 @@ def follow(part: Part, clone: Clone) -> list[tuple[Step, str]]:
     Fails on a command that ends with another exit code than the page says.
     """
     ran = _run([clone.really(step.line) for step in part.steps], clone)
-    for step, (code, output) in zip(part.steps, ran, strict=True):
-        assert step.code in (None, code), f"{step.line} exits {code}, {output}"
-    return [(step, clone.as_on_the_page(output)) for step, (_, output) in zip(part.steps, ran, strict=True)]
+    for step, done in zip(part.steps, ran, strict=True):
+        assert step.code in (None, done.code), f"{step.line} exits {done.code}\n{done.output}\n{done.problems}"
+    return [(step, clone.as_on_the_page(done.output)) for step, done in zip(part.steps, ran, strict=True)]
 
 
-def _run(lines: Sequence[str], clone: Clone) -> list[tuple[int, str]]:
-    """Exit code and output of each line."""
-    script = "".join(f"{line}\n__code=$?; printf '\\0%s\\0' $__code; (exit $__code)\n" for line in lines)
+def _run(lines: Sequence[str], clone: Clone) -> list[Ran]:
+    script = "".join(
+        f"{line}\n__code=$?; printf '\\0%s\\0' $__code | tee /dev/stderr; (exit $__code)\n" for line in lines
+    )
     # What is still running in the background ends with the shell.
     ended = subprocess.run(
         ["/bin/bash", "-c", f"trap 'kill $(jobs -p) 2>/dev/null' EXIT\n{script}"],
         cwd=clone.here,
         env=clone.environment(),
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
+        capture_output=True,
         text=True,
         timeout=300,
         check=False,
     )
-    pieces = ended.stdout.split("\0")
-    return [(int(code), output) for output, code in zip(pieces[0:-1:2], pieces[1::2], strict=True)]
+    printed, complained = (stream.split("\0") for stream in (ended.stdout, ended.stderr))
+    ran = zip(printed[0:-1:2], printed[1::2], complained[0:-1:2], strict=True)
+    return [Ran(int(code), output, problems) for output, code, problems in ran]
 
 
 def _free_port() -> str:

@@ -115,7 +115,7 @@ def _pieces(page: str) -> Iterator[Block | tuple[str, str]]:
 def _steps(block: Block, before: Block | None) -> Iterator[Step]:
     """The commands of a block.
 
-    A `yaml` block that opens with the name of a manifest that is not there means: write this file. A `text` block below
+    A `yaml` block that opens with the name of a manifest means: write this file. A `text` block below
     a `python` block is what that script prints.
     """
     if block.not_run:
@@ -126,7 +126,7 @@ def _steps(block: Block, before: Block | None) -> Iterator[Step]:
         lines = re.sub(r"\\\n *", "", block.text).splitlines()
         yield from (Step(_set_up(line), block=block) for line in lines if line.strip() and not line.startswith("#"))
     elif block.language == "yaml" and (file := named_file(block) or "").startswith("manifests/"):
-        yield Step(f"[ -e {file} ] || cat > {file} <<'END'\n{block.text}END", block=block)
+        yield Step(f"cat > {file} <<'END'\n{block.text}END", block=block)
     elif block.language == "text" and before and before.language == "python" and not before.not_run:
         yield Step(f"python3 - <<'END'\n{before.text}END", 0, block.text, block=block)
 

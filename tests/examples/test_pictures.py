@@ -1,4 +1,4 @@
-"""The README's pictures: they are there, they are small, and the plan's is the plan of today."""
+"""The pictures of README and guide: they are there, they are small, and the plan's is the plan of today."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ from xml.etree import ElementTree
 import pytest
 from pictures.terminal import drawn
 
-from .conftest import EXAMPLES, REPOSITORY
+from .conftest import EXAMPLES
+from .test_pages import PAGES as SHOWING
 
 PICTURES = EXAMPLES / "pictures"
-README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-SHOWN = re.findall(r"!\[([^]]+)]\(([^)]+)\)", README)
-IN_HTML = re.findall(r'<img src="([^"]+)" alt="([^"]+)">', README)
-SOURCES = re.findall(r'srcset="([^"]+)"', README)
+PAGES = "\n".join(page.read_text(encoding="utf-8") for page in SHOWING)
+SHOWN = re.findall(r"!\[([^]]+)]\(([^)]+)\)", PAGES)
+IN_HTML = re.findall(r'<img src="([^"]+)" alt="([^"]+)">', PAGES)
+SOURCES = re.findall(r'srcset="([^"]+)"', PAGES)
 
 
-def test_the_readme_shows_every_picture() -> None:
-    """Each picture that the README names is there, none lies there unnamed, and each has words for who cannot see."""
+def test_pages_show_every_picture() -> None:
+    """Each picture is shown on a page, and each has words for those who cannot see it."""
     named = {path for _, path in SHOWN} | {path for path, _ in IN_HTML} | set(SOURCES)
-    assert named == {f"examples/pictures/{path.name}" for path in PICTURES.iterdir()}
+    assert {path.rpartition("/")[2] for path in named} == {path.name for path in PICTURES.iterdir()}
     assert all(len(words) > 40 for words in (*(alt for alt, _ in SHOWN), *(alt for _, alt in IN_HTML)))
 
 

@@ -1,11 +1,10 @@
-"""The README: its two contracts, its tables."""
+"""The README: its two contracts, its length, and what it leads to."""
 
 from __future__ import annotations
 
 import re
 
-from lmsconf.cli import COMMANDS
-from lmsconf.errors import ExitCode
+from lmsconf.support.package_data import guide_topics
 
 from .conftest import REPOSITORY
 from .page import blocks
@@ -14,17 +13,21 @@ README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 SETS_UP = "python3 -m venv .venv && .venv/bin/pip install -q -e "
 
 
-def test_the_readme_knows_every_command() -> None:
-    """The table of commands has those that there are, and no other."""
-    assert re.findall(r"^\| `lmsconf ([\w-]+)", README, re.MULTILINE) == list(COMMANDS)
+def test_the_readme_is_short() -> None:
+    """It has at most a thousand words, shown outputs and tables among them."""
+    assert len(README.split()) <= 1000
 
 
-def test_the_readme_knows_every_exit_code() -> None:
-    """The table of exit codes has those that there are, and no other."""
-    section = README.partition("| exit | means |")[2].partition("\n\n")[0]
-    cells = [cell.strip() for cell in section.split("|")]
-    codes = [int(code) for cell in cells for code in cell.split(", ") if code.isdigit()]
-    assert sorted(codes) == sorted(ExitCode)
+def test_the_readme_leads_to_every_page_of_the_guide() -> None:
+    """Each topic of `lmsconf help` has a link."""
+    assert set(re.findall(r"\(lmsconf/guide/([\w-]+)\.md", README)) == set(guide_topics())
+
+
+def test_a_workspace_is_imported_in_five_commands() -> None:
+    """The first `console` block has five, and comes before the embedded workspace."""
+    first = blocks(README, "console")[0]
+    assert first.text.count("$ ") == 5
+    assert first.start < blocks(README, "sh")[0].start
 
 
 def test_the_first_block_runs_the_main_job() -> None:

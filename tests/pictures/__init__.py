@@ -1,1 +1,1 @@
-"""The README's pictures, made from the examples: `python -m tests.pictures` writes them to `examples/pictures`."""
+"""The pictures of README and guide: `python -m tests.pictures` makes them from the examples."""

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 from .faults import ROOT
 
-_COPIED: Final = ("lmsconf", "schemas", "tests", "examples", "README.md", "pyproject.toml")
+_COPIED: Final = ("lmsconf", "schemas", "tests", "examples", "README.md", "CONTRIBUTING.md", "pyproject.toml")
 _SHOWN: Final = 200
 
 

@@ -21,10 +21,10 @@ SAMPLE = Random(f"{SEED}").sample(sorted(FAULTS), 4)  # noqa: S311  # no secret
 
 
 def test_there_are_enough_of_them() -> None:
-    """At least thirty, each says what it would do to somebody, and the README says how many there are."""
+    """At least thirty, each says what it would do to somebody, and the developers' guide says how many there are."""
     assert len(FAULTS) >= 30
     assert len({fault.harm for fault in FAULTS.values()}) == len(FAULTS)
-    assert f"lists {len(FAULTS)} faults" in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"lists {len(FAULTS)} faults" in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)

@@ -29,13 +29,13 @@ def test_whatever_strikes_one_call_the_next_runs_converge(reference: str, kind: 
     played(of_today(Schedule(reference, way, call) for way in ways(kind) for call in calls))
 
 
-def test_the_readme_tells_how_many_there_are() -> None:
+def test_the_developers_guide_says_how_many_there_are() -> None:
     """Its number of calls, kinds and schedules is the one that is played."""
     counts = [scene(name).calls for name in REFERENCES]
     kinds = [*KINDS, KILLED_UNRECORDED]
     played = sum(len(range(1, calls + 1, 3 if kind in LIKE_ANOTHER else 1)) for kind in kinds for calls in counts)
-    readme = (Path(__file__).parent.parent.parent / "README.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parent.parent.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
     often = len(kinds) - len(LIKE_ANOTHER)
-    assert f"each of the {sum(counts)} calls of six applies with {often} kinds of mishap" in readme
-    assert f"every third with {len(LIKE_ANOTHER)} more" in readme
-    assert f"All {played:,} schedules converge" in readme
+    assert f"each of the {sum(counts)} calls of six applies with {often} kinds of mishap" in page
+    assert f"every third with {len(LIKE_ANOTHER)} more" in page
+    assert f"All {played:,} schedules converge" in page

@@ -13,8 +13,12 @@ _CODE: Final = "    "
 _GAP: Final = "  "
 _LEAST: Final = 8
 """The narrowest column of a table that is wrapped."""
-_COMMENT: Final = re.compile(r"^<!-- .* -->$\n?", re.MULTILINE)
+_UNSHOWN: Final = re.compile(
+    r"^(?:<!-- [^\n]* -->|!\[[^\n]*\]\([^\n]*\)|<picture>.*?^</picture>)$\n?", re.MULTILINE | re.DOTALL
+)
+"""Comments and pictures."""
 _LINK: Final = re.compile(r"\[([^\]]+)\]\(([^)\s]+)\)")
+_TOPIC: Final = re.compile(r"([\w-]+)\.md(?:#|$)")
 _ITEM: Final = re.compile(r"(\s*)((?:[-*]|\d+\.) +)(.*)", re.DOTALL)
 _CELL: Final = re.compile(r"(?<!\\)\|")
 
@@ -25,7 +29,7 @@ def guide_page_text(page: str, width: int, *, bold: bool = False) -> str:
     bold: write headings in bold, as terminals do, and not with the marks of Markdown.
     """
     lines: list[str] = []
-    for kind, block in _blocks(_COMMENT.sub("", page).splitlines()):
+    for kind, block in _blocks(_UNSHOWN.sub("", page).splitlines()):
         if kind == "code":
             lines += [f"{_CODE}{line}".rstrip() for line in block]
         elif kind == "table":
@@ -117,7 +121,11 @@ def _link(match: re.Match[str]) -> str:
     text, target = match[1], match[2]
     if "://" in target:
         return f"{text} ({target})"
-    return f"`lmsconf help {text}`" if target.startswith(f"{text}.md") else text
+    topic = _TOPIC.match(target)
+    if topic is None:
+        return text
+    command = f"`lmsconf help {topic[1]}`"
+    return command if text == topic[1] else f"{text} ({command})"
 
 
 def _wrapped(text: str, width: int, lead: str = "") -> list[str]:
