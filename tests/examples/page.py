@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 
 SHELL = ("sh", "console")
 _PIECE = re.compile(r"^```(?P<language>\w+)\n(?P<text>.*?)^```$|^<!-- (?P<mark>[^\n]*?) -->$", re.MULTILINE | re.DOTALL)
@@ -52,8 +53,8 @@ class Step:
 
     def shown(self, printed: str) -> str:
         """The step as the page has it, with the output that it has when that is what was printed."""
-        kept = self.output if self.output is not None and fits(self.output, printed) else masked(printed)
-        return self.before + kept
+        before = self.output or ""
+        return self.before + (before if fits(before, printed) else shortened(masked(printed), before))
 
 
 @dataclass(slots=True)
@@ -166,6 +167,21 @@ def fits(shown: str, printed: str) -> bool:
         for line in shown.splitlines()
     )
     return re.fullmatch("".join(lines), printed) is not None
+
+
+def shortened(printed: str, before: str) -> str:
+    """What was printed, without the lines that the page left out before: those like none that it had."""
+    had = [line for line in before.splitlines() if line.strip() != _LEFT_OUT]
+    if len(had) == len(before.splitlines()):
+        return printed
+    kept: list[str] = []
+    for line in printed.splitlines():
+        if had and (like := get_close_matches(line, had, 1, 0.7)):
+            del had[: had.index(like[0]) + 1]
+            kept.append(line)
+        elif not kept or kept[-1] != _LEFT_OUT:
+            kept.append(_LEFT_OUT)
+    return printed if had else "".join(f"{line}\n" for line in kept)
 
 
 def shown(steps: Iterable[tuple[Step, str]]) -> dict[Block, str]:

@@ -10,7 +10,6 @@ import select
 import struct
 import subprocess
 import termios
-import time
 from itertools import count
 from types import TracebackType
 from typing import Self
@@ -32,17 +31,20 @@ class Terminal:
 
     def __init__(self, clone: Clone, columns: int) -> None:
         variables = {"TERM": "xterm-256color", "PAGER": "cat", "PROMPT_COMMAND": "ran=$((ran + 1))"}
-        self._end, theirs = pty.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        self._end, self._theirs = pty.openpty()
+        fcntl.ioctl(self._theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         self._shell = subprocess.Popen(
             # A process without a terminal that opens one gets it as its own.
-            ["/bin/bash", "-c", f"exec <{(tty := os.ttyname(theirs))} >{tty} 2>&1 /bin/bash --noprofile --norc -i"],
+            [
+                "/bin/bash",
+                "-c",
+                f"exec <{(tty := os.ttyname(self._theirs))} >{tty} 2>&1 /bin/bash --noprofile --norc -i",
+            ],
             cwd=clone.here,
             env=clone.environment(**variables),
             stdin=subprocess.DEVNULL,
             start_new_session=True,
         )
-        os.close(theirs)
         self._numbers = count(7)
 
     def paste(self, text: str, quiet: float = 60) -> tuple[int, int]:
@@ -51,7 +53,9 @@ class Terminal:
         Raises Hung when nothing comes for that many seconds.
         """
         number = next(self._numbers)
-        self._type(f" ran=0\n{text}\n printf '<<%s %s %s>>\\n' $? $ran {number}\n".encode())
+        typed = f" ran=0\n{text}\n printf '<<%s %s %s>>\\n' $? $ran {number}\n".encode()
+        assert len(typed) < 4096, "more than a terminal's queue has room for"
+        os.write(self._end, typed)
         shown = b""
         while not (ended := [found for found in _ENDED.finditer(shown) if int(found[3]) == number]):
             ready, _, _ = select.select([self._end], [], [], quiet)
@@ -60,12 +64,6 @@ class Terminal:
             shown += os.read(self._end, 65536)
         return int(ended[0][1]), int(ended[0][2]) - 1
 
-    def _type(self, text: bytes) -> None:
-        """Types no faster than the terminal takes it: its queue has 4,096 bytes."""
-        for start in range(0, len(text), 1024):
-            os.write(self._end, text[start : start + 1024])
-            time.sleep(0.05)
-
     def __enter__(self) -> Self:
         return self
 
@@ -73,8 +71,9 @@ class Terminal:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         os.close(self._end)  # the shell hangs up, and what it started in the background with it
+        os.close(self._theirs)
         try:
-            self._shell.wait(5)
+            self._shell.wait(30)
         except subprocess.TimeoutExpired:
             self._shell.kill()
             self._shell.wait()
