@@ -23,8 +23,6 @@ REASONS = {
     "client/test_sockets.py after_the_request.answer": "a drip takes time; however long, the deadline is first",
     "client/test_sockets.py ended": "the deadline of a socket is the system's; nothing is judged by how long it took",
     "client/test_sockets.py listening": "how often a server looks whether the test is over",
-    "examples/terminal.py Terminal._type": "a terminal takes what is typed at its own speed, and tells nobody",
-    "examples/terminal.py Terminal.__exit__": "how long a shell may take to end before it is killed",
     "judges/prism.py _awaited": "the log of a program of others, which tells nobody when it writes",
     "sandbox/test_sandbox_serve.py test_latency_comes_before_each_answer": "at least so long; load makes it longer",
     "simulation/test_sigkill.py ServedWorkspace.killed": "the moment of a kill is chosen by chance, and may be any",
