@@ -34,7 +34,7 @@ MEANINGS = {
 _OPENING = """\
 # Commands
 
-This page lists all commands, their options, and the exit codes of lmsconf.
+Look up commands, options, addresses and exit codes.
 
 `lmsconf COMMAND --help` prints the same for one command. Results go to stdout,
 progress and problems to stderr.
