@@ -109,7 +109,7 @@ def test_a_bad_seed_costs_nothing(lmsconf, tmp_path):
 def test_reset_takes_no_other_file(lmsconf, tmp_path):
     """A file that is no database is never thrown away."""
     code, _, said = lmsconf("reset", "--db", "seed.yaml", "--yes")
-    assert (code, "seed.yaml is no sandbox workspace" in said) == (1, True)
+    assert (code, "seed.yaml is not a sandbox workspace" in said) == (1, True)
     assert (tmp_path / "seed.yaml").read_text(encoding="utf-8") == SEED
 
 
