@@ -187,13 +187,18 @@ def open_workspace(
         )
 
 
+_SHOWN = {"Reading": "Reading the workspace", "Checking": "Checking that the plan is current"}
+"""Phase → what a person reads while it runs."""
+
+
 @contextmanager
 def show_reading_progress(label: str, events: CommandEvents = NO_EVENTS) -> Iterator[Report]:
     """Show the progress of a phase: requests done, the total, and what limits their rate."""
-    with show_progress(label=label) as tell, events.phase(label) as record:
+    shown = _SHOWN.get(label, label)
+    with show_progress(label=shown) as tell, events.phase(label) as record:
 
         def report(progress: RunProgress) -> None:
-            tell(progress, label)
+            tell(progress, shown)
             record(progress)
 
         yield report

@@ -88,6 +88,16 @@ def consent_command(plan: Plan) -> str | None:
     return " ".join([plan.command, *allowances(plan.guards)]) if tripped else None
 
 
+def reviewed_consent(plan: Plan) -> str | None:
+    """Return the line of the project file that allows the same, so that it is reviewed; None if no guard tripped.
+
+    Its date is left to write: a consent without a date is an error.
+    """
+    given = [(guard.allow or "").partition("=") for guard in plan.guards if guard.tripped]
+    entries = [f"{{{name}: {number}, reason: …, until: YYYY-MM-DD}}" for name, _, number in given]
+    return f"allow: [{', '.join(entries)}]" if entries else None
+
+
 def allowances(guards: Iterable[GuardResult]) -> Iterator[str]:
     """Yield `--allow removals=45` for each guard that is tripped or was allowed by `--allow`.
 

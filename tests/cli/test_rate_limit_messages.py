@@ -72,7 +72,7 @@ def test_once_a_minute_the_rate_and_what_is_left_are_told(
     err = capsys.readouterr().err
     told = limits(err)
     assert 3 <= len(told) <= 6
-    assert {match[1] for match in told} == {"Reading"}
+    assert {match[1] for match in told} == {"Reading the workspace"}
     assert all(0.4 <= float(match[2]) <= 0.6 for match in told)
     assert all(seconds_of(match) == pytest.approx(int(match[4]) / 0.5, rel=0.2) for match in told)
     left = [int(match[4]) for match in told]
@@ -115,8 +115,8 @@ def test_a_pause_that_the_service_asks_for_is_told_and_waited(
     assert run_command_line(app, ["-C", str(project), "plan"]) == ExitCode.OK
     told = [line for line in capsys.readouterr().err.splitlines() if "resuming" in line]
     ends = datetime.fromtimestamp(NOON + 600).astimezone().strftime("%H:%M")
-    assert told[0] == f"Reading: the service asks to wait 10 minutes; resuming at {ends}"
-    assert told[1] == f"Reading: still waiting for the service, 9 minutes more; resuming at {ends}"
+    assert told[0] == f"Reading the workspace: the service asks to wait 10 minutes; resuming at {ends}"
+    assert told[1] == f"Reading the workspace: still waiting for the service, 9 minutes more; resuming at {ends}"
     assert 8 <= len(told) <= 10
     assert 600 <= clock.now <= 660
 
@@ -140,4 +140,4 @@ def test_without_a_limit_nothing_is_said(project: Path, capsys: pytest.CaptureFi
     assert run_command_line(app, ["-C", str(project), "plan"]) == ExitCode.OK
     err = capsys.readouterr().err
     assert "limited" not in err
-    assert re.match(r"Reading: \d+ of (at least )?\d+\n", err)
+    assert re.match(r"Reading the workspace: \d+ of (at least )?\d+\n", err)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from pathlib import Path
 
@@ -112,3 +113,22 @@ def test_what_is_live_can_be_named(root: Path, capsys: pytest.CaptureFixture[str
     assert run_command_line(app, ["-C", str(root), "plan", option, address]) == ExitCode.OK
     assert run_command_line(app, ["-C", str(root), "plan", option, f"{address} 2"]) == ExitCode.ERROR
     assert "no resource matches" in capsys.readouterr().err
+
+
+def test_the_line_that_is_reviewed(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A comment shows the line of the project file, too: with reason and date it allows the same."""
+    at = ["-C", str(root), "plan", "--format", "markdown"]
+    assert run_command_line(app, at) == ExitCode.OK
+    comment = capsys.readouterr().out
+    assert "Apply would stop here" in comment
+    reviewed = re.search(r"```yaml\n(allow: .*)\n```", comment)
+    assert reviewed is not None
+    assert reviewed[1] == "allow: [{removals: 2, reason: …, until: YYYY-MM-DD}]"
+    (root / "lmsconf.yaml").write_text(f"{PROJECT}{reviewed[1]}\n")
+    assert run_command_line(app, at) == ExitCode.ERROR
+    assert 'allow.until cannot be "YYYY-MM-DD"' in capsys.readouterr().err
+    (root / "lmsconf.yaml").write_text(f"{PROJECT}{reviewed[1].replace('YYYY-MM-DD', '9999-12-31')}\n")
+    assert run_command_line(app, at) == ExitCode.OK
+    comment = capsys.readouterr().out
+    assert "Apply would stop here" not in comment
+    assert "allow: [" not in comment

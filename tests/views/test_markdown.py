@@ -26,7 +26,7 @@ from lmsconf.render.size_limit import MIN_LIMIT, SERVICE_LIMITS, SizeLimit, pars
 READER = MarkdownIt("commonmark").enable("table")
 TEN_THOUSAND = large(10_000)
 OPENING = re.compile(r"^```+(?=[a-z]+$)", re.MULTILINE)
-WRITTEN_ITSELF = {"diff", "sh"}
+WRITTEN_ITSELF = {"diff", "sh", "yaml"}
 
 
 def size(text: str) -> int:
