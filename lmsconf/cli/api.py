@@ -22,7 +22,7 @@ _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
 
 @click.command(cls=Command)
-@click.argument("method", type=click.Choice(_METHODS, case_sensitive=False))
+@click.argument("method", metavar="METHOD", type=click.Choice(_METHODS, case_sensitive=False))
 @click.argument("path")
 @click.option("--query", metavar="K=V", multiple=True, help="A query parameter. Can be repeated.")
 @click.option("--body", metavar="JSON", help="The request's body; - reads it from stdin.")

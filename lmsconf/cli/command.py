@@ -117,6 +117,13 @@ class Group(_GlobalOptionsMixin, click.Group):
 
     command_class = Command
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write each command with the first line of its help, which click would shorten on a narrow terminal."""
+        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        rows = [(name, ((command and command.help) or "").partition("\n")[0]) for name, command in commands]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
 
 def _one(ctx: click.Context, name: str, before: str | None, after: tuple[str, ...] | None) -> str | None:
     """Return the value of an option that may stand before and after the command. Raises click.UsageError for two."""

@@ -128,7 +128,7 @@ EXAMPLES: Final[Mapping[str, tuple[Example, Example]]] = {
     ),
     "lmsconf api": (
         ("Read a page of people", "lmsconf api GET /users --query limit=5"),
-        ("Create a group", 'lmsconf api POST /manual-groups --body \'{"name": "Mentors"}\''),
+        ("Create a group", 'lmsconf api POST /groups --body \'{"name": "Mentors"}\''),
     ),
     "lmsconf completion": (
         ("Complete commands in this bash", 'eval "$(lmsconf completion bash)"'),

@@ -50,6 +50,7 @@ _OPTIONS = (
 parallelism = click.option(
     "--parallelism",
     type=click.IntRange(1, 64),
+    metavar="N",
     default=8,
     show_default=True,
     help="Limit the number of concurrent requests.",

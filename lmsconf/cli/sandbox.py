@@ -53,6 +53,7 @@ _seed = click.option(
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
+    metavar="N",
     default=8765,
     show_default=True,
     help="The port to listen on; 0 chooses a free port.",
@@ -86,7 +87,7 @@ def serve(
     A script of faults is a YAML list. An entry strikes the next request that it fits:
 
     \b
-      - {operation: "manual-groups.*", status: 429, headers: {retry-after: 2}, times: 3}
+      - {operation: "users.*", status: 429, headers: {retry-after: 2}, times: 3}
       - {calls: [5, 9], cut: true}
       - {operation: users.list, chance: 0.05, seed: 7, times: always, stale: true}
 
@@ -120,13 +121,13 @@ def serve(
 @sandbox_group.command("seed")
 @_db
 @_seed
-@click.option("--users", type=click.IntRange(0), help="Number of users to generate.")
-@click.option("--groups", type=click.IntRange(0), help="Number of groups to generate.")
-@click.option("--smart-groups", type=click.IntRange(0), help="Number of smart groups to generate.")
-@click.option("--fields", type=click.IntRange(0, 10), help="Number of custom fields to generate.")
-@click.option("--contents", type=click.IntRange(0), help="Number of contents to generate.")
-@click.option("--assignments", type=click.IntRange(0), help="Number of assignments to generate.")
-@click.option("--seed-number", "number", default=0, show_default=True, help="Seed of the random numbers.")
+@click.option("--users", type=click.IntRange(0), metavar="N", help="Number of users to generate.")
+@click.option("--groups", type=click.IntRange(0), metavar="N", help="Number of groups to generate.")
+@click.option("--smart-groups", type=click.IntRange(0), metavar="N", help="Number of smart groups to generate.")
+@click.option("--fields", type=click.IntRange(0, 10), metavar="N", help="Number of custom fields to generate.")
+@click.option("--contents", type=click.IntRange(0), metavar="N", help="Number of contents to generate.")
+@click.option("--assignments", type=click.IntRange(0), metavar="N", help="Number of assignments to generate.")
+@click.option("--seed-number", "number", default=0, metavar="N", show_default=True, help="Seed of the random numbers.")
 @click.option("--out", metavar="FILE", help="Write the generated workspace as a seed file; - is stdout.")
 @pass_context
 def seed_command(
