@@ -141,6 +141,7 @@ def _project(root: Path, *, hosts: bool) -> Section:
     embedded = sum(url.startswith(_EMBEDDED) for url in urls)
     found: Section = {
         "found": True,
+        "writable": os.access(root, os.W_OK),
         "valid": True,
         "keys": [*sorted(body)],
         "workspaces": len(urls),
@@ -220,6 +221,9 @@ def _checks(sections: Mapping[str, Section]) -> Iterator[CheckResult]:
     if str(sections["terminal"].get("encoding", "")).lower().replace("-", "") != "utf8":
         message = f"the encoding of stdout is {sections['terminal'].get('encoding')}"
         yield CheckResult("terminal", Health.WARNING, message, "Set LC_ALL to a UTF-8 locale, such as C.UTF-8.")
+    if sections["project"].get("writable") is False and sections["state"][FOLDER] is None:
+        message = f"apply cannot create {FOLDER}: the folder of the project is read-only"
+        yield CheckResult("state", Health.WARNING, message, "Make it writable, or mount a volume there.")
     yield from _state_checks(sections["state"])
 
 

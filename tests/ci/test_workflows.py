@@ -69,7 +69,7 @@ def test_actions_are_pinned(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", [*WORKFLOWS, CI / "gitlab" / "gitlab-ci.yml", CI / "README.md"], ids=lambda path: path.stem
+    "path", [*WORKFLOWS, CI / "gitlab" / "gitlab-ci.yml", CI / "container" / "Dockerfile"], ids=lambda path: path.stem
 )
 def test_nothing_is_installed_without_its_hash(path: Path) -> None:
     """Each installation from the list of requirements wants the hash of all that it installs."""

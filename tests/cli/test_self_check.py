@@ -53,6 +53,7 @@ def test_it_has_versions_keys_and_counts(project: Path) -> None:
     assert {"click", "httpx", "pyyaml"} <= found["libraries"].keys()
     assert found["project"] == {
         "found": True,
+        "writable": True,
         "valid": True,
         "keys": ["default_workspace", "vars", "workspaces"],
         "workspaces": 2,
