@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -69,9 +70,9 @@ def test_a_word_is_found_in_all_pages(tmp_path: Path) -> None:
     assert "effects: # Effects on people" in ran.out.splitlines()
     assert all(line.partition(": ")[0] in TOPICS for line in ran.out.splitlines())
     assert max(map(len, ran.out.splitlines())) <= 80
-    page = next(line for line in read_guide_page("effects").splitlines() if line.count(" ") > 8)
-    words = " ".join(read_guide_page("effects").partition(page)[2].split()[:2])
-    across = f"{page.split()[-1]} {words}"
+    lines = read_guide_page("effects").splitlines()
+    before, after = next(pair for pair in pairwise(lines) if all(line.count(" ") > 8 for line in pair))
+    across = " ".join([before.split()[-1], *after.split()[:2]])
     assert "effects: " in lmsconf(tmp_path, "help", "--search", across).out
     only = lmsconf(tmp_path, "help", "drift", "--search", "effects").out
     assert {line.partition(": ")[0] for line in only.splitlines()} <= {"drift"}
