@@ -58,7 +58,9 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "unlock": CommandEntry("lmsconf.cli.unlock", "unlock", "Remove a stale lock."),
     "export": CommandEntry("lmsconf.cli.export", "export", "Write manifests for the live workspace."),
     "snapshot": CommandEntry("lmsconf.cli.snapshot", "snapshot", "Save the state of the workspace to a file."),
-    "explain": CommandEntry("lmsconf.cli.small_commands", "explain", "Explain a manifest key, or a lint."),
+    "explain": CommandEntry(
+        "lmsconf.cli.small_commands", "explain", "Explain a key of manifests or of lmsconf.yaml, or a code."
+    ),
     "help": CommandEntry("lmsconf.cli.help_command", "help_command", "Print a page of the guide."),
     "graph": CommandEntry("lmsconf.cli.small_commands", "graph", "Show the dependency graph."),
     "doctor": CommandEntry(

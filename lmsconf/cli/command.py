@@ -9,6 +9,8 @@ from typing import Any, Final, NamedTuple, cast
 
 import click
 
+from lmsconf.cli.completes import completes
+
 _KEY: Final = "lmsconf.global_options"
 
 
@@ -30,12 +32,14 @@ GLOBAL_OPTIONS: Final = (
         ["-C", "_directory"],
         metavar="DIR",
         multiple=True,
+        shell_complete=completes("folders"),
         help="The project's folder, where lmsconf.yaml is; without it, this folder or one above it.",
     ),
     click.Option(
         ["--workspace", "_workspace"],
         metavar="NAME",
         multiple=True,
+        shell_complete=completes("workspaces"),
         help="The workspace, as lmsconf.yaml names it.",
     ),
     click.Option(

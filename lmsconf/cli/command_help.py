@@ -105,7 +105,7 @@ EXAMPLES: Final[Mapping[str, tuple[Example, Example]]] = {
     ),
     "lmsconf explain": (
         ("Explain a key of the manifests", "lmsconf explain smart_group.conditions"),
-        ("List the lints", "lmsconf explain lint"),
+        ("Explain the code of a message", "lmsconf explain reference/unknown-choice"),
     ),
     "lmsconf help": (
         ("List the pages of the guide", "lmsconf help"),

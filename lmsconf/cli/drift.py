@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lmsconf.cli.command import Command
+from lmsconf.cli.completes import completes
 from lmsconf.cli.events import CommandEvents, events_option
 from lmsconf.cli.frame import CommandContext, Output, output_options, pass_context
 from lmsconf.cli.output_streams import write_stderr
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     "accepted",
     metavar="ADDRESS",
     multiple=True,
+    shell_complete=completes("addresses"),
     help="Edit the manifests to match the workspace, and show the changed lines; * is a wildcard.",
 )
 @click.option(

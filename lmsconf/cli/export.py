@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lmsconf.cli.command import Command
+from lmsconf.cli.completes import completes
 from lmsconf.cli.frame import CommandContext, pass_context
 from lmsconf.cli.output_streams import report_problems, write_stderr
 from lmsconf.cli.planning import load_context_settings, max_rate, open_workspace, parallelism, show_reading_progress
@@ -43,6 +44,7 @@ class _KindOption(click.Option):
 @click.argument("folder", required=False, metavar="[DIR]", type=click.Path(path_type=Path))
 @click.option(
     "--kind", "sections", metavar="KIND", multiple=True, cls=_KindOption, help="Export only this kind.",
+    shell_complete=completes("sections"),
 )  # fmt: skip
 @click.option("--into", is_flag=True, help="Add what existing manifests do not declare yet, in new files.")
 @click.option(

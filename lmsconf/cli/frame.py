@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from lmsconf.render.size_limit import SizeLimit
 
 P = ParamSpec("P")
+_COMPLETE = "_LMSCONF_COMPLETE"
+"""The environment variable by which the completion script of a shell asks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +240,10 @@ def run_command_line(app: click.Command, arguments: list[str]) -> int:
     """
     # Masked from the start where a word asks for it: a command line that cannot be parsed may name people too.
     mask_people("--mask-people" in arguments)
+    if _COMPLETE in os.environ:
+        from lmsconf.cli.completion_shells import register_shells
+
+        register_shells()
     try:
         with _terminable():
             code = app.main(arguments, prog_name="lmsconf", standalone_mode=False)

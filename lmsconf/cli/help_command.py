@@ -9,6 +9,7 @@ from textwrap import shorten
 import click
 
 from lmsconf.cli.command import Command
+from lmsconf.cli.completes import completes
 from lmsconf.cli.output_streams import supports_color, terminal_size, write_redacted
 from lmsconf.errors import ExitCode, LmsconfError, UsageError
 
@@ -21,7 +22,7 @@ _WHOLE_LINES = 1_000_000
 
 
 @click.command(name="help", cls=Command)
-@click.argument("words", metavar="[TOPIC | COMMAND]", nargs=-1)
+@click.argument("words", metavar="[TOPIC | COMMAND]", nargs=-1, shell_complete=completes("topics"))
 @click.option("--search", metavar="WORD", help="List the lines of all pages that contain this.")
 @click.pass_context
 def help_command(context: click.Context, *, words: tuple[str, ...], search: str | None) -> ExitCode:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lmsconf.cli.command import Command
+from lmsconf.cli.completes import completes
 from lmsconf.cli.frame import CommandContext, Output, output_options, pass_context
 from lmsconf.cli.output_streams import report_problems
 from lmsconf.cli.planning import (
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Command)
-@click.argument("email")
-@click.argument("content", required=False)
+@click.argument("email", shell_complete=completes("people"))
+@click.argument("content", required=False, shell_complete=completes("contents"))
 @parallelism
 @max_rate
 @output_options(["text", "json", "csv"], pages=True)
@@ -71,7 +72,7 @@ def access(
 
 
 @click.command(cls=Command)
-@click.argument("address")
+@click.argument("address", shell_complete=completes("audiences"))
 @click.option("--by", metavar="FIELD", help="Count the people by their answer to this custom field.")
 @click.option("--members", is_flag=True, help="List the people by e-mail, which is personal data.")
 @parallelism

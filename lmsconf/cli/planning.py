@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, ParamSpec
 import click
 
 from lmsconf.cli.command import global_options
+from lmsconf.cli.completes import completes
 from lmsconf.cli.events import NO_EVENTS, CommandEvents
 from lmsconf.cli.frame import CommandContext
 from lmsconf.cli.output_streams import can_ask, show_progress, write_stderr
@@ -34,10 +35,19 @@ _MAKE_KEY: Final = "Create a key with: openssl rand -hex 32"
 
 _OPTIONS = (
     click.option(
-        "--only", metavar="ADDRESS", multiple=True, help="Plan only this address and what it needs; * is a wildcard."
+        "--only",
+        metavar="ADDRESS",
+        multiple=True,
+        shell_complete=completes("addresses"),
+        help="Plan only this address and what it needs; * is a wildcard.",
     ),
     click.option(
-        "--except", "excluded", metavar="ADDRESS", multiple=True, help="Do not plan this address; * is a wildcard."
+        "--except",
+        "excluded",
+        metavar="ADDRESS",
+        multiple=True,
+        shell_complete=completes("addresses"),
+        help="Do not plan this address; * is a wildcard.",
     ),
     click.option("--additive", is_flag=True, help="Plan only creations and additions; list what is left out."),
     click.option(
@@ -65,11 +75,13 @@ allow = click.option(
     "--allow",
     metavar="GUARD=N",
     multiple=True,
+    shell_complete=completes("guards"),
     help="Allow what a guard counts, if its total is exactly N: removals=214.",
 )
 trust_project = click.option(
     "--trust-project",
     metavar="PARTS",
+    shell_complete=completes("trusted_parts"),
     help="With --base: trust a changed url, token, command or dialect of the project file; separated by commas.",
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from lmsconf.cli.command import Command
+from lmsconf.cli.completes import completes
 from lmsconf.cli.frame import CommandContext, Output, output_options, pass_context
 from lmsconf.cli.output_streams import mask_if_enabled
 from lmsconf.errors import ExitCode
@@ -14,7 +15,7 @@ from lmsconf.render.recorded_runs import RUN_VIEWS, RUNS_VIEWS
 
 
 @click.command(cls=Command)
-@click.argument("run", required=False)
+@click.argument("run", required=False, shell_complete=completes("runs"))
 @output_options(list(RUNS_VIEWS))
 @pass_context
 def runs(context: CommandContext, *, run: str | None, output: Output) -> ExitCode:

@@ -7,19 +7,21 @@ import sys
 import click
 
 from lmsconf.cli.command import Command
+from lmsconf.cli.completes import completes
 from lmsconf.cli.frame import CommandContext, Output, output_options, pass_context
 from lmsconf.cli.output_streams import write_redacted
 from lmsconf.errors import ExitCode, LmsconfError
 
 
 @click.command(cls=Command)
-@click.argument("key", metavar="[KIND[.FIELD]|CODE]", default="")
+@click.argument("key", metavar="[KEY|CODE]", default="", shell_complete=completes("explained"))
 @output_options(["text", "json"], pages=True)
 def explain(*, key: str, output: Output) -> ExitCode:
-    """Explain a manifest key, or a lint.
+    """Explain a key of manifests or of lmsconf.yaml, or a code.
 
-    For example: lmsconf explain smart_group.conditions. Without an argument, all sections are listed. `lmsconf explain
-    lint` lists the lints, and `lmsconf explain CODE` explains one.
+    KEY is a kind or section with keys below it, a key of the project file, or a key alone, such as for_each. CODE is
+    in brackets after a message. Without an argument, what can be explained is listed; `lmsconf explain project`, `lint`
+    and `codes` list more.
     """
     from lmsconf.kinds import all_kinds
     from lmsconf.manifest.explain import explain as explained
@@ -31,7 +33,11 @@ def explain(*, key: str, output: Output) -> ExitCode:
 
 @click.command(cls=Command)
 @click.option(
-    "--only", metavar="ADDRESS", multiple=True, help="Show only this address and what it needs; * is a wildcard."
+    "--only",
+    metavar="ADDRESS",
+    multiple=True,
+    shell_complete=completes("addresses"),
+    help="Show only this address and what it needs; * is a wildcard.",
 )
 @output_options(["mermaid", "dot"])
 @pass_context
@@ -70,10 +76,11 @@ def completion(context: click.Context, *, shell: str) -> ExitCode:
     """
     from click.shell_completion import get_completion_class
 
+    from lmsconf.cli.completion_shells import VARIABLE, register_shells
+
+    register_shells()
     shell_class = get_completion_class(shell)
     if shell_class is None:
         raise LmsconfError(f"click knows no completion for {shell}")
-    write_redacted(
-        shell_class(context.find_root().command, {}, "lmsconf", "_LMSCONF_COMPLETE").source() + "\n", sys.stdout
-    )
+    write_redacted(shell_class(context.find_root().command, {}, "lmsconf", VARIABLE).source() + "\n", sys.stdout)
     return ExitCode.OK

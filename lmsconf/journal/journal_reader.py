@@ -23,6 +23,11 @@ def read_runs(root: Path) -> Iterator[RecordedRun]:
     return (_read(path) for path in _journals(root))
 
 
+def run_names(root: Path) -> list[str]:
+    """Return the names of the runs of a project, newest first. Raises LmsconfError."""
+    return [path.stem for path in _journals(root)]
+
+
 def find_run(root: Path, name: str) -> RecordedRun:
     """Return a run by `latest`, by its name or a prefix of it, or by a prefix of the plan's digest.
 

@@ -1,31 +1,28 @@
-"""Documentation of a manifest key, derived from the schema that manifests are validated against."""
+"""What a key, a lint or the code of a problem means: from the schemas that files are checked by, and from tables."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, TypeAlias, cast
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Final, NamedTuple, cast
 
 from lmsconf.errors import UsageError, shorten
+from lmsconf.manifest.schema_keys import Schema, keys_of, meaning_in, needed_keys, resolved, type_in_words, values_of
 from lmsconf.manifest.schemas import ABSENT, manifest_schema
-from lmsconf.model.canonical_json import Json
 from lmsconf.model.explanation import ExplainedKey, KeyExplanation
 from lmsconf.model.lints import PREFIX, RULES, LintLevel
 from lmsconf.model.names import did_you_mean
+from lmsconf.model.problem_codes import MEANINGS, meaning_of
 from lmsconf.planner.kind import AnyKind
-
-_Schema: TypeAlias = "Mapping[str, Json]"
-_WORDS: Final = {
-    "string": "text",
-    "boolean": "true or false",
-    "integer": "whole number",
-    "number": "number",
-    "object": "mapping",
-    "null": "null",
-}
-
+from lmsconf.support.package_data import read_schema
 
 LINTS: Final = "lint"
+CODES: Final = "codes"
+MANIFEST: Final = "manifest"
+PROJECT: Final = "project"
+_PROJECT_FILE: Final = "lmsconf.yaml"
+_OF_PROJECT: Final = f"key of {_PROJECT_FILE}: "
 _LINTS_MEANING: Final = (
     "Levels of lints that differ from the default, by code. A lint reports manifests that are valid and probably not "
     "what was meant. It sends no request, and says nothing about what the command does not know."
@@ -35,38 +32,153 @@ _LINT_KEYS: Final = (
     ("reason", "text", "The reason; required if the level is below the default.", False),
     ("until", "text", "The entry holds before this date.", False),
 )
+_MORE: Final = (
+    (PROJECT, "keys of lmsconf.yaml", "The project file: workspaces, guards, ownership and more."),
+    (LINTS, "codes", "What `validate` and `plan` report of manifests that are valid and probably not meant."),
+    (CODES, "codes", "What each error, warning and note means, by the code in brackets after its message."),
+)
+"""What `explain` without an argument lists beside the sections of a manifest."""
+
+
+class Position(NamedTuple):
+    """A position in a manifest or in the project file. path: the keys that lead to it."""
+
+    path: tuple[str, ...]
+    schema: Schema
+    of_project: bool = False
+    needed: bool = False
 
 
 def explain(kinds: Mapping[str, AnyKind], key_path: str) -> KeyExplanation:
-    """Explain `key_path`: a kind or section, then keys separated by dots; empty for the whole manifest.
+    """Explain a kind or section and keys below it, `smart_group.conditions`, a key of the project file, or a code.
 
-    `lint` explains which lints there are, and the code of a lint that one.
-
-    Raises UsageError for an unknown name, with the closest known name as a hint.
+    A key alone is explained wherever it may be used; `lint` and `codes` list what there is; nothing: what can be
+    explained. Raises UsageError for an unknown name, with the closest known name as a hint.
     """
     if key_path == LINTS or key_path.startswith(PREFIX):
         return _explain_lint(key_path)
-    schema: _Schema = manifest_schema(kinds)
-    sections = {kind.name: kind.section for kind in kinds.values()}
-    trail: list[str] = []
-    for word in key_path.split(".") if key_path else ():
-        known = _keys(schema)
-        name = sections.get(word, word) if not trail or trail == [ABSENT] else word
-        if name not in known:
-            raise _unknown(word, trail, [*known, *(() if trail else sections)])
-        schema, trail = known[name], [*trail, name]
-    needed = _needed(schema)
-    keys = tuple(
-        ExplainedKey(name=name, type=_type(part), meaning=_meaning(part), needed=name in needed)
-        for name, part in _keys(schema).items()
-    )
-    whole = "a manifest: any of these sections, each a list, in any number of files"
+    if key_path == CODES:
+        listed = (
+            ExplainedKey(name=code, type="problem", meaning=text, needed=False) for code, text in MEANINGS.items()
+        )
+        return KeyExplanation(path=CODES, type="codes of problems", meaning="", keys=tuple(listed))
+    if (meaning := meaning_of(key_path)) is not None:
+        return KeyExplanation(path=key_path, type="code of a problem", meaning=meaning, keys=())
+    if key_path in ("", MANIFEST):
+        return _whole_manifest(kinds, with_more=not key_path)
+    if key_path in (PROJECT, _PROJECT_FILE):
+        return KeyExplanation(path=PROJECT, type="the project file lmsconf.yaml", meaning="", keys=_rows(_project()))
+    return _explain_position(kinds, key_path)
+
+
+def explainable(kinds: Mapping[str, AnyKind], begun: str) -> Iterator[str]:
+    """Yield what can be explained and may begin so: the next word of a path, and codes."""
+    before, dot, _ = begun.rpartition(".")
+    if dot:
+        yield from (f"{before}.{key}" for key in keys_of(_find(kinds, before).schema))
+        return
+    yield from (*kinds, *_key_names(kinds), MANIFEST, PROJECT, CODES, *RULES, *MEANINGS)
+
+
+def _explain_position(kinds: Mapping[str, AnyKind], key_path: str) -> KeyExplanation:
+    try:
+        found = _find(kinds, key_path)
+    except UsageError:
+        places = [] if "." in key_path else [*_anywhere(kinds, key_path)]
+        if not places:
+            raise
+        if len(places) > 1:
+            return _explain_key(key_path, places)
+        found = places[0]
     return KeyExplanation(
-        path=".".join(trail),
-        type=_type(schema) if trail else whole,
-        meaning=_meaning(schema) if trail else "",
-        keys=keys,
+        path=".".join(found.path),
+        type=f"{_OF_PROJECT if found.of_project else ''}{type_in_words(found.schema)}",
+        meaning=meaning_in(found.schema),
+        keys=_rows(found.schema),
     )
+
+
+def _explain_key(key: str, places: list[Position]) -> KeyExplanation:
+    """Explain a key that may be used in several places: once if it means the same in all, else place by place."""
+    paths = [".".join(place.path) for place in places]
+    meanings = {(type_in_words(place.schema), meaning_in(place.schema)) for place in places}
+    if len(meanings) == 1:
+        ((type, meaning),) = meanings
+        used = ", ".join(path.removesuffix(f".{key}") for path in paths)
+        return KeyExplanation(
+            path=key, type=type, meaning=f"{meaning}\n\nA key of: {used}.", keys=_rows(places[0].schema)
+        )
+    rows = (
+        ExplainedKey(name=path, type=type_in_words(one.schema), meaning=meaning_in(one.schema), needed=one.needed)
+        for path, one in zip(paths, places, strict=True)
+    )
+    return KeyExplanation(path=key, type=f"a key with {len(meanings)} meanings", meaning="", keys=tuple(rows))
+
+
+def _whole_manifest(kinds: Mapping[str, AnyKind], *, with_more: bool) -> KeyExplanation:
+    more = (ExplainedKey(name=name, type=type, meaning=text, needed=False) for name, type, text in _MORE)
+    return KeyExplanation(
+        path="",
+        type="a manifest: any of these sections, each a list, in any number of files",
+        meaning="",
+        keys=(*_rows(manifest_schema(kinds)), *(more if with_more else ())),
+    )
+
+
+def _rows(schema: Schema) -> tuple[ExplainedKey, ...]:
+    needed = needed_keys(schema)
+    return tuple(
+        ExplainedKey(name=name, type=type_in_words(part), meaning=meaning_in(part), needed=name in needed)
+        for name, part in keys_of(schema).items()
+    )
+
+
+@cache
+def _project() -> Schema:
+    return resolved(cast(Schema, json.loads(read_schema("project.schema.json"))))
+
+
+def _find(kinds: Mapping[str, AnyKind], key_path: str) -> Position:
+    """Return the position at a path, in a manifest or else in the project file. Raises UsageError."""
+    words = key_path.split(".")
+    manifest, project = manifest_schema(kinds), _project()
+    sections = {kind.name: kind.section for kind in kinds.values()}
+    of_project = words[0] == PROJECT or (words[0] not in sections and words[0] not in keys_of(manifest))
+    schema, trail = (project, ()) if of_project else (manifest, ())
+    path: tuple[str, ...] = trail
+    for word in words[words[0] == PROJECT :]:
+        known = keys_of(schema)
+        name = sections.get(word, word) if not of_project and path in ((), (ABSENT,)) else word
+        if name in known:
+            schema, path = known[name], (*path, name)
+        elif path and (values := values_of(schema)) is not None and name not in known:
+            # A name of the user's own, such as that of a workspace, leads to the keys below it.
+            schema = values
+            if not keys_of(values):
+                path = (*path, name)
+        else:
+            raise _unknown(word, path, [*known]) if path else _unknown_word(word, [*sections, *_key_names(kinds)])
+    return Position(path, schema, of_project)
+
+
+def _anywhere(kinds: Mapping[str, AnyKind], key: str) -> Iterator[Position]:
+    """Yield every position of this key, except under `absent`, in manifests and in the project file."""
+    for schema, of_project in ((manifest_schema(kinds), False), (_project(), True)):
+        yield from (one for one in _below(schema, (), of_project) if one.path[-1] == key and one.path[0] != ABSENT)
+
+
+def _key_names(kinds: Mapping[str, AnyKind]) -> list[str]:
+    """Return the names of all keys of manifests and of the project file: those of sections first."""
+    roots = (manifest_schema(kinds), _project())
+    nested = (one.path[-1] for root in roots for one in _below(root, (), False))
+    return list(dict.fromkeys((*(key for root in roots for key in keys_of(root)), *nested)))
+
+
+def _below(schema: Schema, path: tuple[str, ...], of_project: bool) -> Iterator[Position]:
+    needed = needed_keys(schema)
+    for name, part in keys_of(schema).items():
+        yield Position((*path, name), part, of_project, name in needed)
+        yield from _below(part, (*path, name), of_project)
 
 
 def _explain_lint(code: str) -> KeyExplanation:
@@ -75,7 +187,7 @@ def _explain_lint(code: str) -> KeyExplanation:
             ExplainedKey(name=rule.code, type=f"{rule.level} by default", meaning=rule.title, needed=False)
             for rule in RULES.values()
         )
-        return KeyExplanation(path=LINTS, type="key of lmsconf.yaml: mapping", meaning=_LINTS_MEANING, keys=listed)
+        return KeyExplanation(path=LINTS, type=f"{_OF_PROJECT}mapping", meaning=_LINTS_MEANING, keys=listed)
     rule = RULES.get(code)
     if rule is None:
         raise UsageError(
@@ -91,59 +203,14 @@ def _explain_lint(code: str) -> KeyExplanation:
     )
 
 
-def _unknown(word: str, trail: Sequence[str], known: Sequence[str]) -> UsageError:
-    place = f"{'.'.join(trail)} has no key" if trail else "there is no kind or section"
+def _unknown(word: str, trail: tuple[str, ...], known: list[str]) -> UsageError:
     hint = did_you_mean(word, known) or (f"There is {', '.join(known)}." if known else "It has no keys.")
-    return UsageError(f'{place} "{word}"', hint=hint)
+    return UsageError(f'{".".join(trail)} has no key "{shorten(word)}"', hint=hint)
 
 
-def _alternatives(schema: _Schema) -> Iterator[_Schema]:
-    """Yield the schema and, recursively, its alternatives and the items of a list."""
-    yield schema
-    for word in ("oneOf", "anyOf", "allOf"):
-        for branch in cast("list[_Schema]", schema.get(word, [])):
-            yield from _alternatives(branch)
-    if isinstance(schema.get("items"), dict):
-        yield from _alternatives(cast(_Schema, schema["items"]))
-
-
-def _keys(schema: _Schema) -> dict[str, _Schema]:
-    keys: dict[str, _Schema] = {}
-    for alternative in _alternatives(schema):
-        for name, part in cast("Mapping[str, _Schema]", alternative.get("properties", {})).items():
-            keys.setdefault(name, part)
-    return keys
-
-
-def _needed(schema: _Schema) -> frozenset[str]:
-    """Return the keys that every alternative mapping requires, but for one that reads its entries from a sheet."""
-    needs = [
-        frozenset(cast("list[str]", alternative.get("required", [])))
-        for alternative in _alternatives(schema)
-        if "properties" in alternative and not alternative.get("x-sheet")
-    ]
-    return frozenset.intersection(*needs) if needs else frozenset()
-
-
-def _meaning(schema: _Schema) -> str:
-    """Return the first description in the schema or its alternatives."""
-    return next(
-        (str(alternative["description"]) for alternative in _alternatives(schema) if "description" in alternative), ""
-    )
-
-
-def _type(schema: _Schema) -> str:
-    """Describe the accepted types in words."""
-    for word in ("oneOf", "anyOf") if "type" not in schema else ():
-        if word in schema:
-            return " or ".join(dict.fromkeys(_type(one) for one in cast("list[_Schema]", schema[word])))
-    if "const" in schema:
-        return json.dumps(schema["const"], ensure_ascii=False)
-    if "enum" in schema:
-        return "one of " + ", ".join(str(one) for one in cast("list[Json]", schema["enum"]))
-    types = schema.get("type")
-    if types == "array":
-        items = schema.get("items")
-        return f"list of {_type(cast(_Schema, items))}" if isinstance(items, dict) and items else "list"
-    words = types if isinstance(types, list) else [types]
-    return " or ".join(_WORDS.get(str(one), "anything") for one in words)
+def _unknown_word(word: str, known: list[str]) -> UsageError:
+    if "/" in word:
+        hint = did_you_mean(word, MEANINGS) or "`lmsconf explain codes` lists the codes."
+        return UsageError(f'there is no code "{shorten(word)}"', hint=hint)
+    hint = did_you_mean(word, known) or "`lmsconf explain` lists what can be explained."
+    return UsageError(f'there is no kind, section or key "{shorten(word)}"', hint=hint)

@@ -40,7 +40,7 @@ def canonical_pattern(text: str, kinds: Mapping[str, AnyKind]) -> str:
     """Return what was typed as a pattern over addresses: escapes decoded, kind and name as addresses spell them."""
     pattern = normalize_name(decode_typed(text))
     word, slash, rest = pattern.partition("/")
-    kind = next((kind for kind in kinds.values() if word in _kind_words(kind)), None)
+    kind = next((kind for kind in kinds.values() if word in kind_words(kind)), None)
     if not slash:
         return pattern
     if kind is None:
@@ -53,7 +53,7 @@ def canonical_pattern(text: str, kinds: Mapping[str, AnyKind]) -> str:
     return f"{kind.name}/{rest}"
 
 
-def _kind_words(kind: AnyKind) -> tuple[str, ...]:
+def kind_words(kind: AnyKind) -> tuple[str, ...]:
     """Return the words that an address of a kind may begin with: its name, its section, and how views call it."""
     return kind.name, kind.section, kind.noun.replace(" ", "_"), kind.plural.replace(" ", "_")
 
@@ -161,4 +161,4 @@ def nearest_addresses(
 def typed_name(text: str, kinds: Iterable[AnyKind]) -> str:
     """Return the name in a typed address of one of these kinds, `user/bo@acme.example`; any other text as it is."""
     word, slash, rest = text.partition("/")
-    return rest if slash and any(word in _kind_words(kind) for kind in kinds) else text
+    return rest if slash and any(word in kind_words(kind) for kind in kinds) else text

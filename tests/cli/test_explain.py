@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -10,11 +11,16 @@ import pytest
 from click.testing import CliRunner
 from jsonschema import Draft202012Validator
 
+import lmsconf
 from lmsconf.cli import app
 from lmsconf.errors import UsageError
 from lmsconf.kinds import all_kinds
-from lmsconf.manifest.explain import explain
+from lmsconf.manifest.explain import explain, explainable
 from lmsconf.manifest.schemas import manifest_schema
+from lmsconf.model.lints import RULES
+from lmsconf.model.policy import GUARDS
+from lmsconf.model.problem_codes import MEANINGS, meaning_of
+from lmsconf.project.base_trust import PARTS
 from lmsconf.render.key_explanation import explain_json
 from lmsconf.support.package_data import read_schema
 
@@ -48,7 +54,7 @@ def test_a_kind_is_found_by_its_name_and_by_its_section() -> None:
 @pytest.mark.parametrize(
     ("asked", "said", "hint"),
     [
-        ("grops", 'there is no kind or section "grops"', 'Did you mean "groups"?'),
+        ("grops", 'there is no kind, section or key "grops"', 'Did you mean "groups"?'),
         ("group.member", 'groups has no key "member"', 'Did you mean "members"?'),
         ("group.name.first", 'groups.name has no key "first"', "It has no keys."),
     ],
@@ -100,3 +106,114 @@ def test_the_shell_is_answered() -> None:
     env = {"_LMSCONF_COMPLETE": "bash_complete", "COMP_WORDS": "lmsconf ex", "COMP_CWORD": "1"}
     done = CliRunner().invoke(app, [], env=env, prog_name="lmsconf")
     assert "plain,explain" in done.output.split()
+
+
+def project_paths(path: str = "project") -> Iterator[str]:
+    """Every path of keys of the project file."""
+    for key in explain(all_kinds(), path).keys:
+        below = f"{path}.{key.name}"
+        yield below
+        if "/" not in key.name:
+            yield from project_paths(below)
+
+
+@pytest.mark.parametrize("path", sorted(project_paths()))
+def test_every_key_of_the_project_file_is_explained(path: str) -> None:
+    """Without the word before it too, where no section of a manifest has the same name."""
+    found = explain(all_kinds(), path)
+    assert found.path == path.removeprefix("project.")
+    assert found.type.startswith("key of lmsconf.yaml: ")
+    assert found.meaning
+    assert explain(all_kinds(), found.path) == found or found.path == "lint"
+
+
+@pytest.mark.parametrize(
+    ("asked", "path", "meaning"),
+    [
+        ("guards", "guards", "Where a plan stops"),
+        ("workspaces.url", "workspaces.url", "sandbox:FILE"),
+        ("workspaces.production.url", "workspaces.url", "sandbox:FILE"),
+        ("for_each", "for_each", "A key of: custom_fields, users, groups"),
+        ("set", "set", "groups.members"),
+        ("people_sets", "people_sets", "{set: NAME}"),
+        ("tests", "tests", "planned state"),
+        ("windows", "windows", "window: NAME"),
+        ("default_workspace", "default_workspace", "The workspace"),
+        ("description", "custom_fields.description", "null clears it"),
+        ("reference/unknown-choice", "reference/unknown-choice", "has no choice of this name"),
+        ("project/unknown-key", "project/unknown-key", "No such key"),
+        ("lint/closed-window", "lint/closed-window", "is over"),
+    ],
+)
+def test_other_things_are_explained(asked: str, path: str, meaning: str) -> None:
+    """The project file, keys that may stand in many places, sets, loops, tests, windows, lints and codes."""
+    found = explain(all_kinds(), asked)
+    assert found.path == path
+    assert meaning in found.meaning
+
+
+def test_a_key_with_several_meanings_is_explained_place_by_place() -> None:
+    """`name` is that of a field, of a group, of content: each path is listed with what it means there."""
+    found = explain(all_kinds(), "name")
+    assert {"groups.name", "custom_fields.name", "tests.name"} <= {key.name for key in found.keys}
+    assert all(key.meaning for key in found.keys)
+
+
+def test_without_an_argument_all_is_listed() -> None:
+    """Sections, and the words that list what else there is; each of them is explained."""
+    names = [key.name for key in explain(all_kinds(), "").keys]
+    assert names[-3:] == ["project", "lint", "codes"]
+    assert all(explain(all_kinds(), name).keys for name in names)
+
+
+@pytest.mark.parametrize(
+    ("asked", "hint"),
+    [
+        ("gards", '"guards"'),
+        ("guards.delets", '"deletes"'),
+        ("workspaces.production.tokn", '"token"'),
+        ("for_eech", '"for_each"'),
+        ("referense/unknown-choice", '"reference/unknown-choice"'),
+        ("lint/closed-windw", '"lint/closed-window"'),
+        ("visible_untill", '"visible_until"'),
+    ],
+)
+def test_the_nearest_of_all_is_offered(asked: str, hint: str) -> None:
+    """Of keys, wherever they may stand, and of codes."""
+    with pytest.raises(UsageError) as error:
+        explain(all_kinds(), asked)
+    assert error.value.hint == f"Did you mean {hint}?"
+
+
+_CODE = re.compile(r'"([a-z][a-z_-]*/[a-z][a-z-]*)"')
+_NO_CODES = {"application/json", "application/gzip", "text/html", "examples/acme", "github/lmsconf-"}
+
+
+def test_every_code_is_explained() -> None:
+    """Each code that stands in the program has a meaning, and no other has one."""
+    root = Path(lmsconf.__file__).parent
+    files = (file for file in root.rglob("*.py") if file.name != "problem_codes.py")
+    codes = {code for file in files for code in _CODE.findall(file.read_text(encoding="utf-8"))} - _NO_CODES
+    assert {
+        code for code in codes if meaning_of(code) is None and code not in RULES and not code.endswith("-")
+    } == set()
+    built = ("guard/", "trust/", "manifest/", "sheet/", "set/", "window/", "reference/unknown-", "usage", "interrupted")
+    assert {code for code in MEANINGS if code not in codes and not code.startswith(built)} == set()
+    assert {f"guard/{name}" for name in GUARDS} | {f"trust/{part}" for part in PARTS} <= MEANINGS.keys()
+
+
+@pytest.mark.parametrize(
+    ("begun", "offered"),
+    [
+        ("gua", "guards"),
+        ("group.mem", "group.members"),
+        ("lint/cl", "lint/closed-window"),
+        ("for", "for_each"),
+        ("workspaces.to", "workspaces.token"),
+    ],
+)
+def test_what_can_be_explained_is_completed(begun: str, offered: str) -> None:
+    """Words of a path, and codes."""
+    found = [one for one in explainable(all_kinds(), begun) if one.startswith(begun)]
+    assert found[0] == offered
+    assert all("/" in one for one in found[1:])

@@ -1,0 +1,185 @@
+"""Completion in a shell: what the scripts of bash, zsh and fish are answered, by the protocol that they speak."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from collections.abc import Mapping
+from contextlib import redirect_stdout
+from io import BytesIO, TextIOWrapper
+from pathlib import Path
+
+import pytest
+from flow.shell import lmsconf
+
+from lmsconf.cli import app
+from lmsconf.cli.frame import run_command_line
+from lmsconf.model.policy import GUARDS
+
+PROJECT = """
+workspaces:
+  sandbox: {url: "sandbox:workspace.db"}
+  production: {url: "https://lms.example/api", token: {command: [touch, ran]}}
+default_workspace: production
+"""
+MANIFESTS = """
+groups: [{name: Sales Nordics}, {name: "Sales: R/D, x"}, {name: "A*"}, {name: "O'Brien", members: [bo@x.example]}]
+content_targets: [{content: GDPR basics, assign_to: [everyone, {smart_group: Old hands}]}]
+absent: {custom_fields: [Old]}
+"""
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project of a service that nobody answers for, with a command for its token."""
+    (tmp_path / "manifests").mkdir()
+    (tmp_path / "manifests" / "all.yaml").write_text(MANIFESTS)
+    (tmp_path / "lmsconf.yaml").write_text(PROJECT)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def answer(shell: str, line: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What a shell is answered for a line whose last word is being typed; all of it on stdout."""
+    words = shlex.split(line) if line.count("'") % 2 == 0 and line.count('"') % 2 == 0 else line.split(" ")
+    words += [""] if line.endswith(" ") and not line.endswith("\\ ") else []
+    asked = {"_LMSCONF_COMPLETE": f"{shell}_complete", "COMP_WORDS": line}
+    asked["COMP_CWORD"] = (line.rpartition(" ")[2]) if shell == "fish" else str(len(words) - 1)
+    for name, value in asked.items():
+        monkeypatch.setenv(name, value)
+    out = TextIOWrapper(BytesIO(), encoding="utf-8")
+    with redirect_stdout(out), pytest.raises(SystemExit) as ended:
+        run_command_line(app, [])
+    out.flush()
+    assert ended.value.code == 0
+    return bytes(out.buffer.getvalue()).decode()  # type: ignore[attr-defined]
+
+
+def values(line: str, monkeypatch: pytest.MonkeyPatch, shell: str = "bash") -> list[str]:
+    """The values that a shell is offered."""
+    told = answer(shell, line, monkeypatch)
+    if shell == "zsh":
+        return told.split("\n")[1::3]
+    return [one.removeprefix("plain,") for one in told.split("\n") if one]
+
+
+ADDRESSES = [
+    *("content_target/GDPR basics -> everyone", "content_target/GDPR basics -> smart_group/Old hands"),
+    *("custom_field/Old", "group/A*", "group/O'Brien", "group/Sales Nordics", "group/Sales: R/D, x"),
+]
+
+
+@pytest.mark.parametrize("option", ["plan --only", "plan --except", "apply --only", "drift --accept", "graph --only"])
+def test_addresses_are_completed(root: Path, monkeypatch: pytest.MonkeyPatch, option: str) -> None:
+    """Those of the manifests, also what stands under `absent`; nothing is sent, and no command of a token runs."""
+    assert values(f"lmsconf {option} ", monkeypatch, "zsh") == ADDRESSES
+    assert values(f"lmsconf {option} ", monkeypatch, "fish") == ADDRESSES
+    assert not (root / "ran").exists()
+    assert not (root / ".lmsconf").exists()
+
+
+@pytest.mark.parametrize(
+    ("typed", "inserted"),
+    [
+        ("", [shlex.quote(one) for one in ADDRESSES]),
+        ("group/S", ["group/Sales\\ Nordics", "group/Sales\\:\\ R/D,\\ x"]),
+        ("'group/S", ["group/Sales Nordics", "group/Sales: R/D, x"]),
+        ('"group/S', ["group/Sales Nordics", "group/Sales: R/D, x"]),
+        ("group/Sales\\ ", ["group/Sales\\ Nordics"]),
+        ("groups/A", ["groups/A\\*"]),
+        ("Sal", ["group/Sales\\ Nordics", "group/Sales\\:\\ R/D,\\ x"]),
+        ("group/Z", []),
+    ],
+)
+def test_bash_gets_values_quoted(root: Path, monkeypatch: pytest.MonkeyPatch, typed: str, inserted: list[str]) -> None:
+    """Bash inserts them as they are, after an open quote too; a section's name stays, and a name alone is found."""
+    found = values(f"lmsconf plan --only {typed}", monkeypatch)
+    if typed[:1] in ("'", '"'):
+        assert found == inserted
+    else:
+        assert [shlex.split(one) for one in found] == [shlex.split(one) for one in inserted]
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("--workspace ", ["sandbox", "production"]),
+        ("plan --workspace p", ["production"]),
+        ("audience ", ["everyone", *ADDRESSES[3:], "smart_group/Old hands"]),
+        ("access b", ["bo@x.example"]),
+        ("access bo@x.example ", ["GDPR basics"]),
+        ("export --kind smart", ["smart_groups"]),
+        ("apply --allow ", [f"{guard}=" for guard in GUARDS]),
+        ("plan --trust-project url,t", ["url,token"]),
+        ("help gu", ["guards"]),
+        ("runs ", ["latest"]),
+        ("completion ", ["bash", "zsh", "fish"]),
+    ],
+)
+def test_other_values_are_completed(root: Path, monkeypatch: pytest.MonkeyPatch, line: str, offered: list[str]) -> None:
+    """Workspaces, audiences, people, content, kinds, guards, topics and runs."""
+    assert values(f"lmsconf {line}", monkeypatch, "zsh") == offered
+
+
+def test_recorded_runs_are_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By their names, the latest first."""
+    (tmp_path / "lmsconf.yaml").write_text("workspaces: {s: {url: 'sandbox:s.db', seed: seed.yaml}}\n")
+    (tmp_path / "seed.yaml").write_text("groups: [{name: B}]\n")
+    (tmp_path / "manifests").mkdir()
+    (tmp_path / "manifests" / "a.yaml").write_text("groups: [{name: A}]\n")
+    assert lmsconf(tmp_path, "apply", "--auto-approve").code == 0
+    (run,) = (path.stem for path in (tmp_path / ".lmsconf" / "runs").iterdir())
+    monkeypatch.chdir(tmp_path)
+    assert values("lmsconf runs ", monkeypatch) == ["latest", run]
+    assert values("lmsconf runs 2", monkeypatch) == [run]
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"lmsconf.yaml": "workspaces: [\n"},
+        {"lmsconf.yaml": "workspaces: {}\n"},
+        {"lmsconf.yaml": PROJECT, "manifests": "a file"},
+        {},
+    ],
+)
+@pytest.mark.parametrize(
+    "line", ["plan --only ", "--workspace ", "audience ", "plam --only ", "-C nowhere plan --only "]
+)
+def test_a_shell_is_told_no_error(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    files: Mapping[str, str],
+    line: str,
+) -> None:
+    """A broken project completes to nothing: what is written would stand in the prompt."""
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    told = answer("bash", f"lmsconf {line}", monkeypatch)
+    assert [one for one in told.split() if not one.startswith("plain,") or "group" in one] == []
+    assert capsys.readouterr().err == ""
+
+
+def test_manifests_with_errors_complete_as_far_as_they_are_read(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One wrong entry hides only itself."""
+    (root / "manifests" / "all.yaml").write_text("groups: [{name: A}, {nam: B}, {name: C, members: [x]}]\n")
+    assert "group/A" in values("lmsconf plan --only group/", monkeypatch)
+
+
+def test_a_folder_is_left_to_the_shell(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After -C, as a file is where one is wanted."""
+    assert answer("bash", "lmsconf -C ", monkeypatch) == "dir,\n"
+    assert answer("bash", "lmsconf show ", monkeypatch) == "file,\n"
+
+
+@pytest.mark.slow
+def test_bash_reads_the_script(tmp_path: Path) -> None:
+    """The script defines a function that puts each value into COMPREPLY whole, and leaves no space after a `=`."""
+    script = lmsconf(tmp_path, "completion", "bash").out
+    answered = r"lmsconf() { printf 'plain,a\\ b, c*\nplain,removals=\n'; }"
+    asks = f'{answered}; env() {{ shift 3; "$@"; }}; compopt() {{ echo "$@"; }}'
+    shown = 'COMP_WORDS=(lmsconf x); COMP_CWORD=1; _lmsconf_completion lmsconf; printf "%s|" "${COMPREPLY[@]}"'
+    ran = subprocess.run(["bash", "-c", f"{script}\n{asks}\n{shown}"], capture_output=True, text=True, check=True)
+    assert ran.stdout == "-o nospace\na\\ b, c*|removals=|"
