@@ -84,7 +84,7 @@ def export(
         terms = workspace.call_templates
     generated = exported(snapshot, all_kinds(), settings.policy, terms, only_kinds=kinds, existing_manifests=existing)
     report_problems(generated.problems)
-    paths = _write(target, generated.files, "exported-" if existing is not None else "")
+    paths = _write(settings.root, target, generated.files, "exported-" if existing is not None else "")
     _tell(generated, paths)
     return ExitCode.OK
 
@@ -145,8 +145,12 @@ def _existing(settings: Settings, target: Path, into: bool) -> Manifests | None:
     return manifests
 
 
-def _write(target: Path, files: Mapping[str, str], prefix: str) -> list[Path]:
-    """Write each section to a new file with its name and return the paths. Raises LmsconfError."""
+def _write(root: Path, target: Path, files: Mapping[str, str], prefix: str) -> list[Path]:
+    """Write each section to a new file with its name and return the paths. Raises LmsconfError.
+
+    The first line of each names the manifest's schema, which is written into the project if it is missing.
+    """
+    from lmsconf.project.schema_files import MANIFEST_SCHEMA, schema_comment, write_schemas
     from lmsconf.support.atomic_files import os_error_message, write_atomically
 
     try:
@@ -155,10 +159,11 @@ def _write(target: Path, files: Mapping[str, str], prefix: str) -> list[Path]:
         raise LmsconfError(
             f"{target} cannot be made: {os_error_message(error)}", hint="Name another folder."
         ) from error
-    paths = []
+    paths = list(write_schemas(root, replace=False)) if files else []
+    comment = schema_comment(MANIFEST_SCHEMA, target, root)
     for section, text in files.items():
         paths.append(_unused(target, f"{prefix}{section}"))
-        write_atomically(paths[-1], text, mode=_READABLE)
+        write_atomically(paths[-1], comment + text, mode=_READABLE)
     return paths
 
 

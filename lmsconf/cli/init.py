@@ -34,7 +34,10 @@ _LONGEST_NAME = 60
 @click.option("--timezone", metavar="ZONE", help="Time zone for times without an offset: Europe/Stockholm.")
 @click.option("--ci", type=click.Choice(_CI), help="Write the workflows of this CI system too.")
 @click.option("--no-input", is_flag=True, help="Ask nothing; take the defaults for what no option says.")
-@click.option("--schemas", is_flag=True, help="Write the JSON Schemas too, for completion in editors.")
+@click.option(
+    "--schemas/--no-schemas", default=None,
+    help="Write JSON Schemas for completion in editors (the default); in an existing project, update only them.",
+)  # fmt: skip
 @pass_context
 def init(
     context: CommandContext,
@@ -46,12 +49,16 @@ def init(
     timezone: str | None,
     ci: str | None,
     no_input: bool,
-    schemas: bool,
+    schemas: bool | None,
 ) -> ExitCode:
     """Create a project: a project file, a first manifest, a workflow.
 
     On a terminal it asks for what the options do not set. Elsewhere the defaults are a sandbox, the time zone of this
     machine, and no workflow. Existing files are never overwritten.
+
+    Each YAML file names a JSON Schema in its first line, which is in schemas/: editors with a YAML language server then
+    complete and explain keys, without a network. After an update of lmsconf, `lmsconf init --schemas` writes those of
+    the new version.
 
     On a terminal it also offers to write manifests for what is live, as `lmsconf export --into` does. If that fails,
     the project is still created.
@@ -63,14 +70,25 @@ def init(
         raise UsageError("--workspace selects a workspace of a project", hint="Name a new one with --workspace-name.")
     target = context.directory if folder is None else context.directory / folder
     if os.path.lexists(target / PROJECT_FILE):
+        if schemas:
+            return _update_schemas(target)
         raise LmsconfError(f"{target / PROJECT_FILE} already exists", hint="Name another folder, or edit that file.")
-    given = _Given(url, workspace_name, token_env, timezone, ci, schemas)
+    given = _Given(url, workspace_name, token_env, timezone, ci, schemas is not False)
     answers, wanted = _collect_answers(given, context.environ, asks=can_ask() and not no_input)
     _write(target, render_project_files(answers, __version__))
     if not wanted:
         _tell(target, answers, context.environ, export=wanted is None)
         return ExitCode.OK
     return _export(target, answers, context.environ)
+
+
+def _update_schemas(target: Path) -> ExitCode:
+    """Write the schemas of this version of lmsconf into an existing project."""
+    from lmsconf.project.schema_files import write_schemas
+
+    written = list(write_schemas(target, replace=True))
+    write_stderr("\n".join(f"Wrote {path}" for path in written) or "The schemas are those of this version.")
+    return ExitCode.OK
 
 
 class _Given(NamedTuple):

@@ -7,18 +7,19 @@ import re
 from collections.abc import Mapping
 from enum import StrEnum
 from importlib.resources import files as package_files
+from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+from lmsconf.project.schema_files import MANIFEST_SCHEMA, PROJECT_SCHEMA, schema_comment, schema_texts
 from lmsconf.support.lazy_dataclass import dataclass
-from lmsconf.support.package_data import read_ci_workflow, read_schema
+from lmsconf.support.package_data import read_ci_workflow
 
 PROJECT_FILE: Final = "lmsconf.yaml"
 MANIFESTS: Final = "manifests"
 SANDBOX: Final = "sandbox:workspace.db"
 _PLAIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 _WORDS: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
-_SCHEMAS: Final = {"manifests": "manifest.schema.json", "project": "project.schema.json"}
 
 
 _HASHES: Final = """\
@@ -56,7 +57,7 @@ class InitAnswers:
     token_env: str
     timezone: str
     ci: CiSystem
-    schemas: bool = False
+    schemas: bool = True
 
     @property
     def embedded(self) -> bool:
@@ -70,7 +71,7 @@ def render_project_files(answers: InitAnswers, version: str) -> dict[str, str]:
     if answers.embedded:
         texts["workspace.yaml"] = _text("workspace.yaml")
     if answers.schemas:
-        texts |= {f"schemas/{name}": read_schema(name) for name in _SCHEMAS.values()}
+        texts |= schema_texts()
     if answers.ci is not CiSystem.NONE:
         texts["requirements.txt"] = f"{_HASHES}lmsconf=={version}\n"
     texts |= {path: read_ci_workflow(name) for path, name in CI_FILES[answers.ci].items()}
@@ -97,7 +98,7 @@ def _project(answers: InitAnswers) -> str:
     else:
         workspace = f"{{url: {json.dumps(answers.url, ensure_ascii=False)}, token: {{env: {answers.token_env}}}}}"
     return (
-        f"{_schema_line(answers, 'project', '')}"
+        f"{_schema_line(answers, PROJECT_SCHEMA, '')}"
         f"workspaces:\n  {name}: {workspace}\n"
         f"default_workspace: {name}\n"
         f"timezone: {answers.timezone}   # for times without an offset\n"
@@ -105,13 +106,13 @@ def _project(answers: InitAnswers) -> str:
 
 
 def _manifest(answers: InitAnswers) -> str:
-    text = _text("sandbox.yaml" if answers.embedded else "empty.yaml")
-    return _schema_line(answers, "manifests", "../") + text
+    return _schema_line(answers, MANIFEST_SCHEMA, MANIFESTS) + _text(
+        "sandbox.yaml" if answers.embedded else "empty.yaml"
+    )
 
 
-def _schema_line(answers: InitAnswers, of: str, up: str) -> str:
-    """Return the schema comment that YAML language servers read, for completion and hover texts."""
-    return f"# yaml-language-server: $schema={up}schemas/{_SCHEMAS[of]}\n" if answers.schemas else ""
+def _schema_line(answers: InitAnswers, name: str, folder: str) -> str:
+    return schema_comment(name, Path(folder), Path()) if answers.schemas else ""
 
 
 def _scalar(text: str) -> str:

@@ -17,7 +17,10 @@ from lmsconf.errors import ExitCode
 
 from .actions import git
 
-BEGUN = {".gitignore", "lmsconf.yaml", "manifests/first.yaml", "workspace.yaml"}
+BEGUN = {
+    *(".gitignore", "lmsconf.yaml", "manifests/first.yaml", "workspace.yaml"),
+    *("schemas/manifest.schema.json", "schemas/project.schema.json"),
+}
 SCRIPT = Path(__file__).parent.parent.parent / "examples" / "ci" / "lmsconf.sh"
 
 

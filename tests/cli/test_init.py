@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 import yaml
@@ -20,6 +21,7 @@ from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.transport import Sandbox
 
 JOBS = ("plan", "apply", "drift")
+SCHEMAS = ("schemas/manifest.schema.json", "schemas/project.schema.json")
 EXAMPLES = Path(__file__).parent.parent.parent / "examples" / "ci"
 
 
@@ -87,7 +89,7 @@ def test_workflows_are_those_of_the_examples(tmp_path: Path, ci: str, written: d
     """`--ci` writes the same texts that examples/ci has, and pins this version of lmsconf for them."""
     assert run_command_line(app, ["init", str(tmp_path), "--ci", ci]) == ExitCode.OK
     found = files(tmp_path)
-    usual = {"lmsconf.yaml", "workspace.yaml", "manifests/first.yaml", ".gitignore"}
+    usual = {"lmsconf.yaml", "workspace.yaml", "manifests/first.yaml", ".gitignore", *SCHEMAS}
     assert set(found) == usual | set(written) | ({"requirements.txt"} if written else set())
     assert {path: found[path] for path in written} == {
         path: (EXAMPLES / name).read_text(encoding="utf-8") for path, name in written.items()
@@ -96,14 +98,45 @@ def test_workflows_are_those_of_the_examples(tmp_path: Path, ci: str, written: d
     assert pinned == ([f"lmsconf=={__version__}"] if written else [])
 
 
+def schema_of(path: Path) -> dict[str, object]:
+    """The schema that the first line of a YAML file names, as an editor finds it: relative to the file."""
+    key, _, schema = path.read_text().splitlines()[0].partition("$schema=")
+    assert key == "# yaml-language-server: "
+    found: dict[str, object] = yaml.safe_load((path.parent / unquote(schema)).read_text())
+    return found
+
+
 def test_editors_find_the_schemas(tmp_path: Path) -> None:
-    """With `--schemas` each YAML file names, in its first line, a schema that is there."""
+    """Each YAML file that init and export write names, in its first line, a schema in the project."""
+    project = tmp_path / "a project"
+    assert run_command_line(app, ["init", str(project)]) == ExitCode.OK
+    assert run_command_line(app, ["-C", str(project), "validate"]) == ExitCode.OK
+    for folder in (project / "manifests" / "deep", tmp_path / "elsewhere"):
+        assert run_command_line(app, ["-C", str(project), "export", str(folder), "--into"]) == ExitCode.OK
+    written = [*(project / "manifests").rglob("*.yaml"), *(tmp_path / "elsewhere").iterdir()]
+    assert len(written) > 4
+    assert {str(schema_of(path)["title"]) for path in written} == {"A manifest of lmsconf"}
+    assert "project" in str(schema_of(project / "lmsconf.yaml")["title"])
+
+
+def test_schemas_are_updated_and_can_be_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`init --schemas` writes those of this version into an existing project, and nothing else; export writes them
+    only where they are missing."""
+    assert run_command_line(app, ["init", str(tmp_path), "--no-schemas"]) == ExitCode.OK
+    before = files(tmp_path)
+    assert "schemas/manifest.schema.json" not in before
+    assert not before["lmsconf.yaml"].startswith("#")
     assert run_command_line(app, ["init", str(tmp_path), "--schemas"]) == ExitCode.OK
-    for name in ("lmsconf.yaml", "manifests/first.yaml"):
-        key, _, schema = (tmp_path / name).read_text().splitlines()[0].partition("$schema=")
-        assert key == "# yaml-language-server: "
-        assert yaml.safe_load(((tmp_path / name).parent / schema).read_text())["$schema"]
-    assert run_command_line(app, ["-C", str(tmp_path), "validate"]) == ExitCode.OK
+    assert {name: text for name, text in files(tmp_path).items() if name not in SCHEMAS} == before
+    old = tmp_path / SCHEMAS[0]
+    whole = old.read_text()
+    old.write_text("{}")
+    assert run_command_line(app, ["-C", str(tmp_path), "export", "--into"]) == ExitCode.OK
+    assert old.read_text() == "{}"
+    capsys.readouterr()
+    assert run_command_line(app, ["init", str(tmp_path), "--schemas"]) == ExitCode.OK
+    assert old.read_text() == whole
+    assert capsys.readouterr().err == f"Wrote {old}\n"
 
 
 def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -120,7 +153,7 @@ def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "Add to it: .lmsconf/ *.db-shm" in shown
     found = files(tmp_path)
     assert {name: found[name] for name in mine} == mine
-    assert set(found) - set(mine) == {"lmsconf.yaml", ".gitlab-ci.yml"}
+    assert set(found) - set(mine) == {"lmsconf.yaml", ".gitlab-ci.yml", *SCHEMAS}
     assert not (tmp_path / "elsewhere.yaml").exists()
 
 
@@ -226,7 +259,7 @@ def test_an_export_that_fails_leaves_a_project(tmp_path: Path, key: str, code: E
     assert ended == code, shown
     assert reason in shown
     assert f"lmsconf -C {tmp_path / 'lms'} export --into" in shown
-    assert set(files(tmp_path / "lms")) == {"lmsconf.yaml", "manifests/first.yaml", ".gitignore"}
+    assert set(files(tmp_path / "lms")) == {"lmsconf.yaml", "manifests/first.yaml", ".gitignore", *SCHEMAS}
 
 
 def test_a_file_that_cannot_be_written_leaves_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
