@@ -19,7 +19,6 @@ SHELL = ("sh", "console")
 _PIECE = re.compile(r"^```(?P<language>\w+)\n(?P<text>.*?)^```$|^<!-- (?P<mark>[^\n]*?) -->$", re.MULTILINE | re.DOTALL)
 _MARK = re.compile(r"(start|serve|setup|not run): (.+)")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-_EXITS = re.compile(r"# exits (\d+)")
 _FILE = re.compile(r"# (\S+\.yaml)\n")
 _COMMAND = re.compile(r"\$ ((?:.*\\\n)*.*)\n?")
 _SETS_UP = "python3 -m venv .venv && .venv/bin/pip install -q -e . && "
@@ -139,8 +138,7 @@ def _console(block: Block) -> Iterator[Step]:
     for text, after in zip(commands[1:], [*commands[2:], ""], strict=True):
         command = _COMMAND.match(text)
         assert command
-        promised = _EXITS.search(command[1])
-        code = None if after.startswith("$ echo $?") else int(promised[1]) if promised else 0
+        code = None if after.startswith("$ echo $?") else 0
         yield Step(_set_up(command[1]), code, text[command.end() :], f"$ {command[1]}\n", block)
 
 

@@ -112,6 +112,8 @@ def test_every_block_is_run_or_says_why_not(page: Path) -> None:
     for block in blocks(text, *SHELL):
         assert (block in followed) != bool(block.not_run), block.text
         assert block.not_run is None or len(block.not_run.split()) >= 4
+        typed = block.text if block.language == "sh" else "\n".join(re.findall(r"^\$ .*", block.text, re.MULTILINE))
+        assert not re.search(r"(^|\s)#", typed, re.MULTILINE), "zsh knows no comments at its prompt"
     assert not re.search(r"^[ >]+```", text, re.MULTILINE), "a block that is indented is not followed"
     assert text.count("<!--") == len(re.findall(r"^<!-- .* -->$", text, re.MULTILINE)), (
         "a mark stands alone in its line"
@@ -176,8 +178,10 @@ $ lmsconf api GET /nothing
 $ echo $?
 1
 $ basename "$PWD"; \\
-  false  # exits 1
+  false
 something else
+$ echo $?
+1
 ```
 <!-- not run: it would ask for a password -->
 ```sh
@@ -187,7 +191,7 @@ passwd
     (part,) = parts(page, ".")
     with cloned(part, tmp_path) as clone:
         (text,) = shown(follow(part, clone)).values()
-    assert text == '$ lmsconf api GET /nothing\n$ echo $?\n1\n$ basename "$PWD"; \\\n  false  # exits 1\nacme\n'
+    assert text == '$ lmsconf api GET /nothing\n$ echo $?\n1\n$ basename "$PWD"; \\\n  false\nacme\n$ echo $?\n1\n'
 
 
 @pytest.mark.parametrize(
