@@ -68,6 +68,15 @@ _PRECEDENCE = [
 ]
 
 
+def cell_name(row: int, column: int) -> str:
+    """Return the name of a cell of a workbook, `B7`, from its row and column, both from 1."""
+    letters = ""
+    while column:
+        column, letter = divmod(column - 1, 26)
+        letters = chr(ord("A") + letter) + letters
+    return f"{letters}{row}"
+
+
 class Severity(StrEnum):
     """Severity of a problem: an error stops the command, a warning is shown, a note may be ignored."""
 
@@ -80,17 +89,29 @@ class Severity(StrEnum):
 class SourceLocation:
     """A position in a file of the project: path relative to the project; line and column from 1, 0 if unknown.
 
-    each: the `for_each` values that the entry was expanded with, such as `country=SE`.
+    each: the `for_each` values that the entry was expanded with, such as `country=SE`. sheet: the sheet of a workbook,
+    of which line and column are a cell.
     """
 
     file: str
     line: int = 0
     column: int = 0
     each: str = ""
+    sheet: str = ""
 
     def __str__(self) -> str:
         place = ":".join([self.file, *(str(n) for n in (self.line, self.column) if n)])
+        if self.sheet:
+            place = f"{self.file}, {self.cell}"
         return f"{place} ({self.each})" if self.each else place
+
+    @property
+    def cell(self) -> str:
+        """The cell of a workbook, `sheet Staff, cell B7`; empty for a location in a text file."""
+        if not self.sheet:
+            return ""
+        row = f", row {self.line}" if self.line else ""
+        return f"sheet {self.sheet}{f', cell {cell_name(self.line, self.column)}' if self.column else row}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from lmsconf.documents.change_values import location_json
 from lmsconf.documents.document import TOOL, render_json, string_list
 from lmsconf.model.access_tests import AccessTestReport, AccessTestResult
 from lmsconf.model.canonical_json import Json
@@ -29,7 +30,6 @@ def dumps(report: AccessTestReport) -> str:
 
 def _result(result: AccessTestResult) -> Json:
     test = result.test
-    source: dict[str, Json] = {"file": test.source.file, "line": test.source.line, "column": test.source.column}
     return {
         "name": test.name,
         "statement": test.statement,
@@ -38,5 +38,5 @@ def _result(result: AccessTestResult) -> Json:
         "audiences": string_list(test.audiences),
         "content": test.content,
         "about": None if test.about is None else dict(test.about),
-        "source": {**source, **({"each": test.source.each} if test.source.each else {})},
+        "source": location_json(test.source),
     }

@@ -12,13 +12,17 @@ from lmsconf.model.plan import Action, Change, ChangeOrigin, FieldChange, Undo, 
 def location_json(location: SourceLocation | None) -> Json:
     if location is None:
         return None
-    each: dict[str, Json] = {"each": location.each} if location.each else {}
-    return {"file": location.file, "line": location.line, "column": location.column, **each}
+    more: dict[str, Json] = {key: text for key in ("each", "sheet") if (text := getattr(location, key))}
+    return {"file": location.file, "line": location.line, "column": location.column, **more}
 
 
 def location_from_json(reader: JsonObjectReader) -> SourceLocation:
     return SourceLocation(
-        reader.text("file"), reader.number("line"), reader.number("column"), reader.text_or_nothing("each")
+        reader.text("file"),
+        reader.number("line"),
+        reader.number("column"),
+        reader.text_or_nothing("each"),
+        reader.text_or_nothing("sheet"),
     )
 
 

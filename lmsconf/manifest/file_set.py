@@ -15,7 +15,7 @@ from lmsconf.errors import Problem, SourceLocation
 FILE_LIMIT: Final = 5 * 1024 * 1024
 TOTAL_LIMIT: Final = 10 * 1024 * 1024
 TABLES_LIMIT: Final = 24 * 1024 * 1024
-"""Size limit of all CSV files together, in bytes: enough for a line for each of 200,000 people."""
+"""Size limit of all CSV files and workbooks together, in bytes: enough for a line for each of 200,000 people."""
 FILES_LIMIT: Final = 10_000
 PROJECT_FILE: Final = "lmsconf.yaml"
 MANIFEST_ENDINGS: Final = (".yaml", ".yml")
@@ -45,11 +45,11 @@ class ManifestFileReader:
 
     def read_yaml(self, path: Path) -> str:
         """Return the text of a manifest: UTF-8, with or without a byte order mark. Raises UnreadableFile."""
-        return self._text(path, FILE_LIMIT, TOTAL_LIMIT)
+        return decode_text(self.relative_path(path), self._content(path, FILE_LIMIT, TOTAL_LIMIT))
 
-    def read_csv(self, path: Path) -> str:
-        """Return the text of a CSV file. Raises UnreadableFile."""
-        return self._text(path, TABLES_LIMIT, TABLES_LIMIT)
+    def read_table(self, path: Path) -> bytes:
+        """Return the content of a CSV file or a workbook. Raises UnreadableFile."""
+        return self._content(path, TABLES_LIMIT, TABLES_LIMIT)
 
     def check_total_size(self, paths: Sequence[Path]) -> None:
         """Check the total size of the manifests before reading any. Raises UnreadableFile if it exceeds TOTAL_LIMIT."""
@@ -61,7 +61,7 @@ class ManifestFileReader:
                 "manifest/too-large", message, hint=_SPLIT, source=SourceLocation(self.relative_path(paths[0]))
             )
 
-    def _text(self, path: Path, limit: int, together: int) -> str:
+    def _content(self, path: Path, limit: int, together: int) -> bytes:
         name = self.relative_path(path)
         data = (
             self._unsaved_contents[name] if name in self._unsaved_contents else self._bytes(path, name, limit, together)
@@ -71,17 +71,7 @@ class ManifestFileReader:
                 "manifest/too-many", f"these are more than {FILES_LIMIT:,} files", source=SourceLocation(name)
             )
         self._digests[name] = hashlib.sha256(data).hexdigest()
-        try:
-            return data.decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            before = data[: error.start]
-            line, column = before.count(b"\n") + 1, len(before.rpartition(b"\n")[2].decode("utf-8-sig")) + 1
-            utf16 = data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-            message = f"this is {'UTF-16' if utf16 else 'not UTF-8'} text"
-            hint = f"Save the file as UTF-8{'; in Excel, as CSV UTF-8' if path.suffix == '.csv' else ''}."
-            raise UnreadableFile(
-                "manifest/encoding", message, hint=hint, source=SourceLocation(name, line, column)
-            ) from error
+        return data
 
     def _bytes(self, path: Path, name: str, limit: int, together: int) -> bytes:
         """Read at most one byte over the limit, since the size reported by stat may be wrong. Raises UnreadableFile."""
@@ -104,7 +94,7 @@ class ManifestFileReader:
             )
         self._left[together] -= len(data)
         if self._left[together] < 0:
-            files = "CSV files" if together == TABLES_LIMIT else "manifests"
+            files = "CSV files and workbooks" if together == TABLES_LIMIT else "manifests"
             message = f"with this file the {files} are larger than {_mib(together)}"
             raise UnreadableFile("manifest/too-large", message, hint=_SPLIT, source=SourceLocation(name))
         return data
@@ -125,6 +115,20 @@ class ManifestFileReader:
         lines = (f"{name}\0{self._digests[name]}\n" for name in self.read_paths)
         # File names may contain bytes that are not valid UTF-8.
         return hashlib.sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def decode_text(name: str, data: bytes) -> str:
+    """Return UTF-8 text, with or without a byte order mark. Raises UnreadableFile with the place of another byte."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = data[: error.start]
+        line, column = before.count(b"\n") + 1, len(before.rpartition(b"\n")[2].decode("utf-8-sig")) + 1
+        utf16 = data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+        message = f"this is {'UTF-16' if utf16 else 'not UTF-8'} text"
+        hint = f"Save the file as UTF-8{'; in Excel, as CSV UTF-8' if name.endswith('.csv') else ''}."
+        source = SourceLocation(name, line, column)
+        raise UnreadableFile("manifest/encoding", message, hint=hint, source=source) from error
 
 
 _SPLIT: Final = "Remove what no workspace needs, or split the project."

@@ -47,9 +47,10 @@ _SET_WORDS: Final = {
     CONDITION_SETS: "Lists of conditions by name, for `use: NAME` beside the conditions of smart groups.",
     WINDOWS: "Windows by name, for `window: NAME` wherever visible_from and visible_until may stand.",
 }
-SHEET_FILE: Final[dict[str, Json]] = {**_TEXT, "description": "A CSV file, relative to this manifest."}
+SHEET_FILE: Final[dict[str, Json]] = {**_TEXT, "description": "A CSV, .xlsx or .ods file, relative to this manifest."}
 SHEET_PROPERTIES: Final[dict[str, Json]] = {
     "file": SHEET_FILE,
+    "sheet": {**_TEXT, "description": "The sheet of a workbook. Left out: the first that is not hidden."},
     "where": {
         "type": "object",
         "description": "Only rows with exactly these values in these columns.",

@@ -55,7 +55,8 @@ def cause_places(plan: Plan) -> CausePlaces:
 def _place(change: Change) -> Phrase:
     """`, manifests/groups.yaml:16`, to be written behind an address."""
     if change.source is not None:
-        return ", ", CodeText(f"{change.source.file}:{change.source.line}")
+        place = change.source
+        return ", ", CodeText(f"{place.file}, {place.cell}" if place.cell else f"{place.file}:{place.line}")
     return () if change.reason is None else (f" ({change.reason})",)
 
 

@@ -42,7 +42,8 @@ def _annotation(problem: Problem) -> str:
     properties = ",".join(
         f"{key}={_escaped(_PROPERTY, value)}" for key, value in {**place, "title": problem.code}.items()
     )
-    lines = [_escaped(_DATA, text) for text in (problem.message, problem.hint) if text]
+    message = f"{where.cell}: {problem.message}" if where is not None and where.cell else problem.message
+    lines = [_escaped(_DATA, text) for text in (message, problem.hint) if text]
     return f"::{_LEVELS[problem.severity]} {properties}::{'%0A'.join(lines)}"
 
 

@@ -31,7 +31,7 @@ from lmsconf.workspace.settings_comparison import default_settings_by_path, sett
 
 OLDER: Final = 10
 """How many versions before the base are compared to distinguish pending changes from repairs of manual edits."""
-_TEXTS: Final = frozenset({".yaml", ".yml", ".csv", ".tsv", ".txt"})
+_SUFFIXES: Final = frozenset({".yaml", ".yml", ".csv", ".tsv", ".txt", ".xlsx", ".xlsm", ".ods"})
 _FILE_MODES: Final = ("100644", "100755")
 _HINT: Final = "Pass a folder, a branch or a commit. For a remote branch, run git fetch first."
 
@@ -76,7 +76,7 @@ class _History:
         return [commit, *output.decode().split()[1:]]
 
     def check_out(self, commit: str, folder: Path) -> None:
-        """Write the commit's text files below the project's folder into another folder."""
+        """Write the commit's manifests and tables below the project's folder into another folder."""
         for file, content in self._contents(list(self._files(commit))):
             path = folder / file.path
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -90,7 +90,7 @@ class _History:
         for line in self.git.run("ls-tree", "-r", "-z", "--long", tree).split(b"\0"):
             about, _, name = line.decode("utf-8", "surrogateescape").partition("\t")
             path = PurePosixPath(name)
-            if not about or path.suffix not in _TEXTS or path.is_absolute() or ".." in path.parts:
+            if not about or path.suffix not in _SUFFIXES or path.is_absolute() or ".." in path.parts:
                 continue
             mode, _, oid, size = about.split()
             if mode in _FILE_MODES and not size.isdecimal():

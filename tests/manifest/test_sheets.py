@@ -164,8 +164,8 @@ MANIFESTS = {
     ),
     "{file: hr/s.csv, content: A}": (
         'a.yaml:2:22: content_targets: unknown key "content" [manifest/unknown-key]\n'
-        "  Known here: file, where, allow_empty, mandatory, visible_from, visible_until, window, only_in, about, "
-        "for_each.\n"
+        "  Known here: file, sheet, where, allow_empty, mandatory, visible_from, visible_until, window, only_in, "
+        "about, for_each.\n"
     ),
     "{file: hr/s.csv, where: {Site: Lund}}": (
         'hr/s.csv:1:1: there is no column "Site" [sheet/column]\n'
@@ -222,7 +222,7 @@ def test_explain_shows_both_forms(capfd: pytest.CaptureFixture[str]) -> None:
     assert run_command_line(app, ["explain", "content_target"]) == ExitCode.OK
     told = " ".join(capfd.readouterr().out.split())
     assert "assign_to list of one of everyone or mapping, needed" in told
-    assert "file text A CSV file, relative to this manifest. In place of content and assign_to." in told
+    assert "file text A CSV, .xlsx or .ods file, relative to this manifest. In place of content and assign_to." in told
 
 
 def test_from_sheet_to_workspace(

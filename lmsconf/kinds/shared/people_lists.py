@@ -20,9 +20,18 @@ EMAILS: dict[str, Json] = {
 }
 FILE: dict[str, Json] = {
     "type": "object",
-    "description": "People from a CSV file with a header line.",
+    "description": "People from a CSV file or a workbook with a header line.",
     "properties": {
-        "file": {"type": "string", "minLength": 1, "description": "The CSV file, relative to this manifest."},
+        "file": {
+            "type": "string",
+            "minLength": 1,
+            "description": "The CSV, .xlsx or .ods file, relative to this manifest.",
+        },
+        "sheet": {
+            "type": "string",
+            "minLength": 1,
+            "description": "The sheet of a workbook. Left out: the first that is not hidden.",
+        },
         "column": {"type": "string", "minLength": 1, "description": "The column that holds the e-mails."},
         "where": {
             "type": "object",

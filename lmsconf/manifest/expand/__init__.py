@@ -1,1 +1,1 @@
-"""Expansion of variables, `for_each`, sets, `use`, `except` and CSV files into plain entries."""
+"""Expansion of variables, `for_each`, sets, windows, `use`, `except`, CSV files and workbooks into plain entries."""

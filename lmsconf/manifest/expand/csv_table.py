@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterator
 
 from lmsconf.errors import Problem
-from lmsconf.manifest.expand.table import Table, TableRow, UnusableTable, table_of
+from lmsconf.manifest.expand.table import CSV, Table, TableRow, UnusableTable, table_of
 from lmsconf.manifest.yaml.csv_positions import CsvPositions
 from lmsconf.model.names import normalize_name
 from lmsconf.model.text_limits import FORBIDDEN
@@ -22,7 +22,7 @@ def parse_csv_table(path: str, text: str) -> Table:
             sheet.offset_location(forbidden.start()),
         )
         raise UnusableTable(Problem(code="people/csv", message=message, hint="Remove it.", source=where))
-    return table_of(sheet, "CSV file", list(_rows(sheet)))
+    return table_of(sheet, CSV, list(_rows(sheet)))
 
 
 def _rows(sheet: CsvPositions) -> Iterator[TableRow]:

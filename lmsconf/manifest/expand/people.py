@@ -58,7 +58,7 @@ class TablePeopleExpander:
         table = self.tables.table(reference, path, places)
         column = column_index(table, str(reference["column"]), places.at(*path, "column"))
         people, marks = Seq(ColumnSource(table.sheet, column)), list[int]()
-        rows = self.tables.rows(table, reference, path, places)
+        rows = self.tables.rows(table, reference, path, places, [column])
         self._left -= len(rows)
         if self._left < 0:
             message = f"the lists of people from files come to more than {MOST_PEOPLE:,} rows"

@@ -55,7 +55,7 @@ class SheetEntries:
         try:
             table = self._tables.table(reference, (), places)
             columns = self._columns(table)
-            rows = self._tables.rows(table, reference, (), places)
+            rows = self._tables.rows(table, reference, (), places, columns.values())
             if not rows and reference.get(ALLOW_EMPTY) is not True:
                 raise UnusableTable(_nothing(table, reference, places))
             if len(rows) > MOST_ROWS:

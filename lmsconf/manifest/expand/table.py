@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Protocol, TypeAlias
+from collections.abc import Iterable, Iterator
+from typing import Final, Protocol, TypeAlias
 
 from lmsconf.errors import Problem, SourceLocation, shorten
 from lmsconf.manifest.yaml.nodes import Mark, Source, mark_line
 from lmsconf.model.names import did_you_mean, normalize_name
 from lmsconf.support.lazy_dataclass import dataclass
 
+CSV: Final = "CSV file"
 TableRow: TypeAlias = "tuple[int, tuple[str, ...]]"
 
 
@@ -28,6 +29,20 @@ class CellPositions(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class TableFault:
+    """Cells without a usable value, which would be read as empty. Lines from 1, columns from 0, both ends included."""
+
+    lines: tuple[int, int]
+    columns: tuple[int, int]
+    problem: Problem
+
+    @property
+    def is_one_cell(self) -> bool:
+        """Whether it is a single cell, and not merged ones."""
+        return self.lines[0] == self.lines[1] and self.columns[0] == self.columns[1]
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
     """A table: the line of its header, its columns, and its rows, each with the line on which it begins.
 
@@ -39,6 +54,14 @@ class Table:
     header: int
     columns: tuple[str, ...]
     rows: tuple[TableRow, ...]
+    faults: tuple[TableFault, ...] = ()
+
+    def column_faults(self, columns: Iterable[int]) -> Iterator[Problem]:
+        """Yield the problems of cells in these columns, and in the header, that have no usable value."""
+        for fault in self.faults:
+            first, last = fault.columns
+            if fault.lines[0] <= self.header or any(first <= column <= last for column in columns):
+                yield fault.problem
 
 
 class ColumnSource(Source):

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from itertools import islice
 from pathlib import Path
 from typing import Final, cast
 
-from lmsconf.errors import Problem, shorten
+from lmsconf.errors import Problem, SourceLocation, shorten
 from lmsconf.manifest.expand.csv_table import parse_csv_table
-from lmsconf.manifest.expand.table import Table, TableRow, UnusableTable, column_index, shifted_row_problems
-from lmsconf.manifest.file_set import ManifestFileReader, UnreadableFile
+from lmsconf.manifest.expand.table import CSV, Table, TableRow, UnusableTable, column_index, shifted_row_problems
+from lmsconf.manifest.file_set import ManifestFileReader, UnreadableFile, decode_text
 from lmsconf.manifest.yaml.nodes import EntrySourceMap, KeyPath, Map
 from lmsconf.manifest.yaml.read_result import ENOUGH
 from lmsconf.model.canonical_json import Json
@@ -20,6 +20,10 @@ from lmsconf.model.names import normalize_name
 from lmsconf.support.lazy_dataclass import dataclass
 
 FILE: Final = "file"
+SHEET: Final = "sheet"
+WORKBOOK_STARTS: Final = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
+"""First bytes of a zip file, and of a compound file, which older and encrypted workbooks are."""
+WORKBOOK_ENDINGS: Final = (".xlsx", ".xlsm", ".ods")
 
 
 @dataclass(slots=True)
@@ -28,7 +32,8 @@ class TableFiles:
 
     files: ManifestFileReader
     report: Callable[[Problem], None]
-    _tables: dict[Path, Table | None] = field(default_factory=dict)
+    _contents: dict[Path, bytes] = field(default_factory=dict)
+    _tables: dict[tuple[Path, str | None], Table | None] = field(default_factory=dict)
     _indexes: dict[tuple[int, tuple[int, ...]], dict[tuple[str, ...], list[TableRow]]] = field(default_factory=dict)
 
     def table(self, reference: Map, path: KeyPath, places: EntrySourceMap) -> Table:
@@ -48,25 +53,35 @@ class TableFiles:
             if os.path.isdir(target):  # noqa: PTH112
                 hint, message = "Name a file in it.", f"{shorten(relative)} is a folder"
             raise UnusableTable(Problem(code="people/no-file", message=message, hint=hint, source=where))
-        real = Path(os.path.realpath(target))
-        if real not in self._tables:
-            self._tables[real] = self._read(target)
-        table = self._tables[real]
+        sheet = str(reference[SHEET]) if SHEET in reference else None
+        key = Path(os.path.realpath(target)), sheet
+        if key not in self._tables:
+            self._tables[key] = self._read(target, key, places.at(*path, SHEET))
+        table = self._tables[key]
         if table is None:
             raise UnusableTable(None)
         return table
 
-    def rows(self, table: Table, reference: Map, path: KeyPath, places: EntrySourceMap) -> Sequence[TableRow]:
-        """Return the rows that `where` selects. Raises UnusableTable for a column that the table does not have.
+    def rows(
+        self, table: Table, reference: Map, path: KeyPath, places: EntrySourceMap, columns: Iterable[int]
+    ) -> Sequence[TableRow]:
+        """Return the rows that `where` selects, to read these columns of them.
 
-        Indexed by columns, since many lists may select from one large file.
+        Raises UnusableTable for a column that the table does not have, and for cells without a usable value.
         """
         filters = [
             (column_index(table, name, places.key(*path, "where", name)), normalize_name(str(value)))
             for name, value in cast("Mapping[str, Json]", reference.get("where", {})).items()
         ]
-        if not filters:
-            return table.rows
+        faults = list(islice(table.column_faults({*columns, *(number for number, _ in filters)}), ENOUGH))
+        for problem in faults:
+            self.report(problem)
+        if faults:
+            raise UnusableTable(None)
+        return self._selected(table, filters) if filters else table.rows
+
+    def _selected(self, table: Table, filters: Sequence[tuple[int, str]]) -> Sequence[TableRow]:
+        """Return the rows with these values. Indexed by columns, since many lists may select from one large file."""
         columns = tuple(number for number, _ in filters)
         key = id(table), columns
         if key not in self._indexes:
@@ -76,21 +91,42 @@ class TableFiles:
             self._indexes[key] = index
         return self._indexes[key].get(tuple(value for _, value in filters), [])
 
-    def _read(self, path: Path) -> Table | None:
+    def _read(self, path: Path, key: tuple[Path, str | None], where: SourceLocation) -> Table | None:
+        """Return a table; None after reporting why there is none. where: the location of the sheet's name."""
         name = self.files.relative_path(path)
+        real, sheet = key
         try:
-            table = parse_csv_table(name, self.files.read_csv(path))
+            if real not in self._contents:
+                self._contents[real] = self.files.read_table(path)
+            table = _parse_table(name, self._contents[real], sheet, where)
         except UnreadableFile as unreadable:
             self.report(unreadable.problem)
         except UnusableTable as wrong:
             if wrong.problem is not None:
                 self.report(wrong.problem)
         else:
-            shifted = list(islice(shifted_row_problems(table), ENOUGH))
+            # Cells of a workbook cannot be shifted by a separator.
+            shifted = list(islice(shifted_row_problems(table), ENOUGH)) if table.noun == CSV else []
             for problem in shifted:
                 self.report(problem)
             return None if shifted else table
         return None
+
+
+def _parse_table(name: str, data: bytes, sheet: str | None, where: SourceLocation) -> Table:
+    """Return the table in a file, whose format its first bytes and its name show.
+
+    Raises UnreadableFile and UnusableTable.
+    """
+    if data.startswith(WORKBOOK_STARTS) or name.lower().endswith(WORKBOOK_ENDINGS):
+        from lmsconf.manifest.workbook.formats import parse_workbook  # few projects have one
+
+        return parse_workbook(name, data, sheet, where)
+    if sheet is not None:
+        hint = "Leave `sheet` out, or name an .xlsx or .ods file."
+        message = f"{shorten(name)} is not a workbook, so it has no sheets"
+        raise UnusableTable(Problem(code="table/sheet", message=message, hint=hint, source=where))
+    return parse_csv_table(name, decode_text(name, data))
 
 
 def selection_text(reference: Map) -> str:

@@ -1,0 +1,503 @@
+"""Tables in workbooks, `.xlsx` and `.ods`, wherever a CSV file may stand."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tracemalloc
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from lmsconf.cli import app
+from lmsconf.cli.frame import run_command_line
+from lmsconf.errors import ExitCode, SourceLocation
+from lmsconf.kinds import all_kinds
+from lmsconf.kinds.manual_group.types import ManualGroupSpec
+from lmsconf.manifest.load import load_folder
+from lmsconf.manifest.workbook import archive, scan
+from lmsconf.model.declarations import Manifests
+from manifest import test_sheets
+from manifest.cases import shown
+from manifest.workbook_files import ods, ods_row, ods_table, row, text_cell, xlsx, xlsx_parts, zipped
+
+pytest.importorskip("python_calamine", reason="the extra `spreadsheets` is not installed")
+FILES: Final = sorted((Path(__file__).parent / "workbooks").iterdir())
+"""Workbooks as spreadsheet programs and libraries write them, each with the sheets Assignments and People."""
+MEMBERS: Final = "{file: people.xlsx, column: email}"
+
+
+def loaded(root: Path, data: bytes, name: str = "people.xlsx", members: str = MEMBERS) -> Manifests:
+    """A group whose members stand in a workbook."""
+    (root / name).write_bytes(data)
+    (root / "a.yaml").write_text(f"groups: [{{name: Leaders, members: {members}}}]\n")
+    return load_folder(root, root, all_kinds())
+
+
+def members(found: Manifests) -> set[str]:
+    assert [problem for problem in found.problems if problem.is_error] == []
+    (group,) = found.declared
+    assert isinstance(group.spec, ManualGroupSpec)
+    assert group.spec.members is not None
+    return set(group.spec.members.include)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_people_and_assignments(tmp_path: Path, file: Path) -> None:
+    """A workbook means what a CSV file with the same cells means: dates, times and booleans have their types there."""
+    (tmp_path / file.name).write_bytes(file.read_bytes())
+    where = f"{{file: {file.name}, sheet: People, column: email, where: {{Group: SE}}}}"
+    (tmp_path / "a.yaml").write_text(f"groups: [{{name: Leaders, members: {where}}}]\n")
+    found = load_folder(tmp_path, tmp_path, all_kinds())
+    assert members(found) == {"anna@acme.example", "cy@acme.example"}
+    assert found.files == ("a.yaml", file.name)
+    place = found.declared[0].places.find("Cy@acme.example", "members")
+    assert place == SourceLocation(file.name, 5, 2, sheet="People")
+    assert str(place) == f"{file.name}, sheet People, cell B5"
+    # Its first sheet that is not hidden has the assignments.
+    (tmp_path / "a.yaml").write_text(f"content_targets: [{{file: {file.name}}}]\n")
+    sheet = load_folder(tmp_path, tmp_path, all_kinds(), timezone=test_sheets.ZONE)
+    assert sheet.problems == ()
+    assert test_sheets.assignments(sheet) == test_sheets.EXPECTED
+    assert str(sheet.declared[2].source) == f"{file.name}, sheet Assignments, cell B5"
+
+
+EXCEL_VALUES: Final = {
+    "a whole number": ('<c r="B2"><v>7</v></c>', "7"),
+    "a number as text": ('<c r="B2" t="inlineStr"><is><t>007</t></is></c>', "007"),
+    "a fraction": ('<c r="B2"><v>1.5</v></c>', "1.5"),
+    "a large number": ('<c r="B2"><v>1E15</v></c>', "1000000000000000"),
+    "true": ('<c r="B2" t="b"><v>1</v></c>', "true"),
+    "false": ('<c r="B2" t="b"><v>0</v></c>', "false"),
+    "the text of a formula": ('<c r="B2" t="str"><f>"S"&amp;"E"</f><v>SE</v></c>', "SE"),
+    "the number of a formula": ('<c r="B2"><f>1+1</f><v>2</v></c>', "2"),
+    "a date as text": ('<c r="B2" t="d"><v>2026-01-05</v></c>', "2026-01-05"),
+    "blanks around a text": ('<c r="B2" t="inlineStr"><is><t xml:space="preserve"> SE </t></is></c>', "SE"),
+    "a text in parts": ('<c r="B2" t="inlineStr"><is><r><t>S</t></r><r><t>E</t></r></is></c>', "SE"),
+    "an accent apart": ('<c r="B2" t="inlineStr"><is><t>A\u030a</t></is></c>', "\u00c5"),
+}
+
+
+@pytest.mark.parametrize("case", EXCEL_VALUES)
+def test_values_of_an_excel_workbook(tmp_path: Path, case: str) -> None:
+    """`where` compares the text that a CSV file would have."""
+    cell, text = EXCEL_VALUES[case]
+    data = xlsx(row(1, "email", "Group") + row(2, "bo@x.se", cell) + row(3, "cy@x.se", "Other"))
+    asked = f"{{file: people.xlsx, column: email, where: {{Group: {json.dumps(text)}}}}}"
+    assert members(loaded(tmp_path, data, members=asked)) == {"bo@x.se"}
+
+
+def test_shared_texts_and_cells_without_a_name(tmp_path: Path) -> None:
+    """A cell may name a text of the workbook, and one without a name follows the cell before it."""
+    data = xlsx(
+        '<row r="2"><c t="s"><v>1</v></c><c t="s"><v>0</v></c></row><row><c/><c t="s"><v>2</v></c></row>',
+        strings="<si><t>email</t></si><si><r><t>na</t></r><r><t>me</t></r></si><si><t>bo@x.se</t></si>",
+    )
+    found = loaded(tmp_path, data)
+    assert members(found) == {"bo@x.se"}
+    assert str(found.declared[0].places.find("bo@x.se", "members")) == "people.xlsx, sheet Staff, cell B3"
+
+
+def test_an_empty_text_of_a_formula_is_a_value(tmp_path: Path) -> None:
+    """A formula whose result is an empty text leaves its cell empty, and is no fault."""
+    empty = '<table:table-cell table:formula="of:=&quot;&quot;"><text:p/></table:table-cell>'
+    data = ods(ods_table(ods_row("email", "Group"), ods_row("bo@x.se", empty), ods_row("cy@x.se", "x")))
+    asked = '{file: people.ods, column: email, where: {Group: ""}}'
+    assert members(loaded(tmp_path, data, "people.ods", asked)) == {"bo@x.se"}
+    cell = '<c r="B2" t="str"><f>""</f><v></v></c>'
+    data = xlsx(row(1, "email", "Group") + row(2, "bo@x.se", cell) + row(3, "cy@x.se", "x"))
+    assert members(loaded(tmp_path, data, members=asked.replace(".ods", ".xlsx"))) == {"bo@x.se"}
+
+
+def test_empty_rows_and_cells_beside_the_table(tmp_path: Path) -> None:
+    """Rows before the header, blank rows, and cells right of the named columns do not matter."""
+    data = xlsx(row(3, "", "email") + row(5, "", "bo@x.se", "", "", "a remark") + row(9, "", "cy@x.se"))
+    found = loaded(tmp_path, data)
+    assert members(found) == {"bo@x.se", "cy@x.se"}
+    assert str(found.declared[0].places.find("cy@x.se", "members")) == "people.xlsx, sheet Staff, cell B9"
+
+
+def test_the_sheet(tmp_path: Path) -> None:
+    """Without `sheet` it is the first that is not hidden, and no chart; a hidden one can be named."""
+    more = "".join(
+        f'<sheet name="{name}" sheetId="{number}" state="{state}" r:id="{part}"/>'
+        for number, (name, state, part) in enumerate(
+            [("Chart", "visible", "c"), ("Old", "hidden", "s2"), ("Older", "veryHidden", "s2")], start=2
+        )
+    )
+    parts = xlsx_parts(row(1, "email") + row(2, "bo@x.se"), sheets=more)
+    relations = parts["xl/_rels/workbook.xml.rels"]
+    kinds = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    parts["xl/_rels/workbook.xml.rels"] = relations.replace(
+        "</Relationships>",
+        f'<Relationship Id="c" Type="{kinds}/chartsheet" Target="chartsheets/sheet1.xml"/>'
+        f'<Relationship Id="s2" Type="{kinds}/worksheet" Target="/xl/worksheets/sheet2.xml"/></Relationships>',
+    )
+    parts["xl/worksheets/sheet2.xml"] = parts["xl/worksheets/sheet1.xml"].replace("bo@", "old@")
+    data = zipped(parts)
+    assert members(loaded(tmp_path, data)) == {"bo@x.se"}
+    assert members(loaded(tmp_path, data, members="{file: people.xlsx, sheet: Older, column: email}")) == {"old@x.se"}
+    wrong = loaded(tmp_path, data, members="{file: people.xlsx, sheet: Staf, column: email}")
+    assert shown(wrong.problems) == (
+        'a.yaml:1:62: people.xlsx has no sheet "Staf" [table/sheet]\n  Did you mean "Staff"?\n'
+    )
+
+
+def test_two_sheets_of_one_workbook(tmp_path: Path) -> None:
+    """Each is a table of its own, with places of its own, and the file is read once."""
+    data = ods(
+        ods_table(ods_row("email"), ods_row("bo@x.se"), name="A") + ods_table(ods_row("email"), ods_row("x"), name="B")
+    )
+    (tmp_path / "p.ods").write_bytes(data)
+    (tmp_path / "a.yaml").write_text(
+        "groups:\n"
+        "  - {name: G, members: {file: p.ods, column: email}}\n"
+        "  - {name: H, members: {file: p.ods, sheet: A, column: email}}\n"
+        "  - {name: I, members: {file: p.ods, sheet: B, column: email}}\n"
+    )
+    found = load_folder(tmp_path, tmp_path, all_kinds())
+    assert [str(problem.source) for problem in found.problems] == ["p.ods, sheet B, cell A2"]
+
+
+HEADER: Final = row(1, "email", "Group")
+ODS_HEADER: Final = ods_row("email", "Group")
+_ERROR: Final = (
+    '<table:table-cell table:formula="of:=NA()" office:value-type="string" office:string-value="" '
+    'calcext:value-type="error"><text:p>#N/A</text:p></table:table-cell>'
+)
+_MERGED: Final = (
+    '<table:table-cell office:value-type="string" table:number-columns-spanned="1" table:number-rows-spanned="2">'
+    "<text:p>bo@x.se</text:p></table:table-cell>"
+)
+_SAVE: Final = "  Save it again, or save the sheet as CSV.\n"
+PROBLEMS: Final = {
+    "a formula without a result": (
+        xlsx(HEADER + row(2, '<c r="A2"><f>B2&amp;"@x.se"</f><v/></c>')),
+        "people.xlsx, sheet Staff, cell A2: this cell has a formula without a result [table/cell]\n"
+        "  Open the workbook, save it, and run it again.\n",
+    ),
+    "a formula without a result, of OpenDocument": (
+        ods(ods_table(ODS_HEADER, ods_row('<table:table-cell table:formula="of:=1"/>'))),
+        "people.xlsx, sheet Staff, cell A2: this cell has a formula without a result [table/cell]\n"
+        "  Open the workbook, save it, and run it again.\n",
+    ),
+    "an error": (
+        xlsx(HEADER + row(2, '<c r="A2" t="e"><f>NA()</f><v>#N/A</v></c>')),
+        "people.xlsx, sheet Staff, cell A2: this cell has the error #N/A [table/cell]\n"
+        "  Correct the formula, or write the value.\n",
+    ),
+    "an error, of OpenDocument": (
+        ods(ods_table(ODS_HEADER, ods_row(_ERROR))),
+        "people.xlsx, sheet Staff, cell A2: this cell has the error #N/A [table/cell]\n"
+        "  Correct the formula, or write the value.\n",
+    ),
+    "merged cells": (
+        xlsx(HEADER + row(2, "bo@x.se") + row(3, "", "SE"), '<mergeCells><mergeCell ref="A2:A3"/></mergeCells>'),
+        "people.xlsx, sheet Staff, cell A2: the cells A2:A3 are merged, and only the first has a value [table/cell]\n"
+        "  Unmerge them, and fill in each cell.\n",
+    ),
+    "merged cells, of OpenDocument": (
+        ods(ods_table(ODS_HEADER, ods_row(_MERGED), ods_row("<table:covered-table-cell/>", "SE"))),
+        "people.xlsx, sheet Staff, cell A2: the cells A2:A3 are merged, and only the first has a value [table/cell]\n"
+        "  Unmerge them, and fill in each cell.\n",
+    ),
+    "a title over the table": (
+        xlsx(row(1, "Staff 2026") + row(2, "email"), '<mergeCells><mergeCell ref="A1:D1"/></mergeCells>'),
+        'people.xlsx, sheet Staff, cell A1: there is no column "email" [people/column]\n'
+        "  It has Staff 2026. a.yaml:1:63 uses it.\n",
+    ),
+    "a column that is not there": (
+        xlsx(row(1, "E-mail", "Group") + row(2, "bo@x.se")),
+        'people.xlsx, sheet Staff, cell A1: there is no column "email" [people/column]\n'
+        '  Did you mean "E-mail"? a.yaml:1:63 uses it.\n',
+    ),
+    "a column twice": (
+        xlsx(row(1, "email", "x", "email") + row(2, "bo@x.se")),
+        'people.xlsx, sheet Staff, cell C1: there are several columns "email" [people/column]\n'
+        "  Give each column its own name. a.yaml:1:63 uses it.\n",
+    ),
+    "no address in the column AB": (
+        xlsx(row(1, text_cell("AB1", "email")) + row(2, text_cell("AB2", "bo"))),
+        'people.xlsx, sheet Staff, cell AB2: "bo" is not an e-mail address [people/address]\n'
+        "  Write one address in the cell, such as anna.berg@acme.example, or skip the row with `where`.\n",
+    ),
+    "an invisible character": (
+        xlsx(HEADER + row(2, "bo@x.se", "a\u202eb")),
+        "people.xlsx, sheet Staff, cell B2: the character U+202E is not allowed here [people/csv]\n  Remove it.\n",
+    ),
+    "an empty sheet": (
+        xlsx(""),
+        "people.xlsx, sheet Staff, cell A1: this sheet is empty [people/csv]\n"
+        "  Its first line must name the columns.\n",
+    ),
+    "nobody below the header": (
+        xlsx(HEADER),
+        "people.xlsx, sheet Staff, row 1: there is no e-mail, so a.yaml:1:35 would mean nobody [people/nobody]\n"
+        "  Set `allow_empty: true` to allow this.\n",
+    ),
+    "only hidden sheets": (
+        zipped(
+            xlsx_parts(HEADER)
+            | {"xl/workbook.xml": xlsx_parts("")["xl/workbook.xml"].replace("sheetId=", 'state="hidden" sheetId=')}
+        ),
+        "people.xlsx: this workbook has no sheet that is shown [table/workbook]\n"
+        "  Name the sheet with `sheet: NAME`.\n",
+    ),
+    "a password, of OpenDocument": (
+        ods(ods_table(ODS_HEADER), "<manifest:encryption-data/>"),
+        "people.xlsx: this workbook is encrypted [table/workbook]\n  Save it without a password.\n",
+    ),
+    "a zip file of other things": (
+        zipped({"a.txt": "a"}),
+        "people.xlsx: this is a zip archive, and not a workbook [table/workbook]\n"
+        "  Save the table as .xlsx or as CSV.\n",
+    ),
+    "a workbook that was cut short": (
+        xlsx(HEADER)[:300],
+        f"people.xlsx: this workbook cannot be read: File is not a zip file [table/workbook]\n{_SAVE}",
+    ),
+    "XML that is cut short": (
+        zipped(xlsx_parts("<row>") | {"xl/worksheets/sheet1.xml": "<worksheet><sheetData>"}),
+        "people.xlsx: this workbook cannot be read: no element found: line 1, column 22 [table/workbook]\n" + _SAVE,
+    ),
+    "a sheet that is not there": (
+        zipped({name: part for name, part in xlsx_parts("").items() if "sheet1" not in name}),
+        f"people.xlsx: this workbook cannot be read: it has no xl/worksheets/sheet1.xml [table/workbook]\n{_SAVE}",
+    ),
+    "a cell of no name": (
+        xlsx('<row r="1"><c r="1A"><v>1</v></c></row>'),
+        f'people.xlsx: this workbook cannot be read: "1A" is not the name of a cell [table/workbook]\n{_SAVE}',
+    ),
+    "a text that is not there": (
+        xlsx('<row r="1"><c r="A1" t="s"><v>3</v></c></row>'),
+        "people.xlsx: this workbook cannot be read: a cell names a text that is not in the workbook [table/workbook]\n"
+        + _SAVE,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", PROBLEMS)
+def test_what_is_wrong(tmp_path: Path, case: str) -> None:
+    """Each problem names file, sheet and cell, the reason and the way out."""
+    data, told = PROBLEMS[case]
+    assert shown(loaded(tmp_path, data).problems) == told
+
+
+def test_faults_in_columns_that_are_not_read(tmp_path: Path) -> None:
+    """An error or a merged cell beside the columns that are asked for does not matter."""
+    data = xlsx(
+        HEADER + row(2, "bo@x.se", '<c r="B2" t="e"><v>#N/A</v></c>') + row(3, "cy@x.se"),
+        '<mergeCells><mergeCell ref="B3:B4"/><mergeCell ref="A9:B9"/></mergeCells>',
+    )
+    assert members(loaded(tmp_path, data)) == {"bo@x.se", "cy@x.se"}
+    asked = "{file: people.xlsx, column: email, where: {Group: SE}}"
+    problems = loaded(tmp_path, data, members=asked).problems
+    assert [str(problem.source) for problem in problems] == [
+        "people.xlsx, sheet Staff, cell B2",
+        "people.xlsx, sheet Staff, cell B3",
+    ]
+
+
+_OLD: Final = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600)
+NAMES: Final = {
+    "an Excel workbook as CSV": (
+        "people.csv",
+        xlsx(HEADER),
+        "people.csv: this is an Excel workbook: save it as CSV, or name it people.xlsx [table/workbook]\n",
+    ),
+    "an OpenDocument spreadsheet as CSV": (
+        "people.csv",
+        ods(ods_table(ODS_HEADER)),
+        "people.csv: this is an OpenDocument spreadsheet: save it as CSV, or name it people.ods [table/workbook]\n",
+    ),
+    "CSV as a workbook": (
+        "people.xlsx",
+        b"email\nbo@x.se\n",
+        "people.xlsx: this is not a workbook, in spite of its name [table/workbook]\n"
+        "  Save it as .xlsx, or give it a name that ends in .csv if it is text.\n",
+    ),
+    "the old format": (
+        "people.xls",
+        _OLD,
+        "people.xls: this is a workbook with a password, or in the format of Excel before 2007 [table/workbook]\n"
+        "  Save it as .xlsx without a password, or as CSV.\n",
+    ),
+    "a workbook with a password": (
+        "people.xlsx",
+        _OLD,
+        "people.xlsx: this is a workbook with a password, or in the format of Excel before 2007 [table/workbook]\n"
+        "  Save it as .xlsx without a password, or as CSV.\n",
+    ),
+    "a sheet of a CSV file": (
+        "people.csv, sheet: Staff",
+        b"email\nbo@x.se\n",
+        "a.yaml:1:61: people.csv is not a workbook, so it has no sheets [table/sheet]\n"
+        "  Leave `sheet` out, or name an .xlsx or .ods file.\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", NAMES)
+def test_the_name_and_the_content_of_a_file(tmp_path: Path, case: str) -> None:
+    """What a file holds decides how it is read, and a name that says otherwise is told."""
+    name, data, told = NAMES[case]
+    found = loaded(tmp_path, data, name.partition(",")[0], f"{{file: {name}, column: email}}")
+    assert shown(found.problems) == told
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "kind"),
+    [
+        ("people.xlsx", xlsx(HEADER), "an Excel workbook"),
+        ("people.csv", xlsx(HEADER), "an Excel workbook"),
+        ("people.ods", ods(ods_table(ODS_HEADER)), "an OpenDocument spreadsheet"),
+    ],
+)
+def test_without_the_extra(tmp_path: Path, name: str, data: bytes, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A workbook is told as what it is, with both ways out; nothing of it is unpacked."""
+    monkeypatch.setitem(sys.modules, "python_calamine", None)
+    assert shown(loaded(tmp_path, data, name, f"{{file: {name}, column: email}}").problems) == (
+        f"{name}: this is {kind}: save it as CSV, or install lmsconf[spreadsheets] [table/workbook]\n"
+        "  Install it with `pip install 'lmsconf[spreadsheets]'`, in the environment of lmsconf.\n"
+    )
+
+
+def _lying_sizes() -> bytes:
+    """A part of 2 MiB that the directory of the zip file gives as empty."""
+    large = zipped(xlsx_parts("") | {"xl/worksheets/sheet1.xml": b"<a>" + bytes(2 << 20)})
+    size = (2 << 20) + 3
+    assert large.count(size.to_bytes(4, "little")) >= 2
+    return large.replace(size.to_bytes(4, "little"), bytes(4))
+
+
+_TITLE: Final = '<row r="1"><c r="A1" t="inlineStr"><is><t>email</t></is></c></row>'
+_CELL_TEXT: Final = '<table:table-cell office:value-type="string"><text:p>{}</text:p></table:table-cell>'
+HOSTILE: Final = {
+    "a part of 2 MiB": (
+        lambda: zipped(xlsx_parts("") | {"xl/worksheets/sheet1.xml": bytes(2 << 20)}),
+        "people.xlsx: this workbook is larger than 1 MiB when it is unpacked",
+    ),
+    "parts that are larger together": (
+        lambda: zipped(
+            xlsx_parts("")
+            | {"xl/sharedStrings.xml": "<a>" + " " * (700_000) + "</a>"}
+            | {"xl/worksheets/sheet1.xml": "<a>" + " " * (700_000) + "</a>"}
+        ),
+        "people.xlsx: this workbook is larger than 1 MiB when it is unpacked",
+    ),
+    "a part whose size is not told": (_lying_sizes, "people.xlsx: this workbook cannot be read: "),
+    "a cell at the end of the sheet": (
+        lambda: xlsx(_TITLE + '<row r="1048576"><c r="XFD1048576"><v>1</v></c></row>'),
+        "people.xlsx, sheet Staff: this sheet has values down to row 1,048,576 and in 16,384 columns, and at most "
+        "1,000,000 cells are read",
+    ),
+    "a row after many": (
+        lambda: xlsx('<row r="9999999"><c><v>1</v></c></row>'),
+        "people.xlsx, sheet Staff: this sheet has values down to row 9,999,999 and in 1 columns, and at most "
+        "1,000,000 cells are read",
+    ),
+    "a text in each of many cells": (
+        lambda: xlsx('<row><c t="s"><v>0</v></c></row>' * 3000, strings=f"<si><t>{'a' * 30000}</t></si>"),
+        "people.xlsx, sheet Staff: the cells of this sheet have more than 64 million characters",
+    ),
+    "many faults": (
+        lambda: xlsx(_TITLE + '<row><c t="e"><v>#N/A</v></c></row>' * 1001),
+        "people.xlsx, sheet Staff, cell A2: this sheet has more than 1,000 cells without a usable value; of this one, "
+        "this cell has the error #N/A",
+    ),
+    "an entity of an entity": (
+        lambda: zipped(
+            xlsx_parts("")
+            | {
+                "xl/worksheets/sheet1.xml": '<!DOCTYPE a [<!ENTITY b "bbbbbbbb"><!ENTITY c "&b;&b;&b;&b;">]>'
+                "<worksheet><sheetData><row><c><v>&c;</v></c></row></sheetData></worksheet>"
+            }
+        ),
+        "people.xlsx: this workbook cannot be read: its XML declares a document type",
+    ),
+    "a file from outside": (
+        lambda: zipped(
+            xlsx_parts("")
+            | {"xl/worksheets/sheet1.xml": '<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/passwd">]><a>&b;</a>'}
+        ),
+        "people.xlsx: this workbook cannot be read: its XML declares a document type",
+    ),
+    "thousands of parts": (
+        lambda: zipped({f"{number}": "" for number in range(5001)}),
+        "people.xlsx: this workbook has more than 5,000 parts",
+    ),
+    "a cell for many columns, in many rows": (
+        lambda: ods(
+            ods_table(
+                ods_row(
+                    '<table:table-cell office:value-type="float" office:value="1" '
+                    'table:number-columns-repeated="16384"/>',
+                    repeated=1048576,
+                )
+            )
+        ),
+        "people.xlsx, sheet Staff: this sheet has values down to row 1,048,576 and in 16,384 columns, and at most "
+        "1,000,000 cells are read",
+    ),
+    "a row for many": (
+        lambda: ods(ods_table(ODS_HEADER, ods_row(_CELL_TEXT.format("a" * 1000), repeated=100_000))),
+        "people.xlsx, sheet Staff: the cells of this sheet have more than 64 million characters",
+    ),
+    "blanks for many": (
+        lambda: ods(ods_table(ODS_HEADER, ods_row(_CELL_TEXT.format('<text:s text:c="999999999"/>')))),
+        "people.xlsx, sheet Staff: the cells of this sheet have more than 64 million characters",
+    ),
+    "a number of blanks that is none": (
+        lambda: ods(ods_table(ODS_HEADER, ods_row(_CELL_TEXT.format('<text:s text:c="18446744073709551615"/>')))),
+        "people.xlsx: this workbook cannot be read: text:c is",
+    ),
+    "many sheets": (
+        lambda: ods(
+            "".join(
+                ods_table(ods_row(_CELL_TEXT.format("a"), repeated=600_000), name=name) for name in ("Staff", "Old")
+            )
+        ),
+        "people.xlsx, sheet Old: the sheets of this workbook have more than 1,000,000 cells",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_hostile_workbooks(tmp_path: Path, case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A workbook that stands for more than it holds is refused before it is parsed, within bounded memory."""
+    make, told = HOSTILE[case]
+    data = make()
+    monkeypatch.setattr(archive, "UNPACKED", 1 << 20)
+    assert len(data) < 1 << 20
+    tracemalloc.start()
+    try:
+        (problem,) = loaded(tmp_path, data).problems
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert f"{problem.source}: {problem.message}".startswith(told)
+    assert peak < 40 << 20
+    assert problem.hint
+
+
+def test_limits_that_a_list_of_all_people_fits() -> None:
+    """200,000 people with five columns are within the limits."""
+    assert scan.CELLS >= 200_000 * 5
+
+
+def test_places_in_documents(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """JSON has the sheet beside line and column; annotations say the cell, which no line of a text file is."""
+    for name in ("LMSCONF_URL", "LMSCONF_TOKEN", "LMSCONF_WORKSPACE"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "lmsconf.yaml").write_text('workspaces: {here: {url: "sandbox:"}}\nmanifests: m\n')
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m" / "p.xlsx").write_bytes(xlsx(HEADER + row(2, "bo")))
+    (tmp_path / "m" / "a.yaml").write_text("groups: [{name: G, members: {file: p.xlsx, column: email}}]\n")
+    assert run_command_line(app, ["-C", str(tmp_path), "validate", "--format", "json"]) == ExitCode.ERROR
+    (problem,) = [one for one in json.loads(capfd.readouterr().out)["problems"] if one["code"] == "people/address"]
+    assert problem["source"] == {"file": "m/p.xlsx", "line": 2, "column": 1, "sheet": "Staff"}
+    assert run_command_line(app, ["-C", str(tmp_path), "validate", "--format", "github"]) == ExitCode.ERROR
+    assert '::sheet Staff, cell A2: "bo" is not an e-mail address' in capfd.readouterr().out
