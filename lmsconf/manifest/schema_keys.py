@@ -64,11 +64,11 @@ def values_of(schema: Schema) -> Schema | None:
 
 
 def needed_keys(schema: Schema) -> frozenset[str]:
-    """Return the keys that every alternative mapping requires."""
+    """Return the keys that every alternative mapping requires, except one that reads its entries from a sheet."""
     needs = [
         frozenset(cast("list[str]", alternative.get("required", [])))
         for alternative in alternatives(schema)
-        if "properties" in alternative
+        if "properties" in alternative and not alternative.get("x-sheet")
     ]
     return frozenset.intersection(*needs) if needs else frozenset()
 

@@ -50,7 +50,7 @@ _SET_WORDS: Final = {
 SHEET_FILE: Final[dict[str, Json]] = {**_TEXT, "description": "A CSV, .xlsx or .ods file, relative to this manifest."}
 SHEET_PROPERTIES: Final[dict[str, Json]] = {
     "file": SHEET_FILE,
-    "sheet": {**_TEXT, "description": "The sheet of a workbook. Left out: the first that is not hidden."},
+    "sheet": {**_TEXT, "description": "The sheet of a workbook. Default: the first that is not hidden."},
     "where": {
         "type": "object",
         "description": "Only rows with exactly these values in these columns.",

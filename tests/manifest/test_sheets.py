@@ -221,7 +221,7 @@ def test_explain_shows_both_forms(capfd: pytest.CaptureFixture[str]) -> None:
     """An entry needs content and audiences, or a file in place of both."""
     assert run_command_line(app, ["explain", "content_target"]) == ExitCode.OK
     told = " ".join(capfd.readouterr().out.split())
-    assert "assign_to list of one of everyone or mapping, needed" in told
+    assert "assign_to list of everyone or mapping, needed" in told
     assert "file text A CSV, .xlsx or .ods file, relative to this manifest. In place of content and assign_to." in told
 
 

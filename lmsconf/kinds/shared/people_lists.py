@@ -30,7 +30,7 @@ FILE: dict[str, Json] = {
         "sheet": {
             "type": "string",
             "minLength": 1,
-            "description": "The sheet of a workbook. Left out: the first that is not hidden.",
+            "description": "The sheet of a workbook. Default: the first that is not hidden.",
         },
         "column": {"type": "string", "minLength": 1, "description": "The column that holds the e-mails."},
         "where": {
