@@ -146,12 +146,12 @@ def write_redacted(
     """
     if not whole:
         text = redact_output(text)
-    if wraps and not (exact or whole) and stream.isatty():
-        text = _wrapped(text, stream)
     if color:
         from lmsconf.render.color import colorize
 
         text = colorize(text)
+    if wraps and not (exact or whole) and stream.isatty():
+        text = _wrapped(text, stream)
     if pages and _is_paged(text, stream):
         return
     try:

@@ -3,38 +3,56 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 from unicodedata import combining, east_asian_width
 
 _ESCAPE: Final = re.compile(r"\x1b\[[0-9;]*m")
+_COLORED: Final = re.compile(r"(?P<on>\x1b\[[0-9;]+m)(?P<text>[^\x1b]*)(?P<off>\x1b\[0m)")
 _KEPT: Final = re.compile(r"\s*(?:(?:-/\+|[+~-]|lmsconf|git|cd) .*|.*\S {2,}\S.*|.*\S *\|.*)")
 """A changed resource or item, a command, a row of a table."""
 _WORD: Final = re.compile(r"(?<=: )lmsconf .+$|`[^`]*`\S*|'[^']*'\S*|\S+")
 """A word; also a command after a colon, and what stands in quotes, so that it can be copied."""
+_COMMAND: Final = "lmsconf "
 _HANG: Final = 2
 
 
 def wrap_prose(text: str, columns: int) -> str:
-    """Wrap the lines of prose that are wider than the terminal; a following line is indented by two more."""
+    """Wrap the lines of prose that are wider than the terminal; a following line is indented by two more.
+
+    Colours are kept.
+    """
     return "\n".join(_wrapped(line, columns) for line in text.split("\n"))
 
 
 def rows_on_terminal(text: str, columns: int) -> int:
     """Return how many rows of a terminal a text takes, whose longest lines the terminal breaks."""
-    widths = (_width(_ESCAPE.sub("", line)) for line in text.removesuffix("\n").split("\n"))
+    widths = (_width(line) for line in text.removesuffix("\n").split("\n"))
     return sum(max(-(-width // columns), 1) for width in widths)
 
 
 def _wrapped(line: str, columns: int) -> str:
-    if _width(line) <= columns or _KEPT.fullmatch(line):
+    plain = _ESCAPE.sub("", line)
+    if _width(plain) <= columns or _KEPT.fullmatch(plain):
         return line
+    if whole := _COLORED.fullmatch(line):  # in each line: a pager takes colours to end with it
+        lines = _wrapped(whole["text"], columns).split("\n")
+        return "\n".join(f"{whole['on']}{one}{whole['off']}" for one in lines)
     indent = line[: len(line) - len(line.lstrip())]
     tail = line[len(line.rstrip()) :]
-    return "\n".join(_lines(_WORD.findall(line), columns, indent)) + tail
+    return "\n".join(_lines(_words(line, columns), columns, indent)) + tail
 
 
-def _lines(words: list[str], columns: int, indent: str) -> Iterator[str]:
+def _words(line: str, columns: int) -> Iterator[str]:
+    """Yield what a line is not broken within; a quotation that is wider than the terminal is its words."""
+    for word in _WORD.findall(line):
+        if _width(word) > columns and not word.startswith(_COMMAND):
+            yield from word.split()
+        else:
+            yield word
+
+
+def _lines(words: Iterable[str], columns: int, indent: str) -> Iterator[str]:
     """Yield lines of words. A word that is wider than the terminal has a line of its own."""
     line = indent
     for word in words:
@@ -46,7 +64,8 @@ def _lines(words: list[str], columns: int, indent: str) -> Iterator[str]:
 
 
 def _width(text: str) -> int:
-    """Return the columns that a text takes: East Asian characters take two, combining ones none."""
+    """Return the columns that a text takes: East Asian characters take two, combining ones and escapes none."""
+    text = _ESCAPE.sub("", text) if "\x1b" in text else text
     if text.isascii():
         return len(text)
     return sum(0 if combining(one) else 2 if east_asian_width(one) in "WF" else 1 for one in text)

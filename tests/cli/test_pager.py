@@ -180,6 +180,26 @@ def test_prose_is_wrapped_at_words(project: Path) -> None:
     assert address in narrow.splitlines()
 
 
+def test_colours_outlast_the_wrapping(project: Path) -> None:
+    """Each line of a bold sentence is bold, as pagers want it; a severity is coloured though its line is wrapped."""
+    streams = ("stdin", "stdout")
+    shown = at_terminal(project, "plan", "--no-pager", columns=40, streams=streams, env=TERM)[1]
+    first, second = "Effects on people: nobody loses content,", "  11 must take what was optional, 3 gain"
+    assert f"\x1b[1m{first}\x1b[0m\n\x1b[1m{second}\x1b[0m\n" in shown
+    _, shown = at_terminal(project, "show", "a file that is not there.json", columns=40, env=TERM)
+    assert "\x1b[31merror\x1b[0m: " in shown
+    assert max(len(line) for line in shown.splitlines() if "error" in line) <= 40 + len("\x1b[31m\x1b[0m")
+
+
+def test_wide_letters_are_counted(tmp_path: Path) -> None:
+    """East Asian letters take two columns, so that a line of them ends before the terminal's."""
+    words = " ".join(["社内研修"] * 12)
+    _, shown = at_terminal(tmp_path, "help", words, columns=40, env={**TERM, "NO_COLOR": "1"})
+    lines = [line for line in shown.splitlines() if "社" in line]
+    assert len(lines) > 2
+    assert all(sum(2 if ord(one) > 0x2000 else 1 for one in line) <= 40 for line in lines)
+
+
 def test_an_error_is_wrapped_and_its_command_is_not(project: Path) -> None:
     """A line to paste stays one line."""
     env = {**TERM, "NO_COLOR": "1"}
