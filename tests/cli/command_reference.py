@@ -146,6 +146,7 @@ def _options(heading: str, options: Sequence[click.Option]) -> str:
 
 
 def _option(option: click.Option) -> str:
+    option.get_help_record(click.Context(click.Command("lmsconf")))  # some options look their text up for it
     choices = f" One of {', '.join(option.type.choices)}." if isinstance(option.type, click.Choice) else ""
     value = "" if option.is_flag else f" {option.metavar or ('N' if _is_number(option) else _word(option))}"
     default = option.default

@@ -77,15 +77,15 @@ def test_an_example_parses(line: str, tmp_path: Path) -> None:
     program, *words = shlex.split(call)
     assert program == "lmsconf"
     (tmp_path / "lms").mkdir()
-    context: click.Context | None = None
+    context = click.Context(app, info_name=program, help_option_names=["-h", "--help"])
     command: click.Command | None = app
     while isinstance(command, click.Group):
         name = words.pop(0)
-        context = click.Context(command, info_name=name, parent=context)
         command = command.get_command(context, name)
+        context = click.Context(command, info_name=name, parent=context) if command else context
     assert command is not None
     folders = {"lms": str(tmp_path / "lms")}
-    with command.make_context(command.name, [folders.get(word, word) for word in words]) as parsed:
+    with command.make_context(command.name, [folders.get(word, word) for word in words], parent=context) as parsed:
         assert parsed.args == []
 
 
