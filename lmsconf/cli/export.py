@@ -17,6 +17,7 @@ from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, UsageError
 
 if TYPE_CHECKING:
     from lmsconf.export.export import ExportResult
+    from lmsconf.export.teams import TeamRule
     from lmsconf.model.declarations import Manifests
     from lmsconf.model.snapshot import Snapshot
     from lmsconf.project.settings import Settings
@@ -51,6 +52,11 @@ class _KindOption(click.Option):
     "--snapshot", "snapshot_file", type=click.Path(path_type=Path), metavar="FILE",
     help="Export a saved snapshot, without a connection.",
 )  # fmt: skip
+@click.option(
+    "--by", metavar="FIELD|PREFIX",
+    help="Split the files by team, a folder for each: by the value of this custom field, or, with prefix:SEPARATOR, by "
+    "what stands before the separator in names.",
+)  # fmt: skip
 @parallelism
 @max_rate
 @pass_context
@@ -61,6 +67,7 @@ def export(
     sections: tuple[str, ...],
     into: bool,
     snapshot_file: Path | None,
+    by: str | None,
     parallelism: int,
     max_rate: float | None,
 ) -> ExitCode:
@@ -68,6 +75,11 @@ def export(
 
     Writes one file per kind to DIR, or to the manifests folder of the project, with names and e-mails and without
     default values. A plan right afterwards is empty. What a manifest cannot express is not exported, and is reported.
+
+    With --by, each team has a folder with files of its own. With the name of a custom field, a team is a value of that
+    field: a person's answer, the one choice in the conditions of a smart group, the one answer of all members of a
+    group; an assignment goes with its audience. With --by 'prefix: - ', "Sales - Leads" goes to sales/, and an
+    assignment goes with its content. Resources without a team stay in DIR.
 
     With --into, new files are added to a folder that already has manifests, with only what they do not declare.
     Existing files are not changed.
@@ -82,11 +94,21 @@ def export(
     with open_workspace(settings, parallelism, max_rate) as workspace:
         snapshot = _held(workspace, existing) if snapshot_file is None else _loaded(snapshot_file)
         terms = workspace.call_templates
-    generated = exported(snapshot, all_kinds(), settings.policy, terms, only_kinds=kinds, existing_manifests=existing)
+    rule = None if by is None else _team_rule(by, snapshot)
+    generated = exported(
+        snapshot, all_kinds(), settings.policy, terms, only_kinds=kinds, existing_manifests=existing, by=rule
+    )
     report_problems(generated.problems)
     paths = _write(settings.root, target, generated.files, "exported-" if existing is not None else "")
     _tell(generated, paths)
     return ExitCode.OK
+
+
+def _team_rule(text: str, snapshot: Snapshot) -> TeamRule:
+    from lmsconf.export.teams import parse_rule
+    from lmsconf.kinds import all_kinds
+
+    return parse_rule(text, snapshot, all_kinds())
 
 
 def _held(workspace: WorkspaceReader, existing: Manifests | None) -> Snapshot:
@@ -151,20 +173,27 @@ def _write(root: Path, target: Path, files: Mapping[str, str], prefix: str) -> l
     The first line of each names the manifest's schema, which is written into the project if it is missing.
     """
     from lmsconf.project.schema_files import MANIFEST_SCHEMA, schema_comment, write_schemas
-    from lmsconf.support.atomic_files import os_error_message, write_atomically
+    from lmsconf.support.atomic_files import write_atomically
+
+    for folder in dict.fromkeys([target, *((target / name).parent for name in files)]):
+        _create_folder(folder)
+    paths = list(write_schemas(root, replace=False)) if files else []
+    for name, text in files.items():
+        folder = (target / name).parent
+        paths.append(_unused(folder, f"{prefix}{Path(name).name}"))
+        write_atomically(paths[-1], schema_comment(MANIFEST_SCHEMA, folder, root) + text, mode=_READABLE)
+    return paths
+
+
+def _create_folder(folder: Path) -> None:
+    """Create a folder if it is missing. Raises LmsconfError."""
+    from lmsconf.support.atomic_files import os_error_message
 
     try:
-        target.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise LmsconfError(
-            f"{target} cannot be made: {os_error_message(error)}", hint="Name another folder."
-        ) from error
-    paths = list(write_schemas(root, replace=False)) if files else []
-    comment = schema_comment(MANIFEST_SCHEMA, target, root)
-    for section, text in files.items():
-        paths.append(_unused(target, f"{prefix}{section}"))
-        write_atomically(paths[-1], comment + text, mode=_READABLE)
-    return paths
+        message = f"{folder} cannot be created: {os_error_message(error)}"
+        raise LmsconfError(message, hint="Name another folder.") from error
 
 
 def _unused(target: Path, stem: str) -> Path:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from lmsconf.errors import LmsconfError, Problem, Severity
 from lmsconf.export.declared_rows import DeclaredRows, find_declared_rows
@@ -23,6 +24,9 @@ from lmsconf.planner.manifest_entries import ExportedEntry, UnexportableRow
 from lmsconf.planner.plan import make_plan
 from lmsconf.support.lazy_dataclass import dataclass
 
+if TYPE_CHECKING:
+    from lmsconf.export.teams import TeamRule
+
 _MOST_PROBLEMS = 20
 """How many problems of one sort are reported individually."""
 
@@ -31,8 +35,9 @@ _MOST_PROBLEMS = 20
 class ExportResult:
     """Manifests of a live workspace.
 
-    files: section → text. counts: kind → number of entries. problems: what could not be exported. left_alone: number of
-    rows that the project ignores. declared: number of rows that existing manifests declare.
+    files: section → text, below a folder for each team. counts: kind → number of entries. problems: what could not be
+    exported. left_alone: number of rows that the project ignores. declared: number of rows that existing manifests
+    declare.
     """
 
     files: Mapping[str, str]
@@ -50,6 +55,7 @@ def export_snapshot(
     *,
     only_kinds: Collection[str] | None = None,
     existing_manifests: Manifests | None = None,
+    by: TeamRule | None = None,
 ) -> ExportResult:
     """Export the rows of some kinds that existing manifests do not declare; of the usual kinds unless `only` is given.
 
@@ -78,7 +84,7 @@ def export_snapshot(
     entries, plan = check.keep_unchanged(entry for entry in limited if entry is not None)
     of_kind = {kind.name: [entry for entry in entries if entry.address.kind == kind.name] for kind in wanted}
     return ExportResult(
-        files=render_files(entries, check.skipped, kinds, snapshot.workspace),
+        files=_files(entries, check.skipped, live, kinds, by),
         counts={name: len(exported) for name, exported in of_kind.items()},
         problems=(
             *_first(_skipped(check.skipped)),
@@ -89,6 +95,27 @@ def export_snapshot(
         left_alone=len(new) - len(managed),
         declared=len(rows) - len(new),
     )
+
+
+def _files(
+    entries: Iterable[ExportedEntry],
+    skipped: Sequence[UnexportableRow],
+    live: LiveNames,
+    kinds: Mapping[str, AnyKind],
+    by: TeamRule | None,
+) -> Mapping[str, str]:
+    """Return path → text: a file for each section, in a folder for each team. Rows left out have no team."""
+    workspace = live.snapshot.workspace
+    if by is None:
+        return render_files(entries, skipped, kinds, workspace)
+    from lmsconf.export.teams import live_entries, split_by_team, teams_of
+
+    teams = teams_of(by, live_entries(live, kinds), kinds)
+    return {
+        f"{folder}/{section}".lstrip("/"): text
+        for folder, part in split_by_team(entries, teams).items()
+        for section, text in render_files(part, () if folder else skipped, kinds, workspace).items()
+    }
 
 
 def _live_names(

@@ -261,6 +261,10 @@ class Kind(ABC, Generic[Spec, Row]):
         for entry in sorted(entries, key=lambda entry: (casefold_name(entry.address.name), entry.id)):
             yield EntryBody(entry.body, entry.notes)
 
+    def entry_team(self, body: Mapping[str, Json], field: str, teams: Mapping[Address, str]) -> str | None:
+        """Return the one value of a custom field that an exported entry is about. teams: those of other entries."""
+        return None
+
     def export_notes(self, entries: Sequence[ExportedEntry], snapshot: Snapshot) -> Iterator[Problem]:
         """Yield notes on what the exported entries lack because the snapshot does not hold it."""
         return iter(())

@@ -212,6 +212,11 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
     references = REFERENCES
     graph_shape = "note"
 
+    def entry_team(self, body: Mapping[str, Json], field: str, teams: Mapping[Address, str]) -> str | None:
+        """The team of the audience."""
+        audiences = body.get("assign_to")
+        return teams.get(audience_from(audiences[0])) if isinstance(audiences, list) and audiences else None
+
     def to_entries(self, live: LiveNames) -> Iterator[ExportedEntry | UnexportableRow]:
         """Yield every assignment, each with one audience."""
         return assignment_entries(live)

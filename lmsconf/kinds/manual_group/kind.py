@@ -30,7 +30,7 @@ from lmsconf.kinds.shared.manifest_entries import (
 )
 from lmsconf.kinds.shared.people_lists import PeopleList, parse_people_list, people_list_schema
 from lmsconf.kinds.shared.renames import find_rename_cycles
-from lmsconf.kinds.user.export import people_list_trails, people_lists_body
+from lmsconf.kinds.user.export import people_list_trails, people_lists_body, team_of_people
 from lmsconf.kinds.user.people_directory import people_addresses, people_directory, people_display_names
 from lmsconf.model.address import Address
 from lmsconf.model.api import Api
@@ -189,6 +189,10 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
         )
 
     references = MappingProxyType({USER: people_list_trails(("groups", ANY, "members"), ("groups", ANY, "managers"))})
+
+    def entry_team(self, body: Mapping[str, Json], field: str, teams: Mapping[Address, str]) -> str | None:
+        """The one team of all members."""
+        return team_of_people(body.get("members"), teams)
 
     def entry_body(self, live: LiveNames, row: GroupRow) -> EntryBody:
         """Its members, and its managers if there are any."""

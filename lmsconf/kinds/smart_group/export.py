@@ -8,7 +8,8 @@ from typing import Final
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER
 from lmsconf.kinds.smart_group.conditions import conditions_by_name
 from lmsconf.kinds.smart_group.types import SmartGroupRow
-from lmsconf.kinds.user.export import people_list_trails, people_lists_body
+from lmsconf.kinds.user.export import only_text, people_list_trails, people_lists_body
+from lmsconf.model.canonical_json import Json
 from lmsconf.planner.live_names import LiveNames
 from lmsconf.planner.manifest_entries import ANY, EntryBody, PartReferences, Trail
 
@@ -20,6 +21,13 @@ REFERENCES: Final[Mapping[str, Sequence[Trail]]] = {
 PART_REFERENCES: Final[Mapping[str, Sequence[PartReferences]]] = {
     CUSTOM_FIELD: tuple(PartReferences(at, "field", (("choices", ANY), ("except", ANY))) for at in _CONDITIONS)
 }
+
+
+def only_choice(conditions: Json, field: str) -> str | None:
+    """Return the one choice of a field that exported conditions name."""
+    listed = conditions if isinstance(conditions, list) else []
+    about = [one for one in listed if isinstance(one, dict) and one.get("field") == field]
+    return only_text(about[0].get("choices")) if len(about) == 1 else None
 
 
 def smart_group_entry_body(live: LiveNames, row: SmartGroupRow) -> EntryBody:

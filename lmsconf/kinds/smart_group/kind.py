@@ -29,7 +29,7 @@ from lmsconf.kinds.smart_group.conditions import (
     record_references,
 )
 from lmsconf.kinds.smart_group.diff import diff_smart_group, state_before_deletion
-from lmsconf.kinds.smart_group.export import PART_REFERENCES, REFERENCES, smart_group_entry_body
+from lmsconf.kinds.smart_group.export import PART_REFERENCES, REFERENCES, only_choice, smart_group_entry_body
 from lmsconf.kinds.smart_group.parse import find_unknown_choices, parse_smart_group
 from lmsconf.kinds.smart_group.schema import SCHEMA
 from lmsconf.kinds.smart_group.steps import smart_group_deletion, smart_group_steps
@@ -197,6 +197,10 @@ class SmartGroupKind(Kind[SmartGroupSpec, SmartGroupRow]):
     references = REFERENCES
     part_references = PART_REFERENCES
     graph_shape = "ellipse"
+
+    def entry_team(self, body: Mapping[str, Json], field: str, teams: Mapping[Address, str]) -> str | None:
+        """The one choice of the field in its conditions."""
+        return only_choice(body.get("conditions"), field)
 
     def entry_body(self, live: LiveNames, row: SmartGroupRow) -> EntryBody:
         """Its conditions, and its managers if there are any."""

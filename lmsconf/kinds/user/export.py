@@ -100,6 +100,24 @@ def _why_not(live: LiveNames, id: str) -> str:
     return "archived" if people.emails[id] in people.archived else _NO_EMAIL
 
 
+def only_text(value: Json) -> str | None:
+    """Return a text, or the only one of a list; None for anything else."""
+    if isinstance(value, list):
+        value = value[0] if len(value) == 1 else None
+    return value if isinstance(value, str) else None
+
+
+def team_of_people(people: Json, teams: Mapping[Address, str]) -> str | None:
+    """Return the one team that all people of an exported list have."""
+    listed = people.get("include") if isinstance(people, dict) else people
+    of_each = {teams.get(Address.of(USER, normalize_email(str(email)))) for email in _items(listed)}
+    return of_each.pop() if len(of_each) == 1 else None
+
+
+def _items(value: Json) -> list[Json]:
+    return value if isinstance(value, list) else []
+
+
 def person_entries(live: LiveNames) -> Iterator[ExportedEntry | UnexportableRow]:
     """Yield every person, with the values that were read.
 

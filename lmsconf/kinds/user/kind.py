@@ -19,7 +19,7 @@ from lmsconf.kinds.custom_field.lost_answers import count_lost_answers
 from lmsconf.kinds.shared.kind_names import ADMIN, CUSTOM_FIELD, HOLDERS, USER
 from lmsconf.kinds.shared.manifest_entries import delete_entry, parse_names, parse_pins, partial_undo
 from lmsconf.kinds.user.diff import diff_person
-from lmsconf.kinds.user.export import PART_REFERENCES, REFERENCES, person_entries, unread_value_notes
+from lmsconf.kinds.user.export import PART_REFERENCES, REFERENCES, only_text, person_entries, unread_value_notes
 from lmsconf.kinds.user.parse import find_contradictions, parse_person
 from lmsconf.kinds.user.people_directory import register_planned_people
 from lmsconf.kinds.user.rights import admin_grant_verification, refuse_admin_lockout, revoked_rights, revokes_admin
@@ -185,6 +185,11 @@ class UserKind(Kind[PersonSpec, PersonRow]):
     def normalize_name(self, text: str) -> str:
         """Return the e-mail without surrounding blanks, with case folded."""
         return normalize_email(text)
+
+    def entry_team(self, body: Mapping[str, Json], field: str, teams: Mapping[Address, str]) -> str | None:
+        """The person's answer."""
+        answers = body.get("answers")
+        return only_text(answers.get(field)) if isinstance(answers, dict) else None
 
     def to_entries(self, live: LiveNames) -> Iterator[ExportedEntry | UnexportableRow]:
         """Yield every person, with the values that were read."""
