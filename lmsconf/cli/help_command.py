@@ -17,6 +17,8 @@ _WIDEST = 100
 """The widest page of the guide."""
 _FIRST = "getting-started"
 """The page that is listed first; the others follow by name."""
+_EXCERPT = 78
+"""The width of a line that contains a word that is searched."""
 _WHOLE_LINES = 1_000_000
 """A width at which no paragraph is wrapped, so that a phrase is found also where the file breaks its line."""
 
@@ -35,7 +37,7 @@ def help_command(context: click.Context, *, words: tuple[str, ...], search: str 
 
     topics = sorted(guide_topics(), key=lambda topic: (topic != _FIRST, topic))
     if search is not None:
-        _print("".join(f"{line}\n" for line in _found(search, _searched(words, topics))))
+        _print("".join(f"{line}\n" for line in _found(search, _searched(words, topics))), wraps=True)
     elif not words:
         _print(_list(topics))
     elif len(words) == 1 and words[0] in topics:
@@ -47,8 +49,8 @@ def help_command(context: click.Context, *, words: tuple[str, ...], search: str 
     return ExitCode.OK
 
 
-def _print(text: str) -> None:
-    write_redacted(text, sys.stdout, wraps=False, pages=True)
+def _print(text: str, *, wraps: bool = False) -> None:
+    write_redacted(text, sys.stdout, wraps=wraps, pages=True)
 
 
 def _width() -> int:
@@ -123,21 +125,22 @@ def _searched(words: Sequence[str], topics: Sequence[str]) -> Sequence[str]:
 
 def _found(text: str, topics: Sequence[str]) -> Iterator[str]:
     """Yield each line of the pages that contains a text, without regard to case. Raises LmsconfError if none does."""
-    wanted, width, empty = " ".join(text.casefold().split()), _width(), True
+    wanted, empty = " ".join(text.casefold().split()), True
     for topic in topics:
-        for line in _lines(topic):
-            if wanted and wanted in " ".join(line.casefold().split()):
+        for line in (" ".join(line.split()) for line in _lines(topic)):
+            if wanted and wanted in line.casefold():
                 empty = False
-                yield _excerpt(f"{topic}: ", line.strip(), wanted, width)
+                yield _excerpt(f"{topic}: ", line, wanted)
     if empty:
         raise LmsconfError(f"no page contains {text!r}", hint="List the pages with: lmsconf help")
 
 
-def _excerpt(lead: str, line: str, wanted: str, width: int) -> str:
-    """Return the part of a line around a text, with its page, in at most `width` characters."""
-    room = width - len(lead)
+def _excerpt(lead: str, line: str, wanted: str) -> str:
+    """Return the words of a line around a text, with its page, in about 80 characters."""
+    room = max(_EXCERPT - len(lead), len(wanted))
     if len(line) <= room:
         return lead + line
-    start = max(min(line.casefold().find(wanted) - room // 3, len(line) - room + 1), 0)
-    before, after = ("…" if start else ""), ("…" if start + room < len(line) + 1 else "")
-    return lead + before + line[start : start + room - len(before) - len(after)].strip() + after
+    start = max(min(line.casefold().find(wanted) - room // 3, len(line) - room), 0)
+    part = line[start : start + room]
+    before = f"… {part.partition(' ')[2]}" if start else part
+    return lead + (f"{before.rpartition(' ')[0]} …" if start + room < len(line) else before)
