@@ -52,6 +52,16 @@ Schemas are in `schemas/`. Other formats may change.
 
 `--output FILE` writes the result to a file. `NO_COLOR` turns colours off.
 """
+_TERMINAL = """\
+## On a terminal
+
+Text that is longer than the terminal is shown in a pager, as git does, by
+`plan`, `show`, `drift`, `access`, `audience`, `explain` and `help`. The pager is
+`LMSCONF_PAGER`, else `PAGER`, else `less`; `--no-pager` prints the text.
+
+lmsconf asks questions only if stdin and stderr are terminals. Elsewhere, pass
+the option that answers the question: `--auto-approve`, `--yes` or `--no-input`.
+"""
 _ADDRESSES = """\
 ## Addresses
 
@@ -87,7 +97,7 @@ _CLOSING = """\
 
 def command_page() -> str:
     """The whole page."""
-    sections = [_OPENING, _table(), _exit_codes(), _FORMATS, _ADDRESSES, _global_options()]
+    sections = [_OPENING, _table(), _exit_codes(), _FORMATS, _TERMINAL, _ADDRESSES, _global_options()]
     context = click.Context(app, info_name="lmsconf", **app.context_settings)
     for name in COMMANDS:
         sections += _command(context, name)
