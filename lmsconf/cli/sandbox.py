@@ -162,13 +162,26 @@ def seed_command(
 @sandbox_group.command()
 @_db
 @_seed
+@click.option(
+    "--from",
+    "source",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Fill it from this seed or snapshot instead of its own seed.",
+)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @pass_context
-def reset(context: CommandContext, db: str | None, seed: Path | None, yes: bool) -> None:
-    """Delete all data of a workspace and fill it from its seed again."""
+def reset(context: CommandContext, db: str | None, seed: Path | None, source: Path | None, yes: bool) -> None:
+    """Delete all data of a workspace and fill it from its seed again.
+
+    --from takes a seed, or a snapshot that `lmsconf snapshot` saved: the same people, fields, groups, contents and
+    assignments, by the same ids. Results, certificates and what the catalog says beside names and types are not in a
+    snapshot. A redacted snapshot is refused: it names too few people.
+    """
     from lmsconf.sandbox.seed import load_seed
 
     place = _place(context, db, seed)
+    place = place if source is None else place._replace(seed=source)
     _refuse_memory(place)
     _refuse_foreign(Path(place.db))
     if not yes and not _agreed(place.db):

@@ -1,5 +1,7 @@
 """Seeds: initial content of a workspace, from a YAML file with the manifests' terms, or from the same values.
 
+A snapshot file (`lmsconf.snapshot/1`) is a seed too; `snapshot_seed` loads it.
+
     people:          {email, first_name, last_name, language, admin, manager, archived, custom_archive_date, id,
                       answers: {field: a choice, a list of choices, or a text}, metadata: {key: text},
                       applications: [application], order_details: {company_name, …, address: {street, …}}}
@@ -30,8 +32,9 @@ from lmsconf.errors import ProblemsFound
 from lmsconf.sandbox.request_context import RequestContext
 from lmsconf.sandbox.seed_learning_history import load_certificates, load_participations
 from lmsconf.sandbox.seed_loader import SeedLoader
+from lmsconf.sandbox.snapshot_seed import fill_from_snapshot, is_snapshot
 from lmsconf.sandbox.store import Repository
-from lmsconf.sandbox.text_only_yaml import file_problem, read_yaml
+from lmsconf.sandbox.text_only_yaml import file_problem, read_json_or_yaml
 
 SECTIONS: Final[Mapping[str, frozenset[str]]] = {
     "people": frozenset(
@@ -61,15 +64,13 @@ SECTIONS: Final[Mapping[str, frozenset[str]]] = {
 
 
 def load_seed(path: Path) -> Mapping[str, object]:
-    """Parse a seed file. Raises ProblemsFound if it is not YAML or no seed, LmsconfError if it cannot be read."""
-    values = read_yaml(path, "seed")
+    """Parse a seed or snapshot file. Raises ProblemsFound if it is neither, LmsconfError if it cannot be read."""
+    values = read_json_or_yaml(path, "seed")
     if not isinstance(values, dict):
         raise ProblemsFound([file_problem("seed", str(path), f"it has no sections such as {', '.join(SECTIONS)}")])
-    if str(values.get("format")).startswith("lmsconf."):
-        actual = (
-            "a redacted snapshot, which has no people to make" if "pseudonyms" in values else f"a {values['format']}"
-        )
-        raise ProblemsFound([file_problem("seed", str(path), f"it is not a seed, but {actual}")])
+    if not is_snapshot(values) and str(values.get("format")).startswith("lmsconf."):
+        message = f"it is not a seed or a snapshot, but a {values['format']}"
+        raise ProblemsFound([file_problem("seed", str(path), message)])
     return values
 
 
@@ -77,22 +78,28 @@ def fill_workspace(
     repository: Repository, values: Mapping[str, object], *, source: str = "seed", spec: ApiSpec | None = None
 ) -> None:
     """Fill an empty workspace. Raises ProblemsFound with every error; the workspace then stays empty."""
-    problems = list(_find_structural_errors(values))
-    if not problems:
-        loader = SeedLoader(RequestContext(repository, (spec or ApiSpec.default()).behaviour))
-        with repository.without_indexes():
-            # A section follows those that it references.
-            loader.load_custom_fields(_section(values, "custom_fields"))
-            loader.load_people(_section(values, "people"))
-            loader.load_groups(_section(values, "groups"))
-            loader.load_smart_groups(_section(values, "smart_groups"))
-            loader.load_contents(_section(values, "content"))
-            loader.load_content_targets(_section(values, "content_targets"))
-            load_participations(loader, repository, _section(values, "participations"))
-            load_certificates(loader, repository, _section(values, "certificates"))
-            problems = loader.problems
+    context = RequestContext(repository, (spec or ApiSpec.default()).behaviour)
+    with repository.without_indexes():
+        problems = fill_from_snapshot(context, values) if is_snapshot(values) else _fill_from_seed(context, values)
     if problems:
         raise ProblemsFound([file_problem("seed", source, message) for message in problems])
+
+
+def _fill_from_seed(context: RequestContext, values: Mapping[str, object]) -> list[str]:
+    """Create what the sections list; return the problems. A section follows those that it references."""
+    problems = list(_find_structural_errors(values))
+    if problems:
+        return problems
+    loader = SeedLoader(context)
+    loader.load_custom_fields(_section(values, "custom_fields"))
+    loader.load_people(_section(values, "people"))
+    loader.load_groups(_section(values, "groups"))
+    loader.load_smart_groups(_section(values, "smart_groups"))
+    loader.load_contents(_section(values, "content"))
+    loader.load_content_targets(_section(values, "content_targets"))
+    load_participations(loader, context.repository, _section(values, "participations"))
+    load_certificates(loader, context.repository, _section(values, "certificates"))
+    return loader.problems
 
 
 def _section(values: Mapping[str, object], name: str) -> list[Mapping[str, object]]:

@@ -24,13 +24,13 @@ from lmsconf.sandbox.seed_entry import (
 )
 from lmsconf.sandbox.store import Value
 
-INSERT_PERSON: Final = (
-    "INSERT INTO people (id, email, first_name, last_name, admin, manager, archived_at, created_at, "
-    "custom_archive_at, language, metadata, applications) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+PERSON_COLUMNS: Final = (
+    "people (id, email, first_name, last_name, admin, manager, archived_at, created_at, custom_archive_at, language, "
+    "metadata, applications)"
 )
-INSERT_CONTENT: Final = (
-    "INSERT INTO contents (id, type, name, description, price, updated_at, details) VALUES (?, ?, ?, ?, ?, ?, ?)"
-)
+CONTENT_COLUMNS: Final = "contents (id, type, name, description, price, updated_at, details)"
+INSERT_PERSON: Final = f"INSERT INTO {PERSON_COLUMNS} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608  names of ours
+INSERT_CONTENT: Final = f"INSERT INTO {CONTENT_COLUMNS} VALUES (?, ?, ?, ?, ?, ?, ?)"  # noqa: S608  names of ours
 _FIRST_APPLICATIONS: Final = {
     (admin, manager): encode_applications(default_applications(admin=admin, manager=manager))
     for admin in (True, False)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Hashable
+from contextlib import suppress
 from pathlib import Path
+from typing import cast
 
 import yaml
 
@@ -20,13 +23,31 @@ def read_yaml(path: Path, file_kind: str) -> object:
 
     Raises ProblemsFound if it is not YAML, LmsconfError if it cannot be read.
     """
+    return _parse_yaml(_read_text(path, file_kind), path, file_kind)
+
+
+def read_json_or_yaml(path: Path, file_kind: str) -> object:
+    """Parse a JSON object, with its types, or YAML as `read_yaml` does; raises like it."""
+    text = _read_text(path, file_kind)
+    if text.startswith("{"):
+        with suppress(ValueError, RecursionError):
+            return cast(object, json.loads(text))
+    return _parse_yaml(text, path, file_kind)
+
+
+def _read_text(path: Path, file_kind: str) -> str:
     try:
-        documents = list(yaml.load_all(path.read_text(encoding="utf-8"), Loader=_Loader))  # texts only
+        return path.read_text(encoding="utf-8")
     except OSError as error:
         hint = f"Check the path of the {file_kind}"
         raise LmsconfError(f"{path}: cannot be read: {error.strerror}", hint=hint) from error
     except UnicodeDecodeError as error:
         raise ProblemsFound([file_problem(file_kind, str(path), "it is not UTF-8")]) from error
+
+
+def _parse_yaml(text: str, path: Path, file_kind: str) -> object:
+    try:
+        documents = list(yaml.load_all(text, Loader=_Loader))  # texts only
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         place = SourceLocation(str(path), mark.line + 1, mark.column + 1) if mark else SourceLocation(str(path))
