@@ -94,7 +94,7 @@ def _refuse_same_file(path: Path, output: Output, arguments: Mapping[str, object
 
 
 def _unwritable(path: str, error: OSError) -> LmsconfError:
-    hint = "Its folder must exist and be writable; it must not be a folder itself. Nothing was read or sent."
+    hint = "Check that its folder exists and is writable, and that there is free space. Nothing was read or sent."
     return LmsconfError(f"--events {path} cannot be written: {os_error_message(error)}", hint=hint)
 
 

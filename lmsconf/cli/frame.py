@@ -127,13 +127,10 @@ class Output:
 
     def check_writable(self) -> None:
         """Raise LmsconfError if the file is not writable, before any work whose result would be lost."""
-        from pathlib import Path
+        if self.path != "-":
+            from pathlib import Path
 
-        from lmsconf.support.atomic_files import is_writable
-
-        if self.path != "-" and not is_writable(Path(self.path)):
-            hint = "Its folder must exist and be writable; it must not be a folder itself."
-            raise LmsconfError(f"--output {self.path} cannot be written", hint=hint)
+            refuse_unwritable(Path(self.path), f"--output {self.path}")
 
     def show(self, views: Mapping[str, Callable[..., str]], value: object) -> None:
         """Render the value in the chosen format, within `--limit`, and write it."""
@@ -168,6 +165,15 @@ class Output:
                 self.show(PROBLEMS_VIEWS, redact_problems(problems))
             except LmsconfError as error:
                 report_problems(error.problems)
+
+
+def refuse_unwritable(path: Path, name: str) -> None:
+    """Raise LmsconfError if a file is not writable, before any work whose result would be lost. name: for the error."""
+    from lmsconf.support.atomic_files import is_writable
+
+    if not is_writable(path):
+        hint = "Its folder must exist and be writable; it must not be a folder itself."
+        raise LmsconfError(f"{name} cannot be written", hint=hint)
 
 
 def output_options(

@@ -11,7 +11,7 @@ import click
 
 from lmsconf.cli.command import Command
 from lmsconf.cli.events import CommandEvents, events_option
-from lmsconf.cli.frame import CommandContext, Output, output_options, pass_context
+from lmsconf.cli.frame import CommandContext, Output, output_options, pass_context, refuse_unwritable
 from lmsconf.cli.output_streams import masks_people
 from lmsconf.cli.planning import (
     apply_command_line,
@@ -125,6 +125,9 @@ def plan(
     if since_file is not None:
         _check_since(base, snapshot_file, only)
     trusted = parse_trusted_parts(trust_project)
+    for option, file in (("--out", out), ("--people", people)):
+        if file is not None:
+            refuse_unwritable(file, f"{option} {file}")
     if out is not None and masks_people():
         raise UsageError(
             "a plan file contains e-mails, so --out and --mask-people exclude each other",

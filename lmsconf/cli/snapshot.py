@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lmsconf.cli.command import Command
-from lmsconf.cli.frame import CommandContext, pass_context
+from lmsconf.cli.frame import CommandContext, pass_context, refuse_unwritable
 from lmsconf.cli.output_streams import write_stderr
 from lmsconf.cli.planning import load_context_settings, max_rate, open_workspace, parallelism, show_reading_progress
 from lmsconf.errors import ExitCode
@@ -40,6 +40,7 @@ def snapshot(
     from lmsconf.documents.snapshot_file import text_pieces
     from lmsconf.support.atomic_files import write_atomically
 
+    refuse_unwritable(file, str(file))
     settings = load_context_settings(context)
     manifests = _sound(settings)
     with open_workspace(settings, parallelism, max_rate) as workspace, show_reading_progress("Reading") as tell:

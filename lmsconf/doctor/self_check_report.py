@@ -20,7 +20,8 @@ _COLUMNS: Final = 80
 def self_check_text(check: SelfCheck) -> str:
     """One line for each subject, then one for each thing that is probably wrong."""
     rows = (f"{name:<{_WIDTH}}{_words(section) or 'none'}" for name, section in check.sections.items())
-    lines = [line for row in rows for line in wrap(row, _COLUMNS, subsequent_indent=" " * _WIDTH)]
+    columns = min(_COLUMNS, max(int(str(check.sections["terminal"].get("columns", _COLUMNS))), 2 * _WIDTH))
+    lines = [line for row in rows for line in wrap(row, columns, subsequent_indent=" " * _WIDTH)]
     lines += ["", *_checks(check.checks), "Attach this to a support request. It has no token and nobody's name."]
     return "".join(f"{escape_terminal(line)}\n" for line in lines)
 

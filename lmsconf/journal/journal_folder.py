@@ -52,7 +52,8 @@ def _make(folder: Path) -> None:
 def _ignore(path: Path) -> None:
     """Write a `.gitignore` into the folder, so that git ignores it without a rule of the project."""
     try:
-        if not path.exists():
+        # An empty one is what a full disk leaves of it.
+        if not path.exists() or not path.stat().st_size:
             with os.fdopen(open_private_file(path, os.O_WRONLY), "w", encoding="utf-8") as file:
                 file.write("*\n")
     except OSError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -358,6 +359,20 @@ class _AfterReader(FaultScript):
         return None
 
 
+def test_a_full_disk_does_not_stop_an_apply(project: Path) -> None:
+    """A limit for files stands in for it, which the events reach and the journal does not."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with served(project) as (_, env):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (6000, before[1]))
+        try:
+            ran = lmsconf(project, "apply", "--auto-approve", "--events", "events.jsonl", env=env)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert (ran.code, "Apply complete!" in ran.out) == (ExitCode.OK, True)
+    assert "warning: --events events.jsonl is not complete: File too large" in ran.err
+    assert (project / "events.jsonl").stat().st_size == 6000
+
+
 def test_a_reader_that_does_not_read_holds_nobody_up() -> None:
     """Lines wait in memory, `put` comes back at once, and the end does not wait for ever."""
     reading, writing = os.pipe()
@@ -375,7 +390,7 @@ def test_a_reader_that_is_slow_gets_every_line() -> None:
     """Without a limit the end waits for the reader, and all lines come in their order."""
     reading, writing = os.pipe()
     stream = LineStream(b"0\n", descriptor_writer(writing))
-    for number in range(1, 50_000):
+    for number in range(1, 20_000):
         stream.put(b"%d\n" % number)
     lines: list[str] = []
     with os.fdopen(reading) as pipe:
@@ -385,7 +400,7 @@ def test_a_reader_that_is_slow_gets_every_line() -> None:
         os.close(writing)
         reader.join(HANGS)
     assert stream.failure is None
-    assert lines == [f"{number}\n" for number in range(50_000)]
+    assert lines == [f"{number}\n" for number in range(20_000)]
 
 
 def test_events_are_flushed_one_by_one(project: Path) -> None:

@@ -121,9 +121,11 @@ def test_schemas_of_another_version_are_named(project: Path) -> None:
     assert document(project)["schemas"] == {"manifest.schema.json": "outdated", "project.schema.json": "current"}
 
 
-def test_its_text_fits_80_columns(project: Path) -> None:
-    """It is pasted into a mail."""
-    ran = lmsconf(project, "self-check")
-    assert max(map(len, ran.out.splitlines())) <= 80
+@pytest.mark.parametrize(("columns", "width"), [("40", 40), ("80", 80), ("200", 80)])
+def test_its_text_fits_the_terminal_and_a_mail(project: Path, columns: str, width: int) -> None:
+    """What was found is wrapped at the terminal's width, at most at 80 columns."""
+    ran = lmsconf(project, "self-check", env={"COLUMNS": columns})
+    found = ran.out.partition("\n\n")[0]
+    assert width - 15 < max(map(len, found.splitlines())) <= width
     assert ran.out.startswith("lmsconf     version ")
     assert "Attach this to a support request." in ran.out

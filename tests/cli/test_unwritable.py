@@ -1,0 +1,70 @@
+"""Files that cannot be written are errors before anything is read, and what a full disk leaves is repaired."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from flow.shell import lmsconf
+
+from lmsconf.errors import ExitCode
+from lmsconf.sandbox.serve import serve
+from lmsconf.sandbox.transport import Sandbox
+
+MANIFEST = "groups: [{name: New}]\n"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project that wants a group, with an embedded workspace."""
+    (tmp_path / "lmsconf.yaml").write_text("workspaces: {sandbox: {url: 'sandbox:workspace.db'}}\n")
+    (tmp_path / "manifests").mkdir()
+    (tmp_path / "manifests" / "all.yaml").write_text(MANIFEST)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("plan", "--out", "none/plan.json"), "--out none/plan.json cannot be written"),
+        (("plan", "--people", "none/people.csv"), "--people none/people.csv cannot be written"),
+        (("plan", "--output", "manifests"), "--output manifests cannot be written"),
+        (("snapshot", "none/workspace.json"), "none/workspace.json cannot be written"),
+    ],
+)
+def test_a_result_that_cannot_be_kept_is_not_read_for(project: Path, arguments: tuple[str, ...], message: str) -> None:
+    """Exit 1 with the option's name, and not one request."""
+    sandbox = Sandbox(":memory:")
+    with serve(sandbox) as server:
+        (project / "lmsconf.yaml").write_text(
+            f"workspaces: {{w: {{url: '{server.url}', token: {{env: LMSCONF_KEY}}}}}}\n"
+        )
+        ran = lmsconf(project, *arguments, env={"LMSCONF_KEY": "sandbox"})
+        assert not sandbox.log
+    sandbox.close_workspace()
+    assert (ran.code, ran.out) == (ExitCode.ERROR, "")
+    assert f"error: {message}" in ran.err
+
+
+def test_git_ignores_journals_also_after_a_full_disk(project: Path) -> None:
+    """A `.gitignore` that a full disk left empty is written again; one with rules of the user stays."""
+    (project / ".lmsconf").mkdir(mode=0o700)
+    ignored = project / ".lmsconf" / ".gitignore"
+    ignored.touch()
+    assert lmsconf(project, "apply", "--auto-approve").code == ExitCode.OK
+    assert ignored.read_text() == "*\n"
+    ignored.write_text("runs/\n")
+    assert lmsconf(project, "apply", "--auto-approve").code == ExitCode.OK
+    assert ignored.read_text() == "runs/\n"
+
+
+def test_an_embedded_workspace_that_cannot_be_written(project: Path) -> None:
+    """The folder is the matter, so nothing suggests a reset; of a damaged file it does."""
+    (project / "lmsconf.yaml").write_text("workspaces: {sandbox: {url: 'sandbox:none/workspace.db'}}\n")
+    ran = lmsconf(project, "plan")
+    assert ran.code == ExitCode.ERROR
+    assert "Make the folder writable, or name a file elsewhere in `url:`" in ran.err
+    assert "reset" not in ran.err
+    (project / "none").mkdir()
+    (project / "none" / "workspace.db").write_text("not a database, and long enough to be taken for one\n" * 50)
+    assert "reset it with: lmsconf sandbox reset" in lmsconf(project, "plan").err
