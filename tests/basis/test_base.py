@@ -11,6 +11,7 @@ import pytest
 from flow.project import Project
 from flow.shell import Ran, lmsconf
 from jsonschema import Draft202012Validator
+from manifest.workbook_files import row, xlsx
 
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.support.package_data import read_schema
@@ -81,6 +82,16 @@ def test_each_change_says_where_it_comes_from(project: Project) -> None:
     Draft202012Validator(json.loads(read_schema("plan.schema.json"))).validate(ran.document)
     bare = lmsconf(project.root, "plan", "--format", "json").document
     assert ran.document["digest"] == bare["digest"]
+
+
+def test_a_workbook_of_the_base(project: Project) -> None:
+    """The people of a base may stand in a workbook."""
+    (project.root / "hr.xlsx").write_bytes(xlsx(row(1, "email") + row(2, "bo@x.example")))
+    git(project, "add", "hr.xlsx")
+    commit(project, BASE.replace("hr.csv", "hr.xlsx"))
+    project.write(CHANGE)
+    ran = lmsconf(project.root, "plan", "--base", "main", "--format", "json")
+    assert origins(ran) == {"group/Coaches": "already pending", "group/Mentors": "from this change"}
 
 
 def test_what_every_version_wanted_repairs_an_edit_by_hand(project: Project) -> None:

@@ -102,11 +102,12 @@ def test_rows_of_several_parts(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("content,audience\nB,everyone\n")
     found = loaded(
         tmp_path,
-        "content,audience,Site\nA,everyone,Lund\nA,group: G,Oslo\n",
-        "{file: $(file).csv, for_each: {file: [hr/s]}, where: {Site: Lund}}",
+        "content,audience,Contents\nA,everyone,Lund\nA,group: G,Oslo\n",
+        "{file: $(file).csv, for_each: {file: [hr/s]}, where: {Contents: Lund}}",
         "  - {file: t.csv}\n  - {content: C, assign_to: [everyone]}\n",
     )
     assert set(assignments(found)) == {"A -> everyone", "B -> everyone", "C -> everyone"}
+    assert found.problems == ()
 
 
 def test_a_window_in_a_column(tmp_path: Path) -> None:

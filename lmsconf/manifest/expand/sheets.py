@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final, cast
 
@@ -13,7 +13,7 @@ from lmsconf.manifest.expand.table_files import FILE, TableFiles, selection_text
 from lmsconf.manifest.schemas import SHEET_PROPERTIES, item_keys
 from lmsconf.manifest.yaml.nodes import EntrySourceMap, Map, Mark, Seq, Source, mark_line, pack_mark, store_marks
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.names import did_you_mean
+from lmsconf.model.names import did_you_mean, normalize_name
 from lmsconf.planner.kind import AnyKind
 from lmsconf.planner.manifest_entries import EntryItems
 
@@ -54,7 +54,7 @@ class SheetEntries:
         reference = cast(Map, reference)
         try:
             table = self._tables.table(reference, (), places)
-            columns = self._columns(table)
+            columns = self._columns(table, cast("Mapping[str, Json]", reference.get("where", {})))
             rows = self._tables.rows(table, reference, (), places, columns.values())
             if not rows and reference.get(ALLOW_EMPTY) is not True:
                 raise UnusableTable(_nothing(table, reference, places))
@@ -73,7 +73,7 @@ class SheetEntries:
             if entry is not None:
                 yield entry
 
-    def _columns(self, table: Table) -> dict[str, int]:
+    def _columns(self, table: Table, where_names: Iterable[str]) -> dict[str, int]:
         """Map each known column to its index. Raises UnusableTable without a required one, or with one twice.
 
         Case does not matter, and a space or a hyphen is as good as an underscore.
@@ -82,6 +82,7 @@ class SheetEntries:
         known = (*required, *self._keys)
         columns: dict[str, int] = {}
         ignored: list[str] = []
+        selecting = set(map(normalize_name, where_names))
         for number, title in enumerate(table.columns):
             name = "_".join(title.casefold().replace("-", " ").split())
             where = table.sheet.where(table.header, number)
@@ -90,6 +91,8 @@ class SheetEntries:
                 raise UnusableTable(_problem("column", f'there are several columns "{name}"', hint, where))
             if name in known:
                 columns[name] = number
+            elif title in selecting:
+                continue
             elif near := did_you_mean(name, [one for one in known if one not in columns]):
                 raise UnusableTable(_problem("column", f'unknown column "{shorten(title)}"', near, where))
             elif title:
