@@ -20,7 +20,7 @@ _BETWEEN_WORDS = " \t\r\n\"'<>"
 _MISUNDERSTOOD = (400, 409, 422)
 """The statuses that a body with wrong names, or a wrongly assumed behaviour of the dialect, would get."""
 _PAGES = "paging.limit"
-_ACCESS_HINT = "Check the token (LMSCONF_TOKEN, or `token:` of the workspace): API keys are made in the workspace."
+_ACCESS_HINT = "Check the token (LMSCONF_TOKEN, or `token:` of the workspace): create API keys in the workspace."
 LATER_HINT = "Try again later; a lower --max-rate or --parallelism asks less at a time."
 _SOON = 60
 """A wait in seconds that an error does not tell: the run has waited longer."""

@@ -80,7 +80,7 @@ def estimate_memory(value: Json, counted: set[int] | None = None) -> int:
         item = left.pop()
         if isinstance(item, str):
             if len(item) > TEXT:
-                raise OversizedResponse(f"it holds a text of more than {TEXT:,} characters")
+                raise OversizedResponse(f"it contains a text of more than {TEXT:,} characters")
             # One character outside ASCII widens every character of a string, to at most 4 bytes.
             size += 56 + len(item) * (1 if item.isascii() else 4)
         elif isinstance(item, dict):

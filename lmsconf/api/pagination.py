@@ -253,7 +253,7 @@ def _refuse_endless(schema: ListingSchema, scan: ListingPass) -> None:
     if scan.memory > most.memory:
         raise _Endless(f"{len(scan.rows):,} of them take more than {most.memory // MIB} MiB of memory")
     if len(scan.sizes) > PAGES:
-        raise _Endless(f"{len(scan.rows):,} of them came in more than {PAGES:,} pages")
+        raise _Endless(f"{len(scan.rows):,} of them span more than {PAGES:,} pages")
 
 
 def _page(page: Json, schema: ListingSchema, *, is_first: bool) -> tuple[list[dict[str, Json]], int | None]:

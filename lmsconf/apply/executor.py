@@ -69,7 +69,7 @@ class CallExecutor:
             )
         except KeyError as missing:
             future: Future[Learnt] = Future()
-            future.set_exception(LmsconfError(f"the id of {missing.args[0]} never came"))
+            future.set_exception(LmsconfError(f"the service returned no id for {missing.args[0]}"))
             return future
         return self._pool.submit(lambda client: self._send(client, sent, ids))
 

@@ -99,7 +99,7 @@ class LockLease:
         """Delete it. If that fails, `left` holds a message for people; the lock then expires by itself."""
         if not self._may_be_there:
             return
-        self.left = f"the lock of {self._lock.description} may be left: see `lmsconf unlock`"
+        self.left = f"the lock of {self._lock.description} may be left: run `lmsconf unlock`"
         self._over.set()
         if self._renewer.ident:
             self._renewer.join()

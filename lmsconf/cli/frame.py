@@ -220,8 +220,8 @@ def _limit_beside(markdown: bool) -> Callable[[Callable[P, ExitCode | None]], Ca
         "--limit",
         "limit_",
         metavar="PLACE",
-        help="Shorten markdown to what a comment holds: github (the default), gitlab, azure, bitbucket, summary (a "
-        "job's on GitHub), or a number of bytes; none leaves it whole.",
+        help="Shorten markdown to the size of a comment: github (the default), gitlab, azure, bitbucket, summary (a "
+        "job's on GitHub), or a number of bytes; none does not shorten it.",
     )
 
 

@@ -30,7 +30,7 @@ _LONGEST_NAME = 60
 @click.argument("folder", required=False, metavar="[DIR]", type=click.Path(path_type=Path))
 @click.option("--url", metavar="URL", help="URL of the workspace's API, or sandbox for an embedded one.")
 @click.option("--workspace-name", metavar="NAME", help="The name of the workspace.")
-@click.option("--token-env", metavar="VARIABLE", help="The environment variable that will hold the token.")
+@click.option("--token-env", metavar="VARIABLE", help="The name of the environment variable with the token.")
 @click.option("--timezone", metavar="ZONE", help="Time zone for times without an offset: Europe/Stockholm.")
 @click.option("--ci", type=click.Choice(_CI), help="Write the workflows of this CI system too.")
 @click.option("--no-input", is_flag=True, help="Ask nothing; take the defaults for what no option says.")
@@ -126,7 +126,7 @@ def _collect_answers(given: _Given, environ: Mapping[str, str], *, asks: bool) -
     except click.Abort as abort:
         if not isinstance(abort.__context__, EOFError):
             raise
-        hint = "Run it again, or give the answers as options: see lmsconf init --help."
+        hint = "Run it again, or pass the answers as options: see lmsconf init --help."
         raise LmsconfError(
             "the input ended before all questions were answered, so nothing was written", hint=hint
         ) from abort

@@ -81,6 +81,6 @@ def completion(context: click.Context, *, shell: str) -> ExitCode:
     register_shells()
     shell_class = get_completion_class(shell)
     if shell_class is None:
-        raise LmsconfError(f"click knows no completion for {shell}")
+        raise LmsconfError(f"there is no completion for {shell}")
     write_redacted(shell_class(context.find_root().command, {}, "lmsconf", VARIABLE).source() + "\n", sys.stdout)
     return ExitCode.OK

@@ -94,7 +94,9 @@ def loads(text: str, signing_key: bytes | None = None) -> Plan:
         again = _document(plan, document.get("tool"))
         same = _text({**again, "hmac": document["hmac"]} if "hmac" in document else again) == text
     except (ValueError, RecursionError) as error:
-        raise StalePlan(f"the file does not hold a plan: {error}", hint="Create it again with: lmsconf plan") from error
+        raise StalePlan(
+            f"the file does not contain a plan: {error}", hint="Create it again with: lmsconf plan"
+        ) from error
     if not same:
         raise file_changed_error()
     return plan

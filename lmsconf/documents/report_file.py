@@ -41,7 +41,7 @@ def loads(text: str) -> ApplyReport:
         report = _report(JsonObjectReader(document))
         same = _text(report, document.get("tool")) == text
     except (ValueError, RecursionError) as error:
-        raise StalePlan(f"the file does not hold an apply report: {error}") from error
+        raise StalePlan(f"the file does not contain an apply report: {error}") from error
     if not same:
         raise file_changed_error()
     return report

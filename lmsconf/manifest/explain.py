@@ -30,7 +30,7 @@ _LINTS_MEANING: Final = (
 _LINT_KEYS: Final = (
     ("level", "one of " + ", ".join(LintLevel), "error: `validate` exits 1, and `apply` stops with exit 4.", True),
     ("reason", "text", "The reason; required if the level is below the default.", False),
-    ("until", "text", "The entry holds before this date.", False),
+    ("until", "text", "The entry is valid before this date.", False),
 )
 _MORE: Final = (
     (PROJECT, "keys of lmsconf.yaml", "The project file: workspaces, guards, ownership and more."),

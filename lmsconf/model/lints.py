@@ -1,6 +1,6 @@
 """Lints: their codes, default levels and explanations, and how the project file changes their levels.
 
-A lint reports manifests that are valid and probably not what was meant. It sends no request, and says nothing about
+A lint reports manifests that are valid but probably not intended. It sends no request, and says nothing about
 what the command does not know.
 """
 

@@ -200,7 +200,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "table/cell": "A cell of a workbook has no usable value: merged cells, an error, a formula without a result.",
     "table/sheet": "The workbook has no such sheet.",
     "table/workbook": "A workbook that cannot be read here: its name, its format, its size, or the missing extra.",
-    "test/failed": "A statement under `tests` does not hold on the planned state. Correct the manifests, or the test.",
+    "test/failed": "A statement under `tests` does not hold on the planned state. Correct the manifests or the test.",
     "test/not-judged": "A statement under `tests` cannot be evaluated, so it fails.",
     "token/missing": "The token is not set, or its source has none.",
     "token/readable": "Other users of this machine can read the token file.",

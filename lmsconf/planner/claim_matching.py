@@ -241,7 +241,7 @@ class _Matching(Generic[L]):
                     "read/incomplete",
                     f"{claim.label}: it is not known whether it exists, because the listing was not read completely: "
                     f"{self.incomplete}",
-                    "Nothing is created from an incomplete list. Try again.",
+                    "Nothing is created from an incomplete list. Plan again once it can be read.",
                 )
             elif others := [name for name in looks[casefold_name(claim.name)] if normalize_name(name) != claim.name]:
                 self._problem(

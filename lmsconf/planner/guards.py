@@ -175,8 +175,8 @@ def _harm(kind: AnyKind, change: Change) -> str | None:
         if renamed is not None:
             return f"rename its choice {renamed.before}"
         if lost := list(dict.fromkeys(kind.lost_rights(change))):
-            return f"take {' and '.join(lost)} away"
+            return f"revoke {' and '.join(lost)}"
         taken = next((one for one in change.fields if one.removed), None)
         if taken is not None:
-            return f"take {len(taken.removed)} out of its {taken.path}"
+            return f"remove {len(taken.removed)} of its {taken.path}"
     return None

@@ -145,7 +145,7 @@ def _refuse_deletions(planning: PlanContext, noun: str, out: MatchResult[Any, An
         planning.problem(
             "read/incomplete",
             f"{deletion.address}: would be deleted, but the listing of {noun}s was not read completely: {why}",
-            hint="Nothing is deleted from an incomplete list. Try again.",
+            hint="Nothing is deleted from an incomplete list. Plan again once it can be read.",
             at=deletion.absent.source if deletion.absent else None,
             address=deletion.address,
         )

@@ -53,7 +53,7 @@ def _foreign(folder: Path) -> str | None:
     try:
         about = folder.stat()
     except OSError:  # a folder above it may not be searched by this user
-        return "cannot be looked at"
+        return "cannot be inspected"
     if about.st_mode & stat.S_IWOTH:
         return "is writable by everybody"
     return None if about.st_uid in (0, os.geteuid()) else "belongs to another user"

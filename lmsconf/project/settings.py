@@ -103,7 +103,7 @@ def load_settings(
     """
     root = directory or find_project_folder(Path(), environ)
     if not root.is_dir():
-        raise UsageError(f"there is no folder {root}", hint="-C names the folder that holds the project file.")
+        raise UsageError(f"there is no folder {root}", hint="Pass the project's folder with -C.")
     _refuse_two_choices(workspace, environ)
     project = read_project_file(root)
     chosen = _from_environment(root, environ) or _from_file(project, workspace, root, environ, ask)

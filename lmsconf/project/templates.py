@@ -23,8 +23,8 @@ _WORDS: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y
 
 
 _HASHES: Final = """\
-# The jobs hold the token, so they install only what has its hash here, and fail without one. Let pip-compile or uv
-# write all that is installed, from an index of your own, with --generate-hashes.
+# The jobs have the token, so they install only packages with a hash here, and fail without one. Let pip-compile or uv
+# write the complete list, from your own index, with --generate-hashes.
 """
 
 

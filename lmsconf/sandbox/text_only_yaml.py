@@ -59,7 +59,7 @@ def _parse_yaml(text: str, path: Path, file_kind: str) -> object:
             [file_problem(file_kind, str(path), "its lists and mappings are nested too deep")]
         ) from error
     if len(documents) > 1:
-        raise ProblemsFound([file_problem(file_kind, str(path), "it holds more than one document")])
+        raise ProblemsFound([file_problem(file_kind, str(path), "it contains more than one document")])
     return documents[0] if documents else None
 
 

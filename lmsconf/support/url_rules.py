@@ -27,12 +27,12 @@ def url_problem(url: str, *, in_process: str | None = None) -> tuple[str, str] |
     except ValueError:
         return "the URL cannot be read", _WRITE
     if parts.username is not None or parts.password is not None:
-        return "a URL must not hold a name or a password", "Configure the token under `token:`."
+        return "a URL must not contain a user name or a password", "Configure the token under `token:`."
     if parts.query or parts.fragment:
         return "the URL must not have a query or fragment", "Remove everything from ? or # on."
     if _UNFIT.search(url):
         hint = f"{_WRITE} Write a non-ASCII host as xn--…, and a space in a path as %20."
-        return "the URL holds a character that is not allowed", hint
+        return "the URL contains a character that is not allowed", hint
     if parts.scheme not in ("http", "https") or not host:
         return (
             f"{shorten(url)} is not a valid workspace URL",

@@ -169,7 +169,7 @@ def test_a_project_is_not_begun_twice(tmp_path: Path) -> None:
     ("options", "reason"),
     [
         (["--url", "http://lms.example/api"], "would send the token unencrypted"),
-        (["--url", "https://anna:secret@lms.example"], "must not hold a name or a password"),
+        (["--url", "https://anna:secret@lms.example"], "must not contain a user name or a password"),
         (["--timezone", "Europe/Stokholm"], "there is no time zone Europe/Stokholm"),
         (["--timezone", "../etc/passwd"], "there is no time zone"),
         (["--token-env", "eyJhbGciOi.J9"], "not the name of an environment variable"),

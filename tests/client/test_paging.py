@@ -308,5 +308,5 @@ def test_rows_may_take_as_much_memory_as_the_limit_allows() -> None:
 def test_a_listing_of_too_many_pages_is_left() -> None:
     """Pages of one row each are read up to the limit, and no further."""
     assert limited(PAGES, page=1).incomplete is None
-    with pytest.raises(InvalidResponse, match=r"20,002 of them came in more than 20,000 pages"):
+    with pytest.raises(InvalidResponse, match=r"20,002 of them span more than 20,000 pages"):
         limited(PAGES + 2, page=1)

@@ -152,7 +152,7 @@ RENAMED = FieldChange(path="name", before="Kept", after="New")
                 FieldChange(path="members", added=("a",)),
                 FieldChange(path="managers", added=("c",), removed=("a", "b")),
             ),
-            "take 2 out of its managers",
+            "remove 2 of its managers",
         ),
         (change("New", Action.UPDATE, RENAMED, FieldChange(path="members", removed=("a",))), "rename it"),
     ],

@@ -325,7 +325,7 @@ def test_values_of_a_like_type_are_refused(key: str, value: Json) -> None:
     """`true` is no number and 0 is no boolean, even in a file that was sealed anew."""
     document = {**json.loads(TEXT), key: value}
     document["seal"] = sha256({**document, "seal": ""})
-    with pytest.raises(StalePlan, match="does not hold a plan"):
+    with pytest.raises(StalePlan, match="does not contain a plan"):
         plan_file.loads(render_canonical_json(document))
 
 

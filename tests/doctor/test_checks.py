@@ -41,7 +41,7 @@ def test_a_healthy_workspace(clinic: ServedProject) -> None:
     assert found["clock"][0] == "ok"
     assert found["pages"] == ("unknown", "no listing is longer than a page, so the largest page size is not known")
     assert found["fields"] == ("ok", "1 of 10 custom fields are used")
-    assert found["names"] == ("ok", "no name is live twice within a kind")
+    assert found["names"] == ("ok", "no duplicate names within a kind")
     assert found["manifests"] == ("ok", "4 resources are declared")
     assert not any(one.writes for one in clinic.service.log)
     assert held(clinic.service) == before

@@ -576,7 +576,7 @@ def test_what_is_protected_meanwhile_is_protected_from_a_plan_file(tmp_path: Pat
     assert lmsconf(tmp_path, "plan", "--out", "p.json").code == 0
     it.write_options(CREATE + 'guards: {protect: ["user/*"]}\n')
     ran = lmsconf(tmp_path, "apply", "p.json")
-    assert (ran.code, "would take manager rights away" in ran.err) == (4, True), ran.err
+    assert (ran.code, "would revoke manager rights" in ran.err) == (4, True), ran.err
     it.write_options("people: {create: false}\n")
     assert lmsconf(tmp_path, "apply", "p.json").code == 3
     it.write_options(CREATE)

@@ -206,7 +206,7 @@ def test_a_call_whose_id_never_came_is_not_sent(tmp_path: Path) -> None:
         TransportConnection(sandbox, sandbox.spec).worker_pool(1) as pool,
     ):
         future = CallExecutor(pool, all_kinds(), settling).submit(call, {})
-        assert str(future.exception(timeout=HANGS)) == "the id of group/New never came"
+        assert str(future.exception(timeout=HANGS)) == "the service returned no id for group/New"
         assert not sandbox.log
 
 

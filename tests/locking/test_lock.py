@@ -367,7 +367,7 @@ def test_whoever_is_in_a_hurry_need_not_wait() -> None:
     with Interruptions() as ctrl_c, pytest.raises(KeyboardInterrupt), smith.hold(TERMS):
         pytest.fail("it is held")
     ended.set()
-    assert "may be left: see `lmsconf unlock`" in str(smith.left)
+    assert "may be left: run `lmsconf unlock`" in str(smith.left)
 
 
 @pytest.mark.parametrize("mishap", [Fault(lose_answer=True), Fault(spoil="html")])
@@ -387,7 +387,7 @@ def test_a_lock_that_may_be_left_is_told() -> None:
     smith = day.smith()
     with pytest.raises(LmsconfError, match="is not in the list"), smith.hold(TERMS):
         pytest.fail("it is held")
-    assert "may be left: see `lmsconf unlock`" in str(smith.left)
+    assert "may be left: run `lmsconf unlock`" in str(smith.left)
     day = ClockedWorkspace(Fault(operation="manual-groups.delete", status=409))
     smith = day.smith()
     with smith.hold(TERMS):

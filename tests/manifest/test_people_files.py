@@ -176,15 +176,15 @@ def test_row_without_an_address(tmp_path: Path) -> None:
             "{file: hr/leaders.csv, column: email, where: {g: L}}",
             "email,name,g\na@x.example,Ann,L\nb@x.example,Berg, Bo,L\nc@x.example,,Dahl, Cy\n",
             "manifests/hr/leaders.csv:3:22: this row has 4 cells, and the header names 3 columns [people/csv]\n"
-            "  Put a cell that holds the separator in quotes, or give the last columns a name.\n"
+            "  Put a cell that contains the separator in quotes, or give the last columns a name.\n"
             "manifests/hr/leaders.csv:4:20: this row has 4 cells, and the header names 3 columns [people/csv]\n"
-            "  Put a cell that holds the separator in quotes, or give the last columns a name.\n",
+            "  Put a cell that contains the separator in quotes, or give the last columns a name.\n",
         ),
         (
             "{file: hr/leaders.csv, column: email}",
             "email;g;;\na@x.example;L;;\nb@x.example;x;L;\n",
             "manifests/hr/leaders.csv:3:15: this row has 3 cells, and the header names 2 columns [people/csv]\n"
-            "  Put a cell that holds the separator in quotes, or give the last columns a name.\n",
+            "  Put a cell that contains the separator in quotes, or give the last columns a name.\n",
         ),
         (
             "{file: hr/leaders.csv, column: email}",

@@ -101,8 +101,8 @@ def descriptions(value: object, place: str) -> Iterator[Text]:
 
 
 def pages() -> Iterator[Text]:
-    """The pages of the repository for developers, the guide, the templates of `init`, and the examples."""
-    paths = [ROOT / name for name in ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")]
+    """The pages of the repository, the guide, the templates of `init`, and the examples."""
+    paths = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")]
     for folder, endings in (
         ("lmsconf/guide", {".md"}),
         ("lmsconf/project/texts", {""}),

@@ -303,7 +303,7 @@ def test_all_problems_are_told_together():
         (b"groups:\n- {name: a, name: b}\n", "seed.yaml:2:3: a key is a duplicate"),
         (b"- 1\n", "seed.yaml: it has no sections such as people"),
         (b"", "seed.yaml: it has no sections such as people"),
-        (b"groups: []\n---\npeople: []\n", "seed.yaml: it holds more than one document"),
+        (b"groups: []\n---\npeople: []\n", "seed.yaml: it contains more than one document"),
         (b"groups:\n- {[a]: b}\n", "seed.yaml:2:3: a key is not text"),
         (b"groups: &all\n- *all\n", "seed.yaml:1:9: found unconstructable recursive node"),
         (b"groups: " + b"[" * 2000 + b"]" * 2000, "seed.yaml: its lists and mappings are nested too deep"),

@@ -329,7 +329,7 @@ def test_root_uses_no_project_of_a_user_by_itself(tmp_path: Path, monkeypatch: p
 
 
 def test_a_folder_below_one_that_may_not_be_searched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the folders above cannot be looked at, the search ends; the working directory itself is looked at."""
+    """Where the folders above cannot be inspected, the search ends; the working directory itself is looked at."""
     inner = tmp_path / "closed" / "inner"
     inner.mkdir(parents=True)
     (tmp_path / "lmsconf.yaml").write_text(one(""))

@@ -213,7 +213,7 @@ BROKEN = replace(
         Problem(
             code="read/incomplete",
             message=f"{COACHES}: it is not known whether it exists",
-            hint="Nothing is created from an incomplete list. Try again.",
+            hint="Nothing is created from an incomplete list. Plan again once it can be read.",
             source=SourceLocation(FILE, 12, 5),
             address=str(COACHES),
         ),

@@ -72,7 +72,7 @@ class Dialect:
                 yield Problem(
                     code="dialect/clash",
                     message=f"dialect {key} cannot be {self[key]!r}: another part of that body has this name",
-                    hint="Each part of a body needs a name of its own.",
+                    hint="Each part of a body needs its own name.",
                     source=self._at.get(key),
                 )
 

@@ -29,7 +29,7 @@ def encode_path_segment(value: str) -> str:
     if value in ("", ".", ".."):
         raise ValueError(f"{value!r} is not allowed in a path")
     if _CONTROL.search(value):
-        raise ValueError(f"{value!r} is not allowed in a path: it holds a control character")
+        raise ValueError(f"{value!r} is not allowed in a path: it contains a control character")
     return quote(value, safe="")
 
 

@@ -14,7 +14,8 @@ _WAYS_OUT: Final = (
     ((62, 64), "It is issued for another host name: check the workspace's url."),
     (
         (2, 18, 19, 20, 21),
-        "If a company's own authority made it, set SSL_CERT_FILE to a PEM file with that authority's certificate.",
+        "If it was issued by your company's own authority, set SSL_CERT_FILE to a PEM file with that authority's "
+        "certificate.",
     ),
 )
 """OpenSSL's verify codes and the hint for each: validity dates, host name, issuer."""

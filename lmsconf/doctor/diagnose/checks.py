@@ -135,7 +135,7 @@ def _names(reader: Api) -> Iterable[CheckResult]:
         hint = "Rename or delete one of each in the product, or pin the right one with `id:`."
         yield CheckResult("names", Health.WARNING, "; ".join(twice[:_LISTED]) + more, hint)
     else:
-        yield CheckResult("names", Health.OK, "no name is live twice within a kind")
+        yield CheckResult("names", Health.OK, "no duplicate names within a kind")
 
 
 def _listings() -> dict[str, ListOperation]:

@@ -228,7 +228,7 @@ def _incomplete(
     planning.problem(
         "read/incomplete",
         f"{address}: the assignments were not read completely: {why}",
-        hint="Nothing is created or deleted from an incomplete list. Try again.",
+        hint="Nothing is created or deleted from an incomplete list. Plan again once it can be read.",
         at=entry.source if entry else None,
         address=address,
     )

@@ -162,7 +162,7 @@ def _known(snapshot: Snapshot) -> Answers | str:
     if listing.incomplete is not None:
         return f"the list of people is not complete: {listing.incomplete}"
     if rows and not any(row.has_answers for row in rows):
-        return "no person came with customFields"
+        return "no person has customFields in the response"
     fields = snapshot.rows(FieldRow)
     names = {key for field in fields for key in _keys(field)}
     answered = {name for row in rows for name, _ in row.answers or ()}

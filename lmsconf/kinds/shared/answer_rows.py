@@ -84,4 +84,4 @@ def _choice(name: str, value: Json) -> str:
         return require_text(value, "choiceId" if value.get("choiceId") is not None else "name")
     if isinstance(value, str | int) and not isinstance(value, bool):
         return str(value)
-    raise InvalidResponse(f"an answer to {name} holds {value!r:.60} where a choice should be")
+    raise InvalidResponse(f"an answer to {name} holds {value!r:.60} instead of a choice")

@@ -32,7 +32,7 @@ FILE: dict[str, Json] = {
             "minLength": 1,
             "description": "The sheet of a workbook. Default: the first that is not hidden.",
         },
-        "column": {"type": "string", "minLength": 1, "description": "The column that holds the e-mails."},
+        "column": {"type": "string", "minLength": 1, "description": "The column with the e-mails."},
         "where": {
             "type": "object",
             "description": "Only rows with exactly these values in these columns.",

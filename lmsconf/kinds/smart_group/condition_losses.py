@@ -71,7 +71,7 @@ def _announce(
     before: Form = {"name": name, "conditions": condition_set(conditions_by_name(planning, row.conditions or ()))}
     after: Form = {"name": name, "conditions": condition_set(conditions_by_name(planning, left))}
     sides = BeforeAfter(before=before, after=after, sizes={"conditions": len(row.conditions or ())})
-    reason = f"no manifest changes it: the service removes what belongs to {cause.address} out of its conditions"
+    reason = f"no manifest changes it: the service removes what belongs to {cause.address} from its conditions"
     planning.effects.append(SideEffect(address=at, row=row, with_=cause.address, reason=reason, sides=sides))
 
 
@@ -91,6 +91,6 @@ def _refuse_unread(planning: PlanContext, losses: Mapping[RemoteId, FieldOrChoic
             "read/incomplete",
             f"{loss.address}: it is not known which smart groups use what is deleted, because their list is not "
             f"complete: {why}",
-            hint="Nothing is deleted from an incomplete list. Try again.",
+            hint="Nothing is deleted from an incomplete list. Plan again once it can be read.",
             address=loss.address,
         )

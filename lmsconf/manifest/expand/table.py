@@ -107,7 +107,7 @@ def shifted_row_problems(table: Table) -> Iterator[Problem]:
             yield Problem(
                 code="people/csv",
                 message=f"this row has {len(_named(cells))} cells, and the header names {len(table.columns)} columns",
-                hint="Put a cell that holds the separator in quotes, or give the last columns a name.",
+                hint="Put a cell that contains the separator in quotes, or give the last columns a name.",
                 source=table.sheet.where(line, _beyond(table, cells)),
             )
 

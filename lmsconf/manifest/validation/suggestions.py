@@ -82,7 +82,7 @@ def _of_text(text: str, branches: list[Schema], wanted: frozenset[str]) -> str |
     if text.endswith(".csv"):
         for branch in branches:
             if "file" in required_keys(branch):
-                return f"Write {mapping_sample(branch, quote_if_needed(text))}, with the column that holds the e-mails."
+                return f"Write {mapping_sample(branch, quote_if_needed(text))}, with the column of the e-mails."
     if "array" in wanted:
         return _in_a_list(text, next(branch for branch in branches if "array" in types_of_schema(branch)))
     forms = accepted_spellings(text, branches)

@@ -98,7 +98,7 @@ def _colon(complaint: ParserError, line: str) -> Advice:
         return Advice('": " inside a text', quote_value_hint(line), complaint.at)
     return Advice(
         "a key is not expected here",
-        "Give keys of one entry the same indent, and quote texts that hold a colon.",
+        "Give keys of one entry the same indent, and quote texts that contain a colon.",
         complaint.at,
     )
 
@@ -130,7 +130,7 @@ def _brackets(complaint: ParserError, line: str, opened: str) -> Iterator[Advice
         )
     if "escape" in complaint.problem:
         hint = "In single quotes a backslash is only a backslash."
-        yield Advice("this backslash begins no escape that YAML knows", hint, complaint.at)
+        yield Advice("this backslash does not begin an escape of YAML", hint, complaint.at)
 
 
 def _quote_or_comma(before: str) -> str:
