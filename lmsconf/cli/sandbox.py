@@ -144,7 +144,7 @@ def seed_command(
     wanted = {name: size for name, size in sizes.items() if size is not None}
     if (seed is not None and wanted) or (out is not None and (db is not None or seed is not None)):
         raise UsageError(
-            "expected expected expected one source and one destination",
+            "expected one source and one destination",
             hint="Pass --seed or numbers, and --db or --out.",
         )
     if out is not None:
