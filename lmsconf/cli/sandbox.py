@@ -81,20 +81,20 @@ def serve(
 ) -> None:
     """Serve a workspace over HTTP, to this machine only.
 
-    With --seed alone it is in memory. The token is a new one each time, and printed, unless --token gives one. A
-    browser that opens the address sees what is in the workspace, and the last calls.
+    With --seed alone it is in memory. Each start creates and prints a new token, unless --token is given. Open the
+    address in a browser to see the contents of the workspace and the last calls.
 
-    A script of faults is a YAML list. An entry strikes the next request that it fits:
+    A file of faults is a YAML list. Each entry applies to the next matching request:
 
     \b
       - {operation: "users.*", status: 429, headers: {retry-after: 2}, times: 3}
       - {calls: [5, 9], cut: true}
       - {operation: users.list, chance: 0.05, seed: 7, times: always, stale: true}
 
-    What goes wrong: status with headers (nothing is done), delay in seconds, cut or lose_answer (the connection breaks
-    before or after it is done), spoil: truncated or html, stale (a read sees the workspace before its last change).
-    Which requests: operation, a shell pattern; times, a number or always; after so many that go well; calls, by number
-    from 1; chance, with the seed of its dice.
+    Faults: status with headers (nothing is done), delay in seconds, cut or lose_answer (the connection breaks before or
+    after the call is done), spoil: truncated or html, stale (a read returns the state before the last change).
+    Requests: operation, a shell pattern; times, a number or always; after, the number of requests to skip; calls, by
+    number from 1; chance, with the seed of its random numbers.
     """
     from lmsconf.sandbox import fault_file
     from lmsconf.sandbox import serve as serving

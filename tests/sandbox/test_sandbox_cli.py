@@ -202,7 +202,7 @@ def test_the_help_tells_how_to_write_a_script_of_faults(lmsconf, tmp_path):
     entries = [line.strip() for line in help.splitlines() if line.strip().startswith("- {")]
     (tmp_path / "faults.yaml").write_text("\n".join(entries), encoding="utf-8")
     assert [fault.operation for fault in parse_faults(tmp_path / "faults.yaml")] == [
-        "manual-groups.*",
+        "users.*",
         "*",
         "users.list",
     ]
