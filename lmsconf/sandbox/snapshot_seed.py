@@ -207,7 +207,7 @@ class _SnapshotLoader:
         kinds = [_AUDIENCES[listing] for listing in _AUDIENCES if id in self._ids.get(listing, ())]
         kinds += [EVERYONE] if id == self._everyone else []
         if not kinds or (len(kinds) > 1 and type not in kinds):
-            raise InvalidSeedValue(f"the audience {id!r} is no person, group or smart group of the snapshot")
+            raise InvalidSeedValue(f"the audience {id!r} is not a person, group or smart group of the snapshot")
         return type if type in kinds else kinds[0]
 
     def _instant(self, entry: Entry, key: str) -> int | None:
@@ -228,7 +228,7 @@ class _Field(NamedTuple):
     choices: Mapping[str, str]
 
     def answer_rows(self, person: str, values: Sequence[str]) -> list[_Row] | None:
-        """Return the rows of an answer, of choices by id or name; None if it is no answer to this field."""
+        """Return the rows of an answer, of choices by id or name; None if it is not an answer to this field."""
         if self.type == "TEXT":
             return [(person, self.id, "", values[0])] if len(values) == 1 else None
         by_name = {name: id for id, name in self.choices.items()}
