@@ -131,6 +131,14 @@ def test_requests_are_written_to_stderr(project: Path) -> None:
     assert lmsconf(project, "--verbose", "plan", "--no-effects").err.count("GET") == len(lines)
 
 
+def test_writes_are_written_too(tmp_path: Path) -> None:
+    """The requests of an apply that change the workspace are lines like the others."""
+    assert lmsconf(tmp_path, "init").code == ExitCode.OK
+    ran = lmsconf(tmp_path, "apply", "--auto-approve", "--verbose")
+    assert ran.code == ExitCode.OK
+    assert re.search(r"^\S+Z POST /\S+ 20\d \(\d+ ms\)$", ran.err, re.MULTILINE)
+
+
 def test_retries_are_written_without_secrets(project: Path) -> None:
     """A request that the service cannot serve at first has a line for each attempt; no secret is in any."""
     refused = FaultScript(Fault(operation="custom-fields.list", status=503, headers={"retry-after": "0"}))
