@@ -271,11 +271,10 @@ def _executed(
     kept: Snapshot | None,
 ) -> ApplyReport:
     """Send the calls and verify them."""
-    begun = False
+    begun: list[Call] = []
 
     def begin(call: Call) -> None:
-        nonlocal begun
-        begun = True
+        begun.append(call)
         if keep is not None:
             keep(call)
 

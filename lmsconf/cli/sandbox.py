@@ -5,32 +5,28 @@ from __future__ import annotations
 import json
 import secrets
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import click
 
-from lmsconf.api.spec import ApiSpec
 from lmsconf.cli.command import Group
 from lmsconf.cli.frame import CommandContext, pass_context
 from lmsconf.cli.output_streams import write_redacted, write_stderr
 from lmsconf.cli.prompts import confirm, refuse_without_terminal
+from lmsconf.cli.sandbox_location import (
+    plant,
+    refuse_foreign,
+    refuse_memory,
+    remove_database,
+    sandbox_location,
+)
 from lmsconf.errors import LmsconfError, UsageError
-from lmsconf.sandbox.store import IN_MEMORY, Store
+from lmsconf.sandbox.store import IN_MEMORY
 
 if TYPE_CHECKING:
     from lmsconf.sandbox.service import LoggedRequest
-
-_SQLITE = b"SQLite format 3\x00"
-
-
-class SandboxLocation(NamedTuple):
-    """A sandbox workspace: database file or `:memory:`, seed file, and API names (dialect applied)."""
-
-    db: str
-    seed: Path | None
-    spec: ApiSpec
 
 
 @click.group("sandbox", cls=Group)
@@ -101,7 +97,7 @@ def serve(
     from lmsconf.sandbox.service import SandboxService
     from lmsconf.support.url_rules import token_problem
 
-    place = _place(context, db, seed)
+    place = sandbox_location(context, db, seed)
     if token is not None and (wrong := token_problem(token)):
         raise UsageError(f"--token cannot be used: {wrong}", hint="Give it in one word of ASCII characters.")
     token = token or secrets.token_urlsafe(24)
@@ -150,13 +146,13 @@ def seed_command(
     if out is not None:
         _write(out, dump_seed(generate_seed(seed=number, **wanted)))
         return
-    place = _place(context, db, seed)
-    _refuse_memory(place)
+    place = sandbox_location(context, db, seed)
+    refuse_memory(place)
     if wanted or place.seed is None:
-        _plant(place, generate_seed(seed=number, **wanted), "the generated data")
+        plant(place, generate_seed(seed=number, **wanted), "the generated data")
         write_stderr(f"{place.db} is filled with generated data.")
     else:
-        _plant(place, load_seed(place.seed), str(place.seed))
+        plant(place, load_seed(place.seed), str(place.seed))
         write_stderr(f"{place.db} is filled from {place.seed}.")
 
 
@@ -181,54 +177,22 @@ def reset(context: CommandContext, db: str | None, seed: Path | None, source: Pa
     """
     from lmsconf.sandbox.seed import load_seed
 
-    place = _place(context, db, seed)
+    place = sandbox_location(context, db, seed)
     place = place if source is None else place._replace(seed=source)
-    _refuse_memory(place)
-    _refuse_foreign(Path(place.db))
+    refuse_memory(place)
+    refuse_foreign(Path(place.db))
     if not yes and not _agreed(place.db):
         raise LmsconfError("declined: nothing was changed")
     fresh = place._replace(db=f"{place.db}.new")
-    _remove(fresh.db)
+    remove_database(fresh.db)
     try:
         # The old database is replaced only once the new one is complete, so that a bad seed loses nothing.
-        _plant(fresh, load_seed(place.seed) if place.seed else {}, str(place.seed))
-        _remove(place.db)
+        plant(fresh, load_seed(place.seed) if place.seed else {}, str(place.seed))
+        remove_database(place.db)
         Path(fresh.db).replace(place.db)
     finally:
-        _remove(fresh.db)
+        remove_database(fresh.db)
     write_stderr(f"{place.db} was reset{f' from {place.seed}' if place.seed else ', and is empty'}.")
-
-
-def _place(context: CommandContext, db: str | None, seed: Path | None) -> SandboxLocation:
-    """Return the workspace of the options, or the project's if none is given.
-
-    Raises UsageError if the project's workspace is not a sandbox.
-    """
-    if db is not None or seed is not None:
-        return SandboxLocation(db or IN_MEMORY, seed, ApiSpec.default())
-    from lmsconf.project.settings import load_settings
-
-    settings = load_settings(context.project, context.workspace, context.environ)
-    chosen = settings.workspace
-    if not chosen.embedded:
-        raise UsageError(f"workspace {chosen.name} is not a sandbox: {chosen.url}", hint="Name a file with --db FILE")
-    return SandboxLocation(
-        str(chosen.database or IN_MEMORY), chosen.seed, ApiSpec(settings.dialect, settings.dialect_at)
-    )
-
-
-def _plant(place: SandboxLocation, values: Mapping[str, object], source: str) -> None:
-    """Fill an empty workspace with the seed's values. Raises LmsconfError if it is not empty."""
-    from lmsconf.sandbox.seed import fill_workspace
-
-    store = Store(place.db)
-    try:
-        with store.write_transaction() as repository:
-            if not repository.is_empty():
-                raise LmsconfError(f"{place.db} is not empty", hint="Reset it with: lmsconf sandbox reset")
-            fill_workspace(repository, values, source=source, spec=place.spec)
-    finally:
-        store.close()
 
 
 def _welcome(url: str, db: str, token: str) -> str:
@@ -257,30 +221,6 @@ def _agreed(db: str) -> bool:
     """Prompt on the terminal; only `yes` agrees. Raises UsageError without a terminal."""
     refuse_without_terminal("Pass --yes to reset the workspace without a question.")
     return confirm(f"Delete all data in {db} and reset it?")
-
-
-def _refuse_memory(place: SandboxLocation) -> None:
-    if place.db == IN_MEMORY:
-        raise UsageError("a workspace in memory ends with its process", hint="Name a file with --db FILE")
-
-
-def _refuse_foreign(path: Path) -> None:
-    """Raise LmsconfError for an existing file that is neither empty nor SQLite, so that it is not deleted."""
-    if path.is_dir() or (path.exists() and _beginning(path) not in (b"", _SQLITE)):
-        raise LmsconfError(
-            f"{path} is not a sandbox workspace, and was not changed", hint="Name another file with --db"
-        )
-
-
-def _beginning(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(len(_SQLITE))
-
-
-def _remove(db: str) -> None:
-    """Delete a database file with SQLite's `-wal` and `-shm` files."""
-    for suffix in ("", "-wal", "-shm"):
-        Path(db + suffix).unlink(missing_ok=True)
 
 
 class _LogFile:

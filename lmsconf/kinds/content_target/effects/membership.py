@@ -296,6 +296,5 @@ _ORDER: Final = (Basis.EXACT, Basis.ESTIMATE, Basis.UNKNOWN)
 
 
 def _live_conditions(group: LiveSmartGroup) -> tuple[Condition, ...]:
-    return tuple(
-        Condition(one.field, frozenset(one.choices), one.system_condition) for one in group.row.conditions or ()
-    )
+    rows = group.row.conditions or ()
+    return tuple(Condition(one.field, frozenset(one.choices), one.system_condition) for one in rows)
