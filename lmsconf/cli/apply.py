@@ -30,6 +30,7 @@ from lmsconf.model.scope import VerifyMode
 if TYPE_CHECKING:
     from lmsconf.apply.applier import Applier
     from lmsconf.apply.safe_apply import ApplyProgress
+    from lmsconf.model.plan import Plan
 
 
 @click.command(cls=Command)
@@ -80,9 +81,7 @@ def apply(
     from lmsconf.apply.safe_apply import ApplyOptions, PlanSource, PreparedPlan
     from lmsconf.apply.safe_apply import apply_safely as apply_safely
     from lmsconf.cli.apply_screen import ApplyScreen, approval_prompt, parse_key_values, write_report
-    from lmsconf.documents.plan_file import loads
     from lmsconf.model.policy import parse_consents
-    from lmsconf.support.atomic_files import read_text
 
     consented, noted = parse_consents(allow), parse_key_values(meta)
     if planfile is not None and (only or excluded or additive or no_effects):
@@ -96,7 +95,7 @@ def apply(
     def prepare(workspace: Applier, progress: ApplyProgress) -> PreparedPlan:
         manifests = snapshot = None
         if planfile is not None:
-            plan = workspace.reevaluate_guards(loads(read_text(planfile), plan_signing_key(context)), consented)
+            plan = workspace.reevaluate_guards(_loaded(planfile, plan_signing_key(context)), consented)
         else:
             manifests = load_valid_manifests(workspace, events)
             policy = build_policy(settings, only, excluded, additive, consented, effects=not no_effects)
@@ -118,3 +117,14 @@ def apply(
     report, journalled = apply_safely(settings, PlanSource(get=prepare, saved=planfile is not None), options, screen)
     events.applied(report)
     return write_report(output, report, journalled=journalled)
+
+
+def _loaded(planfile: Path, key: bytes | None) -> Plan:
+    """Load a plan file. Raises StalePlan for an edited one, and UsageError for a manifest."""
+    from lmsconf.documents.document import errors_of_file
+    from lmsconf.documents.plan_file import loads
+    from lmsconf.support.atomic_files import read_text
+
+    text = read_text(planfile)
+    with errors_of_file(str(planfile), text, "apply takes a plan file"):
+        return loads(text, key)

@@ -119,10 +119,13 @@ def _held(workspace: WorkspaceReader, existing: Manifests | None) -> Snapshot:
 
 def _loaded(file: Path) -> Snapshot:
     """Load a snapshot file. Raises LmsconfError for a redacted one, whose people have no e-mails."""
+    from lmsconf.documents.document import errors_of_file
     from lmsconf.documents.snapshot_file import loads
     from lmsconf.support.atomic_files import read_text
 
-    snapshot = loads(read_text(file))
+    text = read_text(file)
+    with errors_of_file(str(file), text, "--snapshot takes a saved snapshot"):
+        snapshot = loads(text)
     if snapshot.redaction is not None:
         hint = "Export the workspace itself, or a snapshot that was taken without --redact."
         raise LmsconfError(

@@ -180,10 +180,13 @@ def _check_since(base: str | None, snapshot_file: Path | None, only: tuple[str, 
 
 
 def _loaded(file: Path) -> Snapshot:
+    from lmsconf.documents.document import errors_of_file
     from lmsconf.documents.snapshot_file import loads
     from lmsconf.support.atomic_files import read_text
 
-    return loads(read_text(file))
+    text = read_text(file)
+    with errors_of_file(str(file), text, "--snapshot takes a saved snapshot"):
+        return loads(text)
 
 
 def _beside(

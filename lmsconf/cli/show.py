@@ -15,7 +15,7 @@ from lmsconf.cli.frame import CommandContext, Output, output_options, pass_conte
 from lmsconf.cli.output_streams import masks_people
 from lmsconf.cli.planning import lmsconf_command_prefix
 from lmsconf.documents import plan_file, problems_file, report_file, snapshot_file
-from lmsconf.documents.document import parse_document
+from lmsconf.documents.document import errors_of_file, parse_document
 from lmsconf.errors import ExitCode, LmsconfError, UsageError
 from lmsconf.model.plan import Plan
 from lmsconf.render import (
@@ -45,7 +45,8 @@ def show(context: CommandContext, *, file: Path, output: Output) -> ExitCode:
     `--format codequality` GitLab's report of that name.
     """
     text = read_text(file)
-    value, views = load_document(text)
+    with errors_of_file(str(file), text, "show takes a saved plan, snapshot or apply report"):
+        value, views = load_document(text)
     if output.format == "json" and masks_people():
         if "json" not in views:
             raise UsageError(

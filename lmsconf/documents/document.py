@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Final, NoReturn, TypeVar, cast
 
 from lmsconf import __version__
-from lmsconf.errors import LmsconfError, StalePlan
+from lmsconf.errors import LmsconfError, StalePlan, UsageError
 from lmsconf.model.canonical_json import Json, canonical_json, sha256
 from lmsconf.model.names import UNPRINTABLE
 
@@ -100,6 +101,21 @@ def _unique(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
 
 def _refused(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not JSON")
+
+
+@contextmanager
+def errors_of_file(name: str, text: str, takes: str) -> Iterator[None]:
+    """Name the file in the errors of reading the document that it holds.
+
+    takes: what the command takes, for the UsageError of a manifest given in place of it.
+    """
+    if name.endswith((".yaml", ".yml")) and not text.lstrip().startswith("{"):
+        raise UsageError(f"{name} is a manifest; {takes}", hint=_MAKE)
+    try:
+        yield
+    except LmsconfError as error:
+        error.message = f"{name}: {error.message}"
+        raise
 
 
 def verify_format(document: Mapping[str, Json], expected_format: str) -> None:

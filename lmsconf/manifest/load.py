@@ -113,6 +113,7 @@ class _Loading:
     problems: list[Problem] = field(default_factory=list)
     partial: list[DesiredResource[Any]] = field(default_factory=list)
     undeclared: UndeclaredNames = field(default_factory=UndeclaredNames)
+    documents: Sequence[Document] = ()
     _errors: int = 0
     _counted: int = 0
 
@@ -150,6 +151,7 @@ class _Loading:
         shapes = set_validators(tuple(self.kinds.values()))
         expander = EntryExpander(self.files, shapes, self.problems.append, self.undeclared)
         expander.collect_sets(documents, variables)
+        self.documents = documents
         sound = list(self._sound(documents, ForEachExpander(variables, self.problems.append), expander.tables))
         for entry in sound:
             if entry.section.is_declared and declares_choices(entry.section.kind):
@@ -276,7 +278,9 @@ class _Loading:
 
     def _tell(self, section: Section, entry: ExpandedEntry, findings: Iterable[SchemaFinding]) -> None:
         from lmsconf.manifest.validation import messages  # only for a problem
+        from lmsconf.manifest.validation.people_names import PeopleNames
 
+        people = PeopleNames(self.documents)
         name = entry.body.get("name") if isinstance(entry.body, dict) else None
         # A name with line breaks would break the one-line message.
         is_name = isinstance(name, str) and name.strip() and not any(char in name for char in "\t\r\n")
@@ -286,7 +290,7 @@ class _Loading:
                 problems = messages.problems_from_finding(
                     finding, entry.places, message_prefix=address or section.name, code_area="manifest", address=address
                 )
-                self.problems += islice(problems, ENOUGH + 1)
+                self.problems += islice((people.with_hint(one, finding) for one in problems), ENOUGH + 1)
 
 
 def _new(findings: Iterable[SchemaFinding], reported: set[Hashable]) -> Iterator[SchemaFinding]:

@@ -114,6 +114,19 @@ def did_you_mean(name: str, known: Iterable[str]) -> str | None:
     return None if suggestion is None else f'Did you mean "{suggestion}"?'
 
 
+def nearest_email(text: str, emails: Iterable[str]) -> str | None:
+    """Return the e-mail that a text without a domain, or a person's name, probably means; None if none is similar."""
+    by_person: dict[str, str] = {}
+    for email in emails:
+        by_person.setdefault(_letters(email.rpartition("@")[0]), email)
+    near = nearest_names(_letters(text), by_person, 1)
+    return by_person[near[0]] if near else None
+
+
+def _letters(text: str) -> str:
+    return re.sub(r"[\W_]+", "", text.casefold())
+
+
 def matches_patterns(name: str, patterns: Iterable[str]) -> bool:
     """Whether a name matches shell patterns: at least one matches, and none that begins with `!` excludes it.
 

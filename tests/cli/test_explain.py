@@ -157,6 +157,7 @@ def test_a_key_with_several_meanings_is_explained_place_by_place() -> None:
     found = explain(all_kinds(), "name")
     assert {"groups.name", "custom_fields.name", "tests.name"} <= {key.name for key in found.keys}
     assert all(key.meaning for key in found.keys)
+    assert not any(key.name.startswith("absent.") for key in found.keys)
 
 
 def test_without_an_argument_all_is_listed() -> None:

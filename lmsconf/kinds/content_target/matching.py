@@ -19,7 +19,7 @@ from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, EVERYONE, G
 from lmsconf.kinds.user.people_directory import WHICH_PERSON, people_directory, shared_email_message
 from lmsconf.model.address import Address, RemoteId, escape
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
-from lmsconf.model.names import did_you_mean, matches_patterns, quote_name
+from lmsconf.model.names import did_you_mean, matches_patterns, nearest_email, quote_name
 from lmsconf.planner.absent_matching import report_absent_not_live
 from lmsconf.planner.context import Deletion, Match, MatchResult, PlanContext, UndeclaredResource
 from lmsconf.planner.missing_references import refuse_ambiguous_reference, why_name_is_missing
@@ -123,9 +123,12 @@ def _is_ready(planning: PlanContext, contents: ContentResolver, entry: DesiredRe
 
 
 def _meant(planning: PlanContext, to: Address) -> str | None:
-    """A hint for an unknown audience that exists under another kind."""
+    """A hint for an unknown audience that exists under another kind, or for a person who is not named by e-mail."""
     if to.name == str(EVERYONE):
         return f"For everyone, write {EVERYONE} alone."
+    if to.kind == USER and "@" not in to.name:
+        near = nearest_email(to.name, planning.registry.names(USER))
+        return "Write the person's e-mail." + (f' Did you mean "{near}"?' if near else "")
     for kind in (GROUP, SMART_GROUP):
         if kind != to.kind and planning.registry.has(kind, to.name):
             return f"There is {Address.of(kind, to.name)}: write {{{kind}: {quote_name(to.name)}}}."

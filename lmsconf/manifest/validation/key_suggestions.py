@@ -42,6 +42,8 @@ _OTHERWISE: Final = {
     "values": "choices",
 }
 """Keys spelled most like one of opposite meaning, or like none, → the key that is meant."""
+_DUE: Final = frozenset(["due", "due_at", "due_by", "due_date", "due_on", "deadline", "complete_by"])
+_HIDES: Final = "visible_until"
 _GLUED: Final = re.compile(r"([A-Za-z_]+):(?!//)(\S.*)", re.DOTALL)
 _OPENED: Final = re.compile(r":[\[{]")
 
@@ -61,6 +63,8 @@ def suggest_known_key(key: str, known_keys: Mapping[str, Json], value: Json = No
     if (value is None or _OPENED.search(key)) and (hint := suggest_space_after_colon(key, known_keys)):
         return hint
     key = key.removeprefix("is_")
+    if _HIDES in known_keys and "_".join(key_words(key)) in _DUE:
+        return f"The service has no due date; `{_HIDES}` hides the content."
     turned = _turned(key, known_keys, value)
     if turned is not None:
         return turned or None
