@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import sys
 import tracemalloc
+import zipfile
 from pathlib import Path
+from random import Random
 from typing import Final
 
 import pytest
@@ -479,6 +481,40 @@ def test_hostile_workbooks(tmp_path: Path, case: str, monkeypatch: pytest.Monkey
     assert f"{problem.source}: {problem.message}".startswith(told)
     assert peak < 40 << 20
     assert problem.hint
+
+
+def test_damaged_workbooks(tmp_path: Path) -> None:
+    """Whatever a damaged workbook holds, it is read, or it is a problem with a way out."""
+    chance = Random(20)  # noqa: S311  # damage needs no secrecy
+    outcomes = set()
+    for number in range(50):
+        data = bytearray(FILES[number % len(FILES)].read_bytes())
+        for _ in range(chance.randint(1, 6)):
+            data[chance.randrange(len(data))] = chance.randrange(256)
+        found = loaded(tmp_path, bytes(data), members="{file: people.xlsx, sheet: People, column: email}")
+        assert all(problem.hint for problem in found.problems)
+        outcomes.add(not found.problems)
+    assert outcomes == {True, False}
+
+
+XML_DAMAGE: Final = tuple(
+    text.encode("latin-1")
+    for text in ("999999999", "-1", "XFD1048576", "&#x41;", "", "e", "s", "nan", "9999-12-31T23:59:59.9", "\xff")
+)
+
+
+def test_damaged_parts(tmp_path: Path) -> None:
+    """The same where the zip file is sound, and values in its XML are not."""
+    chance = Random(21)  # noqa: S311
+    for number in range(50):
+        with zipfile.ZipFile(FILES[number % len(FILES)]) as whole:
+            parts = {name: whole.read(name) for name in whole.namelist()}
+        name = chance.choice([name for name in parts if name.endswith((".xml", ".rels"))])
+        words = parts[name].split(b'"')
+        for _ in range(3):
+            words[chance.randrange(len(words) // 2) * 2 + 1 if len(words) > 2 else 0] = chance.choice(XML_DAMAGE)
+        found = loaded(tmp_path, zipped(parts | {name: b'"'.join(words)}))
+        assert all(problem.hint for problem in found.problems)
 
 
 def test_limits_that_a_list_of_all_people_fits() -> None:

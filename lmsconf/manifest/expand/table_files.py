@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Final, cast
 
 from lmsconf.errors import Problem, SourceLocation, shorten
-from lmsconf.manifest.expand.csv_table import parse_csv_table
 from lmsconf.manifest.expand.table import CSV, Table, TableRow, UnusableTable, column_index, shifted_row_problems
 from lmsconf.manifest.file_set import ManifestFileReader, UnreadableFile, decode_text
 from lmsconf.manifest.yaml.nodes import EntrySourceMap, KeyPath, Map
@@ -126,6 +125,8 @@ def _parse_table(name: str, data: bytes, sheet: str | None, where: SourceLocatio
         hint = "Leave `sheet` out, or name an .xlsx or .ods file."
         message = f"{shorten(name)} is not a workbook, so it has no sheets"
         raise UnusableTable(Problem(code="table/sheet", message=message, hint=hint, source=where))
+    from lmsconf.manifest.expand.csv_table import parse_csv_table  # many projects have no table
+
     return parse_csv_table(name, decode_text(name, data))
 
 
