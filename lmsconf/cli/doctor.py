@@ -73,7 +73,7 @@ def doctor(
             diagnosis = _written(
                 settings, replace(diagnosis, probe=_probed(settings, connection, diagnosis, user, content))
             )
-    output.write(DOCTOR_VIEWS[output.format](diagnosis))
+    output.show(DOCTOR_VIEWS, diagnosis)
     return diagnosis.exit_code
 
 

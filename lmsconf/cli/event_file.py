@@ -17,7 +17,7 @@ from lmsconf.support.atomic_files import leads_to_stdout, open_for_lines, os_err
 from lmsconf.support.line_stream import LineStream, descriptor_writer
 
 _PATIENCE: Final = 10.0
-"""Seconds for which the end of an apply waits for a reader that does not read."""
+"""Seconds for which an apply waits for a reader that does not read."""
 _STDOUT: Final = "-"
 
 
@@ -35,17 +35,21 @@ def open_event_writer(path: str, command: str, arguments: Mapping[str, object]) 
     else:
         _refuse_same_file(Path(path), output, arguments)
     handle, write = (None, _write_stdout) if to_stdout else _opened(path)
+    is_stuck = False
     try:
-        writer = EventWriter(command, lambda first: _begun(path, first, write))
+        # A reader that has stopped reading does not hold up an apply.
+        patience = _PATIENCE if command == "apply" else None
+        writer = EventWriter(command, lambda first: _begun(path, first, write, patience))
         try:
             yield writer
         finally:
-            # A reader that has stopped reading does not hold up the end of an apply.
-            writer.stream.close(_PATIENCE if command == "apply" else None)
+            writer.stream.close()
+            is_stuck = writer.stream.is_stuck
             if writer.stream.failure is not None:
                 report_problems([_incomplete(path, writer.stream.failure)])
     finally:
-        if handle is not None:
+        # The rest of a stuck write would go to whatever is opened next under the same number.
+        if handle is not None and not is_stuck:
             os.close(handle)
 
 
@@ -57,9 +61,9 @@ def _opened(path: str) -> tuple[int, Callable[[bytes], None]]:
     return handle, descriptor_writer(handle)
 
 
-def _begun(path: str, first: bytes, write: Callable[[bytes], None]) -> LineStream:
+def _begun(path: str, first: bytes, write: Callable[[bytes], None], patience: float | None) -> LineStream:
     try:
-        return LineStream(first, write)
+        return LineStream(first, write, patience=patience)
     except OSError as error:
         raise _unwritable(path, error) from error
 

@@ -29,7 +29,7 @@ P = ParamSpec("P")
 
 
 class CommandEvents:
-    """The events of a command. Every method does nothing here; none raises, and none waits for a reader."""
+    """The events of a command. Every method does nothing here, and none raises."""
 
     def phase(self, label: str) -> AbstractContextManager[Report]:
         """A phase begins: Reading, Checking, Applying or Verifying. The context's value receives the progress."""

@@ -32,6 +32,10 @@ _ESCAPED: Final = re.compile(r"[\w.!#$&+-]*(?:%40|\\u0040|&#64;|&#x40;|&commat;)
 _USER_ID: Final = re.compile(r"\b(user id )[^\s,;\"']+")
 _IN_PATH: Final = re.compile(r"(/(?:users|members|managers)/)([^/\s\"'?]+)")
 _QUOTED_ANSWER: Final = re.compile(r"(answered \d{3}[^:\n]*|with a body that cannot be used|It begins): .*")
+# In a rendered line, not again what is masked already: behind it is the end of a string or an element, or a code.
+_ANSWER_IN_LINE: Final = re.compile(
+    _QUOTED_ANSWER.pattern.replace(": .*", r": (?!\(masked\)(?:$|[\"<\\&]| \[[a-z/-]+\]$)).*")
+)
 _QUOTED: Final = re.compile(r"\"[^\"]*\"|(\bids? )[^\s,;]+(?:, [^\s,;]+)*")
 _ABOUT_PEOPLE: Final = ("person/", "people/", "user/")
 _PERSONAL: Final = frozenset({"before", "after", "added", "removed", "declared", "live", "missing", "extra"})
@@ -55,17 +59,21 @@ class PeopleMask:
 
     def mask_lines(self, text: str) -> str:
         """Mask a text of several lines, line by line."""
-        return "".join(self.mask_text(line) for line in text.splitlines(keepends=True))
+        return "".join(self._masked(line, _ANSWER_IN_LINE) for line in text.splitlines(keepends=True))
 
     def mask_text(self, text: str) -> str:
         """Replace e-mails with labels; hide user ids and quoted bodies of responses."""
+        return self._masked(text, _QUOTED_ANSWER)
+
+    def _masked(self, text: str, answer: re.Pattern[str]) -> str:
+        """answer: matches the quoted body of a response."""
         if _WHOLE.fullmatch(text):
             return self.label(text)
         text = _ADDRESS.sub(lambda match: self.label(match[0]), text)
         text = _ESCAPED.sub(HIDDEN, text)
         text = _USER_ID.sub(rf"\1{HIDDEN}", text)
         text = _IN_PATH.sub(lambda match: match[0] if match[2] in self._words else match[1] + HIDDEN, text)
-        return _QUOTED_ANSWER.sub(rf"\1: {HIDDEN}", text)
+        return answer.sub(rf"\1: {HIDDEN}", text)
 
     def mask_value(self, value: Value) -> Value:
         """Return a copy with every string masked and all field values of people hidden."""

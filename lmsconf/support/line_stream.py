@@ -1,7 +1,7 @@
 """Lines written to a file, a pipe or stdout while a command runs, from a thread of their own.
 
 A reader that stops reading, a closed pipe or a full disk must not stop a run that changes a workspace: `put` never
-blocks and never raises. The first failure ends the stream; only its last line may be cut.
+raises, and waits at most once for too long. The first failure ends the stream; only its last line may be cut.
 """
 
 from __future__ import annotations
@@ -14,54 +14,67 @@ from typing import Final
 
 from lmsconf.support.atomic_files import os_error_message
 
-_QUEUED: Final = 64 * 1024 * 1024
+_ROOM: Final = 64 * 1024 * 1024
 """The bytes that may wait for a slow reader."""
 
 
 class LineStream:
     """A stream of lines. The first line is written at once, and raises OSError if it cannot be.
 
-    write: writes all bytes, and flushes them. failure: why lines are missing; None if none are.
+    write: writes all bytes, and flushes them. patience: the seconds for which `put`, where there is no room for more
+    lines, and `close` wait for a reader that does not read; None: no limit. room: the bytes that may wait for it.
+    failure: why lines are missing; None if none are. is_stuck: a write that nobody reads may still be under way.
     """
 
-    def __init__(self, first: bytes, write: Callable[[bytes], None]) -> None:
+    def __init__(
+        self, first: bytes, write: Callable[[bytes], None], *, patience: float | None = None, room: int = _ROOM
+    ) -> None:
         write(first)
         self.failure: str | None = None
-        self._write = write
+        self.is_stuck = False
+        self._write, self._patience, self._room = write, patience, room
         self._lines: SimpleQueue[bytes | None] = SimpleQueue()
-        self._counts = threading.Lock()
-        self._queued = self._written = 0
+        self._progress = threading.Condition()
+        self._waiting = 0
         # A daemon: a reader that never reads does not keep the process alive.
         self._writer = threading.Thread(target=self._drain, name="lmsconf-events", daemon=True)
         self._writer.start()
 
     def put(self, line: bytes) -> None:
-        """Queue a line; it is written as soon as those before it are."""
-        with self._counts:
-            self._queued += len(line)
-            if self.failure is None and self._queued - self._written > _QUEUED:
-                self.failure = "its reader is too slow"
-        if self.failure is None:
+        """Queue a line; it is written as soon as those before it are. Wait while there is no room for more."""
+        if self.failure is not None:
+            return
+        with self._progress:
+            # In this order: an interruption between both must not leave a line to wait for that never comes.
             self._lines.put(line)
+            self._waiting += len(line)
+            self._wait_until_below(self._room)
 
-    def close(self, patience: float | None = None) -> None:
-        """Wait until all lines are written, or none is for `patience` seconds; None: no limit."""
+    def close(self) -> None:
+        """Wait until all lines are written."""
+        with self._progress:
+            self._wait_until_below(0)
         self._lines.put(None)
-        before = -1
-        while self._writer.is_alive() and self._written != before:
-            before = self._written
-            self._writer.join(patience)
-        if self._writer.is_alive():
-            self.failure = self.failure or f"its reader has not read for {patience:g} seconds"
+
+    def _wait_until_below(self, room: int) -> None:
+        """Wait until at most so many bytes wait, or the stream has failed; fail if nothing moves for too long."""
+        while self.failure is None and self._waiting > room:
+            before = self._waiting
+            if not self._progress.wait(self._patience) and self._waiting == before:
+                self.is_stuck = True
+                self.failure = f"its reader has not read for {self._patience:g} seconds"
 
     def _drain(self) -> None:
         while (line := self._lines.get()) is not None and self.failure is None:
+            failure = None
             try:
                 self._write(line)
             except OSError as error:
-                self.failure = os_error_message(error)
-            with self._counts:
-                self._written += len(line)
+                failure = os_error_message(error)
+            with self._progress:
+                self.failure = self.failure or failure
+                self._waiting -= len(line)
+                self._progress.notify_all()
 
 
 def descriptor_writer(descriptor: int) -> Callable[[bytes], None]:

@@ -373,34 +373,36 @@ def test_a_full_disk_does_not_stop_an_apply(project: Path) -> None:
     assert (project / "events.jsonl").stat().st_size == 6000
 
 
-def test_a_reader_that_does_not_read_holds_nobody_up() -> None:
-    """Lines wait in memory, `put` comes back at once, and the end does not wait for ever."""
+@pytest.mark.parametrize("room", [10, 10_000_000])
+def test_a_reader_that_does_not_read_holds_nobody_up(room: int) -> None:
+    """Neither where there is no room for more lines nor at the end; afterwards lines are dropped at once."""
     reading, writing = os.pipe()
-    stream = LineStream(b"first\n", descriptor_writer(writing))
+    stream = LineStream(b"first\n", descriptor_writer(writing), patience=0, room=room)
     for _ in range(100):
         stream.put(b"x" * 10_000 + b"\n")
-    stream.close(patience=0)
+    stream.close()
     assert stream.failure == "its reader has not read for 0 seconds"
     os.close(reading)  # the thread ends with a broken pipe
     stream._writer.join(HANGS)
     os.close(writing)
 
 
-def test_a_reader_that_is_slow_gets_every_line() -> None:
-    """Without a limit the end waits for the reader, and all lines come in their order."""
+@pytest.mark.parametrize("room", [0, 1000, 10_000_000])
+def test_a_reader_that_is_slow_gets_every_line(room: int) -> None:
+    """Without a limit lines wait for room, the end for the reader, and all lines come in their order."""
     reading, writing = os.pipe()
-    stream = LineStream(b"0\n", descriptor_writer(writing))
-    for number in range(1, 20_000):
-        stream.put(b"%d\n" % number)
     lines: list[str] = []
     with os.fdopen(reading) as pipe:
         reader = threading.Thread(target=lambda: lines.extend(pipe))
+        stream = LineStream(b"0\n", descriptor_writer(writing), room=room)
         reader.start()
+        for number in range(1, 5_000):
+            stream.put(b"%d\n" % number)
         stream.close()
         os.close(writing)
         reader.join(HANGS)
     assert stream.failure is None
-    assert lines == [f"{number}\n" for number in range(20_000)]
+    assert lines == [f"{number}\n" for number in range(5_000)]
 
 
 def test_events_are_flushed_one_by_one(project: Path) -> None:

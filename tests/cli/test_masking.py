@@ -13,6 +13,9 @@ from jsonschema import Draft202012Validator
 
 from lmsconf.cli import app
 from lmsconf.cli.frame import run_command_line
+from lmsconf.sandbox.faults import Fault, FaultScript
+from lmsconf.sandbox.serve import serve
+from lmsconf.sandbox.transport import Sandbox
 from lmsconf.support.package_data import read_schema
 
 SEED = """
@@ -230,6 +233,32 @@ def test_what_is_about_nobody_stays_as_it_is(
     told("--mask-people", "plan", "--format", format)
     moment = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d")
     assert moment.sub("", told.out) == moment.sub("", plain)
+
+
+@pytest.mark.parametrize("format", ["text", "json", "html"])
+def test_a_quoted_answer_is_hidden_and_nothing_else_of_the_document(
+    project: Project, told: CommandOutput, monkeypatch: pytest.MonkeyPatch, format: str
+) -> None:
+    """What a refusal quotes may name people; behind it, documents go on as ever: JSON stays JSON, HTML has its end."""
+    monkeypatch.setenv("LMSCONF_KEY", "sandbox")
+    refusing = FaultScript(Fault(operation="manual-groups.create", status=400))
+    sandbox = Sandbox(":memory:", seed=project.root / "workspace.yaml", faults=refusing)
+    (project.root / "manifests" / "all.yaml").write_text("groups: [{name: A}, {name: B}]\n")
+    with serve(sandbox) as server:
+        (project.root / "lmsconf.yaml").write_text(
+            f"workspaces: {{w: {{url: '{server.url}', token: {{env: LMSCONF_KEY}}}}}}\n"
+        )
+        assert told("--mask-people", "apply", "--auto-approve", "--format", format, "--events", "seen.jsonl") == 5
+    sandbox.close_workspace()
+    assert "answered 400: (masked)" in told.out
+    events = [json.loads(line) for line in (project.root / "seen.jsonl").read_text().splitlines()]
+    (failed,) = [event["reason"] for event in events if event.get("status") == "failed" and "reason" in event]
+    assert failed.endswith("answered 400: (masked)")
+    if format == "json":
+        outcomes = json.loads(told.out)["outcomes"]
+        assert sorted(outcome["status"] for outcome in outcomes) == ["done", "failed"]
+    elif format == "html":
+        assert told.out.rstrip().endswith("</html>")
 
 
 @pytest.mark.parametrize("command", [("plan",), ("drift",), ("apply", "--auto-approve", "--allow", "deletes=1")])
