@@ -20,7 +20,7 @@ OPTION_GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "Probe": ("--probe", "--user", "--content"),
     "Guards": ("--allow", "--no-effects", "--trust-project"),
     "Request": ("--query", "--body"),
-    "Workspace": ("--db", "--seed"),
+    "Workspace": ("--db", "--seed", "--from"),
     "Sizes": ("--users", "--groups", "--smart-groups", "--fields", "--contents", "--assignments", "--seed-number"),
     "Faults": ("--latency", "--faults"),
     "Output": (

@@ -95,7 +95,7 @@ def _twice(document: Document) -> None:
         (_without_groups, "group: it was not read"),
         (_incomplete, "user: it was not read completely: page 2 failed"),
         (_unknown_member, "group[0]: there is no user with the id 'nobody'"),
-        (_unknown_audience, "content_target[0]: the audience 'nothing' is no person, group or smart group"),
+        (_unknown_audience, "content_target[0]: the audience 'nothing' is not a person, group or smart group"),
         (_unread_conditions, "smart_group[0]: conditions were not read"),
         (_unknown_choice, "user[0]: the answer to 'Country' fits no custom field of that name"),
         (_twice, "group[2]: id 'g-1' is a duplicate"),

@@ -306,12 +306,14 @@ NAMES: Final = {
     "an Excel workbook as CSV": (
         "people.csv",
         xlsx(HEADER),
-        "people.csv: this is an Excel workbook: save it as CSV, or name it people.xlsx [table/workbook]\n",
+        "people.csv: this is an Excel workbook, not a CSV file [table/workbook]\n"
+        "  Save it as CSV, or name it people.xlsx.\n",
     ),
     "an OpenDocument spreadsheet as CSV": (
         "people.csv",
         ods(ods_table(ODS_HEADER)),
-        "people.csv: this is an OpenDocument spreadsheet: save it as CSV, or name it people.ods [table/workbook]\n",
+        "people.csv: this is an OpenDocument spreadsheet, not a CSV file [table/workbook]\n"
+        "  Save it as CSV, or name it people.ods.\n",
     ),
     "CSV as a workbook": (
         "people.xlsx",

@@ -31,7 +31,7 @@ def parse_workbook(path: str, data: bytes, sheet: str | None, where: SourceLocat
         raise _refused(path, message, f"Install it with `pip install '{_EXTRA}'`, in the environment of lmsconf.")
     if ending not in (".xlsx", ".xlsm", ".ods"):
         right = PurePosixPath(path).with_suffix(".ods" if "Open" in kind else ".xlsx").name
-        raise _refused(path, f"this is {kind}: save it as CSV, or name it {shorten(right)}", "")
+        raise _refused(path, f"this is {kind}, not a CSV file", f"Save it as CSV, or name it {shorten(right)}.")
     from lmsconf.manifest.workbook.read import UnknownSheet, read_workbook_table
 
     try:
@@ -43,6 +43,4 @@ def parse_workbook(path: str, data: bytes, sheet: str | None, where: SourceLocat
 
 
 def _refused(path: str, message: str, hint: str) -> UnusableTable:
-    return UnusableTable(
-        Problem(code="table/workbook", message=message, hint=hint or None, source=SourceLocation(path))
-    )
+    return UnusableTable(Problem(code="table/workbook", message=message, hint=hint, source=SourceLocation(path)))
