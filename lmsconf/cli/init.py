@@ -33,7 +33,7 @@ _LONGEST_NAME = 60
 @click.option("--token-env", metavar="VARIABLE", help="The name of the environment variable with the token.")
 @click.option("--timezone", metavar="ZONE", help="Time zone for times without an offset: Europe/Stockholm.")
 @click.option("--ci", type=click.Choice(_CI), help="Write the workflows of this CI system too.")
-@click.option("--no-input", is_flag=True, help="Ask nothing; take the defaults for what no option says.")
+@click.option("--no-input", is_flag=True, help="Ask no questions; use the defaults.")
 @click.option(
     "--schemas/--no-schemas", default=None,
     help="Write JSON Schemas for completion in editors (the default); in an existing project, update only them.",
