@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple
 
 from lmsconf.errors import Problem, shorten
@@ -60,7 +61,20 @@ def kind_words(kind: AnyKind) -> tuple[str, ...]:
 
 def resolve_pattern(text: str, kinds: Mapping[str, AnyKind], known: Sequence[Address]) -> ResolvedPattern:
     """Return the pattern that the text means among these addresses."""
+    return resolve_patterns([text], kinds, known)[0]
+
+
+def resolve_patterns(
+    texts: Iterable[str], kinds: Mapping[str, AnyKind], known: Sequence[Address]
+) -> tuple[ResolvedPattern, ...]:
+    """Return the pattern of each text."""
     names = {str(address) for address in known}
+    return tuple(_resolve(text, kinds, known, names) for text in texts)
+
+
+def _resolve(
+    text: str, kinds: Mapping[str, AnyKind], known: Sequence[Address], names: AbstractSet[str]
+) -> ResolvedPattern:
     for typed in dict.fromkeys((text, text.translate(_LOOKS))):
         pattern = canonical_pattern(typed, kinds)
         if pattern in names:
@@ -73,13 +87,6 @@ def resolve_pattern(text: str, kinds: Mapping[str, AnyKind], known: Sequence[Add
         if meant:
             return ResolvedPattern(text, pattern, matches=False, meant=tuple(meant))
     return ResolvedPattern(text, canonical_pattern(text, kinds), matches=False)
-
-
-def resolve_patterns(
-    texts: Iterable[str], kinds: Mapping[str, AnyKind], known: Sequence[Address]
-) -> tuple[ResolvedPattern, ...]:
-    """Return the pattern of each text."""
-    return tuple(resolve_pattern(text, kinds, known) for text in texts)
 
 
 def _meant(text: str, kinds: Mapping[str, AnyKind], known: Iterable[Address]) -> list[Address]:

@@ -15,7 +15,7 @@ from lmsconf.kinds import all_kinds
 from lmsconf.kinds.content_target.types import assignment_address, split_address
 from lmsconf.model.address import Address
 from lmsconf.model.names import matches_pattern, normalize_name
-from lmsconf.planner.address_patterns import resolve_pattern
+from lmsconf.planner.address_patterns import resolve_pattern, resolve_patterns
 from lmsconf.render.escape import escape_terminal
 from lmsconf.render.resource_wording import resource_title
 
@@ -159,3 +159,23 @@ def test_what_a_comment_makes_of_an_address_is_understood() -> None:
     address = Address.of("group", "a  b | @c")
     resolved = resolve_pattern("group/a \u00a0b \u00a6 @\u200bc", all_kinds(), [address])
     assert (resolved.matches, resolved.pattern) == (True, "group/a  b | @c")
+
+
+def test_many_addresses_are_resolved_in_one_pass() -> None:
+    """`--since` selects each resource that a change touches: the known addresses are spelled once, not for each."""
+    known = [CountedAddress.of("group", f"G{number}") for number in range(200)]
+    CountedAddress.spelled = 0
+    assert all(
+        one.matches for one in resolve_patterns([f"group/G{number}" for number in range(200)], all_kinds(), known)
+    )
+    assert CountedAddress.spelled <= len(known)
+
+
+class CountedAddress(Address):
+    """An address that counts how often any is spelled."""
+
+    spelled = 0
+
+    def __str__(self) -> str:
+        CountedAddress.spelled += 1
+        return super().__str__()
