@@ -10,13 +10,14 @@ import select
 import struct
 import subprocess
 import termios
-from itertools import count
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
 from .clone import Clone
 
-_ENDED = re.compile(rb"<<(\d+) (\d+) (\d+)>>")
+_PROMPT = re.compile(rb"<<(\d+) (\d+)>> ")
+_PAGER = re.compile(rb"(?:\(END\)|:)(?:\x1b\[[0-9;]*[mK])*\Z")
 
 
 class Hung(AssertionError):
@@ -24,45 +25,52 @@ class Hung(AssertionError):
 
 
 class Terminal:
-    """An interactive bash on a pseudo-terminal of that many columns.
-
-    `PAGER` is `cat`: a pager is seen, and the reader leaves it.
-    """
+    """An interactive bash on a pseudo-terminal of 24 lines and that many columns."""
 
     def __init__(self, clone: Clone, columns: int) -> None:
-        variables = {"TERM": "xterm-256color", "PAGER": "cat", "PROMPT_COMMAND": "ran=$((ran + 1))"}
         self._end, self._theirs = pty.openpty()
         fcntl.ioctl(self._theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        tty = os.ttyname(self._theirs)
         self._shell = subprocess.Popen(
             # A process without a terminal that opens one gets it as its own.
-            [
-                "/bin/bash",
-                "-c",
-                f"exec <{(tty := os.ttyname(self._theirs))} >{tty} 2>&1 /bin/bash --noprofile --norc -i",
-            ],
+            ["/bin/bash", "-c", f"exec <{tty} >{tty} 2>&1 /bin/bash --noprofile --norc -i"],
             cwd=clone.here,
-            env=clone.environment(**variables),
+            env=clone.environment(TERM="xterm-256color", PROMPT_COMMAND="ran=$((ran + 1))"),
             stdin=subprocess.DEVNULL,
             start_new_session=True,
         )
-        self._numbers = count(7)
+        self._ran = 0
+        self._paste("PS1='<<$? $ran>> '", 60)
 
-    def paste(self, text: str, quiet: float = 60) -> tuple[int, int]:
-        """Pastes a text, and gives the exit code of its last command and how many prompts the shell showed meanwhile.
+    def paste(self, lines: Sequence[str], quiet: float = 60, *, whole: bool = False) -> tuple[int, int]:
+        """Pastes command lines at once, and gives the exit code of the last and how many the shell read.
 
+        A pager after the last line is left with q, unless these are the `whole` of a block, which opens none.
         Raises Hung when nothing comes for that many seconds.
         """
-        number = next(self._numbers)
-        typed = f" ran=0\n{text}\n printf '<<%s %s %s>>\\n' $? $ran {number}\n".encode()
+        before = self._ran
+        return self._paste("\n".join(lines), quiet, len(lines), leaves=not whole), self._ran - before
+
+    def _paste(self, text: str, quiet: float, count: int = 1, *, leaves: bool = True) -> int:
+        """Pastes a text of so many commands, and gives the exit code of the last."""
+        typed = f"{text}\n".encode()
         assert len(typed) < 4096, "more than a terminal's queue has room for"
         os.write(self._end, typed)
-        shown = b""
-        while not (ended := [found for found in _ENDED.finditer(shown) if int(found[3]) == number]):
-            ready, _, _ = select.select([self._end], [], [], quiet)
-            if not ready:
+        shown, awaited = b"", self._ran + count
+        while True:
+            prompts = [(int(found[1]), int(found[2])) for found in _PROMPT.finditer(shown)]
+            if prompts and prompts[-1][1] >= awaited:
+                code, self._ran = prompts[-1]
+                return code
+            paged = leaves and bool(_PAGER.search(shown))
+            ready, _, _ = select.select([self._end], [], [], 1 if paged else quiet)
+            if ready:
+                shown += os.read(self._end, 65536)
+            elif paged:
+                os.write(self._end, b"q")
+                shown += b" left\n"
+            else:
                 raise Hung(f"waits for something nobody sees:\n{text}\n{shown[-2000:].decode(errors='replace')}")
-            shown += os.read(self._end, 65536)
-        return int(ended[0][1]), int(ended[0][2]) - 1
 
     def __enter__(self) -> Self:
         return self

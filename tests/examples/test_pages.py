@@ -66,13 +66,15 @@ def test_pages_print_what_they_show(page: Path, tmp_path: Path, updating: bool) 
 def test_pages_can_be_pasted_into_a_terminal(page: Path, columns: int, tmp_path: Path) -> None:
     """Blocks that are pasted into a terminal run to their end: no question takes the next line for its answer.
 
-    An `sh` block is pasted whole, of a `console` block one command after the other.
+    An `sh` block is pasted whole, and nothing in it opens a pager. Of a `console` block, one command is pasted after
+    the other.
     """
     for number, part in enumerate(parts_of(page)):
         with cloned(part, tmp_path / str(number)) as clone, Terminal(clone, columns) as terminal:
             for code, pasted in pastes(part):
-                text = "\n".join(clone.really(step.line) for step in pasted)
-                assert terminal.paste(text) == (code, len(pasted)), text
+                lines = [clone.really(step.line) for step in pasted]
+                whole = pasted[0].block is not None and pasted[0].block.language == "sh"
+                assert terminal.paste(lines, whole=whole) == (code, len(lines)), lines
 
 
 def pastes(part: Part) -> list[tuple[int, list[Step]]]:
@@ -96,12 +98,12 @@ def _code(following: Step | None, step: Step) -> int:
 
 
 def test_a_question_that_nobody_sees_is_found(tmp_path: Path) -> None:
-    """A command that waits for an answer takes the next line, or hangs: both are seen."""
+    """A pager after the last line is left; a command that waits for an answer, or takes the next line for it, hangs."""
     with cloned(Part("."), tmp_path) as clone, Terminal(clone, 80) as terminal:
-        assert terminal.paste("true\nfalse") == (1, 2)
-        assert terminal.paste("python3 -c 'input()'\nfalse\ntrue") == (0, 2)
+        assert terminal.paste(["true", "false"]) == (1, 2)
+        assert terminal.paste(["seq 100 | less"]) == (0, 1)
         with pytest.raises(Hung):
-            terminal.paste("cat >/dev/null", quiet=0.5)
+            terminal.paste(["python3 -c 'input()'", "false", "true"], quiet=1)
 
 
 @every_page
