@@ -173,9 +173,10 @@ def shortened(printed: str, before: str) -> str:
     if len(had) == len(before.splitlines()):
         return printed
     kept: list[str] = []
-    for line in printed.splitlines():
-        if had and (like := get_close_matches(line, had, 1, 0.7)):
-            del had[: had.index(like[0]) + 1]
+    lines = printed.splitlines()
+    for number, line in enumerate(lines):
+        if had and (line == had[0] or (had[0] not in lines[number:] and get_close_matches(line, had[:1], 1, 0.7))):
+            had.pop(0)
             kept.append(line)
         elif not kept or kept[-1] != _LEFT_OUT:
             kept.append(_LEFT_OUT)

@@ -165,7 +165,7 @@ def test_what_a_page_leaves_out_stays_out_when_it_is_rewritten() -> None:
     """Lines like those that were shown are shown, in order; where one is missing, everything is."""
     page = "```console\n$ plan\n…\n3 to create, 1 to change\n…\n```\n"
     ((step,),) = [part.steps for part in parts(page, ".")]
-    assert step.shown("Hello\n\n4 to create, 1 to change\nBye\n") == "$ plan\n…\n4 to create, 1 to change\n…\n"
+    assert step.shown("Hello\n\nplan\n4 to create, 1 to change\nBye\n") == "$ plan\n…\n4 to create, 1 to change\n…\n"
     assert step.shown("Hello\nBye\n") == "$ plan\nHello\nBye\n"
 
 
