@@ -55,7 +55,7 @@ class _KindOption(click.Option):
 @click.option(
     "--by", metavar="FIELD|PREFIX",
     help="Split the files by team, a folder for each: by the value of this custom field, or, with prefix:SEPARATOR, by "
-    "what stands before the separator in names.",
+    "the part of names before the separator.",
 )  # fmt: skip
 @parallelism
 @max_rate
