@@ -154,6 +154,15 @@ def test_spellings_of_an_address(typed: str, pattern: str) -> None:
     assert resolve_pattern(typed, all_kinds(), []).pattern == pattern
 
 
+@pytest.mark.parametrize("words", ["GDPR", "GDPR (content)", "GDPR to everyone", "assignment GDPR to everyone"])
+def test_other_words_of_an_assignment(words: str) -> None:
+    """The label of a graph, and the name beside its kind in a page; a content with several is ambiguous."""
+    one, other = assignment_address("GDPR", EVERYONE), assignment_address("GDPR", Address.of("group", "A"))
+    assert resolve_pattern(words, all_kinds(), [one]).pattern == str(one)
+    both = resolve_pattern(words, all_kinds(), [one, other])
+    assert both.matches if "everyone" in words else both.meant == (one, other)
+
+
 def test_what_a_comment_makes_of_an_address_is_understood() -> None:
     """A code span has no `|`, a browser copies no-break spaces, and a mention is broken by a zero-width space."""
     address = Address.of("group", "a  b | @c")

@@ -281,10 +281,10 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
         return parts[1] if parts else None
 
     def spellings(self, address: Address) -> Iterator[str]:
-        """Also the content alone."""
+        """Also the content alone, and as graphs label it."""
         yield from super().spellings(address)
         if parts := split_address(address):
-            yield parts[0]
+            yield from (parts[0], f"{parts[0]} ({CONTENT})")
 
     def catalog_pattern(self, catalog: str, name: str) -> str | None:
         """All assignments of a content: `content_target/GDPR basics -> *`."""
