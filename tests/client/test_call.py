@@ -388,7 +388,10 @@ def test_the_token_shows_nowhere() -> None:
 def test_the_trace_hears_of_every_try() -> None:
     """Each try is told, with its status or why there is none."""
     told: list[Exchange] = []
-    perform(client(said(503), httpx.ReadTimeout("slow"), said(200, {"userIds": []}), told=told), READ)
+    clock = Clock()
+    script = (said(503), httpx.ReadTimeout("slow"), said(200, {"userIds": []}))
+    perform(client(*script, clock=clock, told=told), READ)
+    assert [one.retry_in for one in told] == [*clock.waits, None]
     assert [(one.attempt, one.status, one.failure) for one in told] == [
         (1, 503, None),
         (2, None, "slow"),
