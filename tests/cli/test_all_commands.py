@@ -339,10 +339,8 @@ def test_help_lists_every_command_and_imports_none() -> None:
     shown = subprocess.run(
         [sys.executable, "-I", "-S", "-c", _with_path(program)], capture_output=True, text=True, check=True
     )
-    assert (
-        shown.stderr
-        == f"{[f'lmsconf.cli.{name}' for name in ('command', 'command_help', 'frame', 'output_streams')]}\n"
-    )
+    expected = [f"lmsconf.cli.{name}" for name in ("command", "command_help", "completes", "frame", "output_streams")]
+    assert shown.stderr == f"{expected}\n"
     assert all(f"  {name} " in shown.stdout for name, entry in COMMANDS.items())
 
 
