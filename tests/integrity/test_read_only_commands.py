@@ -33,6 +33,7 @@ READING: Mapping[str, Sequence[Sequence[str]]] = {
     "snapshot": [["{root}/snapshot.json"], ["{root}/snapshot.json", "--redact"]],
     "doctor": [[], ["--format", "json"]],
     "self-check": [[], ["--hosts", "--format", "json"]],
+    "fmt": [[]],
     "graph": [[], ["--format", "dot"]],
     "explain": [["groups"], ["smart_groups.conditions"]],
     "init": [["{root}/new"]],
