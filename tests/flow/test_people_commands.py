@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -373,7 +374,7 @@ def test_masked_people_are_nowhere(tmp_path: Path) -> None:
     ):
         ran = lmsconf(tmp_path, "--mask-people", *arguments)
         assert "acme" not in (ran.out + ran.err).casefold()
-        assert "person 1" in ran.out + ran.err
+        assert re.search(r"person \d", ran.out + ran.err)
     masked = lmsconf(tmp_path, "--mask-people", "access", "bo@acme.example", "GDPR")
     assert "answer: FI" not in masked.out
     assert "answer: FI" in lmsconf(tmp_path, "access", "bo@acme.example", "GDPR").out
