@@ -18,7 +18,8 @@ from lmsconf.model.progress import RunProgress
 
 GROUPS = 150
 LIMIT = re.compile(
-    r"(Reading|Checking|Applying|Verifying): limited to ([\d.]+) requests a second; (at least )?([\d,]+) left, "
+    r"(Reading the workspace|Checking[\w ]*|Applying|Verifying): "
+    r"limited to ([\d.]+) requests a second; (at least )?([\d,]+) left, "
     r"about (?:(\d+) minutes?)? ?(?:(\d+) seconds?)?( or more)?"
 )
 
