@@ -53,7 +53,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
         "lmsconf.cli.people_commands", "test", "Run the tests of the manifests on the state after the plan."
     ),
     "runs": CommandEntry(
-        "lmsconf.cli.runs_command", "runs", "List what was applied from here, or show one run call by call."
+        "lmsconf.cli.small_commands", "runs", "List what was applied from here, or show one run call by call."
     ),
     "unlock": CommandEntry("lmsconf.cli.unlock", "unlock", "Remove a stale lock."),
     "export": CommandEntry("lmsconf.cli.export", "export", "Write manifests for the live workspace."),

@@ -10,7 +10,8 @@ import click
 
 from lmsconf.cli.command import Command
 from lmsconf.cli.events import CommandEvents, events_option
-from lmsconf.cli.frame import CommandContext, Output, output_options, pass_context
+from lmsconf.cli.frame import CommandContext, pass_context
+from lmsconf.cli.output import Output, output_options
 from lmsconf.cli.planning import (
     allow,
     apply_command_line,

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 
 from lmsconf.apply.safe_apply import ApplyProgress
 from lmsconf.cli.events import CommandEvents
-from lmsconf.cli.frame import Output, report_interrupt
+from lmsconf.cli.frame import report_interrupt
+from lmsconf.cli.output import Output
 from lmsconf.cli.output_streams import mask_if_enabled, supports_color, write_redacted, write_stderr
 from lmsconf.cli.planning import show_reading_progress
 from lmsconf.cli.prompts import confirm

@@ -5,11 +5,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple, cast
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
 
 import click
 
-from lmsconf.cli.completes import completes
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+    Complete: TypeAlias = "Callable[[click.Context, click.Parameter, str], list[CompletionItem[str]]]"
 
 _KEY: Final = "lmsconf.global_options"
 
@@ -25,6 +30,16 @@ class GlobalOptions(NamedTuple):
     masks_people: bool = False
     verbose: bool = False
     pages: bool = True
+
+
+def completes(values: str) -> Complete:
+    """Return the click callback that completes to what the function `values` of `completion_values` returns."""
+
+    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
+        function = getattr(import_module("lmsconf.cli.completion_values"), values)
+        return cast("list[CompletionItem[str]]", function(ctx.obj, incomplete))
+
+    return complete
 
 
 GLOBAL_OPTIONS: Final = (
@@ -76,14 +91,14 @@ class _GlobalOptionsMixin(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         rest = super().parse_args(ctx, args)
-        found: dict[str, Any] = {name: ctx.params.pop(name, None) for name in _NAMES}
+        given: dict[str, Any] = {name: ctx.params.pop(name, None) for name in _NAMES}
         before = _given(ctx)
         after = GlobalOptions(
-            directory=_one(ctx, "-C", before.directory, found["_directory"]),
-            workspace=_one(ctx, "--workspace", before.workspace, found["_workspace"]),
-            masks_people=before.masks_people or bool(found["_masks_people"]),
-            verbose=before.verbose or bool(found["_verbose"]),
-            pages=before.pages and not found["_no_pager"],
+            directory=_one(ctx, "-C", before.directory, given["_directory"]),
+            workspace=_one(ctx, "--workspace", before.workspace, given["_workspace"]),
+            masks_people=before.masks_people or bool(given["_masks_people"]),
+            verbose=before.verbose or bool(given["_verbose"]),
+            pages=before.pages and not given["_no_pager"],
         )
         ctx.meta[_KEY] = after
         if after.masks_people:

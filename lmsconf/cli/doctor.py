@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from lmsconf.cli.command import Command
-from lmsconf.cli.frame import CommandContext, Output, output_options, pass_context
+from lmsconf.cli.frame import CommandContext, pass_context
+from lmsconf.cli.output import Output, output_options
 from lmsconf.cli.output_streams import report_problems, write_stderr
 from lmsconf.cli.planning import load_context_settings, max_rate, on_request, parallelism
 from lmsconf.cli.prompts import confirm, refuse_without_terminal

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, cast
 
 from lmsconf.cli.event_writer import EventWriter
-from lmsconf.cli.frame import Output
+from lmsconf.cli.output import Output
 from lmsconf.cli.output_streams import redirect_to_null, report_problems
 from lmsconf.errors import LmsconfError, Problem, Severity, UsageError
 from lmsconf.support.atomic_files import leads_to_stdout, open_for_lines, os_error_message

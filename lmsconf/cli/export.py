@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lmsconf.cli.command import Command
-from lmsconf.cli.completes import completes
+from lmsconf.cli.command import Command, completes
 from lmsconf.cli.frame import CommandContext, pass_context
 from lmsconf.cli.output_streams import report_problems, write_stderr
 from lmsconf.cli.planning import load_context_settings, max_rate, open_workspace, parallelism, show_reading_progress

@@ -50,16 +50,16 @@ def fmt(context: CommandContext, *, paths: tuple[Path, ...], check: bool, diff: 
     Exit 0; with --check, 2 if a manifest is not in order. An unreadable file, a link or invalid YAML is exit 1.
     """
     reader, files = _files(context, paths)
-    found, problems = _formatted(reader, files)
+    unordered, problems = _formatted(reader, files)
     report_problems(problems)
     if not check:
-        _write(found)
-    for one in found:
+        _write(unordered)
+    for one in unordered:
         output = _diff(one) if diff else f"{escape_terminal(one.name)}\n"
         write_redacted(output, sys.stdout, color=diff and supports_color(sys.stdout))
     if any(problem.is_error for problem in problems):
         return ExitCode.ERROR
-    return ExitCode.CHANGES if check and found else ExitCode.OK
+    return ExitCode.CHANGES if check and unordered else ExitCode.OK
 
 
 def _files(context: CommandContext, paths: Sequence[Path]) -> tuple[ManifestFileReader, list[Path]]:
@@ -97,7 +97,7 @@ def _formatted(reader: ManifestFileReader, files: Sequence[Path]) -> tuple[list[
     from lmsconf.manifest.edit.ordering import order_manifest
     from lmsconf.manifest.schemas import manifest_schema
 
-    found: list[_Formatted] = []
+    unordered: list[_Formatted] = []
     problems: list[Problem] = []
     schema = manifest_schema(all_kinds())
     for path in files:
@@ -108,8 +108,8 @@ def _formatted(reader: ManifestFileReader, files: Sequence[Path]) -> tuple[list[
             problems += error.problems
             continue
         if after != text:
-            found.append(_Formatted(path, reader.relative_path(path), mark + text.encode(), mark + after.encode()))
-    return found, problems
+            unordered.append(_Formatted(path, reader.relative_path(path), mark + text.encode(), mark + after.encode()))
+    return unordered, problems
 
 
 def _read(reader: ManifestFileReader, path: Path) -> tuple[bytes, str]:
@@ -129,11 +129,11 @@ def _read(reader: ManifestFileReader, path: Path) -> tuple[bytes, str]:
         return (BOM_UTF8 if file.read(len(BOM_UTF8)) == BOM_UTF8 else b""), text
 
 
-def _write(found: Sequence[_Formatted]) -> None:
+def _write(unordered: Sequence[_Formatted]) -> None:
     """Write all files or none, unless another program has changed one."""
     from lmsconf.support.atomic_files import write_all_or_none
 
-    names = {str(one.path.absolute()): one for one in found}
+    names = {str(one.path.absolute()): one for one in unordered}
     before = {name: one.before for name, one in names.items()}
     write_all_or_none(Path(), before, {name: one.after for name, one in names.items()})
 

@@ -8,8 +8,7 @@ from textwrap import shorten
 
 import click
 
-from lmsconf.cli.command import Command
-from lmsconf.cli.completes import completes
+from lmsconf.cli.command import Command, completes
 from lmsconf.cli.output_streams import supports_color, terminal_size, write_redacted
 from lmsconf.errors import ExitCode, LmsconfError, UsageError
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lmsconf.cli.command import Command
-from lmsconf.cli.completes import completes
-from lmsconf.cli.frame import CommandContext, Output, output_options, pass_context
+from lmsconf.cli.command import Command, completes
+from lmsconf.cli.frame import CommandContext, pass_context
+from lmsconf.cli.output import Output, output_options
 from lmsconf.cli.output_streams import report_problems
 from lmsconf.cli.planning import (
     load_context_settings,

@@ -11,7 +11,8 @@ import click
 
 from lmsconf.cli.command import Command
 from lmsconf.cli.events import CommandEvents, events_option
-from lmsconf.cli.frame import CommandContext, Output, output_options, pass_context, refuse_unwritable
+from lmsconf.cli.frame import CommandContext, pass_context
+from lmsconf.cli.output import Output, output_options, refuse_unwritable
 from lmsconf.cli.output_streams import masks_people
 from lmsconf.cli.planning import (
     apply_command_line,

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final, ParamSpec
 
 import click
 
-from lmsconf.cli.command import global_options
-from lmsconf.cli.completes import completes
+from lmsconf.cli.command import completes, global_options
 from lmsconf.cli.events import NO_EVENTS, CommandEvents
 from lmsconf.cli.frame import CommandContext
 from lmsconf.cli.output_streams import can_ask, show_progress, write_stderr

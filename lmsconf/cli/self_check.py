@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from lmsconf.cli.command import Command
-from lmsconf.cli.frame import CommandContext, Output, output_options, pass_context
+from lmsconf.cli.frame import CommandContext, pass_context
+from lmsconf.cli.output import Output, output_options
 from lmsconf.errors import ExitCode
 
 if TYPE_CHECKING:

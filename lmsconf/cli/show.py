@@ -11,7 +11,8 @@ from typing import TypeAlias
 import click
 
 from lmsconf.cli.command import Command
-from lmsconf.cli.frame import CommandContext, Output, output_options, pass_context
+from lmsconf.cli.frame import CommandContext, pass_context
+from lmsconf.cli.output import Output, output_options
 from lmsconf.cli.output_streams import masks_people
 from lmsconf.cli.planning import lmsconf_command_prefix
 from lmsconf.documents import plan_file, problems_file, report_file, snapshot_file

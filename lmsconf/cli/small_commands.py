@@ -1,4 +1,4 @@
-"""`lmsconf explain`, `graph` and `completion`: commands that print, and never look at the workspace."""
+"""`lmsconf explain`, `graph`, `runs` and `completion`: commands that print, and never look at the workspace."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import sys
 
 import click
 
-from lmsconf.cli.command import Command
-from lmsconf.cli.completes import completes
-from lmsconf.cli.frame import CommandContext, Output, output_options, pass_context
-from lmsconf.cli.output_streams import write_redacted
+from lmsconf.cli.command import Command, completes
+from lmsconf.cli.frame import CommandContext, pass_context
+from lmsconf.cli.output import Output, output_options
+from lmsconf.cli.output_streams import mask_if_enabled, write_redacted
 from lmsconf.errors import ExitCode, LmsconfError
 
 
@@ -83,4 +83,28 @@ def completion(context: click.Context, *, shell: str) -> ExitCode:
     if shell_class is None:
         raise LmsconfError(f"there is no completion for {shell}")
     write_redacted(shell_class(context.find_root().command, {}, "lmsconf", VARIABLE).source() + "\n", sys.stdout)
+    return ExitCode.OK
+
+
+@click.command(cls=Command)
+@click.argument("run", required=False, shell_complete=completes("runs"))
+@output_options(["text", "json"])
+@pass_context
+def runs(context: CommandContext, *, run: str | None, output: Output) -> ExitCode:
+    """List what was applied from here, or show one run call by call.
+
+    RUN is `latest`, or the beginning of the name of a run or of the digest of its plan. With `lmsconf --workspace NAME
+    runs`, only runs on that workspace are listed. In an interrupted run, a call in flight may have been sent, and its
+    result is not known.
+    """
+    from lmsconf.journal.journal_reader import find_run, read_runs
+    from lmsconf.render.recorded_runs import RUN_VIEWS, RUNS_VIEWS
+
+    root = context.project
+    if run is not None:
+        output.write(RUN_VIEWS[output.format](mask_if_enabled(find_run(root, run))))
+        return ExitCode.OK
+    chosen = context.workspace
+    listed = [one for one in read_runs(root) if chosen is None or (one.opening and one.opening.workspace == chosen)]
+    output.write(RUNS_VIEWS[output.format](mask_if_enabled(listed)))
     return ExitCode.OK

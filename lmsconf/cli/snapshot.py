@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from lmsconf.cli.command import Command
-from lmsconf.cli.frame import CommandContext, pass_context, refuse_unwritable
+from lmsconf.cli.frame import CommandContext, pass_context
+from lmsconf.cli.output import refuse_unwritable
 from lmsconf.cli.output_streams import write_stderr
 from lmsconf.cli.planning import load_context_settings, max_rate, open_workspace, parallelism, show_reading_progress
 from lmsconf.errors import ExitCode

@@ -82,19 +82,19 @@ def explainable(kinds: Mapping[str, AnyKind], begun: str) -> Iterator[str]:
 
 def _explain_position(kinds: Mapping[str, AnyKind], key_path: str) -> KeyExplanation:
     try:
-        found = _find(kinds, key_path)
+        place = _find(kinds, key_path)
     except UsageError:
         places = [] if "." in key_path else [*_anywhere(kinds, key_path)]
         if not places:
             raise
         if len(places) > 1:
             return _explain_key(key_path, places)
-        found = places[0]
+        place = places[0]
     return KeyExplanation(
-        path=".".join(found.path),
-        type=f"{_OF_PROJECT if found.of_project else ''}{type_in_words(found.schema)}",
-        meaning=meaning_in(found.schema),
-        keys=_rows(found.schema),
+        path=".".join(place.path),
+        type=f"{_OF_PROJECT if place.of_project else ''}{type_in_words(place.schema)}",
+        meaning=meaning_in(place.schema),
+        keys=_rows(place.schema),
     )
 
 

@@ -23,11 +23,7 @@ from lmsconf.manifest.load_problems import (
     sort_and_limit,
     unknown_workspace_problems,
 )
-from lmsconf.manifest.schemas import (
-    declares_choices,
-    has_conditions,
-    identifying_key,
-)
+from lmsconf.manifest.schemas import declares_choices, has_conditions, identifying_key
 from lmsconf.manifest.sections import (
     Section,
     entry_from_short_form,
@@ -88,7 +84,7 @@ def load_folder(
     )
 
 
-class _Entry(NamedTuple):
+class _Checked(NamedTuple):
     """An entry that fits its schema. is_part: without the keys that do not, so it is checked and not planned."""
 
     section: Section
@@ -166,7 +162,7 @@ class _Loading:
         if not any(problem.is_error for problem in self.problems):
             self.problems += expander.unused_set_notes()
 
-    def _sound(self, documents: Iterable[Document], writer: ForEachExpander, tables: TableFiles) -> Iterator[_Entry]:
+    def _sound(self, documents: Iterable[Document], writer: ForEachExpander, tables: TableFiles) -> Iterator[_Checked]:
         """Yield what of every entry fits its schema, with variables and `for_each` expanded but not sets."""
         sections = {
             section.path: section for kind in self.kinds.values() for section in sections_of_kind(cast(Hashable, kind))
@@ -217,7 +213,7 @@ class _Loading:
             self.problems += islice(problems, ENOUGH + 1)
             self.undeclared.doubt_sections(finding)
 
-    def _entries(self, section: Section, items: Seq, writer: ForEachExpander, tables: TableFiles) -> Iterator[_Entry]:
+    def _entries(self, section: Section, items: Seq, writer: ForEachExpander, tables: TableFiles) -> Iterator[_Checked]:
         for number, item in enumerate(items):
             if self._is_enough():
                 return
@@ -234,12 +230,12 @@ class _Loading:
                 elif is_sheet:
                     yield from self._rows(section, entry, tables)
                 elif isinstance(entry.body, Map):
-                    yield _Entry(section, entry.body, entry.places)
+                    yield _Checked(section, entry.body, entry.places)
                 else:
                     body = entry_from_short_form(identifying_key(section.kind) or "name", entry.body, items, at)
-                    yield _Entry(section, body, entry.places.of(body))
+                    yield _Checked(section, body, entry.places.of(body))
 
-    def _rows(self, section: Section, entry: ExpandedEntry, tables: TableFiles) -> Iterator[_Entry]:
+    def _rows(self, section: Section, entry: ExpandedEntry, tables: TableFiles) -> Iterator[_Checked]:
         """Yield the entries that an entry reads from a file, one for each row that fits the schema of an entry."""
         from lmsconf.manifest.expand.sheets import SheetEntries  # few manifests have one
 
@@ -249,21 +245,21 @@ class _Loading:
             if findings := section.shape.validate(body):
                 self._tell(section, replace(entry, body=body, places=places), _new(findings, reported))
             else:
-                yield _Entry(section, body, places)
+                yield _Checked(section, body, places)
             if self._is_enough():
                 return
 
     def _valid_part(
         self, section: Section, entry: ExpandedEntry, findings: Sequence[SchemaFinding]
-    ) -> Iterator[_Entry]:
+    ) -> Iterator[_Checked]:
         """Yield what of an entry fits its schema, to check what that refers to, and what refers to it."""
         part = valid_part(section.shape, entry.body, findings) if entry.is_complete else None
         if part is not None:
-            yield _Entry(section, part, entry.places.of(part), is_part=True)
+            yield _Checked(section, part, entry.places.of(part), is_part=True)
         if declares_choices(section.kind):
             self.undeclared.doubt_field(entry.body)
 
-    def _parse(self, expanded: _Entry) -> None:
+    def _parse(self, expanded: _Checked) -> None:
         section, body, places, is_part = expanded
         if self.on_entry is not None:
             self.on_entry(section.path, body)

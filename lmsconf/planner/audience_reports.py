@@ -172,12 +172,12 @@ def find_audience(state: AccessState, text: str, candidates: Sequence[Address]) 
     """
     if len(candidates) == 1:
         return candidates[0]
-    found = [one for one in candidates if one.kind in state.audience_kinds and state.audience(one) is not None]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        hint = f"Write one of: {', '.join(_quoted(one) for one in found)}."
-        raise report_error(AMBIGUOUS, f"{text}: {len(found)} audiences match", hint)
+    matching = [one for one in candidates if one.kind in state.audience_kinds and state.audience(one) is not None]
+    if len(matching) == 1:
+        return matching[0]
+    if matching:
+        hint = f"Write one of: {', '.join(_quoted(one) for one in matching)}."
+        raise report_error(AMBIGUOUS, f"{text}: {len(matching)} audiences match", hint)
     raise report_error("audience/unknown", f"no audience is called {text}", _nearest(state, text) or _AUDIENCE_HINT)
 
 

@@ -19,7 +19,8 @@ import pytest
 
 from lmsconf.cli import COMMANDS, app
 from lmsconf.cli.command import Group
-from lmsconf.cli.frame import CommandContext, Output, output_options, pass_context, run_command_line
+from lmsconf.cli.frame import CommandContext, pass_context, run_command_line
+from lmsconf.cli.output import Output, output_options
 from lmsconf.cli.output_streams import show_progress, write_redacted
 from lmsconf.errors import (
     ExitCode,
@@ -339,7 +340,7 @@ def test_help_lists_every_command_and_imports_none() -> None:
     shown = subprocess.run(
         [sys.executable, "-I", "-S", "-c", _with_path(program)], capture_output=True, text=True, check=True
     )
-    expected = [f"lmsconf.cli.{name}" for name in ("command", "command_help", "completes", "frame", "output_streams")]
+    expected = [f"lmsconf.cli.{name}" for name in ("command", "command_help", "frame", "output_streams")]
     assert shown.stderr == f"{expected}\n"
     assert all(f"  {name} " in shown.stdout for name, entry in COMMANDS.items())
 

@@ -39,12 +39,12 @@ def order_manifest(name: str, text: str, schema: Schema) -> str:
         _refuse_other(name, document, schema)
     buffer = TextBuffer(text)
     try:
-        found = [one for root in tree.parse_documents(buffer.text) for one in _document(buffer, root, schema)]
+        permutations = [one for root in tree.parse_documents(buffer.text) for one in _document(buffer, root, schema)]
     except UnsafeEdit as unsafe:
         raise _refused(unsafe.why, SourceLocation(name, unsafe.node.line, unsafe.node.column)) from unsafe
-    if not found:
+    if not permutations:
         return text
-    after = reordered(buffer.text, found)
+    after = reordered(buffer.text, permutations)
     again = read_yaml(name, after)
     same = [_unordered(one.value) for one in again.documents] == [_unordered(one.value) for one in before.documents]
     if again.problems or not same:

@@ -63,16 +63,16 @@ class ExcelWorkbook:
 
 def _relations(content: bytes, folder: str) -> dict[str, tuple[str, str]]:
     """Return id → type and part of the relations of a part that lies in `folder`, without those to other files."""
-    found: dict[str, tuple[str, str]] = {}
+    related: dict[str, tuple[str, str]] = {}
 
     def start(name: str, attributes: Mapping[str, str]) -> None:
         if local_name(name) == "Relationship" and attributes.get("TargetMode") != "External":
             target = attributes.get("Target", "")
             part = target[1:] if target.startswith("/") else posixpath.normpath(posixpath.join(folder, target))
-            found[attributes.get("Id", "")] = (attributes.get("Type", "").rpartition("/")[2], part)
+            related[attributes.get("Id", "")] = (attributes.get("Type", "").rpartition("/")[2], part)
 
     scan_xml(content, start=start)
-    return found
+    return related
 
 
 def _string_lengths(content: bytes) -> array[int]:
