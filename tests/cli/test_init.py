@@ -107,7 +107,7 @@ def schema_of(path: Path) -> dict[str, object]:
 
 
 def test_editors_find_the_schemas(tmp_path: Path) -> None:
-    """Each YAML file that init and export write names, in its first line, a schema in the project."""
+    """Each YAML file that init and export write is in order, and its first line names a schema in the project."""
     project = tmp_path / "a project"
     assert run_command_line(app, ["init", str(project)]) == ExitCode.OK
     assert run_command_line(app, ["-C", str(project), "validate"]) == ExitCode.OK
@@ -116,6 +116,7 @@ def test_editors_find_the_schemas(tmp_path: Path) -> None:
     written = [*(project / "manifests").rglob("*.yaml"), *(tmp_path / "elsewhere").iterdir()]
     assert len(written) > 4
     assert {str(schema_of(path)["title"]) for path in written} == {"A manifest of lmsconf"}
+    assert run_command_line(app, ["-C", str(project), "fmt", "--check"]) == ExitCode.OK
     assert "project" in str(schema_of(project / "lmsconf.yaml")["title"])
 
 
