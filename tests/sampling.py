@@ -1,6 +1,7 @@
 """How much is tried in a run: every day a tenth of the examples and of the simulated schedules, with TESTS=all all.
 
-Which tenth of the schedules it is follows from the number of commits, so that ten commits in a row play all of them.
+Which tenth it is follows from the number of commits, so that ten commits in a row play all; of schedules of one call
+it is a twentieth.
 TESTS=0 to TESTS=9 chooses one.
 """
 
@@ -17,14 +18,19 @@ _CHOSEN: Final = os.environ.get("TESTS", "")
 T = TypeVar("T")
 
 
-def part_of(folder: Path) -> int:
-    """The part that the commit checked out there stands for: the first one where git tells of none.
+def number_of(folder: Path) -> int:
+    """A number of the commit checked out there, the next one's is one more: 0 where git tells of none.
 
-    A clone without the history counts no commits, and takes the part by the commit's hash.
+    A clone without the history counts no commits, and takes the number by the commit's hash.
     """
     whole = _git(folder, "rev-parse", "--is-shallow-repository") == "false"
     asked = ("rev-list", "--count", "--first-parent", "HEAD") if whole else ("rev-parse", "HEAD")
-    return int(_git(folder, *asked) or "0", 10 if whole else 16) % PARTS
+    return int(_git(folder, *asked) or "0", 10 if whole else 16)
+
+
+def part_of(folder: Path) -> int:
+    """The part that the commit checked out there stands for."""
+    return number_of(folder) % PARTS
 
 
 def _git(folder: Path, *arguments: str) -> str:
@@ -37,7 +43,8 @@ def _git(folder: Path, *arguments: str) -> str:
 
 
 WHOLE: Final = _CHOSEN == "all" or os.environ.get("SIMULATION") == "all"
-PART: Final = None if WHOLE else int(_CHOSEN) % PARTS if _CHOSEN else part_of(Path(__file__).parent)
+NUMBER: Final = int(_CHOSEN) if _CHOSEN.isdecimal() else 0 if WHOLE else number_of(Path(__file__).parent)
+PART: Final = None if WHOLE else NUMBER % PARTS
 
 
 def examples(number: int) -> int:
@@ -45,6 +52,6 @@ def examples(number: int) -> int:
     return number if WHOLE else max(1, number // PARTS)
 
 
-def of_today(cases: Iterable[T]) -> list[T]:
-    """Those of the cases that are played in this run."""
-    return list(cases) if PART is None else list(cases)[PART::PARTS]
+def of_today(cases: Iterable[T], parts: int = PARTS) -> list[T]:
+    """Those of the cases that are played in this run, where so many commits in a row play all."""
+    return list(cases) if WHOLE else list(cases)[NUMBER % parts :: parts]
