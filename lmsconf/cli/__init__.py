@@ -137,7 +137,9 @@ def console_script() -> NoReturn:
     try:
         main()
     except SystemExit as ended:
-        if any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()):
+        if not isinstance(ended.code, int) or any(
+            not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()
+        ):
             raise
         atexit._run_exitfuncs()
         try:
@@ -145,4 +147,4 @@ def console_script() -> NoReturn:
             sys.stderr.flush()
         except OSError:
             raise ended from None
-        os._exit(int(ended.code or 0))
+        os._exit(ended.code)

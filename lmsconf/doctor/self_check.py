@@ -26,6 +26,7 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import Manifests
 from lmsconf.project.config_file import FILE
 from lmsconf.project.config_reader import read_project_file
+from lmsconf.project.schema_files import read_project_schema
 from lmsconf.project.settings import load_settings
 from lmsconf.support.git import GitFailed, find_work_tree, git_version
 from lmsconf.support.lazy_dataclass import dataclass
@@ -67,7 +68,7 @@ def run_self_check(
         "manifests": _counts(manifests),
         "problems": _problem_counts(problems),
         "git": _git(root),
-        "schemas": {name: _schema(root / "schemas" / name, name) for name in _SCHEMAS},
+        "schemas": {name: _schema(root, name) for name in _SCHEMAS},
         "terminal": terminal,
         "state": {path.relative_to(root).as_posix(): _state(path) for path in (root / FOLDER, root / FOLDER / RUNS)},
         "variables": {"set": [*sorted(name for name in environ if name.startswith("LMSCONF_"))]},
@@ -172,14 +173,14 @@ def _git(root: Path) -> Section:
     return {"version": version, "work_tree": find_work_tree(root) is not None}
 
 
-def _schema(path: Path, name: str) -> str:
+def _schema(root: Path, name: str) -> str:
     """Whether the copy of a schema in the project, for editors, is that of this version."""
     try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return "none"
-    except (OSError, UnicodeDecodeError):
+        text = read_project_schema(root, name)
+    except OSError:
         return "unreadable"
+    if text is None:
+        return "none"
     return "current" if text == read_schema(name) else "outdated"
 
 

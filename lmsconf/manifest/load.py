@@ -7,7 +7,7 @@ from dataclasses import field, replace
 from datetime import tzinfo
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 from lmsconf.errors import Problem
 from lmsconf.manifest.expand.expander import EntryExpander
@@ -47,6 +47,9 @@ from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
 from lmsconf.planner import kind as core
 from lmsconf.planner.kind import AnyKind
 from lmsconf.support.lazy_dataclass import dataclass
+
+if TYPE_CHECKING:
+    from lmsconf.manifest.validation.people_names import PeopleNames
 
 EntryCallback: TypeAlias = Callable[[KeyPath, Json], None]
 """Callback: receives the keys that lead to the section, and each entry after expansion."""
@@ -109,7 +112,8 @@ class _Loading:
     problems: list[Problem] = field(default_factory=list)
     partial: list[DesiredResource[Any]] = field(default_factory=list)
     undeclared: UndeclaredNames = field(default_factory=UndeclaredNames)
-    documents: Sequence[Document] = ()
+    _all_documents: Sequence[Document] = ()
+    _people: PeopleNames | None = None
     _errors: int = 0
     _counted: int = 0
 
@@ -147,7 +151,7 @@ class _Loading:
         shapes = set_validators(tuple(self.kinds.values()))
         expander = EntryExpander(self.files, shapes, self.problems.append, self.undeclared)
         expander.collect_sets(documents, variables)
-        self.documents = documents
+        self._all_documents = documents
         sound = list(self._sound(documents, ForEachExpander(variables, self.problems.append), expander.tables))
         for entry in sound:
             if entry.section.is_declared and declares_choices(entry.section.kind):
@@ -276,7 +280,7 @@ class _Loading:
         from lmsconf.manifest.validation import messages  # only for a problem
         from lmsconf.manifest.validation.people_names import PeopleNames
 
-        people = PeopleNames(self.documents)
+        people = self._people = self._people or PeopleNames(self._all_documents)
         name = entry.body.get("name") if isinstance(entry.body, dict) else None
         # A name with line breaks would break the one-line message.
         is_name = isinstance(name, str) and name.strip() and not any(char in name for char in "\t\r\n")

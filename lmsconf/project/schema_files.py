@@ -6,6 +6,7 @@ the schemas of the same version of lmsconf.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,8 @@ from lmsconf.support.package_data import read_schema
 FOLDER: Final = "schemas"
 MANIFEST_SCHEMA: Final = "manifest.schema.json"
 PROJECT_SCHEMA: Final = "project.schema.json"
+_LARGEST: Final = 1 << 20
+"""Bytes read of a copy: more than any schema has."""
 
 
 def schema_texts() -> dict[str, str]:
@@ -30,6 +33,18 @@ def schema_comment(name: str, folder: Path, root: Path) -> str:
     return f"# yaml-language-server: $schema={quote(path)}\n"
 
 
+def read_project_schema(root: Path, name: str) -> str | None:
+    """Return a project's copy of a schema; None if there is none. Raises OSError for what is no file of the project."""
+    path, real = root / FOLDER / name, Path(os.path.realpath(root / FOLDER / name))
+    if not real.is_relative_to(os.path.realpath(root)) or (os.path.lexists(path) and not real.is_file()):
+        raise OSError(errno.EINVAL, "it is not a file of the project")
+    try:
+        with real.open("rb") as file:
+            return file.read(_LARGEST + 1).decode("utf-8", errors="replace")
+    except FileNotFoundError:
+        return None
+
+
 def write_schemas(root: Path, *, replace: bool) -> Iterator[Path]:
     """Write the schemas of this version into a project, and yield the path of each that was written.
 
@@ -41,7 +56,8 @@ def write_schemas(root: Path, *, replace: bool) -> Iterator[Path]:
     for name, text in schema_texts().items():
         path = root / name
         try:
-            if path.exists() and (not replace or path.read_text(encoding="utf-8", errors="replace") == text):
+            before = read_project_schema(root, path.name)
+            if before is not None and (not replace or before == text):
                 continue
             path.parent.mkdir(exist_ok=True)
         except OSError as error:

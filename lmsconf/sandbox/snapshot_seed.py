@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Final, NamedTuple, TypeAlias, cast
+from typing import Final, NamedTuple, TypeAlias
 from unicodedata import normalize
 
 from lmsconf.sandbox.applications import default_applications, encode_applications
@@ -24,6 +24,7 @@ from lmsconf.sandbox.seed_entry import (
     InvalidSeedValue,
     read_flag,
     read_list,
+    read_mapping,
     read_mappings,
     read_text,
     read_texts,
@@ -55,7 +56,10 @@ def fill_from_snapshot(context: RequestContext, values: Mapping[str, object]) ->
     """Insert the rows of a snapshot; return the problems of what cannot be inserted."""
     if "pseudonyms" in values:
         return [REDACTED]
-    incomplete = cast("Mapping[str, str]", values.get("incomplete") or {})
+    try:
+        incomplete = read_mapping(values, "incomplete")
+    except InvalidSeedValue as wrong:
+        return [str(wrong)]
     missing = [
         f"{listing}: it was not read completely: {incomplete[listing]}" for listing in _READ if listing in incomplete
     ]
@@ -101,7 +105,12 @@ class _SnapshotLoader:
         """Insert the rows of a table that the entries of a listing make. unique: the columns that no two rows share."""
         rows: list[_Row] = []
         seen: set[_Row] = set()
-        for place, entry in enumerate(read_mappings(self._values, listing)):
+        try:
+            entries = read_mappings(self._values, listing)
+        except InvalidSeedValue as wrong:
+            self.problems.append(str(wrong))
+            return
+        for place, entry in enumerate(entries):
             try:
                 for row in rows_of(entry):
                     if row[:unique] in seen:
@@ -111,7 +120,10 @@ class _SnapshotLoader:
             except InvalidSeedValue as wrong:
                 self.problems.append(f"{listing}[{place}]: {wrong}")
         places = ", ".join("?" * (columns.count(",") + 1))
-        self._repository.execute_many(f"INSERT INTO {columns} VALUES ({places})", rows)  # noqa: S608  names of ours
+        try:
+            self._repository.execute_many(f"INSERT INTO {columns} VALUES ({places})", rows)  # noqa: S608  names of ours
+        except (UnicodeEncodeError, OverflowError) as wrong:
+            self.problems.append(f"{listing}: a value cannot be stored: {wrong}")
 
     def _new_id(self, listing: str, entry: Entry) -> str:
         """Return the id of an entry. Raises InvalidSeedValue if it is empty or a duplicate."""
@@ -148,7 +160,7 @@ class _SnapshotLoader:
             if "applications" in entry
             else default_applications(admin=admin, manager=manager)
         )
-        metadata = {str(key): str(value) for key, value in cast("list[list[str]]", read_list(entry, "metadata"))}
+        metadata = dict(_pair(one) for one in read_list(entry, "metadata"))
         date = entry.get("archive_date")
         yield (
             *(id, read_text(entry, "email"), read_text(entry, "first_name", ""), read_text(entry, "last_name", "")),
@@ -218,6 +230,14 @@ class _SnapshotLoader:
             with suppress(ValueError):
                 return parse_time(text, format)
         raise InvalidSeedValue(f"{key}: {text!r} is not a time")
+
+
+def _pair(value: object) -> tuple[str, str]:
+    """Return key and text of one pair of metadata. Raises InvalidSeedValue."""
+    match value:
+        case [str(key), str(text)]:
+            return key, text
+    raise InvalidSeedValue("metadata is no list of pairs of texts")
 
 
 class _Field(NamedTuple):

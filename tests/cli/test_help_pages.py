@@ -87,7 +87,7 @@ def test_a_word_that_no_page_has(tmp_path: Path) -> None:
 
 def test_a_page_on_a_terminal_has_bold_headings(tmp_path: Path) -> None:
     """Without colour the marks of Markdown stay, so that a heading is seen; each page fits 40 columns."""
-    shown = at_terminal(tmp_path, "help", "effects", "--no-pager", columns=40, env={"TERM": "xterm"})[1]
+    shown = at_terminal(tmp_path, "help", "effects", "--no-pager", columns=40, env={"TERM": "xterm", "NO_COLOR": ""})[1]
     assert shown.startswith("\x1b[1mEffects on people\x1b[0m\n")
     plain = at_terminal(tmp_path, "help", "effects", "--no-pager", columns=40, env={"TERM": "xterm", "NO_COLOR": "1"})[
         1
@@ -117,7 +117,7 @@ def test_the_page_about_effects_says_what_holds() -> None:
             "estimate",
             "not known",
         ),
-        *("--people", "--no-effects", "--allow people=unknown", "programs or purchases", "judged singly"),
+        *("--people", "--no-effects", "--allow people=unknown", "programs or purchases", "checked separately"),
     )
     assert [word for word in words if word not in page] == []
     assert {"email", "causes"} <= set(COLUMNS)

@@ -15,7 +15,7 @@ from lmsconf.errors import ExitCode
 
 ROOT = Path(__file__).parent.parent.parent
 SEEN = "cat > seen.txt"
-TERM = {"TERM": "xterm"}
+TERM = {"TERM": "xterm", "NO_COLOR": ""}
 
 
 @pytest.fixture(scope="module")

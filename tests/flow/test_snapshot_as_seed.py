@@ -85,6 +85,26 @@ def _unknown_choice(document: Document) -> None:
     document["user"][0]["answers"][0]["choices"] = ["nothing"]
 
 
+def _no_mapping(document: Document) -> None:
+    document["incomplete"] = "user"
+
+
+def _no_list(document: Document) -> None:
+    document["user"] = {"id": "u-1"}
+
+
+def _no_pairs(document: Document) -> None:
+    document["user"][0]["metadata"] = ["abc"]
+
+
+def _far_date(document: Document) -> None:
+    document["user"][0]["archive_date"] = 10**30
+
+
+def _half_a_letter(document: Document) -> None:
+    document["user"][0]["first_name"] = "\ud800"
+
+
 def _twice(document: Document) -> None:
     document["group"].append(document["group"][0])
 
@@ -98,6 +118,11 @@ def _twice(document: Document) -> None:
         (_unknown_audience, "content_target[0]: the audience 'nothing' is not a person, group or smart group"),
         (_unread_conditions, "smart_group[0]: conditions were not read"),
         (_unknown_choice, "user[0]: the answer to 'Country' fits no custom field of that name"),
+        (_no_mapping, "incomplete is not a mapping"),
+        (_no_list, "user is not a list"),
+        (_no_pairs, "user[0]: metadata is no list of pairs of texts"),
+        (_far_date, "user: a value cannot be stored: "),
+        (_half_a_letter, "user: a value cannot be stored: "),
         (_twice, "group[2]: id 'g-1' is a duplicate"),
     ],
 )

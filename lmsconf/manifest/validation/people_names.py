@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Final
 
 from lmsconf.errors import Problem
@@ -14,36 +15,47 @@ from lmsconf.manifest.validation.schema_samples import quote_if_needed
 from lmsconf.manifest.yaml.read_result import Document
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import casefold_name, nearest_email, nearest_name
-from lmsconf.support.lazy_dataclass import dataclass
 
+_PLAIN: Final = "Write the person's e-mail."
 _EMAIL: Final = re.compile(r"[^@\s]+@[^@\s]+")
 
 
-@dataclass(frozen=True, slots=True)
-class PeopleNames:
-    """The sets of people and the e-mails in manifests, read only for a hint."""
+_MOST: Final = 20
+"""The different texts that get a hint of their own: looking for what each of thousands means would take minutes."""
 
-    documents: Sequence[Document] = ()
+
+class PeopleNames:
+    """The sets of people and the e-mails in manifests, read only for a hint, once."""
+
+    def __init__(self, documents: Sequence[Document]) -> None:
+        self._documents = documents
+        self._hints: dict[str, str] = {}
 
     def with_hint(self, problem: Problem, finding: SchemaFinding) -> Problem:
         """Return the problem of a text that is not an e-mail with the set or the e-mail that it probably means."""
         text = finding.value
         if "@" not in str(finding.schema.get("pattern", "")) or not isinstance(text, str) or "@" in text:
             return problem
-        return replace(problem, hint=self._hint(text))
+        if text not in self._hints and len(self._hints) < _MOST:
+            self._hints[text] = self._hint(text)
+        return replace(problem, hint=self._hints.get(text, _PLAIN))
 
     def _hint(self, text: str) -> str:
-        sets = [name for document in self.documents for name in _sets_in(document.value)]
-        same = next((name for name in sets if casefold_name(name) == casefold_name(text)), None)
-        email = nearest_email(text, self._emails())
-        near = same or (None if email else nearest_name(text, sets))
+        same = next((name for name in self._sets if casefold_name(name) == casefold_name(text)), None)
+        email = nearest_email(text, self._emails)
+        near = same or (None if email else nearest_name(text, self._sets))
         if near is not None:
             return f"Did you mean {{{SET}: {quote_if_needed(near)}}}?"
-        return "Write the person's e-mail." + ("" if email is None else f' Did you mean "{email}"?')
+        return _PLAIN if email is None else f'{_PLAIN} Did you mean "{email}"?'
 
-    def _emails(self) -> Iterator[str]:
-        for document in self.documents:
-            yield from (text for text in _texts(document.value) if _EMAIL.fullmatch(text))
+    @cached_property
+    def _sets(self) -> Sequence[str]:
+        return [name for document in self._documents for name in _sets_in(document.value)]
+
+    @cached_property
+    def _emails(self) -> Sequence[str]:
+        texts = (text for document in self._documents for text in _texts(document.value))
+        return list(dict.fromkeys(text for text in texts if _EMAIL.fullmatch(text)))
 
 
 def _sets_in(value: Json) -> Iterator[str]:
