@@ -34,7 +34,7 @@ def schema_comment(name: str, folder: Path, root: Path) -> str:
 
 
 def read_project_schema(root: Path, name: str) -> str | None:
-    """Return a project's copy of a schema; None if there is none. Raises OSError for what is no file of the project."""
+    """Return a project's copy of a schema; None if there is none. Raises OSError unless it is a file of the project."""
     path, real = root / FOLDER / name, Path(os.path.realpath(root / FOLDER / name))
     if not real.is_relative_to(os.path.realpath(root)) or (os.path.lexists(path) and not real.is_file()):
         raise OSError(errno.EINVAL, "it is not a file of the project")

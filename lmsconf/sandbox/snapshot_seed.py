@@ -237,7 +237,7 @@ def _pair(value: object) -> tuple[str, str]:
     match value:
         case [str(key), str(text)]:
             return key, text
-    raise InvalidSeedValue("metadata is no list of pairs of texts")
+    raise InvalidSeedValue("metadata is not a list of pairs of texts")
 
 
 class _Field(NamedTuple):

@@ -120,7 +120,7 @@ def _twice(document: Document) -> None:
         (_unknown_choice, "user[0]: the answer to 'Country' fits no custom field of that name"),
         (_no_mapping, "incomplete is not a mapping"),
         (_no_list, "user is not a list"),
-        (_no_pairs, "user[0]: metadata is no list of pairs of texts"),
+        (_no_pairs, "user[0]: metadata is not a list of pairs of texts"),
         (_far_date, "user: a value cannot be stored: "),
         (_half_a_letter, "user: a value cannot be stored: "),
         (_twice, "group[2]: id 'g-1' is a duplicate"),
