@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 from typing import Any, Final
 
 from click.shell_completion import (
@@ -24,7 +23,8 @@ VARIABLE: Final = "_LMSCONF_COMPLETE"
 _BASH: Final = """\
 %(complete_func)s() {
     local IFS=$'\\n' response type value
-    response=$(env COMP_WORDS="${COMP_WORDS[*]}" COMP_CWORD=$COMP_CWORD %(complete_var)s=bash_complete "$1" 2>/dev/null)
+    response=$(env COMP_LINE="${COMP_LINE:0:COMP_POINT}" COMP_WORDS="${COMP_WORDS[*]}" COMP_CWORD=$COMP_CWORD \
+%(complete_var)s=bash_complete "$1" 2>/dev/null)
     COMPREPLY=()
     while IFS=, read -r type value; do
         if [[ $type == dir ]]; then
@@ -61,6 +61,10 @@ complete --no-files --command %(prog_name)s --arguments "(%(complete_func)s)"
 """
 _PLAIN: Final = re.compile(r"[^\w@%+,./-]")
 _IN_DOUBLE_QUOTES: Final = re.compile(r'[\\"$`]')
+_CLOSED: Final = re.compile(
+    r"""(?: \\. | \$'(?:\\.|[^'\\])*' | '[^']*' | "(?:\\.|[^"\\])*" | \$(?!') | [^\\$'"] )*+""", re.DOTALL | re.VERBOSE
+)
+"""A command line of bash up to the quote that is left open."""
 
 
 class _Silent(ShellComplete):
@@ -80,15 +84,16 @@ class Bash(_Silent, BashComplete):
     source_template = _BASH
 
     def complete(self) -> str:
-        self._quote = _open_quote(os.environ.get("COMP_WORDS", ""))
-        return super().complete()
+        # Up to the cursor; scripts of earlier versions do not say where that is.
+        self._quote = _open_quote(os.environ.get("COMP_LINE") or os.environ.get("COMP_WORDS", ""))
+        return "" if self._quote == "$'" else super().complete()
 
     def format_completion(self, item: CompletionItem[Any]) -> str:
         return f"{item.type},{item.value if item.goes_on else self._quoted(str(item.value))}"
 
     def _quoted(self, value: str) -> str:
         if self._quote == "'":
-            return value
+            return value.replace("'", r"'\''")
         if self._quote == '"':
             return _IN_DOUBLE_QUOTES.sub(r"\\\g<0>", value)
         return _PLAIN.sub(r"\\\g<0>", value)
@@ -104,16 +109,11 @@ class Fish(_Silent, FishComplete):
     source_template = _FISH
 
 
-def _open_quote(words: str) -> str:
-    """Return the quote that is open at the end of a command line; empty if none is."""
-    lexer = shlex.shlex(words, posix=True)
-    lexer.whitespace_split, lexer.commenters = True, ""
-    try:
-        list(lexer)
-    except ValueError:
-        state = str(vars(lexer)["state"])
-        return state if state in ("'", '"') else ""
-    return ""
+def _open_quote(line: str) -> str:
+    """Return the quote that is open at the end of a command line: `'`, `"` or `$'`; empty if none is."""
+    closed = _CLOSED.match(line)
+    rest = line[closed.end() :] if closed else ""
+    return next((quote for quote in ("$'", "'", '"') if rest.startswith(quote)), "")
 
 
 def register_shells() -> None:

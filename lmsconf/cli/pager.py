@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from typing import IO, Final, TextIO
 
 from lmsconf.errors import Terminated
+from lmsconf.project.credentials import env_may_hold_token
 
 _NONE: Final = ("", "cat")
 _NOT_RUN: Final = (126, 127)
 """Exit codes of a shell that cannot run a command."""
 _SECONDS: Final = 5.0
-"""How long a pager may take to end after SIGTERM."""
+"""How long a pager may take to end after SIGTERM, before it is killed."""
 _DEFAULTS: Final = {"LESS": "FRX", "LV": "-c"}
 """As git has them: less ends where all fits on one screen, shows colours, and leaves the text on the terminal."""
 
@@ -28,8 +29,12 @@ def page(text: str, command: str, stream: TextIO, environ: Mapping[str, str]) ->
 
     A reader who leaves the pager before the end has seen enough: that is no error. Ctrl-C is the pager's.
     """
-    # The pager needs nothing of lmsconf's variables, which hold tokens.
-    variables = _DEFAULTS | {name: value for name, value in environ.items() if not name.startswith("LMSCONF_")}
+    # The pager needs nothing of lmsconf's variables, which hold tokens, as those that LMSCONF_TOKEN_ENVS lists.
+    variables = _DEFAULTS | {
+        name: value
+        for name, value in environ.items()
+        if not name.startswith("LMSCONF_") and not env_may_hold_token(name, environ)
+    }
     stream.flush()
     try:
         running = subprocess.Popen(  # noqa: S603  # the user's own choice of a program, as for git
@@ -61,7 +66,11 @@ def _ended(running: subprocess.Popen[bytes]) -> int:
             return running.wait()
         except Terminated:
             running.terminate()
-            running.wait(_SECONDS)
+            try:
+                running.wait(_SECONDS)
+            except subprocess.TimeoutExpired:
+                running.kill()
+                running.wait()
             raise
         except KeyboardInterrupt:
             continue

@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -17,6 +17,9 @@ from lmsconf.errors import ExitCode
 
 if TYPE_CHECKING:
     from lmsconf.model.canonical_json import Json
+
+_PAGERS: Final = frozenset({"less", "more", "most", "cat", "bat"})
+"""Pagers that are named; of another command it is only told that it is set, since its words may be secret."""
 
 
 @click.command("self-check", cls=Command)
@@ -47,6 +50,7 @@ def _terminal(environ: Mapping[str, str]) -> dict[str, Json]:
         name: stream.isatty() for name, stream in (("stdin", sys.stdin), ("stdout", sys.stdout), ("stderr", sys.stderr))
     }
     pager = next(iter(environ.get("PAGER", "").split()), "less")
+    program = os.path.basename(pager)  # noqa: PTH119  a word of a command, which is no path of ours
     locale = next((environ[name] for name in ("LC_ALL", "LC_CTYPE", "LANG") if environ.get(name)), None)
     return {
         **streams,
@@ -55,6 +59,6 @@ def _terminal(environ: Mapping[str, str]) -> dict[str, Json]:
         "color": not environ.get("NO_COLOR"),
         "encoding": sys.stdout.encoding,
         "locale": locale,
-        "pager": os.path.basename(pager),  # noqa: PTH119  a word of a command, which is no path of ours
+        "pager": program if program in _PAGERS and "=" not in pager else "set",
         "pager_found": shutil.which(pager) is not None,
     }

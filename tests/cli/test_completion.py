@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import pty
+import select
 import shlex
 import subprocess
+import sys
 from collections.abc import Mapping
 from contextlib import redirect_stdout
 from io import BytesIO, TextIOWrapper
@@ -179,7 +183,64 @@ def test_bash_reads_the_script(tmp_path: Path) -> None:
     """The script defines a function that puts each value into COMPREPLY whole, and leaves no space after a `=`."""
     script = lmsconf(tmp_path, "completion", "bash").out
     answered = r"lmsconf() { printf 'plain,a\\ b, c*\nplain,removals=\n'; }"
-    asks = f'{answered}; env() {{ shift 3; "$@"; }}; compopt() {{ echo "$@"; }}'
+    asks = f'{answered}; env() {{ shift 4; "$@"; }}; compopt() {{ echo "$@"; }}'
     shown = 'COMP_WORDS=(lmsconf x); COMP_CWORD=1; _lmsconf_completion lmsconf; printf "%s|" "${COMPREPLY[@]}"'
     ran = subprocess.run(["bash", "-c", f"{script}\n{asks}\n{shown}"], capture_output=True, text=True, check=True)
     assert ran.stdout == "-o nospace\na\\ b, c*|removals=|"
+
+
+HOSTILE = "group/x'`touch pwned`';y"
+
+
+def on_bash(root: Path, typed: str) -> list[str]:
+    """Types a line into an interactive bash on a pseudo-terminal; gives the words that lmsconf would then get."""
+    program = root / "bin" / "lmsconf"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m lmsconf "$@"\n')
+    program.chmod(0o755)
+    (root / "rc").write_text(
+        f"PATH={shlex.quote(str(program.parent))}:$PATH\n{lmsconf(root, 'completion', 'bash').out}\n"
+        "lmsconf() { printf '%s\\n' \"$@\" > got; }\nPROMPT_COMMAND='echo prompted'\n"
+    )
+    ours, theirs = pty.openpty()
+    terminal = os.ttyname(theirs)
+    shell = subprocess.Popen(
+        # A process without a terminal that opens one gets it as its own.
+        ["bash", "-c", f"exec <{terminal} >{terminal} 2>&1 bash --noprofile --rcfile rc -i"],
+        cwd=root,
+        env={**os.environ, "TERM": "dumb", "INPUTRC": "/dev/null", "HISTFILE": "/dev/null"},
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    shown = b""
+    try:
+        for text, awaited in (("", 1), (f"{typed}\n", 2)):
+            os.write(ours, text.encode())
+            while shown.count(b"prompted") < awaited:
+                assert select.select([ours], [], [], 60)[0], shown.decode(errors="replace")
+                shown += os.read(ours, 65536)
+    finally:
+        shell.kill()
+        shell.wait()
+        os.close(ours)
+        os.close(theirs)
+    return (root / "got").read_text().splitlines() if (root / "got").exists() else [shown.decode(errors="replace")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        pytest.param("group/x\t", [HOSTILE], id="no-quote"),
+        pytest.param("'group/x\t", [HOSTILE], id="single"),
+        pytest.param('"group/x\t', [HOSTILE], id="double"),
+        pytest.param("$'group/x\t'", ["group/x"], id="dollar"),
+        pytest.param("group/x 'z\x02\x02\x02\t\x05'", [HOSTILE, "z"], id="quote-after-the-cursor"),
+    ],
+)
+def test_a_completed_name_runs_nothing(root: Path, typed: str, words: list[str]) -> None:
+    """Whatever quote is open, bash hands the name over as it is declared; after `$'` nothing is offered."""
+    (root / "manifests" / "all.yaml").write_text(f'groups: [{{name: "{HOSTILE.removeprefix("group/")}"}}]\n')
+    got = on_bash(root, f"lmsconf plan --only {typed}")
+    assert not (root / "pwned").exists()
+    assert got == ["plan", "--only", *words]

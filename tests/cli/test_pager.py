@@ -221,3 +221,23 @@ def test_signals_while_the_pager_runs(project: Path, name: str, code: ExitCode) 
     ran, _ = at_terminal(project, "plan", "--detailed-exitcode", env={**TERM, "PAGER": pager})
     assert ran.code == code
     assert (seen(project) == "ended\n") is (name == "INT")
+
+
+def test_no_listed_token_reaches_the_pager(project: Path) -> None:
+    """Variables that LMSCONF_TOKEN_ENVS lists may hold tokens too; others go on."""
+    names = {"LMSCONF_TOKEN_ENVS": "CI_TOKEN,OTHER_TOKEN", "CI_TOKEN": "secret-a", "OTHER_TOKEN": "secret-b"}
+    at_terminal(project, "help", "drift", env={**TERM, **names, "KEPT": "kept", "PAGER": "env > seen.txt"})
+    passed = seen(project) or ""
+    assert "KEPT=kept" in passed.splitlines()
+    assert "secret-" not in passed
+    assert "_TOKEN" not in passed
+
+
+def test_a_pager_that_ignores_sigterm_is_killed(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminated lmsconf exits as one, without a traceback."""
+    monkeypatch.setattr("lmsconf.cli.pager._SECONDS", 0.2)
+    command = "trap '' TERM; cat > /dev/null; kill -TERM $PPID; sleep 3 > /dev/null 2>&1; echo ended > seen.txt"
+    ran, shown = at_terminal(project, "plan", env={**TERM, "PAGER": command})
+    assert ran.code == ExitCode.TERMINATED
+    assert "Traceback" not in shown
+    assert seen(project) is None

@@ -129,3 +129,18 @@ def test_its_text_fits_the_terminal_and_a_mail(project: Path, columns: str, widt
     assert width - 15 < max(map(len, found.splitlines())) <= width
     assert ran.out.startswith("lmsconf     version ")
     assert "Attach this to a support request." in ran.out
+
+
+@pytest.mark.parametrize(
+    ("pager", "shown"),
+    [
+        ("", "less"),
+        ("/usr/bin/more -s", "more"),
+        (f"TOKEN={SECRET} less", "set"),
+        (f"TOKEN={SECRET}/less", "set"),
+        (f"/opt/{SECRET} -x", "set"),
+    ],
+)
+def test_only_a_known_pager_is_named(project: Path, pager: str, shown: str) -> None:
+    """The first word of a shell command may be an assignment, whose value is nobody's business."""
+    assert document(project, PAGER=pager)["terminal"]["pager"] == shown
