@@ -6,6 +6,7 @@ import json
 import sys
 import tracemalloc
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -377,7 +378,118 @@ def _lying_sizes() -> bytes:
 
 _TITLE: Final = '<row r="1"><c r="A1" t="inlineStr"><is><t>email</t></is></c></row>'
 _CELL_TEXT: Final = '<table:table-cell office:value-type="string"><text:p>{}</text:p></table:table-cell>'
-HOSTILE: Final = {
+_KINDS: Final = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+_FAR: Final = '<row r="1048576"><c r="XFD1048576"><v>1</v></c></row>'
+_LONG: Final = f"<si><t>{'a' * 30000}</t></si>"
+
+
+def _two_faced(
+    *relations: tuple[str, str, str], sheets: str = "", ids: str = 'r:id="s1"', parts: dict[str, str] | None = None
+) -> bytes:
+    """A workbook with more relations (id, type, target), whose other parts are far larger than its sheet."""
+    made = xlsx_parts(_TITLE, strings="<si><t>a</t></si>", sheets=sheets)
+    part, book = "xl/_rels/workbook.xml.rels", "xl/workbook.xml"
+    more = "".join(f'<Relationship Id="{id}" Type="{_KINDS}/{kind}" Target="{to}"/>' for id, kind, to in relations)
+    made[part] = made[part].replace("</Relationships>", f"{more}</Relationships>")
+    made[book] = made[book].replace("<workbook ", '<workbook xmlns:q="q" ').replace('r:id="s1"', ids)
+    far = xlsx_parts(_TITLE + _FAR)["xl/worksheets/sheet1.xml"]
+    return zipped(made | {"xl/worksheets/far.xml": far} | (parts or {}))
+
+
+def _moved_strings() -> bytes:
+    """Shared strings with another name, and a part of styles with the name where the parser looks for them."""
+    made = xlsx_parts('<row><c t="s"><v>0</v></c></row>' * 3000, strings=_LONG)
+    part = "xl/_rels/workbook.xml.rels"
+    styles = f'<Relationship Id="z" Type="{_KINDS}/styles" Target="sharedStrings.xml"/></Relationships>'
+    made[part] = made[part].replace("sharedStrings.xml", "other.xml").replace("</Relationships>", styles)
+    return zipped(made | {"xl/other.xml": xlsx_parts("", strings="<si/>")["xl/sharedStrings.xml"]})
+
+
+def _many_strings() -> bytes:
+    made = xlsx_parts(_TITLE)
+    part = "xl/sharedStrings.xml"
+    return zipped(made | {part: made[part].replace("<sst ", '<sst uniqueCount="99999999999" ')})
+
+
+_CANNOT: Final = "people.xlsx: this workbook cannot be read: "
+_TYPED: Final = (
+    '<table:table-cell office:value-type="string" table:number-columns-repeated="{}"><text:p/></table:table-cell>'
+)
+HOSTILE: Final[dict[str, tuple[Callable[[], bytes], str]]] = {
+    "a sheet with two ids": (
+        lambda: _two_faced(("c", "worksheet", "worksheets/far.xml"), ids='q:id="s1" r:id="c"'),
+        f"{_CANNOT}a sheet has several ids",
+    ),
+    "two relations of one id": (
+        lambda: _two_faced(("s1", "worksheet", "worksheets/far.xml")),
+        f'{_CANNOT}it has several relations "s1"',
+    ),
+    "two relations to one part": (
+        lambda: _two_faced(("b", "styles", "worksheets/far.xml"), ("c", "worksheet", "/xl/worksheets/far.xml")),
+        f"{_CANNOT}several relations lead to xl/worksheets/far.xml",
+    ),
+    "a sheet in place of styles": (
+        lambda: _two_faced(("b", "styles", "worksheets/far.xml")),
+        "people.xlsx, sheet Staff: this sheet has values down to row 1,048,576 and in 16,384 columns, and at most ",
+    ),
+    "two parts of shared strings": (
+        lambda: _two_faced(("b", "sharedStrings", "other.xml")),
+        f"{_CANNOT}it has several parts of the type sharedStrings",
+    ),
+    "two parts of styles": (
+        lambda: _two_faced(("b", "styles", "s.xml"), ("c", "styles", "other.xml")),
+        f"{_CANNOT}it has several parts of the type styles",
+    ),
+    "shared strings in place of styles": (
+        _moved_strings,
+        f"{_CANNOT}its shared strings are not where they are named",
+    ),
+    "shared strings in a shared string": (
+        lambda: xlsx(_TITLE, strings=f"<si><t>a</t><si/></si>{_LONG}"),
+        f"{_CANNOT}it has a shared string inside a shared string",
+    ),
+    "shared strings before their list": (
+        lambda: zipped(xlsx_parts(_TITLE) | {"xl/sharedStrings.xml": "<a><si/><sst><si/></sst></a>"}),
+        f"{_CANNOT}it has a shared string outside their list",
+    ),
+    "more shared strings than there can be": (_many_strings, f'{_CANNOT}it has "99999999999" shared strings'),
+    "a row inside a row": (
+        lambda: xlsx('<row r="1"><c r="XFD1"/><row r="900000"><c><v>1</v></c></row></row>'),
+        "people.xlsx, sheet Staff: this sheet has values down to row 900,000 and in 16,385 columns, and at most ",
+    ),
+    "two cells far apart": (
+        lambda: xlsx(row(1, "email") + '<row r="1000"><c r="ALM1000"><v>1</v></c></row>'),
+        "people.xlsx, sheet Staff: this sheet has values down to row 1,000 and in 1,001 columns, and at most ",
+    ),
+    "two cells far apart, of OpenDocument": (
+        lambda: ods(
+            ods_table(
+                ods_row("email"),
+                ods_row(repeated=998),
+                ods_row('<table:table-cell table:number-columns-repeated="1000"/>', "x"),
+            )
+        ),
+        "people.xlsx, sheet Staff: this sheet has values down to row 1,000 and in 1,001 columns, and at most ",
+    ),
+    "empty texts for many columns, in many rows": (
+        lambda: ods(ods_table(ODS_HEADER, ods_row(_TYPED.format(16384), repeated=1000))),
+        "people.xlsx, sheet Staff: this sheet has values down to row 1,001 and in 16,384 columns, and at most ",
+    ),
+    "a row for none": (
+        lambda: ods(ods_table(ODS_HEADER, ods_row(_TYPED.format(16384), repeated=0))),
+        f'{_CANNOT}table:number-rows-repeated is "0"',
+    ),
+    "a formula for many": (
+        lambda: ods(
+            ods_table(
+                ODS_HEADER,
+                ods_row(
+                    f'<table:table-cell table:formula="{"a" * 1000}"><text:p/></table:table-cell>', repeated=100_000
+                ),
+            )
+        ),
+        "people.xlsx, sheet Staff: the cells of this sheet have more than 64 million characters",
+    ),
     "a part of 2 MiB": (
         lambda: zipped(xlsx_parts("") | {"xl/worksheets/sheet1.xml": bytes(2 << 20)}),
         "people.xlsx: this workbook is larger than 1 MiB when it is unpacked",
@@ -455,6 +567,15 @@ HOSTILE: Final = {
     "a number of blanks that is none": (
         lambda: ods(ods_table(ODS_HEADER, ods_row(_CELL_TEXT.format('<text:s text:c="18446744073709551615"/>')))),
         "people.xlsx: this workbook cannot be read: text:c is",
+    ),
+    "much text in many sheets": (
+        lambda: ods(
+            "".join(
+                ods_table(ods_row(_CELL_TEXT.format("a" * 1000), repeated=60_000), name=name)
+                for name in ("Staff", "Old")
+            )
+        ),
+        "people.xlsx, sheet Old: the cells of this workbook have more than 64 million characters",
     ),
     "many sheets": (
         lambda: ods(

@@ -9,13 +9,14 @@ from collections.abc import Mapping
 from typing import Final
 
 from lmsconf.manifest.workbook.archive import WorkbookArchive, WorkbookRefused, damaged_workbook
-from lmsconf.manifest.workbook.scan import CELLS, SheetScan, WorkbookSheet, scan_xml
+from lmsconf.manifest.workbook.scan import CELLS, CHARACTERS, SheetScan, WorkbookSheet, scan_xml
 
 MIMETYPE: Final = "mimetype"
 SPREADSHEET: Final = b"application/vnd.oasis.opendocument.spreadsheet"
 _MANIFEST: Final = "META-INF/manifest.xml"
 _CONTENT: Final = "content.xml"
 _CELLS: Final = ("table:table-cell", "table:covered-table-cell")
+_MARKS: Final = ("table:formula", "office:value-type", "calcext:value-type")
 _VALUES: Final = ("value", "string-value", "date-value", "time-value", "boolean-value")
 
 
@@ -57,6 +58,7 @@ class _ContentHandler:
         self._has_paragraph = False
         self._row_width = self._row_text = 0
         self._cells_left = CELLS
+        self._characters_left = CHARACTERS
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
         if name in _CELLS:
@@ -107,10 +109,12 @@ class _ContentHandler:
         rows = (self._row, self._row + _count(cell, "table:number-rows-spanned") - 1)
         columns = (self._column, self._column + _count(cell, "table:number-columns-spanned") - 1)
         value = next((cell[key] for name in _VALUES if (key := f"office:{name}") in cell), None)
-        if value is not None or self._length or "table:formula" in cell:
+        # The parser takes a cell with a type for a value even if its text is empty.
+        if value is not None or self._length or any(name in cell for name in _MARKS):
             scan.add_value(self._row + self._rows - 1, last)
             self._row_width = last + 1
-            self._row_text += (self._length + len(value or "")) * self._columns
+            # The parser repeats a formula as it repeats a text.
+            self._row_text += (self._length + len(value or "") + len(cell.get("table:formula", ""))) * self._columns
             if "table:formula" in cell and "office:value-type" not in cell and not self._has_paragraph:
                 scan.add_uncomputed(self._row, self._column)
             elif cell.get("calcext:value-type") == "error":
@@ -122,6 +126,13 @@ class _ContentHandler:
         if self._scan is None:
             raise damaged_workbook("a row stands outside a table")
         self._scan.add_text(self._row_text * self._rows)
+        self._characters_left -= self._row_text * self._rows
+        if self._characters_left < 0:
+            raise WorkbookRefused(
+                f"the cells of this workbook have more than {CHARACTERS >> 20} million characters",
+                "Delete the sheets that are not needed, or save the sheet as CSV.",
+                sheet=self._scan.name,
+            )
         # The parser holds the cells of each row up to its last value, and repeats them for the rows that are equal.
         self._cells_left -= self._row_width * self._rows
         if self._cells_left < 0:
@@ -136,6 +147,7 @@ class _ContentHandler:
 def _count(attributes: Mapping[str, str], name: str) -> int:
     """Return the number under a key, 1 without it. Raises WorkbookRefused for a text that is not a small number."""
     text = attributes.get(name, "1")
-    if not (text.isascii() and text.isdigit() and len(text) <= 9):
+    least = 0 if name == "text:c" else 1  # the cells of a row that is repeated 0 times are parsed too
+    if not (text.isascii() and text.isdigit() and len(text) <= 9 and int(text) >= least):
         raise damaged_workbook(f'{name} is "{text[:20]}"')
     return int(text)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from array import array
 from collections.abc import Mapping
 from typing import Final
 
 from lmsconf.manifest.workbook.archive import WorkbookArchive, damaged_workbook
-from lmsconf.manifest.workbook.scan import SheetScan, WorkbookSheet, local_name, parse_cell_name, scan_xml
+from lmsconf.manifest.workbook.scan import CELLS, SheetScan, WorkbookSheet, local_name, parse_cell_name, scan_xml
 
 PACKAGE: Final = "_rels/.rels"
 _TYPES: Final = "[Content_Types].xml"
 _BEGINNING: Final = 20
+_STRINGS: Final = re.compile(r"(^|[/\\])sharedStrings\.xml$", re.IGNORECASE)
 
 
 class ExcelWorkbook:
@@ -39,50 +41,94 @@ class ExcelWorkbook:
         """Return what the sheet with that index holds, and the parts needed to parse it. Raises WorkbookRefused."""
         parts = dict(self._parts)
         lengths = array("Q")
-        for kind, part in self._relations.values():
-            if kind in ("sharedStrings", "styles") and self._archive.has(part):
-                parts[part] = self._archive.read(part)
+        strings = ""
+        for kind in ("sharedStrings", "styles"):
+            named = [part for other, part in self._relations.values() if other == kind]
+            if len(named) > 1:
+                raise damaged_workbook(f"it has several parts of the type {kind}")
+            if named and self._archive.has(named[0]):
+                parts[named[0]] = self._archive.read(named[0])
                 if kind == "sharedStrings":
-                    lengths = _string_lengths(parts[part])
+                    strings = named[0]
+                    lengths = _string_lengths(parts[strings])
         part = self._sheet_parts[number]
         parts[part] = self._archive.read(part)
-        handler = _SheetHandler(SheetScan(self.sheets[number].name), lengths)
-        scan_xml(parts[part], start=handler.start, end=handler.end, text=handler.text)
-        return handler.scan, parts
+        # The parser finds the shared strings by name, whatever their relation says.
+        if any(_STRINGS.search(name) and name != strings for name in parts):
+            raise damaged_workbook("its shared strings are not where they are named")
+        # The parser sees these parts alone. It may take another one for the sheet, so the limits hold for each.
+        for name, content in parts.items():
+            if name != part:
+                _scan_sheet(content, SheetScan(self.sheets[number].name), lengths)
+        scan = SheetScan(self.sheets[number].name)
+        _scan_sheet(parts[part], scan, lengths)
+        return scan, parts
 
     def _add_sheet(self, name: str, attributes: Mapping[str, str]) -> None:
         """Add a worksheet; the sheets of charts and macros are left out."""
         if local_name(name) != "sheet":
             return
-        id = next((value for key, value in attributes.items() if local_name(key) == "id"), "")
-        kind, part = self._relations.get(id, ("", ""))
+        ids = [value for key, value in attributes.items() if local_name(key) == "id"]
+        if len(ids) > 1:
+            raise damaged_workbook("a sheet has several ids")
+        kind, part = self._relations.get("".join(ids), ("", ""))
         if kind == "worksheet" and "name" in attributes:
             self.sheets.append(WorkbookSheet(attributes["name"], attributes.get("state", "visible") != "visible"))
             self._sheet_parts.append(part)
 
 
 def _relations(content: bytes, folder: str) -> dict[str, tuple[str, str]]:
-    """Return id → type and part of the relations of a part that lies in `folder`, without those to other files."""
+    """Return id → type and part of the relations of a part that lies in `folder`, without those to other files.
+
+    Raises WorkbookRefused if two have the same id or lead to the same part: readers differ in which of them counts.
+    """
     related: dict[str, tuple[str, str]] = {}
+    ids: set[str] = set()
+    targets: set[str] = set()
 
     def start(name: str, attributes: Mapping[str, str]) -> None:
-        if local_name(name) == "Relationship" and attributes.get("TargetMode") != "External":
+        if local_name(name) != "Relationship":
+            return
+        id = attributes.get("Id", "")
+        if id in ids:
+            raise damaged_workbook(f'it has several relations "{id[:20]}"')
+        ids.add(id)
+        if attributes.get("TargetMode") != "External":
             target = attributes.get("Target", "")
             part = target[1:] if target.startswith("/") else posixpath.normpath(posixpath.join(folder, target))
-            related[attributes.get("Id", "")] = (attributes.get("Type", "").rpartition("/")[2], part)
+            if part in targets:
+                raise damaged_workbook(f"several relations lead to {part[:80]}")
+            targets.add(part)
+            related[id] = (attributes.get("Type", "").rpartition("/")[2], part)
 
     scan_xml(content, start=start)
     return related
 
 
+def _scan_sheet(content: bytes, scan: SheetScan, string_lengths: array[int]) -> None:
+    handler = _SheetHandler(scan, string_lengths)
+    scan_xml(content, start=handler.start, end=handler.end, text=handler.text)
+
+
 def _string_lengths(content: bytes) -> array[int]:
     """Return the length of each shared string: a sheet may repeat one in each of its cells."""
     lengths = array("Q")
+    most = max(CELLS, len(content) // len("<si/>"))
     depth = 0
+    has_begun = False
 
-    def start(name: str, _: Mapping[str, str]) -> None:
-        nonlocal depth
+    def start(name: str, attributes: Mapping[str, str]) -> None:
+        nonlocal depth, has_begun
+        # The parser reserves memory for as many texts as the part says that it has.
+        for key, value in attributes.items():
+            if local_name(key) == "uniqueCount" and not _is_count(value, most):
+                raise damaged_workbook(f'it has "{value[:20]}" shared strings')
+        has_begun = has_begun or local_name(name) == "sst"
         if local_name(name) == "si":
+            if not has_begun:
+                raise damaged_workbook("it has a shared string outside their list")
+            if depth:
+                raise damaged_workbook("it has a shared string inside a shared string")
             depth += 1
             lengths.append(0)
 
@@ -128,7 +174,6 @@ class _SheetHandler:
         elif tag == "row":
             if "r" in attributes:
                 self._row = _row_number(attributes["r"])
-            self._column = 0
         elif tag == "mergeCell":
             first, _, last = attributes.get("ref", "").partition(":")
             (top, left), (bottom, right) = parse_cell_name(first), parse_cell_name(last or first)
@@ -143,6 +188,7 @@ class _SheetHandler:
             self._column += 1
         elif tag == "row":
             self._row += 1
+            self._column = 0
 
     def text(self, data: str) -> None:
         if self._in_value:
@@ -166,6 +212,10 @@ class _SheetHandler:
         if not (index.isascii() and index.isdigit() and int(index) < len(self._string_lengths)):
             raise damaged_workbook("a cell names a text that is not in the workbook")
         return self._string_lengths[int(index)]
+
+
+def _is_count(text: str, most: int) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= 9 and int(text) <= most
 
 
 def _row_number(text: str) -> int:
