@@ -452,6 +452,10 @@ HOSTILE: Final[dict[str, tuple[Callable[[], bytes], str]]] = {
         lambda: zipped(xlsx_parts(_TITLE) | {"xl/sharedStrings.xml": "<a><si/><sst><si/></sst></a>"}),
         f"{_CANNOT}it has a shared string outside their list",
     ),
+    "an index in two parts": (
+        lambda: xlsx('<row><c t="s"><v>1&#48;</v></c></row>' * 3000, strings=f"<si/>{_LONG}" + "<si/>" * 9),
+        f"{_CANNOT}the number of a shared string is in several parts",
+    ),
     "more shared strings than there can be": (_many_strings, f'{_CANNOT}it has "99999999999" shared strings'),
     "a row inside a row": (
         lambda: xlsx('<row r="1"><c r="XFD1"/><row r="900000"><c><v>1</v></c></row></row>'),

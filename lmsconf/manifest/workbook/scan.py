@@ -135,10 +135,11 @@ def scan_xml(
     start: StartHandler,
     end: Callable[[str], None] | None = None,
     text: Callable[[str], None] | None = None,
+    joined: bool = True,
 ) -> None:
     """Call the handlers for each element and text. Raises WorkbookRefused for XML that is damaged or has a DTD."""
     parser = expat.ParserCreate()
-    parser.buffer_text = True
+    parser.buffer_text = joined  # else a reference or comment in a text divides it
     parser.StartElementHandler = start
     if end is not None:
         parser.EndElementHandler = end

@@ -107,7 +107,7 @@ def _relations(content: bytes, folder: str) -> dict[str, tuple[str, str]]:
 
 def _scan_sheet(content: bytes, scan: SheetScan, string_lengths: array[int]) -> None:
     handler = _SheetHandler(scan, string_lengths)
-    scan_xml(content, start=handler.start, end=handler.end, text=handler.text)
+    scan_xml(content, start=handler.start, end=handler.end, text=handler.text, joined=False)
 
 
 def _string_lengths(content: bytes) -> array[int]:
@@ -193,6 +193,9 @@ class _SheetHandler:
     def text(self, data: str) -> None:
         if self._in_value:
             self._characters += len(data)
+            if self._type == "s" and self._text.strip() and data.strip():
+                # The parser reads an index up to the first comment or reference.
+                raise damaged_workbook("the number of a shared string is in several parts")
             self._text = (self._text + data)[:_BEGINNING]
 
     def _cell(self) -> None:
