@@ -33,13 +33,18 @@ class PlanReplayer(WorkspaceReader):
         policy, saved = self.settings.policy, _saved_guards(plan)
         beside = ("under the limits that the plan was saved with", saved)
         guards = evaluate_guards(plan.measures, policy.guards, [*policy.consents, *consents], beside)
-        # A resource that the base protects is a problem of the whole plan (no address), and stays.
-        kept = [one for one in plan.all_problems if one.code != "refusal/protected" or one.address is None]
-        patterns = policy.guards.stricter(saved).protect
+        lists = policy.guards.stricter(saved).protect
+        refused = list(refuse_protected_changes(all_kinds(), plan.changes, lists))
+        again = {one.address for one in refused}
+        # A resource that the base protects is a problem of the whole plan (no address), and stays. So does a saved
+        # refusal: plans list their patterns without the lists that exclusions belong to.
+        kept = [
+            one
+            for one in plan.all_problems
+            if one.code != "refusal/protected" or one.address is None or one.address not in again
+        ]
         # Assign problems to changes again, so that a plan whose problems are the same keeps its digest.
-        changes, problems = attach_problems(
-            plan.changes, [*kept, *refuse_protected_changes(all_kinds(), plan.changes, patterns)]
-        )
+        changes, problems = attach_problems(plan.changes, [*kept, *refused])
         return replace(plan, guards=guards, changes=changes, problems=tuple(problems))
 
     def refuse_stale_plan(self, plan: Plan, progress: Report | None = None, kept: Snapshot | None = None) -> Snapshot:

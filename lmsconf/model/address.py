@@ -12,6 +12,7 @@ RemoteId = NewType("RemoteId", str)
 _ESCAPED = re.compile(r"\\| ->(?= |$)")
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _TYPED = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U(00[0-9a-f]{6})|(.))", re.DOTALL)
+_LONE = re.compile(r"(\\(?:[\\/]| ->(?=[ *?\[]|$)))|\\")
 _SHORT: Final = {"n": "\n", "r": "\r", "t": "\t"}
 
 
@@ -32,6 +33,14 @@ def decode_typed(text: str) -> str:
     versions printed it so.
     """
     return _TYPED.sub(_decoded, text)
+
+
+def double_lone_backslashes(pattern: str) -> str:
+    r"""Double each backslash that is not before `\`, `/` or ` -> `: such a pattern has no second reading.
+
+    Once `\*` in a file meant a backslash and a wildcard; as typed, it means a star.
+    """
+    return _LONE.sub(lambda match: match[1] or "\\\\", pattern)
 
 
 def _decoded(match: re.Match[str]) -> str:

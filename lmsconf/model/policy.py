@@ -36,6 +36,7 @@ class GuardLimit:
 class GuardLimits:
     """The limits of the guards (None: turned off) and, under `protect`, the resources to take nothing from.
 
+    protect: the lists of patterns, each with its own exclusions: what any of them covers is protected.
     min_admins: how many administrators must remain after a plan that revokes administrator rights.
     """
 
@@ -47,7 +48,7 @@ class GuardLimits:
     updates: GuardLimit | None = GuardLimit(count=200, share=0.30)
     people: GuardLimit | None = GuardLimit(count=20, share=0.10)
     mandatory: GuardLimit | None = GuardLimit(count=500, share=0.50)
-    protect: tuple[str, ...] = ()
+    protect: tuple[tuple[str, ...], ...] = ()
     min_admins: int = 2
 
     def limit(self, name: str) -> GuardLimit | None:
@@ -149,7 +150,7 @@ class Policy:
         """Return the settings that decide plans, as JSON: no consents or dates, and unordered lists sorted."""
         return {
             "guards": {name: limit_to_json(self.guards.limit(name)) for name in GUARDS},
-            "protect": _patterns(self.guards.protect),
+            "protect": _patterns(pattern for listed in self.guards.protect for pattern in listed),
             "ownership": {kind: _patterns(owned) for kind, owned in sorted(self.ownership.items()) if owned},
             "leave_alone": _patterns(self.leave_alone),
             "ignore": _patterns(self.ignore),
@@ -166,7 +167,7 @@ def saved_guard_limits(limits: Mapping[str, Mapping[str, Json]], policy: Mapping
     protect, least = policy.get("protect"), policy.get("min_admins")
     return replace(
         GuardLimits().with_limits(limits_read),
-        protect=tuple(map(str, protect)) if isinstance(protect, list) else (),
+        protect=(tuple(map(str, protect)),) if isinstance(protect, list) and protect else (),
         min_admins=least if isinstance(least, int) else GuardLimits().min_admins,
     )
 

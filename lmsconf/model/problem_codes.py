@@ -149,7 +149,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "project/name": "A workspace cannot be called `env`: LMSCONF_URL defines a workspace of that name.",
     "project/no-workspace": "No workspace is chosen. Pass --workspace, or set `default_workspace`.",
     "project/outside": "A path leads out of the project. Name a file inside it.",
-    "project/pattern": "A pattern can match no address. Write a kind, a slash and a name: `group/UI *`.",
+    "project/pattern": "A pattern can match no address, or its backslash is ambiguous. Write a kind, a slash and a name: `group/UI *`.",
     "project/people-owned": "People are never owned, because they are never deleted.",
     "project/timezone": "There is no such time zone. Write an IANA name such as Europe/Stockholm.",
     "project/unknown-workspace": "The project file has no workspace of this name.",

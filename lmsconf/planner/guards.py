@@ -144,15 +144,18 @@ def _people(number: int) -> str:
 
 
 def refuse_protected_changes(
-    kinds: Mapping[str, AnyKind], changes: Iterable[Change], patterns: Sequence[str]
+    kinds: Mapping[str, AnyKind], changes: Iterable[Change], lists: Sequence[Sequence[str]]
 ) -> Iterator[Problem]:
-    """Yield a problem for each deletion, rename or removal of a protected resource; no consent lifts it."""
-    for change in changes if patterns else ():
+    """Yield a problem for each deletion, rename or removal of a protected resource; no consent lifts it.
+
+    lists: lists of patterns. A `!` excludes from its own list alone; what any list covers is protected.
+    """
+    for change in changes if lists else ():
         kind = kinds[change.address.kind]
-        if not matches_patterns(str(change.address), patterns):
+        if not _is_protected(change.address, lists):
             renamed = [one for one in change.fields if one.path == kind.name_key]
-            old = str(Address.of(change.address.kind, str(renamed[0].before))) if renamed else None
-            if old is None or not matches_patterns(old, patterns):
+            old = Address.of(change.address.kind, str(renamed[0].before)) if renamed else None
+            if old is None or not _is_protected(old, lists):
                 continue
         harm = _harm(kind, change)
         if harm:
@@ -163,6 +166,10 @@ def refuse_protected_changes(
                 source=change.source,
                 address=str(change.address),
             )
+
+
+def _is_protected(address: Address, lists: Iterable[Sequence[str]]) -> bool:
+    return any(matches_patterns(str(address), patterns) for patterns in lists)
 
 
 def _harm(kind: AnyKind, change: Change) -> str | None:

@@ -74,7 +74,7 @@ class ProjectFile:
         return tuple(map(canonical_address_pattern, cast("list[str]", self.body.get("leave_alone", []))))
 
     def guards(self, workspace: str) -> GuardLimits:
-        """Return the merged guards; `protect` patterns of all levels add up, so a workspace cannot lift one."""
+        """Return the merged guards; a resource is protected if the `protect` of any level covers it."""
         guards = GuardLimits()
         for _, layer in self.layers(workspace):
             guards = _guarded(guards, layer.get("guards"))
@@ -170,8 +170,8 @@ def _guarded(guards: GuardLimits, declared: Json) -> GuardLimits:
     limits: dict[str, GuardLimit | None] = {
         name: _limit(guards.limit(name), declared[name]) for name in GUARDS if name in declared
     }
-    own = map(canonical_address_pattern, cast("list[str]", declared.get("protect", [])))
-    protect = (*guards.protect, *own)
+    own = tuple(map(canonical_address_pattern, cast("list[str]", declared.get("protect", []))))
+    protect = (*guards.protect, own) if own else guards.protect
     least = cast(int, declared.get("min_admins", guards.min_admins))
     return replace(guards.with_limits(limits), protect=protect, min_admins=least)
 

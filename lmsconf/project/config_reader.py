@@ -16,6 +16,7 @@ from lmsconf.manifest.validation.check import SchemaValidator
 from lmsconf.manifest.validation.schema_finding import SchemaFinding
 from lmsconf.manifest.yaml.nodes import EntrySourceMap, KeyPath, Map
 from lmsconf.manifest.yaml.strict_reader import read_yaml
+from lmsconf.model.address import decode_typed, double_lone_backslashes
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.lints import RULES, LintLevel
 from lmsconf.model.names import did_you_mean, quote_name
@@ -179,8 +180,11 @@ def _ignore_problems(project: ProjectFile, path: tuple[str, ...]) -> Iterator[Pr
         if "until" in item:
             yield from _date_problems(project, item["until"], (*at, "until"))
         pattern = str(item["address"])
-        if pattern != "*" and (right := suggest_address_pattern(pattern)) is not None:
-            yield _no_address("ignore", pattern, right, project.places.at(*at, "address"))
+        where = project.places.at(*at, "address")
+        if doubled := _doubled(pattern):
+            yield _lone_backslash("ignore", pattern, doubled, where)
+        elif pattern != "*" and (right := suggest_address_pattern(pattern)) is not None:
+            yield _no_address("ignore", pattern, right, where)
 
 
 def _lint_problems(project: ProjectFile, path: tuple[str, ...]) -> Iterator[Problem]:
@@ -196,13 +200,31 @@ def _lint_problems(project: ProjectFile, path: tuple[str, ...]) -> Iterator[Prob
 
 
 def _pattern_problems(project: ProjectFile, path: tuple[str, ...], key: str) -> Iterator[Problem]:
-    """Yield a problem for each pattern that can match no address, since it would silently have no effect."""
+    """Yield a problem for each pattern that can match no address, or whose backslash is ambiguous."""
     for number, pattern in enumerate(cast("list[str]", project.mapping_at(*path).get(key, []))):
         bare = pattern.removeprefix("!")
+        where = project.places.at(*path, key, number)
         right = None if bare in _EVERYTHING else suggest_address_pattern(bare)
-        if right is not None:
+        if doubled := _doubled(pattern):
+            yield _lone_backslash(key, pattern, doubled, where)
+        elif right is not None:
             sign = pattern[: len(pattern) - len(bare)]
-            yield _no_address(key, pattern, sign + right, project.places.at(*path, key, number))
+            yield _no_address(key, pattern, sign + right, where)
+
+
+def _doubled(pattern: str) -> str | None:
+    """Return the pattern with its lone backslashes doubled; None if it has none."""
+    doubled = double_lone_backslashes(pattern)
+    return None if doubled == pattern else doubled
+
+
+def _lone_backslash(key: str, pattern: str, doubled: str, where: SourceLocation) -> Problem:
+    """Return the error for a backslash that may mean itself or, as on a command line, escape what follows."""
+    decoded = decode_typed(pattern)
+    other = "" if decoded == pattern else f", or {quote_name(shorten(decoded))} for the character itself"
+    message = f"{key}: the single backslash in {quote_name(shorten(pattern))} is ambiguous"
+    hint = f"Write {quote_name(shorten(doubled))} for a backslash in the name{other}."
+    return _problem("project/pattern", message, where, hint=hint)
 
 
 def _no_address(key: str, pattern: str, right: str, where: SourceLocation) -> Problem:

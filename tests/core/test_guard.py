@@ -159,7 +159,7 @@ RENAMED = FieldChange(path="name", before="Kept", after="New")
 )
 def test_what_is_protected_is_neither_deleted_renamed_nor_emptied(made: Change, harm: str | None) -> None:
     """By its old name or its new one; it may be made, described otherwise, and grow."""
-    problems = list(refuse_protected_changes(all_kinds(), [made], ["group/Kept", "user/Kept"]))
+    problems = list(refuse_protected_changes(all_kinds(), [made], [["group/Kept", "user/Kept"]]))
     said = [problem.message for problem in problems]
     assert said == ([] if harm is None else [f"{made.address}: it is protected, but the plan would {harm}"])
     assert [problem.address for problem in problems] == [str(made.address)] * len(said)
@@ -169,7 +169,17 @@ def test_what_is_protected_is_neither_deleted_renamed_nor_emptied(made: Change, 
 def test_every_change_is_looked_at() -> None:
     """Those after one that is not protected too."""
     changes = [change("A", Action.DELETE), change("Kept", Action.DELETE), change("Kept 2", Action.DELETE)]
-    assert [one.address for one in refuse_protected_changes(all_kinds(), changes, ["group/Kept*"])] == [
+    assert [one.address for one in refuse_protected_changes(all_kinds(), changes, [["group/Kept*"]])] == [
         "group/Kept",
         "group/Kept 2",
     ]
+
+
+def test_an_exclusion_lifts_no_pattern_of_another_list() -> None:
+    """Neither a workspace's one, nor one of the limits that a plan was saved with; one of the same list does."""
+    base, other = ("group/Safety*", "!group/Safety test"), ("!group/Safety officers",)
+    changes = [change("Safety officers", Action.DELETE), change("Safety test", Action.DELETE)]
+    for first, second in ((base, other), (other, base)):
+        lists = GuardLimits(protect=(first,)).stricter(GuardLimits(protect=(second,))).protect
+        found = refuse_protected_changes(all_kinds(), changes, lists)
+        assert [one.address for one in found] == ["group/Safety officers"]

@@ -248,6 +248,22 @@ def test_a_protected_group_stops_apply_with_4(tmp_path: Path) -> None:
     assert len(it.plan().calls) == 2
 
 
+def test_a_workspace_lifts_no_protection_also_not_in_a_saved_plan(tmp_path: Path) -> None:
+    """Its exclusion is about its own list, and the plan stays refused once the project file protects nothing."""
+    it = project(tmp_path, "groups: [{name: Safety officers}]\n", "")
+    it.write("absent: {groups: [Safety officers]}")
+    file = tmp_path / "lmsconf.yaml"
+    unprotected = file.read_text()
+    at_top = unprotected + "guards: {protect: ['group/Safety*']}\n"
+    file.write_text(at_top.replace("seed:", "guards: {protect: ['!group/Safety officers']}, seed:"))
+    assert "!group/" in file.read_text()
+    saved = str(tmp_path / "plan.json")
+    assert lmsconf(tmp_path, "plan", "--out", saved).code == 0
+    assert errors(it.plan()) == ["refusal/protected"]
+    file.write_text(unprotected)
+    assert lmsconf(tmp_path, "apply", saved, "--allow", "deletes=1").code == 4
+
+
 USED = FIELD + "smart_groups: [{name: S, conditions: [{field: D, choices: [X]}]}]\ngroups: [{name: A}]\n"
 
 

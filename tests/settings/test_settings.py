@@ -81,7 +81,7 @@ vars: {region: Nordics, year: 2026, version: 1.10}
         deletes=GuardLimit(count=7, share=0.1),
         removals=GuardLimit(count=50, share=0.05),
         recreates=None,
-        protect=("group/All staff",),
+        protect=(("group/All staff",),),
     )
     assert policy.consents == (
         Consent(
@@ -119,12 +119,13 @@ vars: {a: "1", b: "1"}
 """
     found = settings(tmp_path, text, "test")
     assert found.policy.ownership == {"group": ("all",), "smart_group": ("all",)}
-    assert found.policy.guards == GuardLimits(protect=("group/A",)).with_limits(dict.fromkeys(GUARDS))
+    assert found.policy.guards == GuardLimits(protect=(("group/A",),)).with_limits(dict.fromkeys(GUARDS))
     assert [(one.guard, one.number) for one in found.policy.consents] == [("removals", 2), ("deletes", 1)]
     assert (found.dialect, found.variables) == ({"a": "x", "b": "y"}, {"a": "1", "b": "2"})
     other = settings(tmp_path, text, "other").policy
     assert other.guards.deletes == GuardLimit(count=9, share=0.2)
-    assert other.guards.protect == ("group/A", "group/B")
+    assert other.guards.protect == (("group/A",), ("group/B",))
+    assert other.settings_json()["protect"] == ["group/A", "group/B"]
 
 
 @pytest.mark.parametrize(
