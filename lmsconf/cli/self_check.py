@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from lmsconf.model.canonical_json import Json
 
 _PAGERS: Final = frozenset({"less", "more", "most", "cat", "bat"})
-"""Pagers that are named; of another command it is only told that it is set, since its words may be secret."""
+"""Pagers that are named. For any other command only `set` is shown, since its words may be secret."""
 
 
 @click.command("self-check", cls=Command)
