@@ -206,7 +206,7 @@ def test_paper_has_no_holes(chromium: Browser, path: Path) -> None:
     assert chromium.run("document.querySelectorAll('.later:not(.there)').length") > 10
     assert chromium.run("[...document.querySelectorAll('.later:not(.there)')].every(one => one.offsetHeight === 0)")
     said = "[...document.querySelectorAll('#changes > p')].filter(p => p.offsetHeight).map(p => p.textContent).join()"
-    assert "a printer prints, only the rows near the screen and those that stand first" in chromium.run(said)
+    assert "a printer prints, only the rows near the screen and the first ones" in chromium.run(said)
     chromium.call("Emulation.setEmulatedMedia", media="")
 
 
