@@ -19,6 +19,8 @@ from lmsconf.support.package_data import read_schema
 
 from .served_project import BO, GDPR, PROJECT, ServedProject, held
 
+pytestmark = pytest.mark.sampled  # some seconds in all
+
 Open = Callable[..., ServedProject]
 NOT_LEARNABLE = {"content-targets.everyone": "the probe never assigns anything to everyone"}
 """What manifests rely on and no probe can find out, with the reason that it gives."""
@@ -159,7 +161,6 @@ class _Interrupting:
             os.kill(os.getpid(), self._number)
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("after", [1, 2, 3, 8, 16, 24, 30])
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interruption_leaves_nothing_behind(

@@ -16,6 +16,8 @@ from lmsconf.sandbox.service import LoggedRequest, SandboxResponse, SandboxServi
 
 from .served_project import BO, GDPR, MANIFEST, PROJECT, ServedProject, held
 
+pytestmark = pytest.mark.sampled  # some seconds in all
+
 Open = Callable[..., ServedProject]
 SECOND = second_dialect()
 ACCOUNT = {
@@ -102,7 +104,6 @@ def test_what_is_assumed_of_people_is_confirmed(open_clinic: Open) -> None:
     assert touched == []
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("dialect", [{}, SECOND], ids=["assumed", "second"])
 def test_the_person_who_is_named_serves_where_nobody_is_created(
     open_clinic: Open, dialect: dict[str, str | int]
@@ -228,7 +229,6 @@ def test_a_welcome_that_nobody_sees_is_not_learnt(open_clinic: Open) -> None:
     assert held(clinic.service) == before
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("dialect", [{}, SECOND], ids=["assumed", "second"])
 def test_names_may_be_needed_with_the_email(open_clinic: Open, dialect: dict[str, str | int]) -> None:
     """Three names at once are found where an account cannot be had with fewer."""
@@ -251,7 +251,6 @@ class _Interrupting:
                 os.kill(os.getpid(), signal.SIGINT)
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("project", [PROJECT, CREATES], ids=["person", "accounts"])
 @pytest.mark.parametrize("after", [1, 2, 4, 9, 11, 12, 13, 14, 15, 16, 17, 18])
 def test_an_interruption_leaves_people_as_they_were(open_clinic: Open, project: str, after: int) -> None:

@@ -12,6 +12,8 @@ from stranger.choices import Choices
 from stranger.project import FIRST, Case, Open, opening
 from stranger.server import IndependentServer
 
+pytestmark = pytest.mark.sampled  # some seconds in all
+
 open_desk = pytest.fixture(opening)
 
 SECOND = """
@@ -110,7 +112,6 @@ def undeclared(photo: Mapping[str, Any]) -> str:
 _FOREIGN = ("Department", "Hobby", "Badge")
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_a_stranger_is_configured(open_desk: Open, case: Case) -> None:
     """Plan, apply and an empty plan, then a change of everything, on a service that makes its own choices."""
@@ -143,7 +144,6 @@ def assert_second(stranger: IndependentServer) -> None:
     assert gone not in [one["to"] for one in held.targets if one["kind"] == "group"]
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("existing", ["conflict", "double", "ignore"])
 def test_an_assignment_that_cannot_be_updated_names_the_dialect_key(open_desk: Open, existing: str) -> None:
     """Where POST does not update an assignment, apply says which dialect key to look at; with that key it works."""
@@ -171,7 +171,6 @@ WRONG_WORDS = {
 }
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize(("key", "names"), WRONG_WORDS.values(), ids=WRONG_WORDS)
 def test_a_word_that_the_service_does_not_know_is_named(open_desk: Open, key: str, names: Mapping[str, str]) -> None:
     """A call that the service refuses or ignores for its words ends with 5 or 6 and the dialect key; then it works."""

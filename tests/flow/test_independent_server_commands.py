@@ -12,6 +12,8 @@ from stranger.server import Request
 
 from .test_independent_server import SECOND, assert_second
 
+pytestmark = pytest.mark.sampled  # some seconds in all
+
 open_desk = pytest.fixture(opening)
 
 MORE = "lock: true\nsettle: 1s\n"
@@ -55,7 +57,6 @@ def _consent(desk: ServerProject) -> Sequence[str]:
     return ("--allow", "mandatory=unknown", "--allow", "people=unknown") if unknown else ()
 
 
-@pytest.mark.sampled
 def test_a_day_with_a_stranger(desk: ServerProject) -> None:
     """Apply under a lock, export, snapshots whole and redacted, and drift after an edit by hand."""
     desk.applies(*_consent(desk))
@@ -94,7 +95,6 @@ def test_a_day_with_a_stranger(desk: ServerProject) -> None:
     assert code == 0, out + desk.err
 
 
-@pytest.mark.sampled
 def test_people(desk: ServerProject) -> None:
     """People are as the manifests say, on the listings and the details of any service."""
     desk.write(PEOPLE, {"paging.limit": 50}, MORE)
@@ -154,7 +154,6 @@ def route(request: Request) -> tuple[str, str]:
     return request.method, "/".join(part if part in known else "*" for part in parts)
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("case", LOSING.values(), ids=LOSING)
 def test_every_first_answer_is_lost(open_desk: Open, case: Case) -> None:
     """The first answer of every kind of writing call is lost; one run still does all of it, and nothing twice."""
@@ -191,7 +190,6 @@ PROBED: Mapping[str, Choices] = {
 }  # fmt: skip
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("choices", PROBED.values(), ids=PROBED)
 def test_a_probe_with_people(open_desk: Open, choices: Choices) -> None:
     """A probe with a person and a content leaves the service as it was, and its lessons make plans settle."""

@@ -11,6 +11,8 @@ import pytest
 
 from .served_project import ServedProject, staged
 
+pytestmark = pytest.mark.sampled  # some seconds in all
+
 CROWD = [f"p{n:02}@acme.example" for n in range(40)]
 
 
