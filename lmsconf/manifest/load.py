@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from lmsconf.manifest.validation.people_names import PeopleNames
 
 EntryCallback: TypeAlias = Callable[[KeyPath, Json], None]
-"""Callback: receives the keys that lead to the section, and each entry after expansion."""
 
 
 def load_folder(
@@ -72,9 +71,8 @@ def load_folder(
     on_entry: called with each entry after its expansion. unsaved_contents: path → content to use instead of what is
     on disk.
     """
-    loading = _Loading(
-        ManifestFileReader(root, unsaved_contents), kinds, timezone, variables or {}, workspaces, on_entry
-    )
+    reader = ManifestFileReader(root, unsaved_contents)
+    loading = _Loading(reader, kinds, timezone, variables or {}, workspaces, on_entry)
     loading.run(folder)
     problems = dict.fromkeys([*loading.problems, *loading.crossed()])
     return Manifests(
@@ -282,7 +280,6 @@ class _Loading:
 
         people = self._people = self._people or PeopleNames(self._all_documents)
         name = entry.body.get("name") if isinstance(entry.body, dict) else None
-        # A name with line breaks would break the one-line message.
         is_name = isinstance(name, str) and name.strip() and not any(char in name for char in "\t\r\n")
         address = str(Address.of(section.kind.name, cast(str, name))) if is_name and not section.is_test else None
         for finding in findings:
