@@ -35,7 +35,7 @@ from lmsconf.manifest.sections import (
 )
 from lmsconf.manifest.validation import cross
 from lmsconf.manifest.validation.check import SchemaValidator
-from lmsconf.manifest.validation.schema_finding import SchemaFinding
+from lmsconf.manifest.validation.schema_finding import SchemaFinding, new_findings
 from lmsconf.manifest.yaml.nodes import EntrySourceMap, KeyPath, Map, Seq
 from lmsconf.manifest.yaml.read_result import Document
 from lmsconf.manifest.yaml.scalars import VARIABLE_START
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from lmsconf.manifest.validation.people_names import PeopleNames
 
 EntryCallback: TypeAlias = Callable[[KeyPath, Json], None]
+"""Callback: receives the keys that lead to the section, and each entry after expansion."""
 
 
 def load_folder(
@@ -226,7 +227,7 @@ class _Loading:
                 shape = section.sheet if is_sheet and section.sheet is not None else section.shape
                 findings = shape.validate(entry.body)
                 if findings or not entry.is_complete:
-                    self._tell(section, entry, _new(findings, reported))
+                    self._tell(section, entry, new_findings(findings, reported))
                     if section.is_declared and not is_sheet:
                         yield from self._valid_part(section, entry, findings)
                 elif is_sheet:
@@ -245,7 +246,7 @@ class _Loading:
         for body in SheetEntries(section.kind, tables, self.problems.append).expand(entry.body, entry.places):
             places = entry.places.of(body)
             if findings := section.shape.validate(body):
-                self._tell(section, replace(entry, body=body, places=places), _new(findings, reported))
+                self._tell(section, replace(entry, body=body, places=places), new_findings(findings, reported))
             else:
                 yield _Checked(section, body, places)
             if self._is_enough():
@@ -280,6 +281,7 @@ class _Loading:
 
         people = self._people = self._people or PeopleNames(self._all_documents)
         name = entry.body.get("name") if isinstance(entry.body, dict) else None
+        # A name with line breaks would break the one-line message.
         is_name = isinstance(name, str) and name.strip() and not any(char in name for char in "\t\r\n")
         address = str(Address.of(section.kind.name, cast(str, name))) if is_name and not section.is_test else None
         for finding in findings:
@@ -288,13 +290,3 @@ class _Loading:
                     finding, entry.places, message_prefix=address or section.name, code_area="manifest", address=address
                 )
                 self.problems += islice((people.with_hint(one, finding) for one in problems), ENOUGH + 1)
-
-
-def _new(findings: Iterable[SchemaFinding], reported: set[Hashable]) -> Iterator[SchemaFinding]:
-    """Yield the findings not reported yet for another copy of the same `for_each` entry."""
-    for finding in findings:
-        value = None if isinstance(finding.value, dict | list) else finding.value
-        key = (finding.path, finding.keyword, value)
-        if key not in reported:
-            reported.add(key)
-            yield finding

@@ -49,7 +49,7 @@ class TableFiles:
         if not os.path.isfile(target):  # noqa: PTH113  # Path.is_file raises for a name that is too long
             relative = self.files.relative_path(target)
             hint, message = "The path is relative to this manifest.", f"there is no file {shorten(relative)}"
-            if os.path.isdir(target):  # noqa: PTH112
+            if os.path.isdir(target):  # noqa: PTH112  # likewise
                 hint, message = "Name a file in it.", f"{shorten(relative)} is a folder"
             raise UnusableTable(Problem(code="people/no-file", message=message, hint=hint, source=where))
         sheet = str(reference[SHEET]) if SHEET in reference else None

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable, Iterator
+
 from lmsconf.errors import SourceLocation
-from lmsconf.manifest.validation.schema_query import (
-    Schema,
-)
+from lmsconf.manifest.validation.schema_query import Schema
 from lmsconf.manifest.yaml.nodes import KeyPath
 from lmsconf.model.canonical_json import Json
 from lmsconf.support.lazy_dataclass import dataclass
@@ -43,3 +43,13 @@ def path_label(path: KeyPath) -> str:
     if path and isinstance(path[-1], int):
         return f"an item of {keys}" if keys else "an item"
     return keys or "this"
+
+
+def new_findings(findings: Iterable[SchemaFinding], reported: set[Hashable]) -> Iterator[SchemaFinding]:
+    """Yield the findings not reported yet for another copy of the same `for_each` entry."""
+    for finding in findings:
+        value = None if isinstance(finding.value, dict | list) else finding.value
+        key = (finding.path, finding.keyword, value)
+        if key not in reported:
+            reported.add(key)
+            yield finding
