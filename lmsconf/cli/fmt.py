@@ -117,7 +117,7 @@ def _read(reader: ManifestFileReader, path: Path) -> tuple[bytes, str]:
     from lmsconf.manifest.file_set import UnreadableFile, read_manifest
 
     name = reader.relative_path(path)
-    if path.is_symlink():
+    if _is_linked(path, reader.root):
         hint = "Format the file that it leads to."
         problem = Problem(code="manifest/linked", message="is a link", hint=hint, source=SourceLocation(name))
         raise ProblemsFound([problem])
@@ -127,6 +127,12 @@ def _read(reader: ManifestFileReader, path: Path) -> tuple[bytes, str]:
         raise ProblemsFound([unreadable.problem]) from unreadable
     with path.open("rb") as file:
         return (BOM_UTF8 if file.read(len(BOM_UTF8)) == BOM_UTF8 else b""), text
+
+
+def _is_linked(path: Path, root: Path) -> bool:
+    """Whether a path, or a folder of it below the root, is a symbolic link."""
+    folders = (folder for folder in path.parents if folder != root and folder.is_relative_to(root))
+    return any(part.is_symlink() for part in (path, *folders))
 
 
 def _write(unordered: Sequence[_Formatted]) -> None:

@@ -97,3 +97,18 @@ def test_links_and_broken_yaml_are_errors(fmt: Fmt, tmp_path: Path) -> None:
     assert "manifests/broken.yaml:2:1: error" in err
     assert outside.read_text() == MIXED
     assert (tmp_path / "manifests" / "link.yaml").is_symlink()
+
+
+def test_no_file_is_reached_through_a_linked_folder(fmt: Fmt, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A path that is given may lead out of the project only where it says so."""
+    outside = tmp_path.parent / f"{tmp_path.name}-outside"
+    outside.mkdir()
+    (outside / "a.yaml").write_text(MIXED)
+    monkeypatch.chdir(tmp_path)
+    Path("linked").symlink_to(outside)
+    for path in ("linked", "linked/a.yaml"):
+        code, _, err = fmt(path)
+        assert (code, "linked/a.yaml: error: is a link" in err) == (ExitCode.ERROR, True)
+    assert (outside / "a.yaml").read_text() == MIXED
+    assert fmt(f"../{outside.name}/a.yaml")[0] == ExitCode.OK
+    assert (outside / "a.yaml").read_text() == ORDERED
