@@ -106,9 +106,10 @@ def test_plan_and_apply_are_as_described(
         monkeypatch.setenv("LMSCONF_URL", prism.url)
         monkeypatch.setenv("LMSCONF_TOKEN", "sandbox")
         monkeypatch.delenv("LMSCONF_WORKSPACE", raising=False)
+        allowed = ["--allow", "people=396", "--allow", "mandatory=396"] if name == "acme" else []
         for command, code in (
             (["plan", "--detailed-exitcode"], ExitCode.CHANGES),
-            (["apply", "--auto-approve"], ExitCode.OK),
+            (["apply", "--auto-approve", *allowed], ExitCode.OK),
             (["plan", "--detailed-exitcode"], ExitCode.OK),
         ):
             assert run_command_line(app, ["-C", str(folder), *command]) == code, capfd.readouterr()

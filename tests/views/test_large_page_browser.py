@@ -230,6 +230,7 @@ def test_without_javascript_the_riskiest_can_be_read(chromium: Browser, path: Pa
 
 def test_a_browser_that_cannot_unpack_says_so(chromium: Browser, path: Path) -> None:
     """Where the browser has no DecompressionStream, the notes stay and say why."""
+    chromium.open(path)  # the script belongs to a page
     script = chromium.call("Page.addScriptToEvaluateOnNewDocument", source="delete window.DecompressionStream")
     try:
         chromium.call("Page.navigate", url=path.as_uri())

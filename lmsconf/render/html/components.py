@@ -100,6 +100,7 @@ def _tools(every: Sequence[ExpandableRow], states: Mapping[str, str], word: str)
         tag("output", id="count", role="status"),
         class_="tools",
         role="search",
+        aria_label="Changes",
         data_script=True,
         hidden=True,
     )

@@ -37,6 +37,7 @@ def people_search(plan: Plan) -> Child:
         tag("output", id="people-count", role="status"),
         class_="finder",
         role="search",
+        aria_label="People",
         hidden=True,
     )  # fmt: skip
     headings = [tag("th", one, scope="col") for one in ("person", "content", "change", "before", "after", "causes")]
