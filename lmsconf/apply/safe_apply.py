@@ -41,6 +41,7 @@ from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import ExitCode, LmsconfError, StalePlan, Terminated
 from lmsconf.journal.journal_writer import Journal
 from lmsconf.journal.pending_writes import PendingWrites, wait_for_pending_writes
+from lmsconf.journal.run_chain import Retention
 from lmsconf.journal.workspace_lock import hold_lock
 from lmsconf.model.blockers import refuse_blocked
 from lmsconf.model.calls import Call
@@ -165,7 +166,7 @@ def apply_safely(
         try:
             progress.planned(plan)
             keep, kept = _cleared(workspace, prepared, source, options, progress, leases)
-            journal = Journal.begin(settings.root, plan, meta=options.meta) if plan.calls else None
+            journal = _journal(settings, plan, options) if plan.calls else None
         except LmsconfError as error:
             progress.stopped(workspace.report_unstarted(plan, error, meta=options.meta))
             raise
@@ -217,6 +218,12 @@ def _cleared(
 def _check_fresh(workspace: Applier, plan: Plan, progress: ApplyProgress, kept: Snapshot | None = None) -> Snapshot:
     with progress.phase("Checking") as tell:
         return workspace.refuse_stale_plan(plan, tell, kept)
+
+
+def _journal(settings: Settings, plan: Plan, options: ApplyOptions) -> Journal:
+    # The embedded workspace is in this process: no call of an earlier one can still take effect.
+    retention = Retention(keep=settings.kept_runs, settle=0.0 if settings.workspace.embedded else settings.settle)
+    return Journal.begin(settings.root, plan, meta=options.meta, retention=retention)
 
 
 @contextmanager

@@ -61,6 +61,12 @@ def dumps(plan: Plan, signing_key: bytes | None = None) -> str:
     return _text(document if signing_key is None else {**document, "hmac": _signature(document, signing_key)})
 
 
+def dumps_with_digest(plan: Plan) -> tuple[str, str]:
+    """Return the text of an unsigned plan file, and the plan's digest, which takes as long to compute."""
+    document = _document(plan, TOOL)
+    return _text(document), str(document["digest"])
+
+
 def _text(document: Mapping[str, Json]) -> str:
     return render_canonical_json(add_seal(document))
 

@@ -11,6 +11,8 @@ from lmsconf.support.atomic_files import os_error_message
 
 FOLDER: Final = ".lmsconf"
 RUNS: Final = "runs"
+SUFFIX: Final = ".jsonl"
+"""Of a journal, behind the name of its run."""
 _MODE: Final = 0o700
 _IGNORE: Final = ".gitignore"
 

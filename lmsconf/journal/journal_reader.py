@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -9,11 +10,10 @@ from pathlib import Path
 
 from lmsconf.documents.document import JsonObjectReader
 from lmsconf.errors import LmsconfError
-from lmsconf.journal.journal_folder import FOLDER, RUNS
-from lmsconf.journal.journal_writer import FORMAT, SUFFIX
-from lmsconf.journal.line_codec import decode_lines
+from lmsconf.journal.journal_folder import FOLDER, RUNS, SUFFIX
+from lmsconf.journal.line_codec import FORMAT, decode_line, decode_lines
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.recorded_run import CallState, JournalHeader, RecordedCall, RecordedRun, RunEnding
+from lmsconf.model.recorded_run import CallState, ChainLink, JournalHeader, RecordedCall, RecordedRun, RunEnding
 from lmsconf.model.scope import VerifyMode
 from lmsconf.support.atomic_files import os_error_message
 
@@ -28,6 +28,18 @@ def run_names(root: Path) -> list[str]:
     return [path.stem for path in _journals(root)]
 
 
+def read_headers(root: Path) -> Iterator[tuple[Path, JournalHeader]]:
+    """Yield each journal of a project whose first line can be read, newest first, with that line only.
+
+    Raises LmsconfError.
+    """
+    for path in _journals(root):
+        entry = _first_line(path)
+        header = None if entry is None else _header(entry)
+        if header is not None:
+            yield path, header
+
+
 def find_run(root: Path, name: str) -> RecordedRun:
     """Return a run by `latest`, by its name or a prefix of it, or by a prefix of the plan's digest.
 
@@ -37,7 +49,7 @@ def find_run(root: Path, name: str) -> RecordedRun:
     exact = [path for path in journals if path.stem == name]
     fitting = journals[:1] if name == "latest" else exact or [path for path in journals if _fits(path.stem, name)]
     if not fitting:
-        raise LmsconfError(f"no run matches {name!r}", hint="List them with: lmsconf runs")
+        raise LmsconfError(f"no run matches {name!r}", hint=f"List them with: lmsconf runs{_pruned(journals, name)}")
     if len(fitting) > 1:
         raise LmsconfError(
             f"{len(fitting)} runs match {name!r}", hint=f"Name one: {', '.join(path.stem for path in fitting)}"
@@ -82,6 +94,7 @@ class _Fold:
                 verified=VerifyMode(entry.text("verified")),
                 converged=entry.maybe("converged", entry.flag),
                 seen=entry.flag("seen"),
+                report_sha256=entry.maybe("report_sha256", entry.text) if entry.has("report_sha256") else None,
             )
         elif event in ("intent", "outcome"):
             before = self.calls.get(entry.text("call"))
@@ -95,6 +108,15 @@ def _time(text: str) -> datetime:
     return datetime.fromisoformat(text).astimezone(UTC)
 
 
+def _header(entry: dict[str, Json]) -> JournalHeader | None:
+    """Return the header in the first line of a journal; None if it is not one that this version supports."""
+    try:
+        at = JsonObjectReader(entry)
+        return _opening(at, _time(at.text("at"))) if at.text("event") == "run" else None
+    except (ValueError, OverflowError):
+        return None
+
+
 def _opening(entry: JsonObjectReader, at: datetime) -> JournalHeader:
     if entry.text("format") != FORMAT:
         raise ValueError("it has another format")
@@ -106,6 +128,17 @@ def _opening(entry: JsonObjectReader, at: datetime) -> JournalHeader:
         tool=entry.text("tool"),
         calls=entry.number("calls"),
         meta=entry.text_map("meta"),
+        chain=_link(entry.reader("chain")) if entry.has("chain") else None,
+        plan_sha256=entry.text("plan_sha256") if entry.has("plan_sha256") else None,
+    )
+
+
+def _link(entry: JsonObjectReader) -> ChainLink:
+    return ChainLink(
+        number=entry.number("number"),
+        previous=entry.maybe("previous", entry.text),
+        previous_sha256=entry.maybe("previous_sha256", entry.text),
+        oldest=entry.maybe("oldest", entry.text),
     )
 
 
@@ -140,8 +173,33 @@ def _journals(root: Path) -> list[Path]:
         paths = [path for path in folder.iterdir() if path.suffix == SUFFIX] if folder.is_dir() else []
     except OSError as error:
         raise _unreadable(folder, error) from error
-    # Runs of one plan in the same second have a number at the end of their names: 10 is after 9.
-    return sorted(paths, key=lambda path: (path.stem.partition("-")[0], len(path.stem), path.stem), reverse=True)
+    seconds = Counter(map(_second, paths))
+
+    def order(path: Path) -> tuple[str, str, int, str]:
+        # Runs of one second are in the order of their first lines; runs of one plan have a number, and 10 is after 9.
+        return _second(path), _began_at(path) if seconds[_second(path)] > 1 else "", len(path.stem), path.stem
+
+    return sorted(paths, key=order, reverse=True)
+
+
+def _second(path: Path) -> str:
+    return path.stem.partition("-")[0]
+
+
+def _began_at(path: Path) -> str:
+    """Return when a run began, to the millisecond; for a journal that does not say it, the end of the second."""
+    entry = _first_line(path)
+    at = None if entry is None else entry.get("at")
+    return at if isinstance(at, str) else "~"
+
+
+def _first_line(path: Path) -> dict[str, Json] | None:
+    """Return the first entry of a journal; None if it cannot be read. Raises LmsconfError."""
+    try:
+        with path.open("rb") as file:
+            return decode_line(file.readline())
+    except OSError as error:
+        raise _unreadable(path, error) from error
 
 
 def _read(path: Path) -> RecordedRun:
@@ -154,6 +212,15 @@ def _read(path: Path) -> RecordedRun:
 def _unreadable(path: Path, error: OSError) -> LmsconfError:
     return LmsconfError(
         f"{path} cannot be read: {os_error_message(error)}", hint="Check its permissions, or delete it."
+    )
+
+
+def _pruned(journals: list[Path], name: str) -> str:
+    """Say that runs before the oldest journal are not kept, if the name is that of an older run."""
+    if not journals or not name[:8].isdigit() or name >= journals[-1].stem:
+        return ""
+    return (
+        f". Runs before {journals[-1].stem} are not kept here; `runs: {{keep: N}}` in lmsconf.yaml sets how many are."
     )
 
 

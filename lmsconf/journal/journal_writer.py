@@ -1,33 +1,36 @@
 """The journal of one run: a write-ahead log with an intent before each call and an outcome after it.
 
-It has no request body, response or token: a call is its id, address, operation, people (e-mails) and outcome.
+It has no request body, response or token: a call is its id, address, operation, people (e-mails) and outcome. Beside
+it are the plan, written before the first call, and the report, written after the last.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
 from typing import Final, cast
 
 from lmsconf import __version__
-from lmsconf.documents.plan_file import plan_digest
+from lmsconf.documents import report_file
+from lmsconf.documents.plan_file import dumps_with_digest
 from lmsconf.errors import LmsconfError, Problem, Severity
-from lmsconf.journal.journal_folder import RUNS, ensure_folder, open_private_file, unwritable_error
-from lmsconf.journal.line_codec import encode_line
+from lmsconf.journal.journal_folder import RUNS, SUFFIX, ensure_folder, open_private_file, unwritable_error
+from lmsconf.journal.kept_documents import plan_path, report_path
+from lmsconf.journal.line_codec import FORMAT, encode_line
+from lmsconf.journal.run_chain import Retention, delete_run, plan_retention
 from lmsconf.model.calls import Call
-from lmsconf.model.canonical_json import Json
+from lmsconf.model.canonical_json import Json, sha256_of_bytes
 from lmsconf.model.outcomes import ApplyReport, CallOutcome
 from lmsconf.model.plan import Plan
-from lmsconf.model.recorded_run import CallState
+from lmsconf.model.recorded_run import CallState, ChainLink
 from lmsconf.model.time_formats import format_utc
-from lmsconf.support.atomic_files import fsync_folder, os_error_message
-from lmsconf.support.redaction import redact_secrets
+from lmsconf.support.atomic_files import fsync_folder, os_error_message, write_atomically
+from lmsconf.support.redaction import redact_registered_tokens, redact_secrets
 
-FORMAT: Final = "lmsconf.journal/1"
-SUFFIX: Final = ".jsonl"
 SHORT: Final = 12
 """Characters of a digest that identify a plan in names and messages."""
 
@@ -50,6 +53,7 @@ class Journal:
         self._descriptor = descriptor
         self._clock, self._sync = clock, sync
         self._failure: OSError | None = None
+        self._warnings: list[Problem] = []
         self._turn = Lock()
 
     @classmethod
@@ -59,25 +63,52 @@ class Journal:
         plan: Plan,
         *,
         meta: Mapping[str, str],
+        retention: Retention,
         clock: Clock = lambda: datetime.now(UTC),
         sync: Sync = os.fsync,
     ) -> Journal:
-        """Create the journal of a run of the plan, in the project `root`. Raises LmsconfError if it cannot."""
-        started, digest = clock(), plan_digest(plan)
+        """Create the journal of a run of the plan, in the project `root`, and keep the plan beside it.
+
+        The caller holds the lock of the workspace. Journals that are not to be kept are deleted. Raises LmsconfError if
+        journal or plan cannot be written.
+        """
+        started, (text, digest) = clock(), dumps_with_digest(plan)
+        # A name in the workspace that repeats the token: then the file shows that it was changed, as with --out.
+        text = redact_registered_tokens(text)
         folder = ensure_folder(root, RUNS)
+        link, pruned = plan_retention(root, plan.workspace, plan.url, retention)
         try:
             path, descriptor = _opened(folder, started, digest)
         except OSError as error:
             raise unwritable_error(folder, error) from error
         journal = cls(path, descriptor, clock, sync)
         try:
-            journal._write(_opening(plan, digest, meta), started, lasting=True)
+            opening = _opening(plan, digest, meta)
+            chained: dict[str, Json] = {"chain": _link_json(link), "plan_sha256": sha256_of_bytes(text.encode())}
+            journal._write({**opening, **chained}, started, lasting=True)
+            write_atomically(plan_path(path), text)
             fsync_folder(folder)
         except OSError as error:
-            os.close(descriptor)
-            path.unlink()
+            journal._abandon()
             raise unwritable_error(path, error) from error
+        except LmsconfError:
+            journal._abandon()
+            raise
+        journal._prune(pruned)
         return journal
+
+    def _abandon(self) -> None:
+        """Remove the journal of a run that cannot begin."""
+        os.close(self._descriptor)
+        self.path.unlink()
+
+    def _prune(self, journals: Sequence[Path]) -> None:
+        """Delete runs that are not kept any more; a failure is a warning of the report, as the run can go on."""
+        for path in journals:
+            try:
+                delete_run(path)
+            except OSError as error:
+                self._warnings.append(_not_pruned(path, error))
 
     def __enter__(self) -> Journal:
         return self
@@ -114,18 +145,20 @@ class Journal:
             )
 
     def record_end(self, report: ApplyReport) -> tuple[Problem, ...]:
-        """Record how the run ended; return a warning if any entry could not be written."""
+        """Keep the report, and record how the run ended; return a warning for all that could not be written."""
         with self._turn:
+            kept = self._keep(report)
             looked = {
                 "verified": report.verified.scope.value,
                 "converged": report.converged,
                 "seen": report.everything_seen,
             }
-            ending: dict[str, Json] = {"exit": report.exit, **looked}
+            ending: dict[str, Json] = {"exit": report.exit, **looked, "report_sha256": kept}
             self._try({"event": "end", **ending}, lasting=True)
         if self._failure is None:
-            return ()
+            return tuple(self._warnings)
         return (
+            *self._warnings,
             Problem(
                 code=JournalFailed.code,
                 message=f"the journal {self.path} is not complete: {os_error_message(self._failure)}",
@@ -133,6 +166,17 @@ class Journal:
                 severity=Severity.WARNING,
             ),
         )
+
+    def _keep(self, report: ApplyReport) -> str | None:
+        """Write the report beside the journal; return its SHA-256, or None, with a warning, if it cannot be written."""
+        problems = (*report.problems, *self._warnings)
+        text = redact_registered_tokens(report_file.dumps(replace(report, meta=_noted(report.meta), problems=problems)))
+        try:
+            write_atomically(report_path(self.path), text)
+        except LmsconfError as error:
+            self._warnings.append(_not_kept(error))
+            return None
+        return sha256_of_bytes(text.encode())
 
     def _try(self, entry: Mapping[str, Json], *, lasting: bool = False) -> None:
         """Write an entry, unless an earlier one failed: a journal with a gap would be misleading."""
@@ -159,8 +203,39 @@ def _opening(plan: Plan, digest: str, meta: Mapping[str, str]) -> dict[str, Json
         "url": plan.url,
         "tool": __version__,
         "calls": len(plan.calls),
-        "meta": {key: redact_secrets(value) for key, value in meta.items()},
+        "meta": dict(_noted(meta)),
     }
+
+
+def _noted(meta: Mapping[str, str]) -> dict[str, str]:
+    return {key: redact_secrets(value) for key, value in meta.items()}
+
+
+def _link_json(link: ChainLink) -> dict[str, Json]:
+    return {
+        "number": link.number,
+        "previous": link.previous,
+        "previous_sha256": link.previous_sha256,
+        "oldest": link.oldest,
+    }
+
+
+def _not_pruned(path: Path, error: OSError) -> Problem:
+    return Problem(
+        code="journal/not-pruned",
+        message=f"the run {path.stem} is no longer kept, but cannot be deleted: {os_error_message(error)}",
+        hint=f"Check the permissions of {path.parent}; the next apply tries again.",
+        severity=Severity.WARNING,
+    )
+
+
+def _not_kept(error: LmsconfError) -> Problem:
+    return Problem(
+        code="journal/report-not-kept",
+        message=f"this report is not kept beside the journal: {error.message}",
+        hint="Save it yourself, as the record of the run.",
+        severity=Severity.WARNING,
+    )
 
 
 def _named(value: Call | CallOutcome) -> dict[str, Json]:

@@ -9,6 +9,7 @@ from typing import Final
 from lmsconf.documents.document import render_canonical_json
 from lmsconf.model.canonical_json import Json, sha256
 
+FORMAT: Final = "lmsconf.journal/1"
 _SUM: Final = "sum"
 _LENGTH: Final = 8
 

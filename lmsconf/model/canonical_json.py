@@ -18,4 +18,9 @@ def canonical_json(value: object) -> bytes:
 
 def sha256(value: object) -> str:
     """Return the hexadecimal SHA-256 of the canonical JSON."""
-    return hashlib.sha256(canonical_json(value)).hexdigest()
+    return sha256_of_bytes(canonical_json(value))
+
+
+def sha256_of_bytes(content: bytes) -> str:
+    """Return the hexadecimal SHA-256 of the content of a file."""
+    return hashlib.sha256(content).hexdigest()

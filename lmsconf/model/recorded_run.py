@@ -41,8 +41,26 @@ class RecordedCall:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChainLink:
+    """The place of a run in the hash chain of the runs of its workspace in one project folder.
+
+    number: counts from 1. previous: the run before it, and the SHA-256 of that run's journal; None for the first.
+    oldest: the oldest earlier run that was kept when this one began; None if there was none.
+    """
+
+    number: int
+    previous: str | None
+    previous_sha256: str | None
+    oldest: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JournalHeader:
-    """The first line of a journal, written before any call. calls: how many the plan has."""
+    """The first line of a journal, written before any call. calls: how many the plan has.
+
+    chain, plan_sha256: the run's place among earlier runs, and the SHA-256 of the plan file that is kept beside the
+    journal; None in journals of versions that recorded neither.
+    """
 
     digest: str
     workspace: str
@@ -51,13 +69,16 @@ class JournalHeader:
     tool: str
     calls: int
     meta: Mapping[str, str]
+    chain: ChainLink | None = None
+    plan_sha256: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEnding:
     """How a run ended. verified: what it read back. converged: whether that is as planned; None if nothing was read.
 
-    seen: whether reading back showed everything that the run did.
+    seen: whether reading back showed everything that the run did. report_sha256: of the report that is kept beside the
+    journal; None if it was not kept.
     """
 
     at: datetime
@@ -65,6 +86,7 @@ class RunEnding:
     verified: VerifyMode
     converged: bool | None
     seen: bool = False
+    report_sha256: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,6 +24,7 @@ from lmsconf.support.lazy_dataclass import dataclass
 from lmsconf.support.url_rules import ALLOWED_HOSTS
 
 DEFAULT_MANIFESTS: Final = "manifests"
+DEFAULT_KEPT_RUNS: Final = 50
 _SANDBOX: Final = "sandbox:"
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
@@ -66,6 +67,7 @@ class Settings:
     dialect_at   the source location of each key of the dialect
     settle       seconds to look for the effect of a write whose response was lost
     lock         the terms of the lock in the workspace; None: no lock
+    kept_runs    how many runs of a workspace are kept in `.lmsconf/runs`
     problems     warnings and notes about the project file itself
     ignores      differences that do not count as drift
     destination  url, token source and dialect as the project file declares them
@@ -81,6 +83,7 @@ class Settings:
     variables: Mapping[str, Json]
     settle: float
     lock: LockSettings | None
+    kept_runs: int
     problems: tuple[Problem, ...]
     destination: RequestDestination
     dialect_at: Mapping[str, SourceLocation] = field(default_factory=dict)
@@ -120,6 +123,7 @@ def load_settings(
         variables=project.variables(chosen.name),
         settle=policy.settle,
         lock=_lock(project, environ),
+        kept_runs=cast(int, project.mapping_at("runs").get("keep", DEFAULT_KEPT_RUNS)),
         problems=(*_warnings(project, chosen), *project.notes),
         destination=request_destination(project, chosen.name, root),
         dialect_at=project.source_locations("dialect", chosen.name),

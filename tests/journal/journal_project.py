@@ -12,6 +12,7 @@ from laws.sandbox_project import TransportConnection
 
 from lmsconf.apply.applier import Applier
 from lmsconf.journal.journal_writer import Journal
+from lmsconf.journal.run_chain import Retention
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan
 from lmsconf.project.settings import load_settings
@@ -31,6 +32,8 @@ smart_groups:
   - {name: Nordics, conditions: [{field: Country, choices: [SE, "NO"]}]}
 """
 CALLS = 5
+
+KEEP_ALL = Retention(keep=1000, settle=30.0)
 
 
 class ObservedSandbox(Sandbox):
@@ -75,7 +78,7 @@ class JournalProject:
 
     def begin(self, plan: Plan, **more: Callable[[int], None]) -> Journal:
         """A journal of the plan, by a clock that ticks."""
-        return Journal.begin(self.root, plan, meta={"commit": "9f3c"}, clock=TickingClock(), **more)
+        return Journal.begin(self.root, plan, meta={"commit": "9f3c"}, retention=KEEP_ALL, clock=TickingClock(), **more)
 
     def applied(self) -> tuple[Plan, ApplyReport, Path]:
         """The plan, carried out, and where its journal is."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from journal.journal_project import JournalProject
+from journal.journal_project import KEEP_ALL, JournalProject
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import LmsconfError
 from lmsconf.journal.journal_reader import parse_journal
@@ -59,7 +59,7 @@ def test_a_journal_that_cannot_begin_leaves_nothing_open(scene: JournalProject) 
     before = os.dup(0)
     os.close(before)
     with pytest.raises(LmsconfError, match="No space left"):
-        Journal.begin(scene.root, plan, meta={}, sync=full)
+        Journal.begin(scene.root, plan, meta={}, retention=KEEP_ALL, sync=full)
     after = os.dup(0)
     os.close(after)
     assert after == before, "the lowest number that is free is another one now"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from journal.journal_project import CALLS, JournalProject
+from journal.journal_project import CALLS, KEEP_ALL, JournalProject
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import ExitCode, LmsconfError
 from lmsconf.journal.journal_reader import parse_journal
@@ -93,7 +93,12 @@ def test_only_the_owner_may_read_it_and_git_passes_over_it(scene: JournalProject
     _, _, path = scene.applied()
     folder = scene.root / ".lmsconf"
     modes = {found.name: stat.S_IMODE(found.stat().st_mode) for found in (folder, *folder.rglob("*"))}
-    assert modes == {".lmsconf": 0o700, "runs": 0o700, ".gitignore": 0o600, path.name: 0o600}
+    assert modes == {
+        ".lmsconf": 0o700,
+        "runs": 0o700,
+        ".gitignore": 0o600,
+        **{f"{path.stem}{suffix}": 0o600 for suffix in (".jsonl", ".plan.json", ".report.json")},
+    }
     assert (folder / ".gitignore").read_text(encoding="utf-8") == "*\n"
 
 
@@ -112,7 +117,9 @@ def test_no_token_is_written_down(scene: JournalProject) -> None:
     register_secret(canary)
     plan = scene.plan()
     (call,) = plan.calls[:1]
-    with Journal.begin(scene.root, plan, meta={"link": f"https://ci.example/?token={canary}"}) as journal:
+    with Journal.begin(
+        scene.root, plan, meta={"link": f"https://ci.example/?token={canary}"}, retention=KEEP_ALL
+    ) as journal:
         reason = f"401: {canary} is not valid"
         journal.record_outcome(
             CallOutcome(

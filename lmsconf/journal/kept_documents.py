@@ -1,0 +1,89 @@
+"""The plan and the report of a run, kept beside its journal under the same name.
+
+NAME.jsonl        the journal
+NAME.plan.json    the plan, with what was before each change; written before the first call
+NAME.report.json  the report; missing if the run was cut short
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from lmsconf.documents import plan_file, report_file
+from lmsconf.errors import LmsconfError
+from lmsconf.journal.journal_folder import FOLDER, RUNS, SUFFIX
+from lmsconf.model.canonical_json import sha256_of_bytes
+from lmsconf.model.outcomes import ApplyReport
+from lmsconf.model.plan import Plan
+from lmsconf.model.recorded_run import RecordedRun
+from lmsconf.support.atomic_files import read_text
+
+PLAN_SUFFIX: Final = ".plan.json"
+REPORT_SUFFIX: Final = ".report.json"
+
+
+def journal_path(root: Path, run: str) -> Path:
+    """Return the path of the journal of a run, by the run's full name."""
+    return root / FOLDER / RUNS / f"{run}{SUFFIX}"
+
+
+def plan_path(journal: Path) -> Path:
+    """Return the path of the plan that is kept beside a journal."""
+    return journal.with_name(f"{journal.stem}{PLAN_SUFFIX}")
+
+
+def report_path(journal: Path) -> Path:
+    """Return the path of the report that is kept beside a journal."""
+    return journal.with_name(f"{journal.stem}{REPORT_SUFFIX}")
+
+
+def kept_plan(root: Path, run: RecordedRun) -> Plan:
+    """Return the plan that a run applied. Raises LmsconfError if it is not kept, or not the one the run began with."""
+    return plan_file.loads(kept_plan_text(root, run))
+
+
+def kept_report(root: Path, run: RecordedRun) -> ApplyReport:
+    """Return the report of a run. Raises LmsconfError if it is not kept, or not the one that the run ended with."""
+    return report_file.loads(kept_report_text(root, run))
+
+
+def kept_plan_text(root: Path, run: RecordedRun) -> str:
+    """Return the text of the plan file of a run; raises like `kept_plan`."""
+    recorded = None if run.opening is None else run.opening.plan_sha256
+    return _verified(plan_path(journal_path(root, run.name)), "plan", run.name, recorded, _why_no_plan(run))
+
+
+def kept_report_text(root: Path, run: RecordedRun) -> str:
+    """Return the text of the report of a run; raises like `kept_report`."""
+    recorded = None if run.ending is None else run.ending.report_sha256
+    return _verified(report_path(journal_path(root, run.name)), "report", run.name, recorded, _why_no_report(run))
+
+
+def _verified(path: Path, noun: str, run: str, recorded: str | None, why_missing: str) -> str:
+    """Return the text of a kept file if its SHA-256 is the recorded one."""
+    if not path.exists():
+        raise LmsconfError(f"the {noun} of the run {run} is not kept", hint=why_missing)
+    text = read_text(path)
+    if recorded is None:
+        raise LmsconfError(f"the journal of the run {run} does not record which {noun} it had", hint=why_missing)
+    if sha256_of_bytes(text.encode()) != recorded:
+        hint = "It was changed or replaced since. Restore both from a backup."
+        raise LmsconfError(f"{path} is not the {noun} that the journal of the run records", hint=hint)
+    return text
+
+
+def _why_no_plan(run: RecordedRun) -> str:
+    if run.opening is None:
+        return "The first line of its journal cannot be read."
+    if run.opening.plan_sha256 is None:
+        return f"lmsconf {run.opening.tool} made this run, and did not keep plans. Runs from now on have theirs."
+    return "It was deleted from .lmsconf/runs. Restore it from a backup."
+
+
+def _why_no_report(run: RecordedRun) -> str:
+    if run.ending is None:
+        return "The run was cut short before its end. Its journal lists every call: lmsconf runs RUN"
+    if run.ending.report_sha256 is None:
+        return "It was not written when the run ended. Its journal lists every call: lmsconf runs RUN"
+    return "It was deleted from .lmsconf/runs. Restore it from a backup."

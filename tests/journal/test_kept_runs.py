@@ -1,0 +1,190 @@
+"""What is kept of a run beside its journal: the plan, the report, the link to the run before it; and for how long."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import resource
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from flow.project import Project as Folder
+from flow.shell import lmsconf as command
+
+import lmsconf
+from journal.journal_project import JournalProject
+from lmsconf.documents.plan_file import plan_digest
+from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound
+from lmsconf.journal.journal_reader import find_run, run_names
+from lmsconf.journal.journal_writer import Journal
+from lmsconf.journal.kept_documents import kept_plan, kept_report
+from lmsconf.journal.line_codec import encode_line
+from lmsconf.journal.run_chain import Retention
+
+MORE = "default_workspace: sandbox\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    return Folder(tmp_path / "project", "groups: [{name: Coaches}]", MORE)
+
+
+def apply_group(folder: Folder, name: str) -> str:
+    """Apply a manifest with one more group from the library; return the name of the run."""
+    folder.write(f"groups: [{{name: {name}}}]\n", f"{name}.yaml")
+    project = lmsconf.open(folder.root, environ={})
+    assert project.apply(project.plan(), approve=lambda plan: True).exit == ExitCode.OK
+    return find_run(folder.root, "latest").name
+
+
+def runs(folder: Folder) -> Path:
+    return folder.root / ".lmsconf" / "runs"
+
+
+def test_plan_and_report_are_kept_beside_the_journal(folder: Folder) -> None:
+    """They are the plan and the report of the run, readable by their owner only, and the journal has their digests."""
+    folder.write("groups: [{name: Mentors}]\n")
+    project = lmsconf.open(folder.root, environ={})
+    plan = project.plan()
+    report = project.apply(plan, approve=lambda plan: True, meta={"commit": "4f1d2a"})
+    run = find_run(folder.root, "latest")
+    assert plan_digest(kept_plan(folder.root, run)) == plan_digest(plan)
+    assert kept_plan(folder.root, run).changes == plan.changes
+    assert kept_report(folder.root, run) == report
+    files = {path.name: path for path in runs(folder).iterdir()}
+    assert set(files) == {f"{run.name}.jsonl", f"{run.name}.plan.json", f"{run.name}.report.json"}
+    assert {stat.S_IMODE(path.stat().st_mode) for path in files.values()} == {0o600}
+    sums = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files.items()}
+    assert run.opening is not None
+    assert run.ending is not None
+    assert run.opening.plan_sha256 == sums[f"{run.name}.plan.json"]
+    assert run.ending.report_sha256 == sums[f"{run.name}.report.json"]
+
+
+def test_the_command_line_keeps_them_too_and_a_plan_alone_keeps_nothing(folder: Folder) -> None:
+    """`plan` and an apply without calls write nothing; `apply` keeps both, from a plan file as well."""
+    folder.write("groups: [{name: Coaches}]\n")
+    assert command(folder.root, "plan").code == ExitCode.OK
+    assert command(folder.root, "apply", "--auto-approve").code == ExitCode.OK
+    assert not runs(folder).exists()
+    folder.write("groups: [{name: Mentors}]\n")
+    assert command(folder.root, "plan", "--out", "plan.json").code == ExitCode.OK
+    assert not runs(folder).exists()
+    assert command(folder.root, "apply", "plan.json").code == ExitCode.OK
+    run = find_run(folder.root, "latest")
+    assert runs(folder).joinpath(f"{run.name}.plan.json").read_bytes() == (folder.root / "plan.json").read_bytes()
+    assert kept_report(folder.root, run).plan_digest == plan_digest(kept_plan(folder.root, run))
+
+
+def test_a_run_whose_plan_cannot_be_kept_does_not_begin(scene: JournalProject) -> None:
+    """Where the disk has no room for the plan, no journal is left that says that the run began."""
+    plan = scene.plan()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1500, limits[1]))
+    try:
+        with pytest.raises(LmsconfError, match=r"plan\.json cannot be written: File too large"):
+            scene.begin(plan)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert not list((scene.root / ".lmsconf" / "runs").iterdir())
+
+
+def test_each_run_names_the_one_before_it(folder: Folder) -> None:
+    """By its name and the digest of its journal, in order; another workspace of the folder has a chain of its own."""
+    first, second = apply_group(folder, "One"), apply_group(folder, "Two")
+    folder.write_options("  box: {url: 'sandbox:box.db'}\n" + MORE)
+    box = lmsconf.open(folder.root, workspace="box", environ={})
+    box.apply(box.plan(), approve=lambda plan: True)
+    other = find_run(folder.root, "latest").name
+    third = apply_group(folder, "Three")
+    links = {name: find_run(folder.root, name).opening.chain for name in (first, second, other, third)}
+    assert [links[name].number for name in (first, second, other, third)] == [1, 2, 1, 3]
+    assert [links[name].previous for name in (first, second, other, third)] == [None, first, None, second]
+    for name in (second, third):
+        content = (runs(folder) / f"{links[name].previous}.jsonl").read_bytes()
+        assert links[name].previous_sha256 == hashlib.sha256(content).hexdigest()
+    assert links[third].oldest == first
+
+
+def test_a_chain_begins_after_journals_without_one(folder: Folder) -> None:
+    """Journals of earlier versions are no part of it, and are still listed."""
+    first = apply_group(folder, "One")
+    path = runs(folder) / f"{first}.jsonl"
+    opening, *rest = path.read_bytes().splitlines(keepends=True)
+    entry = json.loads(opening)
+    old = {key: value for key, value in entry.items() if key not in ("chain", "plan_sha256", "sum")}
+    path.write_bytes(encode_line(old) + b"".join(rest))
+    link = find_run(folder.root, apply_group(folder, "Two")).opening.chain
+    assert (link.number, link.previous, link.oldest) == (1, None, first)
+    with pytest.raises(LmsconfError, match="does not record which plan"):
+        kept_plan(folder.root, find_run(folder.root, first))
+
+
+def test_the_oldest_whole_runs_are_deleted(folder: Folder) -> None:
+    """`runs: {keep: 2}` keeps two of each workspace, with all their files, and the next header says which is oldest."""
+    folder.write_options("  box: {url: 'sandbox:box.db'}\n" + MORE + "runs: {keep: 2}\n")
+    box = lmsconf.open(folder.root, workspace="box", environ={})
+    folder.write("groups: [{name: Mentors}]\n")
+    box.apply(box.plan(), approve=lambda plan: True)
+    other = find_run(folder.root, "latest").name
+    made = [apply_group(folder, "Zero")]
+    (runs(folder) / f"{made[0]}.other.json").write_text("{}")
+    made += [apply_group(folder, name) for name in ("One", "Two", "Three")]
+    assert sorted(run_names(folder.root)) == sorted([other, *made[2:]])
+    assert {path.name.partition(".")[0] for path in runs(folder).iterdir()} == {other, *made[2:]}
+    assert find_run(folder.root, made[3]).opening.chain.oldest == made[2]
+    assert find_run(folder.root, made[3]).opening.chain.number == 4
+    with pytest.raises(LmsconfError, match="no run matches") as caught:
+        find_run(folder.root, "20000101T000000Z")
+    assert "sets how many are" in str(caught.value.hint)
+
+
+def test_a_run_whose_calls_may_still_arrive_is_kept(scene: JournalProject) -> None:
+    """A run of a workspace over HTTP is deleted only once its last line is older than `settle`."""
+    plan, brief = scene.plan(), Retention(keep=1, settle=30)
+    with Journal.begin(scene.root, plan, meta={}, retention=brief) as first:
+        pass
+    with Journal.begin(scene.root, plan, meta={}, retention=brief) as second:
+        pass
+    assert first.path.exists()
+    os.utime(first.path, (first.path.stat().st_mtime - 31,) * 2)
+    with Journal.begin(scene.root, plan, meta={}, retention=brief):
+        pass
+    assert not first.path.exists()
+    assert second.path.exists()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message", "hint"),
+    [
+        (lambda path: path.unlink(), "is not kept", "Restore it"),
+        (lambda path: path.write_text(path.read_text() + " "), "is not the", "Restore both"),
+    ],
+)
+@pytest.mark.parametrize("read", [kept_plan, kept_report])
+def test_a_file_that_is_missing_or_changed_is_an_error(
+    folder: Folder, spoil: Callable[[Path], object], message: str, hint: str, read: Callable[..., object]
+) -> None:
+    """It says what is wrong and what to do, and never returns something else."""
+    run = find_run(folder.root, apply_group(folder, "Mentors"))
+    name = "plan" if read is kept_plan else "report"
+    spoil(runs(folder) / f"{run.name}.{name}.json")
+    with pytest.raises(LmsconfError, match=message) as caught:
+        read(folder.root, run)
+    assert hint in str(caught.value.hint)
+
+
+def test_the_latest_of_one_second_is_the_one_that_began_last(folder: Folder) -> None:
+    """Names have seconds only: the first lines of the journals decide, not the digests behind the seconds."""
+    made = [apply_group(folder, name) for name in ("One", "Two", "Three", "Four", "Five", "Six")]
+    assert list(reversed(run_names(folder.root))) == made
+
+
+def test_how_many_runs_are_kept_is_a_whole_number(folder: Folder) -> None:
+    """Zero would delete the record of the run that is under way."""
+    folder.write_options(MORE + "runs: {keep: 0}\n")
+    with pytest.raises(ProblemsFound):
+        lmsconf.open(folder.root, environ={})
