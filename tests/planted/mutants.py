@@ -16,23 +16,30 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
+from types import CodeType
 from typing import Final
 
 from .faults import ROOT
-from .line_coverage import collected, reached
-from .source_copy import Outcome, RunResult, grounds
+from .forked import Forks, other_codes, with_forks
+from .line_coverage import everyday, reached
+from .source_copy import Outcome, RunResult, Try, grounds
 
 _SECONDS: Final = 45.0
 _TIMES_SLOWER: Final = 8
 _STARTING: Final = 30.0
+_LEAST: Final = 10.0
 _SCORE: Final = 0.95
 _SHOWN: Final = 70
+_LARGE: Final = 20
 
 
 def modules(root: Path = ROOT) -> list[str]:
-    """What must not be wrong: what speaks to the service, plans, applies, writes down, locks and takes secrets out."""
+    """What must not be wrong: what speaks to the service, plans, applies, writes down, locks, trusts and redacts."""
     packages = ("api", "model", "planner", "documents", "kinds", "journal", "apply")
-    alone = ("support/atomic_files", "support/redaction", "render/escape")
+    alone = (
+        "support/atomic_files", "support/redaction", "support/url_rules", "render/escape",
+        "project/base_trust", "project/command_allowlist", "project/credentials",
+    )  # fmt: skip
     files = [file for package in packages for file in sorted((root / "lmsconf" / package).rglob("*.py"))]
     every = [*files, *(root / "lmsconf" / f"{name}.py" for name in alone)]
     return [file.relative_to(root).as_posix() for file in every]
@@ -70,6 +77,12 @@ class Mutant:
         return ast.unparse(_without(self.tree, self.old, self.new))
 
     @property
+    def codes(self) -> dict[CodeType, CodeType]:
+        """The code that it changes → what that is instead, as Python compiles both."""
+        changed = _without(self.tree, self.old, self.new)
+        return other_codes(*(compile(tree, self.file, "exec", dont_inherit=True) for tree in (self.tree, changed)))
+
+    @property
     def lines(self) -> list[int]:
         """Where it shows: the lines of its statement, or those that name the constant that it is in."""
         statements = [node for node in _around(self.tree, self.old) if isinstance(node, ast.stmt)]
@@ -98,7 +111,8 @@ def mutants(file: str, root: Path = ROOT) -> list[Mutant]:
     tree = ast.parse((root / file).read_text(encoding="utf-8"))
     times: Counter[str] = Counter()
     found = []
-    for one in [Mutant(file, tree, old, new) for old in _nodes(tree) for new in _changed(old)]:
+    sizes = set(_sizes(tree))
+    for one in [Mutant(file, tree, old, new) for old in _nodes(tree) for new in _changed(old, old in sizes)]:
         times[one.name] += 1
         found.append(replace(one, nth=times[one.name]))
     return found
@@ -126,13 +140,34 @@ def _around(tree: ast.AST, inner: ast.AST) -> list[ast.AST]:
 
 
 def _is_idle(node: ast.AST) -> bool:
-    if isinstance(node, ast.Expr):
-        return isinstance(node.value, ast.Constant)
-    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+    """What does nothing. `zip(…, strict=True)` only checks that both sides were made of one list."""
+    match node:
+        case ast.Expr(value=ast.Constant()) | ast.If(test=ast.Name(id="TYPE_CHECKING")):
+            return True
+        case ast.keyword(arg="strict", value=ast.Constant(value=True)):
+            return True
+    return False
 
 
-def _changed(node: ast.AST) -> Iterator[ast.AST]:
-    """What may be put in the place of a node."""
+def _sizes(tree: ast.Module) -> Iterator[ast.AST]:
+    """The numbers of constants and defaults: limits, times, shares."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Module(body=body) | ast.ClassDef(body=body):
+                values = [one.value for one in body if isinstance(one, ast.Assign | ast.AnnAssign) and one.value]
+            case ast.arguments(defaults=defaults, kw_defaults=named):
+                values = [*defaults, *filter(None, named)]
+            case _:
+                continue
+        yield from (inner for value in values for inner in ast.walk(value))
+
+
+def _changed(node: ast.AST, is_size: bool) -> Iterator[ast.AST]:
+    """What may be put in the place of a node.
+
+    One byte more of 65,536 asks the same as `<` for `<=` where the bound is looked at, so large sizes are halved and
+    doubled. A boolean that is returned turns into the other one: None is as good as False.
+    """
     match node:
         case ast.Compare(left=left, ops=[op], comparators=[right]):
             yield ast.Compare(left, [_COMPARED[type(op)]()], [right])
@@ -147,10 +182,18 @@ def _changed(node: ast.AST) -> Iterator[ast.AST]:
             yield ast.BinOp(left, ast.Add(), right)
         case ast.Constant(value=bool(value)):
             yield ast.Constant(not value)
+        case ast.Constant(value=int(value)) if is_size and value >= _LARGE:
+            yield ast.Constant(value * 2)
+            yield ast.Constant(value // 2)
+        case ast.Constant(value=float(value)) if is_size and value:
+            yield ast.Constant(value * 2)
+            yield ast.Constant(value / 2)
         case ast.Constant(value=int(value) | float(value)):
             yield ast.Constant(value + 1)
             yield ast.Constant(value - 1)
-        case ast.Return(value=ast.expr() as value) if not (isinstance(value, ast.Constant) and value.value is None):
+        case ast.Return(value=ast.expr() as value) if not (
+            isinstance(value, ast.Constant) and isinstance(value.value, bool | None)
+        ):
             yield ast.Return(ast.Constant(None))
         case _ if isinstance(node, _DROPPED):
             yield ast.Pass()
@@ -162,7 +205,7 @@ def _without(tree: ast.Module, old: ast.AST, new: ast.AST) -> ast.Module:
     def copied(node: ast.AST) -> ast.AST:
         if node is old:
             return new
-        return type(node)(**{name: _each(value) for name, value in ast.iter_fields(node)})
+        return ast.copy_location(type(node)(**{name: _each(value) for name, value in ast.iter_fields(node)}), node)
 
     def _each(value: object) -> object:
         if isinstance(value, list):
@@ -197,34 +240,54 @@ def main(names: Sequence[str]) -> int:
     chosen = [file for file in modules() if not names or any(name in file for name in names)]
     drawn = sample(chosen, int(os.environ.get("SAMPLE", "8")), int(os.environ.get("SEED", "1")))
     width, reasons = int(os.environ.get("WIDTH", "2")), explained()
-    with grounds(width) as tried, ThreadPoolExecutor(width) as pool:
-        there = collected()
-        sound: dict[str, bool] = {}
+    good = 0
 
-        def judged(mutant: Mutant) -> RunResult:
-            known = reached(mutant.file)
-            near = known.tests(mutant.lines, _SECONDS)
-            tests = [test for test in near if test in there and sound.get(test, True)]
-            if not tests:
-                return RunResult(Outcome.MISSED, 0.0, "")
-            patience = _STARTING + _TIMES_SLOWER * sum(known.seconds[test] for test in tests)
-            found = tried({mutant.file: mutant.text}, tests, patience)
-            by = max((test for test in tests if found.by.startswith(f"FAILED {test}")), key=len, default="")
-            if by and by not in sound:
-                # A test that fails here anyhow finds nothing.
-                sound[by] = tried({}, [by], _SECONDS).fate is Outcome.MISSED
-            return found if sound.get(by, True) else judged(mutant)
+    def work(forks: Forks) -> None:
+        nonlocal good
+        with grounds(width) as tried, ThreadPoolExecutor(width) as pool:
+            judge = Judge(forks, tried)
 
-        def planted(mutant: Mutant) -> bool:
-            found = judged(mutant)
-            survived = found.fate is Outcome.MISSED
-            fate = "known" if survived and mutant.name in reasons else found.fate
-            print(f"{fate:7} {found.seconds:5.1f} s  {mutant}  {found.by}", flush=True)
-            return fate != Outcome.MISSED
+            def planted(mutant: Mutant) -> bool:
+                found = judge.judged(mutant)
+                survived = found.fate is Outcome.MISSED
+                fate = "known" if survived and mutant.name in reasons else found.fate
+                print(f"{fate:7} {found.seconds:5.1f} s  {mutant}  {found.by}", flush=True)
+                return fate != Outcome.MISSED
 
-        good = sum(pool.map(planted, drawn))
+            good = sum(pool.map(planted, drawn))
+
+    with_forks(everyday(), work)
     print(f"{good} of {len(drawn)} mutants are found or explained: {good / max(1, len(drawn)):.1%}.")
     return int(good < _SCORE * len(drawn))
+
+
+class Judge:
+    """Lets mutants meet the tests that reach their lines: in a fork, or in a copy of lmsconf where imports run them."""
+
+    def __init__(self, forks: Forks, tried: Try) -> None:
+        self._forks, self._tried = forks, tried
+        self._sound: dict[str, bool] = {}
+
+    def judged(self, mutant: Mutant) -> RunResult:
+        """What the tests say. A test that fails here anyhow finds nothing."""
+        known = reached(mutant.file)
+        near = known.tests(mutant.lines, _SECONDS)
+        tests = {
+            test: _LEAST + _TIMES_SLOWER * known.seconds[test]
+            for test in near
+            if test in self._forks.tests and self._sound.get(test, True)
+        }
+        if not tests:
+            return RunResult(Outcome.MISSED, 0.0, "")
+        changed = self._forks.functions(mutant.codes)
+        if changed:
+            found = self._forks.judged(changed, tests)
+        else:
+            found = self._tried({mutant.file: mutant.text}, list(tests), _STARTING + sum(tests.values()))
+        by = max((test for test in tests if found.by.startswith(f"FAILED {test}")), key=len, default="")
+        if by and by not in self._sound:
+            self._sound[by] = self._forks.judged([], {by: _STARTING + tests[by]}).fate is Outcome.MISSED
+        return found if self._sound.get(by, True) else self.judged(mutant)
 
 
 if __name__ == "__main__":

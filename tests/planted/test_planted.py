@@ -5,12 +5,15 @@ from __future__ import annotations
 import ast
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from random import Random
 
 import pytest
 
 from .faults import ROOT, Fault, faults
+from .forked import other_codes
 from .line_coverage import Reached, everyday, moved
 from .mutants import explained, modules, mutants, sample
 from .source_copy import Outcome, SourceCopy
@@ -96,6 +99,67 @@ def test_a_constant_shows_where_it_is_named() -> None:
     lines = (ROOT / "lmsconf/planner/guards.py").read_text(encoding="utf-8").splitlines()
     assert len(older.lines) > 1
     assert all("SMALL" in lines[number - 1] for number in older.lines)
+
+
+def test_large_sizes_are_halved_and_doubled() -> None:
+    """A limit may be one more than it says, but not half of it; numbers inside functions change by one."""
+    names = [one.name for one in mutants("lmsconf/planner/guards.py")]
+    assert "`planner/guards.py` `-` `20` → `40`" in names
+    assert "`planner/guards.py` `-` `20` → `10`" in names
+    assert not [name for name in names if "`20` → `21`" in name]
+
+
+def test_what_nobody_can_see_is_no_mutant() -> None:
+    """None instead of a boolean is the other boolean again, and zip's check of lengths is no behaviour."""
+    names = [one.name for file in ("planner/calls", "planner/guards") for one in mutants(f"lmsconf/{file}.py")]
+    assert names
+    assert not [name for name in names if re.search(r"`return (True|False)` → `return None`", name)]
+    assert not [name for name in names if name.startswith("`planner/calls.py` `_check_refs` `True`")]
+
+
+def test_only_functions_that_change_get_other_code() -> None:
+    """With a function, what it is in; what stands beside it keeps its code, and so does what imports run."""
+    before = (
+        "A = 20\ndef f():\n    return [x < 1 for x in ()]\nclass C:\n    def g(self): return 1\n    h = lambda: 3\n"
+    )
+
+    def changed(text: str) -> set[str]:
+        return {one.co_qualname for one in other_codes(*(compile(one, "f.py", "exec") for one in (before, text)))}
+
+    assert changed(before) == set()
+    assert changed(before.replace("20", "21")) == {"<module>"}
+    assert changed(before.replace("x < 1", "x > 1")) == {"<module>", "f", "f.<locals>.<listcomp>"}
+    assert changed(before.replace("return 1", "return 2")) == {"<module>", "C", "C.g"}
+    assert changed(before.replace("return [x < 1 for x in ()]", "pass")) == {"<module>", "f"}
+    assert changed(before.replace("lambda: 3", "lambda: 4")) == {"<module>", "C", "C.<lambda>"}
+
+
+IN_FORKS = """
+from lmsconf.api.retry import RetryPolicy
+from tests.planted.forked import NewCode, with_forks
+
+def broken(*_, **__): return 1 / 0
+
+def endless(*_, **__):
+    while True: pass
+
+def work(forks):
+    tests = dict.fromkeys(sorted(test for test in forks.tests if "rate" in test or "read_is_tried" in test), 2.0)
+    for other in ([], [broken], [endless], []):
+        changed = [NewCode(RetryPolicy.is_rate_limited, one.__code__) for one in other]
+        print("", forks.judged(changed, tests).fate, end="")
+
+with_forks(["tests/client/test_retry.py"], work)
+"""
+
+
+@pytest.mark.slow
+def test_forks_find_what_is_planted_in_them() -> None:
+    """In a fork a broken function is found, and one that never ends; the process that it comes from is as before."""
+    ran = subprocess.run(
+        [sys.executable, "-c", IN_FORKS], cwd=ROOT, capture_output=True, text=True, check=True, timeout=120.0
+    )
+    assert " missed caught hung missed" in ran.stdout
 
 
 @pytest.mark.sampled
