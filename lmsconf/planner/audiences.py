@@ -6,8 +6,9 @@ operations on 25 KB, and counting is `int.bit_count`.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Final, NamedTuple, TypeAlias
 
@@ -19,6 +20,9 @@ Bits: TypeAlias = int
 """A set of people, by their positions."""
 HORIZON: Final = 30 * 24 * 3600
 """For how many seconds from the time of the plan a shortened window is counted."""
+_NONZERO_BYTES: Final = re.compile(rb"[^\x00]+")
+_POSITIONS: Final = tuple(tuple(bit for bit in range(8) if byte >> bit & 1) for byte in range(256))
+"""A byte → the positions of the bits that are set in it."""
 
 
 def to_bits(positions: Iterable[int], size: int) -> Bits:
@@ -31,12 +35,12 @@ def to_bits(positions: Iterable[int], size: int) -> Bits:
 
 def positions_of(bits: Bits) -> Iterator[int]:
     """Yield the positions in a set, in order."""
+    # Most sets hold few of all people: the regular expression skips zero bytes without a step of Python for each.
     data = bits.to_bytes((bits.bit_length() + 7) // 8, "little")
-    for index, byte in enumerate(data):
-        while byte:
-            low = byte & -byte
-            yield index * 8 + low.bit_length() - 1
-            byte ^= low
+    for run in _NONZERO_BYTES.finditer(data):
+        for index in range(run.start(), run.end()):
+            for offset in _POSITIONS[data[index]]:
+                yield index * 8 + offset
 
 
 class Window(NamedTuple):
@@ -149,12 +153,29 @@ def _covered(windows: Sequence[tuple[Window, Bits]], first: int, last: int) -> B
     return bits
 
 
-def shortened(before: Access, after: Access, now: int) -> Bits:
-    """Return who has a content after, and not at some second of the next 30 days when they had it before."""
-    if before.windows == after.windows:
-        return 0
+def shortened(before: Access, after: Access, now: int, ends: Mapping[int, Bits]) -> Bits:
+    """Return who has a content on both sides, and not at some second of the next 30 days when they had it before.
+
+    ends: when accounts will be archived, which were not to be so soon before → whose.
+    """
+    out = 0 if before.windows == after.windows else _uncovered(before.windows, after.windows, now)
+    for end, people in ends.items():
+        out |= _uncovered(before.windows, _until(after.windows, end), now) & people
+    return out & before.has & after.has
+
+
+def _until(windows: Sequence[tuple[Window, Bits]], end: int) -> list[tuple[Window, Bits]]:
+    """Return windows of which nothing is left from `end` on."""
+    last = end - 1
+    return [
+        (Window(one.start, last if one.finish is None else min(one.finish, last)), people) for one, people in windows
+    ]
+
+
+def _uncovered(before: Sequence[tuple[Window, Bits]], after: Sequence[tuple[Window, Bits]], now: int) -> Bits:
+    """Return who is covered at some second of the next 30 days by windows before, and by none after."""
     cuts = {now}
-    for window, _ in (*before.windows, *after.windows):
+    for window, _ in (*before, *after):
         # A window covers its last second, so the next part begins after it.
         cuts.update(
             bound
@@ -164,8 +185,8 @@ def shortened(before: Access, after: Access, now: int) -> Bits:
     bounds = sorted(cuts)
     out = 0
     for first, after_last in zip(bounds, [*bounds[1:], now + HORIZON + 1], strict=True):
-        out |= _covered(before.windows, first, after_last - 1) & ~_covered(after.windows, first, after_last - 1)
-    return out & before.has & after.has
+        out |= _covered(before, first, after_last - 1) & ~_covered(after, first, after_last - 1)
+    return out
 
 
 def _same(before: dict[int | None, Bits], after: dict[int | None, Bits]) -> Bits:
@@ -201,8 +222,11 @@ class ContentAccess:
         return self.after.has & ~self.changed
 
 
-def compare_access(assignments: Sequence[AudienceAssignment], now: int) -> ContentAccess:
-    """Return what a plan changes for the people of one content. Every audience must be known."""
+def compare_access(assignments: Sequence[AudienceAssignment], now: int, ends: Mapping[int, Bits]) -> ContentAccess:
+    """Return what a plan changes for the people of one content. Every audience must be known.
+
+    ends: when accounts will be archived, as for `shortened`.
+    """
     before = access_of(((one.before, one.audience.before or 0) for one in assignments), now)
     after = access_of(((one.after, one.audience.after or 0) for one in assignments), now)
     both = before.has & after.has
@@ -216,7 +240,7 @@ def compare_access(assignments: Sequence[AudienceAssignment], now: int) -> Conte
         to_mandatory=both & ~before.mandatory & after.mandatory,
         to_optional=both & before.mandatory & ~after.mandatory,
         window=both & same_word & ~same_window,
-        shortened=shortened(before, after, now),
+        shortened=shortened(before, after, now, ends),
         causes=tuple(_causes(assignments, now)),
     )
 
@@ -239,10 +263,10 @@ class AudienceModel:
     """Everything that decides who has what, before and after a plan. `now`: the time of the plan, in epoch seconds.
 
     ids: the id of the person at each position; None for an account that the plan creates. emails: theirs.
-    active: people who are not archived. contents: id → name and assignments of each content that may change.
+    active: people who are not archived then. contents: id → name and assignments of each content that may change.
     groups: the audiences whose membership may change. changed_people: position → address, for people whose answers or
     account the plan changes. reasons: why numbers are estimates or not known.
-    sizes: of audiences that are known exactly.
+    sizes: of audiences that are known exactly. ends: when accounts will be archived, sooner than before → whose.
     """
 
     now: int
@@ -256,3 +280,4 @@ class AudienceModel:
     groups_compared: int = 0
     groups_equal: int = 0
     sizes: dict[Address, AudienceSize] = field(default_factory=dict)
+    ends: dict[int, Bits] = field(default_factory=dict)

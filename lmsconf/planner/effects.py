@@ -89,7 +89,7 @@ def predict_effects(model: AudienceModel, *, can_take: bool, can_require: bool, 
             unknown = True
             contents.append(_unknown_content(id, name, assignments, can_take=can_take))
             continue
-        access = compare_access(assignments, model.now)
+        access = compare_access(assignments, model.now, model.ends)
         if not (access.changed | access.shortened):
             continue
         totals.add(access)

@@ -84,7 +84,7 @@ def total_taken(measures: Sequence[GuardCount]) -> int | None:
 def _reason(name: str, limit: GuardLimit, counted: int | None, measures: Sequence[GuardCount]) -> str | None:
     """Return why the guard trips, as text; None if it does not."""
     if counted is None:
-        return None if limit.count is None else f"{_UNKNOWN[name]}, and the limit is {limit.count:,}"
+        return f"{_UNKNOWN[name]}, and the limit is {_shown(limit)}" if _shown(limit) else None
     if limit.count is not None and counted > limit.count:
         return f"{_counted(name, counted)}, and the limit is {limit.count:,}"
     for measure in measures:
@@ -95,12 +95,23 @@ def _reason(name: str, limit: GuardLimit, counted: int | None, measures: Sequenc
     return None
 
 
+def _shown(limit: GuardLimit) -> str:
+    """Return a limit for a total that is not known: its count, or else its share; empty if both are off."""
+    if limit.count is not None:
+        return f"{limit.count:,}"
+    return "" if limit.share is None else f"{limit.share * 100:g}%"
+
+
 def _share(name: str, measure: GuardCount, taken: int) -> str:
     """`25 of 40 in members of group/Sales`."""
     if name == "people":
         loses = "loses" if taken == 1 else "lose"
         return f"{taken:,} of the {_people(measure.size)} who have {measure.of} {loses} it"
     if name == "mandatory":
+        if taken > measure.size:
+            return (
+                f"content becomes mandatory for {_people(taken)}, new accounts among them; {measure.size:,} are active"
+            )
         return f"content becomes mandatory for {taken:,} of {measure.size:,} active people"
     return f"{taken:,} of {measure.size:,} in {measure.of}"
 

@@ -38,7 +38,7 @@ _FIELDS, _CHOICES = 3, 20
 
 
 def facts_of(people: int, scale: float) -> tuple[AccessFacts, AccessScope]:
-    """A workspace and a change: half of the groups are smart, one group has half of the people."""
+    """A workspace and a change: half of the groups are smart, with their live members; one has half of the people."""
     draw = Random(1)  # noqa: S311  no secret is drawn
     fields = tuple(
         FieldRow(
@@ -69,6 +69,11 @@ def facts_of(people: int, scale: float) -> tuple[AccessFacts, AccessScope]:
         id: frozenset(everybody[draw.randrange(people)].id for _ in range(people // 2 if n == 0 else 40))
         for n, id in enumerate(groups)
     }
+    answering: dict[str, set[RemoteId]] = {}
+    for person in everybody:
+        for _, answer in person.answers or ():
+            for choice in answer.choices if answer is not None else ():
+                answering.setdefault(choice, set()).add(person.id)
     smart = {RemoteId(f"s{n}"): SmartGroupRow(RemoteId(f"s{n}"), f"Smart {n}") for n in range(half)}
     conditions: dict[RemoteId, LiveSmartGroup] = {}
     for n, (id, row) in enumerate(smart.items()):
@@ -76,7 +81,8 @@ def facts_of(people: int, scale: float) -> tuple[AccessFacts, AccessScope]:
             ConditionRow(RemoteId(f"f{field}"), frozenset({RemoteId(f"f{field}c{(n * 7 + field) % _CHOICES}")}), None)
             for field in range(2)
         )
-        conditions[id] = LiveSmartGroup(SmartGroupRow(id, row.name, live, frozenset()), None)
+        both = frozenset.intersection(*(frozenset().union(*(answering[c] for c in one.choices)) for one in live))
+        conditions[id] = LiveSmartGroup(SmartGroupRow(id, row.name, live, frozenset()), both)
     contents = [RemoteId(f"c{n}") for n in range(int(CONTENTS * scale))]
     audiences = [*groups, *smart]
     rows = [
@@ -87,7 +93,7 @@ def facts_of(people: int, scale: float) -> tuple[AccessFacts, AccessScope]:
     for row in rows:
         targets[row.content].append(row)
     facts = AccessFacts(
-        people=AnswerIndex(everybody, told=True),
+        people=AnswerIndex(everybody, has_answers=True),
         fields=fields,
         contents={id: f"Content {id}" for id in contents},
         groups=groups,

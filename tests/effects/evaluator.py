@@ -26,6 +26,8 @@ class Look:
 
     emails: dict[str, str] = field(default_factory=dict)
     archived: set[str] = field(default_factory=set)
+    ends: dict[str, int] = field(default_factory=dict)
+    """When accounts will be archived."""
     answers: dict[str, dict[str, Any]] = field(default_factory=dict)
     members: dict[str, frozenset[str]] = field(default_factory=dict)
     """Group id → people."""
@@ -60,6 +62,8 @@ def look(get: Get) -> Look:
         seen.answers[person["userId"]] = dict(person.get("customFields") or {})
         if person.get("archivedAt") is not None:
             seen.archived.add(person["userId"])
+        elif person.get("customArchiveDate") is not None:
+            seen.ends[person["userId"]] = person["customArchiveDate"] // 1000
     for one in get("/custom-fields")["customFields"]:
         seen.fields[one["customFieldId"]] = (one["name"], one["type"])
     for group in _pages(get, "/groups", "groups"):
@@ -168,9 +172,8 @@ def evaluate(before: Look, after: Look, now: int) -> Evaluated:
         name = before.contents.get(content) or after.contents[content]
         for person in was.keys() | will.keys():
             email = before.emails.get(person) or after.emails[person]
-            line = _line(
-                (person, email, name, content), was.get(person, frozenset()), will.get(person, frozenset()), now
-            )
+            who, end = (person, email, name, content), _sooner_end(before, after, person)
+            line = _line(who, was.get(person, frozenset()), will.get(person, frozenset()), now, end)
             counts[line.change] += 1
             counts["shortened"] += line.shortened
             if line.shortened:
@@ -226,12 +229,22 @@ def _paths(look: Look, content: str, present: set[str], now: int) -> dict[str, f
     return {person: frozenset(paths) for person, paths in found.items()}
 
 
+def _sooner_end(before: Look, after: Look, person: str) -> int | None:
+    """When an account will be archived that was not to be so early before."""
+    was, will = before.ends.get(person), after.ends.get(person)
+    return will if will is not None and (was is None or will < was) else None
+
+
 def _line(
-    who: tuple[str, str, str, str], was: frozenset[tuple[str, Value]], will: frozenset[tuple[str, Value]], now: int
+    who: tuple[str, str, str, str],
+    was: frozenset[tuple[str, Value]],
+    will: frozenset[tuple[str, Value]],
+    now: int,
+    end: int | None,
 ) -> Line:
     word_before, word_after = _word(was), _word(will)
     hull_before, hull_after = _hull(was), _hull(will)
-    shortened = bool(was and will) and _loses_an_instant(was, will, now)
+    shortened = bool(was and will) and _loses_an_instant(was, will, now, end)
     if not was or not will:
         change = "gain" if will else "lose"
     elif word_before != word_after:
@@ -261,15 +274,21 @@ def _said(time: int | None) -> bool:
     return time is not None
 
 
-def _loses_an_instant(was: frozenset[tuple[str, Value]], will: frozenset[tuple[str, Value]], now: int) -> bool:
+def _loses_an_instant(
+    was: frozenset[tuple[str, Value]], will: frozenset[tuple[str, Value]], now: int, archived: int | None
+) -> bool:
     """Whether a second between now and thirty days from now is in a window before and in none after.
 
     If there is one, then also one at which a window before begins, or just after a window after ends, or a bound.
+    From the second `archived` on the account has nothing.
     """
-    tried = {now, now + _MONTH}
+    tried = {now, now + _MONTH, *(() if archived is None else (archived,))}
     tried |= {start for _, (_, start, _) in was if start is not None}
     tried |= {end + 1 for _, (_, _, end) in will if end is not None}
-    return any(_covered(was, at) and not _covered(will, at) for at in tried if now <= at <= now + _MONTH)
+    until = now + _MONTH + 1 if archived is None else archived
+    return any(
+        _covered(was, at) and not (at < until and _covered(will, at)) for at in tried if now <= at <= now + _MONTH
+    )
 
 
 def _covered(paths: frozenset[tuple[str, Value]], at: int) -> bool:
@@ -304,11 +323,11 @@ def _cannot_be_foretold(before: Look, after: Look, id: str) -> bool:
     was, will = before.conditions.get(id, ()), after.conditions[id]
     if was != will:
         return True
-    names = {after.fields[one][0] for one, _, _ in will}
+    names = {(before.fields.get(one, after.fields[one])[0], after.fields[one][0]) for one, _, _ in will}
     return any(
-        before.answers.get(person, {}).get(name) != answers.get(name)
+        before.answers.get(person, {}).get(old) != answers.get(new)
         for person, answers in after.answers.items()
-        for name in names
+        for old, new in names
     )
 
 
@@ -320,6 +339,12 @@ def explaining(line: Line, before: Look, after: Look) -> list[set[str]]:
         for look in (before, after):
             address = look.address_of(audience)
             could |= {f"content_target/{line.content} -> {address}", address}
-            could |= {f"custom_field/{look.fields[one][0]}" for one, _, _ in look.conditions.get(audience, ())}
+            fields = [one for one, _, _ in look.conditions.get(audience, ())]
+            could |= {
+                f"custom_field/{side.fields[one][0]}"
+                for side in (before, after)
+                for one in fields
+                if one in side.fields
+            }
         every.append(could - {"everyone"})
     return every

@@ -1,8 +1,13 @@
-"""Random workspaces and manifests about who has what: windows, overlaps, answers, archiving, deletions, all kinds."""
+"""Random workspaces and manifests about who has what: windows, overlaps, answers, archiving, deletions, all kinds.
+
+Also archive dates live and declared, swaps of names by pins, renamed fields, lists from CSV files, `for_each` over some
+or no values, and what ownership deletes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from random import Random
@@ -24,6 +29,8 @@ _CHOICES: Final = {"Dept": ["Sales", "Care", "IT", "Legal"], "Skills": ["x", "y"
 _TYPES: Final = {"Dept": "CHOICE", "Skills": "MULTI_SELECT", "Old": "CHOICE", "Badge": "TEXT"}
 _NAMES: Final = ("anna", "Bo", "Åsa", "straße", "cy+x", "di", "e.f", "gil", "hugo", "ida", "jo", "kim", "liv", "mo")
 ROOTS: Final = ("root1@x.example", "root2@x.example")
+_ARCHIVE: Final = (-_DAY, 0, 1, 60, 5 * _DAY, 20 * _DAY, 30 * _DAY, 30 * _DAY + 1, 31 * _DAY, 27_000 * _DAY)
+"""Archive dates, from now."""
 
 
 def iso(instant: int) -> str:
@@ -37,6 +44,9 @@ class Case:
 
     world: Entry = field(default_factory=dict)
     document: Entry = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
+    """Further files in the folder of manifests."""
+    leave_alone: tuple[str, ...] = ()
     ownership: dict[str, tuple[str, ...]] = field(default_factory=dict)
     dialect: dict[str, str | int] = field(default_factory=dict)
     only: tuple[str, ...] = ()
@@ -93,7 +103,11 @@ class RandomCase:
         people: list[Entry] = [{"email": email, "admin": True} for email in ROOTS]
         for email in self.people:
             said: Entry = {"email": email, "answers": self._answers(live=True)}
-            people.append(said | ({"archived": True} if self._chance(6) else {}))
+            if self._chance(6):
+                said["archived"] = True
+            elif self._chance(6):
+                said["custom_archive_date"] = iso(NOW + self._pick(_ARCHIVE[2:]))
+            people.append(said)
         everybody = [*self.people, ROOTS[0]]
         self.groups = [f"G{n}" for n in range(self._random.randint(0, 4))]
         self.smart = [f"S{n}" for n in range(self._random.randint(0, 4))]
@@ -106,8 +120,11 @@ class RandomCase:
                 for name, choices in self.fields.items()
             ],
             "people": people,
-            "groups": [{"name": name, "members": self._some(everybody)} for name in self.groups],
-            "smart_groups": [{"name": name, "conditions": self._conditions(self.fields)} for name in self.smart],
+            "groups": [{"name": name, "id": f"id-of-{name}", "members": self._some(everybody)} for name in self.groups],
+            "smart_groups": [
+                {"name": name, "id": f"id-of-{name}", "conditions": self._conditions(self.fields)}
+                for name in self.smart
+            ],
             "content": [{"id": id, "name": name} for id, name in self.contents],
             "content_targets": [],
         }
@@ -193,6 +210,11 @@ class RandomCase:
         steps = [self._people, self._custom_fields, self._manual_groups, self._smart_groups, self._content_targets]
         wanted = {step for step in steps if not self._chance(3)} or {self._pick(steps)}
         self.groups_after, self.smart_after = list(self.groups), list(self.smart)
+        for kind in ("group", "smart_group", "custom_field"):
+            if self._chance(8):
+                self.case.ownership[kind] = (self._pick(("*", "?1*", "O*", "[!D]*")),)
+        if self._chance(10):
+            self.case.leave_alone = (self._pick(("group/G0", "smart_group/*", "content_target/Course 0 -> *")),)
         for step in steps:
             if step in wanted:
                 step()
@@ -210,7 +232,28 @@ class RandomCase:
             listed: list[object] = [
                 {"name": f"{choice} renamed", "previously": [choice]} if self._chance(6) else choice for choice in keep
             ]
-            self.sections["custom_fields"].append({"name": name, "choices": [*listed, *self._some(["new"])]})
+            if self._chance(6) and len(self.fields[name]) > 1:
+                listed = self._swapped_choices(name)
+            said: Entry = {"name": name, "choices": [*listed, *self._some(["new"])]}
+            if self._chance(8):
+                said["choices"] = {"include": ["new"], "exclude": self._some(self.fields[name], most=1)}
+            if self._chance(6) and not answered:
+                said |= {"name": f"{name} now", "previously": [name]}
+            self.sections["custom_fields"].append(said)
+
+    def _swapped_choices(self, name: str) -> list[object]:
+        """All choices of a field, two of them under each other's name."""
+        first, second = self._random.sample(self.fields[name], 2)
+        other = {first: second, second: first}
+        return [
+            {"name": choice, "id": self._choice_id(name, other[choice])} if choice in other else choice
+            for choice in self.fields[name]
+        ]
+
+    def _choice_id(self, field: str, choice: str) -> str:
+        """The id that a new sandbox gives to a choice: they are counted."""
+        every = [(name, one) for name, choices in self.fields.items() for one in choices]
+        return f"ch-{every.index((field, choice)) + 1}"
 
     def _people(self) -> None:
         for email in self._some(self.people, most=5):
@@ -221,8 +264,8 @@ class RandomCase:
                 said["archived"] = self._chance(2)
             if self._chance(5):
                 said["first_name"] = "Other"
-            if self._chance(8) and "archived" not in said:
-                said["custom_archive_date"] = self._pick(("2025-12-01", "2026-02-01", "2099-01-01", None))
+            if self._chance(5) and "archived" not in said:
+                said["custom_archive_date"] = self._pick(("2026-01-10", None, *(iso(NOW + one) for one in _ARCHIVE)))
             if self._chance(8):
                 said |= {"email": f"renamed.{email}", "previously": [email]}
                 self.people[self.people.index(email)] = str(said["email"])
@@ -235,14 +278,36 @@ class RandomCase:
             self.people.append(str(said["email"]))
 
     def _members(self) -> object:
+        if self._chance(5):
+            return self._from_csv(self._some(self.people))
         if not self._chance(3):
             return self._some([*self.people, ROOTS[0]])
         some = self._some(self.people)
         cut = self._random.randint(0, len(some))
         return {"include": some[:cut], "exclude": some[cut:]}
 
+    def _from_csv(self, people: Sequence[str]) -> Entry:
+        """A list of people as rows of a CSV file, beside rows that it leaves out."""
+        number = len(self.case.files)
+        rows = [*(f"{email},in" for email in people), *(f"{email},out" for email in self._some(self.people))]
+        self.case.files[f"hr{number}.csv"] = "\n".join(["email,state", *rows]) + "\n"
+        return {"file": f"hr{number}.csv", "column": "email", "where": {"state": "in"}, "allow_empty": True}
+
+    def _loop(self, values: Sequence[str], key: str, body: str) -> None:
+        """A file with one entry for each value; none where there are none."""
+        listed = ", ".join(f'"{value}"' for value in values)
+        self.case.files[f"{key}.yaml"] = f"{key}:\n  - {{for_each: {{one: [{listed}]}}, {body}}}\n"
+
     def _manual_groups(self) -> None:
-        for name in self.groups:
+        looped = self._some(self.groups) if self._chance(4) else []
+        if looped or self._chance(12):
+            people = ", ".join(f'"{email}"' for email in self._some(self.people))
+            self._loop(looped, "groups", f"name: $(one), members: [{people}]")
+        left = [name for name in self.groups if name not in looped]
+        if self._chance(6) and len(left) > 1:
+            self._swap(left, "groups", lambda: {"members": self._members()})
+            return
+        for name in left:
             fate = self._random.randrange(6)
             if fate == 0:
                 self.absent["groups"].append(name)
@@ -258,9 +323,17 @@ class RandomCase:
     def _smart_groups(self) -> None:
         left = {name: choices for name, choices in self.fields.items() if name not in self.absent["custom_fields"]}
         for said in self.sections["custom_fields"]:
-            listed = [one["name"] if isinstance(one, dict) else one for one in said["choices"]]
+            name = said.get("previously", [said["name"]])[0]
+            choices = left.pop(name)
+            if isinstance(said["choices"], list):
+                listed = [one["name"] if isinstance(one, dict) else one for one in said["choices"]]
+            else:
+                listed = ["new", *(one for one in choices if one not in said["choices"]["exclude"])]
             left[said["name"]] = listed
         if not any(left.values()):
+            return
+        if self._chance(6) and len(self.smart) > 1:
+            self._swap(self.smart, "smart_groups", lambda: {"conditions": self._conditions(left)})
             return
         for name in self.smart:
             fate = self._random.randrange(6)
@@ -280,9 +353,16 @@ class RandomCase:
         entry: Entry = {"name": f"{name} (2)", "previously": [name]}
         self.sections[section].append(entry | (said if self._chance(2) else {}))
 
+    def _swap(self, names: Sequence[str], section: str, more: Callable[[], Entry]) -> None:
+        """Two groups under each other's name, by their ids."""
+        first, second = self._random.sample(list(names), 2)
+        for name, other in ((first, second), (second, first)):
+            entry: Entry = {"name": name, "id": f"id-of-{other}"}
+            self.sections[section].append(entry | (more() if self._chance(2) else {}))
+
     def _content_targets(self) -> None:
         if self._chance(3):
-            self.case.ownership = {"content_target": (self._pick(("declared_content", "all")),)}
+            self.case.ownership["content_target"] = (self._pick(("declared_content", "all")),)
         lost = [(name, audience) for name, audience in self.targets if self._is_left(audience) and self._chance(3)]
         for name, audience in lost:
             self.absent["content_targets"].append({"content": name, "assign_to": [audience]})
@@ -295,7 +375,10 @@ class RandomCase:
             audiences = [one for one in self._audiences(self.groups_after, self.smart_after) if (name, one) not in lost]
             kept = [one for of, one in self.targets if of == name and self._is_left(one) and (of, one) not in lost]
             audiences += [one for one in self._some(kept) if one not in audiences]
-            if audiences:
+            if audiences and not twin and self._chance(8):
+                body = json.dumps({"assign_to": audiences, **self._value()}, ensure_ascii=False)
+                self._loop([name], "content_targets", f"content: $(one), {body[1:-1]}")
+            elif audiences:
                 content: object = {"name": name, "id": id} if twin else name
                 self.sections["content_targets"].append(
                     {"content": content, "assign_to": [self._assigned(one) for one in audiences], **self._value()}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from flow.shell import lmsconf
 
-from effects.crowd import CROWD, FIELDS, ROOTS, SEED, applied, day, document, guard, people, project, seen, some
+from effects.crowd import CROWD, FIELDS, QUIET, ROOTS, SEED, applied, day, document, guard, people, project, seen, some
 from effects.evaluator import evaluate, seconds
 from lmsconf.errors import ExitCode
 
@@ -35,6 +35,10 @@ def _way(people: int, text: str, options: str = "", *more: str, **files: str) ->
 
 def _archived(start: int, end: int) -> str:
     return "users:\n" + "".join(f"  - {{email: {one}, archived: true}}\n" for one in CROWD[start:end])
+
+
+def _archived_at(start: int, end: int, date: str) -> str:
+    return "users:\n" + "".join(f"  - {{email: {one}, custom_archive_date: '{date}'}}\n" for one in CROWD[start:end])
 
 
 def _answered(number: int, choice: str) -> str:
@@ -90,6 +94,10 @@ smart_groups:
     "members are removed": lambda: _way(25, f"groups: [{{name: Team, members: {some(0, 5)}}}]"),
     "members are excluded": lambda: _way(25, f"groups: [{{name: Team, members: {{exclude: {some(5, 60)}}}}}]"),
     "people are archived": lambda: _way(25, _archived(0, 25)),
+    "people are archived yesterday": lambda: _way(25, _archived_at(0, 25, day(days=-1))),
+    "people are archived in a minute": lambda: _way(25, _archived_at(0, 25, day(minutes=1))),
+    "people are archived in 29 days": lambda: _way(25, _archived_at(0, 25, day(days=29))),
+    "answers are cleared": lambda: _way(30, _answered(30, "null")),
     "an assignment is deleted": lambda: _way(
         30, "absent: {content_targets: [{content: Safety, assign_to: [{group: Team}]}]}"
     ),
@@ -111,6 +119,27 @@ smart_groups:
     "a rename with other members": lambda: _way(
         30, f"groups: [{{name: Crew, previously: [Team], members: {some(30, 60)}}}]"
     ),
+    "a rename with other conditions": lambda: _way(
+        30, "smart_groups: [{name: Sales 2, previously: [Sales], conditions: [{field: Dept, choices: [B]}]}]"
+    ),
+    "groups swap their names": lambda: _way(
+        30,
+        "groups: [{name: Team, id: g-2}, {name: Other, id: g-1}]\n"
+        "content_targets: [{content: Safety, assign_to: [{group: Team}]}]",
+        "ownership: {content_targets: declared_content}\n",
+    ),
+    "choices swap their names": lambda: _way(
+        30,
+        "custom_fields: [{name: Dept, choices: [{name: A, id: ch-2}, {name: B, id: ch-1}, C]}]\n"
+        "smart_groups: [{name: Dept A, conditions: [{field: Dept, choices: [A]}]}]",
+        NEVER_IN_USE,
+    ),
+    "a group is renamed, and an empty one takes its name": lambda: _way(
+        30,
+        "groups: [{name: Old team, previously: [Team]}, {name: Team, members: []}]\n"
+        "content_targets: [{content: Safety, assign_to: [{group: Team}]}]",
+        "ownership: {content_targets: declared_content}\n",
+    ),
     "a swap of members": lambda: _way(
         30, f"groups: [{{name: Team, members: {some(30, 60)}}}, {{name: Other, members: {some(0, 30)}}}]"
     ),
@@ -121,6 +150,24 @@ smart_groups:
         30,
         "groups: [{for_each: {one: $(teams)}, name: $(one)}, {name: Other}]",
         "ownership: {groups: all}\nvars: {teams: []}\n",
+    ),
+    "a group applies to another workspace only": lambda: _way(
+        30, "groups: [{name: Team, only_in: [elsewhere]}, {name: Other}]", "ownership: {groups: all}\n"
+    ),
+    "an assignment is left alone, and its group is deleted": lambda: _way(
+        30, "absent: {groups: [Team]}", "leave_alone: ['content_target/Safety -> *']\n"
+    ),
+    "differences of groups are ignored by drift": lambda: _way(
+        25,
+        f"groups: [{{name: Team, members: {some(0, 5)}}}]",
+        "ignore: [{address: 'group/*', reason: Edited by hand, until: 2999-01-01}]\n",
+    ),
+    "a mandatory assignment in its place begins in two days": lambda: _way(
+        60,
+        f"""content_targets:
+  - {{content: GDPR, mandatory: true, visible_from: '{day(days=2)}',
+     assign_to: [{{group: Team}}, {{group: Other}}]}}""",
+        "ownership: {content_targets: declared_content}\n",
     ),
     "split over kinds and files": lambda: Way(
         30,
@@ -216,7 +263,79 @@ def test_what_becomes_mandatory_for_most_people_stops(tmp_path: Path, audience: 
     assert applied(it, f"mandatory={number}").code == ExitCode.OK
 
 
+BINDING: dict[str, tuple[int, str]] = {
+    "a condition is widened": (30, "smart_groups: [{name: Dept A, conditions: [{field: Dept, choices: [A, B]}]}]"),
+    "answers change": (30, _answered(60, "A")),
+    "members are added": (30, f"groups: [{{name: Team, members: {some(0, 60)}}}]"),
+    "a window opens again": (ALL, "content_targets: [{content: Ended, mandatory: true, assign_to: [everyone]}]"),
+    "optional becomes mandatory": (
+        30,
+        "content_targets: [{content: Other, mandatory: true, assign_to: [{group: Team}]}]",
+    ),
+    "a new group": (
+        32,
+        f"groups: [{{name: New, members: {some(10, 42)}}}]\n"
+        "content_targets: [{content: Other, mandatory: true, assign_to: [{group: New}]}]",
+    ),
+    "split over kinds": (
+        35,
+        "smart_groups: [{name: Dept A, conditions: [{field: Dept, choices: [B]}]}]\n"
+        f"groups: [{{name: Team, members: {some(10, 40)}}}]",
+    ),
+}
+BOUND = f"""
+{FIELDS}
+{people()}
+groups: [{{name: Team, members: {some(0, 30)}}}]
+smart_groups: [{{name: Dept A, conditions: [{{field: Dept, choices: [A]}}]}}]
+content: [{{name: Law}}, {{name: Safety}}, {{name: Ended}}, {{name: Other}}]
+content_targets:
+  - {{content: Law, mandatory: true, assign_to: [{{smart_group: Dept A}}]}}
+  - {{content: Safety, mandatory: true, assign_to: [{{group: Team}}]}}
+  - {{content: Ended, mandatory: true, assign_to: [everyone], visible_until: '2020-01-01T00:00:00Z'}}
+  - {{content: Other, assign_to: [{{group: Team}}]}}
+"""
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("name", BINDING)
+def test_what_makes_content_mandatory_stops_until_that_number_is_allowed(tmp_path: Path, name: str) -> None:
+    """Directly or not: a guard that allows nobody counts each person once."""
+    number, text = BINDING[name]
+    it = project(tmp_path, {"all.yaml": text}, seed=BOUND)
+    it.write_options(QUIET.replace("{deletes", "{people: off, mandatory: {count: 0}, deletes"))
+    before = seen(it)
+    stopped = applied(it)
+    assert (stopped.code, f"--allow mandatory={number}\n" in f"{stopped.err}\n") == (4, True), stopped
+    assert applied(it, f"mandatory={number - 1}").code == ExitCode.BLOCKED
+    assert seen(it) == before
+    now = seconds(document(it)["created_at"]) or 0
+    assert applied(it, f"mandatory={number}").code == ExitCode.OK
+    assert evaluate(before, seen(it), now).mandatory == number
+
+
+def test_new_accounts_do_not_lower_the_share_of_all_people(tmp_path: Path) -> None:
+    """It is that of the people who are active when the plan is made: 32 of 62, though there are ten more afterwards."""
+    new = "users:\n" + "".join(
+        f"  - {{email: new{n}@acme.example, first_name: N, last_name: Ew, language: en}}\n" for n in range(10)
+    )
+    files = {"all.yaml": BINDING["a new group"][1], "new.yaml": new}
+    it = project(tmp_path, files, options="people: {create: true}\n", seed=BOUND)
+    assert (guard(document(it), "mandatory")["total"], applied(it).code) == (32, ExitCode.BLOCKED)
+
+
+@pytest.mark.parametrize("limit", ["{count: off, share: 10%}", "{share: 90%}", "{count: 1000, share: off}"])
+def test_a_number_that_is_not_known_stops_at_any_limit(tmp_path: Path, limit: str) -> None:
+    """Of the two limits of a guard, one may be off: the other one is not kept either."""
+    it = project(tmp_path, {"all.yaml": f"groups: [{{name: Team, members: {some(1, 30)}}}]"})
+    it.write_options(QUIET.replace("{deletes", f"{{people: {limit}, deletes"))
+    stopped = applied(it, more=("--no-effects",))
+    assert (stopped.code, "--allow people=unknown" in stopped.err) == (ExitCode.BLOCKED, True), stopped
+    assert applied(it, "people=unknown", more=("--no-effects",)).code == ExitCode.OK
+
+
 HARMLESS = {
+    "people are archived in 31 days": (_archived_at(0, 25, day(days=31)), ""),
     "another assignment holds them": (
         "content_targets: [{content: GDPR, mandatory: true, assign_to: [everyone]}]\n"
         "smart_groups: [{name: Sales, conditions: [{field: Dept, choices: [B]}]}]",

@@ -7,6 +7,7 @@ conditions or the answers that they rest on change. Archived people are in no au
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Final
@@ -140,6 +141,14 @@ class Memberships:
             if audience.address is not None and audience.after is not None and audience.basis is Basis.EXACT
             if not self._is_filled_later(*key)
         }
+
+    def ends(self) -> dict[int, Bits]:
+        """Return when accounts will be archived, where the plan brings that forward → whose."""
+        ends: defaultdict[int, Bits] = defaultdict(int)
+        for position, person in self.changed_people.items():
+            if person.ends is not None:
+                ends[person.ends] |= 1 << position
+        return dict(ends)
 
     def _is_filled_later(self, kind: str, id: RemoteId | Ref) -> bool:
         group, smart = self.scope.groups.get(id), self.scope.smart_groups.get(id)

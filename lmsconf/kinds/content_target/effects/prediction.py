@@ -80,7 +80,7 @@ def access_model(facts: AccessFacts, scope: AccessScope, now: int) -> AudienceMo
         now=now,
         ids=memberships.ids,
         emails=memberships.emails,
-        active=memberships.active_after,
+        active=memberships.active_before,
         contents=contents,
         groups=groups,
         changed_people={position: person.address for position, person in memberships.changed_people.items()},
@@ -88,4 +88,5 @@ def access_model(facts: AccessFacts, scope: AccessScope, now: int) -> AudienceMo
         groups_compared=memberships.groups_compared,
         groups_equal=memberships.groups_equal,
         sizes=memberships.sizes(),
+        ends=memberships.ends(),
     )

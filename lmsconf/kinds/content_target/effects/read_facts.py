@@ -115,7 +115,7 @@ def _with_members(
     affected = affected_contents(scope, facts)
     wanted = {facts.audience_of(row) for id in affected for row in facts.targets.get(id, ())} | moved
     wanted |= {change.audience for change in scope.assignments}
-    wanted |= {(GROUP, id) for id in _groups_of_archived(reading, scope, facts)}
+    wanted |= {(GROUP, id) for id in _groups_of_leaving(reading, scope, facts)}
     questioned: set[AudienceKey | None] = {facts.audience_of(row) for id in asked for row in facts.targets.get(id, ())}
     questioned |= {key for address in query.audiences if (key := query.find(facts, address)) is not None}
     both = wanted | questioned
@@ -132,15 +132,15 @@ def _with_members(
     )
 
 
-def _groups_of_archived(reading: ReadContext, scope: AccessScope, facts: AccessFacts) -> Collection[RemoteId]:
-    """Return the manual groups that people leave because the plan archives them: all, if the service does not tell.
+def _groups_of_leaving(reading: ReadContext, scope: AccessScope, facts: AccessFacts) -> Collection[RemoteId]:
+    """Return the manual groups that people leave because they are archived: all, if the service does not tell.
 
     An id in `memberOfGroups` may be that of a smart group; a manual group of that id is then read in vain.
     """
-    if not scope.archived or len(scope.archived) >= len(facts.groups):
-        return facts.groups if scope.archived else ()
+    if not scope.leaving or len(scope.leaving) >= len(facts.groups):
+        return facts.groups if scope.leaving else ()
     found: set[RemoteId] = set()
-    for answer in reading.api.each("users.get", [({"userId": id}, {}) for id in scope.archived]):
+    for answer in reading.api.each("users.get", [({"userId": id}, {}) for id in scope.leaving]):
         groups = require_object(answer, "a person").get("memberOfGroups")
         if not isinstance(groups, list):
             return facts.groups

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field
-from typing import Any, Final, NamedTuple, TypeAlias, cast
+from datetime import datetime
+from typing import Final, NamedTuple, TypeAlias, cast
 
 from lmsconf.kinds.content_target.content_resolver import ContentResolver
 from lmsconf.kinds.content_target.types import AssignmentSpec, TargetRow
@@ -21,11 +22,11 @@ from lmsconf.kinds.shared.kind_names import (
 from lmsconf.kinds.shared.people_lists import NOBODY, PeopleList
 from lmsconf.kinds.smart_group.conditions import ordered_conditions
 from lmsconf.kinds.smart_group.types import DeclaredCondition
-from lmsconf.kinds.user.types import Answer, PersonSpec
+from lmsconf.kinds.user.types import Answer, PersonRow, PersonSpec
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.forms import Form
 from lmsconf.model.time_formats import parse_response_time
-from lmsconf.planner.audiences import Terms, Window
+from lmsconf.planner.audiences import HORIZON, Terms, Window
 from lmsconf.planner.context import Deletion, Match, PlanContext
 from lmsconf.planner.planned_resources import PlannedResource
 from lmsconf.support.lazy_dataclass import dataclass
@@ -66,12 +67,19 @@ class ChangedPerson:
     """A person whose account or answers the plan changes. id: None for a new account.
 
     answers: field → the choices that are answered; None: a text. archived: whether the plan archives the account.
+    ends: when the account will be archived, in epoch seconds, where the plan sets a date that cuts windows short.
     """
 
     address: Address
     id: RemoteId | None
     answers: dict[RemoteId | Ref, frozenset[RemoteId | Ref] | None] = field(default_factory=dict)
     archived: bool = False
+    ends: int | None = None
+
+    @property
+    def leaves(self) -> bool:
+        """Whether the account is archived, by the plan or within the time in which shortened windows are counted."""
+        return self.archived or self.ends is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,13 +118,13 @@ class AccessScope:
 
     @property
     def changes_accounts(self) -> bool:
-        """Whether accounts are created or archived."""
-        return any(person.id is None or person.archived for person in self.people)
+        """Whether accounts are created or archived, now or soon."""
+        return any(person.id is None or person.leaves for person in self.people)
 
     @property
-    def archived(self) -> list[RemoteId]:
-        """The ids of the people whose accounts are archived."""
-        return [person.id for person in self.people if person.archived and person.id is not None]
+    def leaving(self) -> list[RemoteId]:
+        """The ids of the people whose accounts are archived, now or soon."""
+        return [person.id for person in self.people if person.leaves and person.id is not None]
 
     @property
     def changes_answers(self) -> bool:
@@ -196,23 +204,34 @@ def _condition(planning: PlanContext, condition: DeclaredCondition) -> Condition
 
 def _add_person(planning: PlanContext, scope: AccessScope, item: PlannedResource, now: int) -> None:
     before, after = item.sides.before or {}, item.sides.after or {}
-    row, spec = item.subject.row, cast("Match[PersonSpec, Any]", item.subject).declared.spec
+    match = cast("Match[PersonSpec, PersonRow]", item.subject)
+    row, spec = match.row, match.declared.spec
     if row is not None:
         scope.emails[item.address.name] = RemoteId(row.id)
     old, new = (cast("dict[str, Answer]", form.get("answers", {})) for form in (before, after))
     changed = {name: answer for name, answer in new.items() if (old.get(name) or None) != (answer or None)}
     answers = dict(_answer(planning, name, answer) for name, answer in changed.items())
     date = spec.archive_date if before.get("custom_archive_date") != after.get("custom_archive_date") else None
-    ends = date is not None and date.timestamp() <= now
-    archived = (bool(after.get("archived")) and not before.get("archived")) or ends
-    if row is None or answers or archived:
+    over = date is not None and date.timestamp() <= now
+    archived = (bool(after.get("archived")) and not before.get("archived")) or over
+    ends = None if row is None or archived or row.archived else _sooner_end(row, date, now)
+    if row is None or answers or archived or ends is not None:
         id = None if row is None else RemoteId(row.id)
-        scope.people.append(ChangedPerson(address=item.address, id=id, answers=answers, archived=archived))
+        person = ChangedPerson(address=item.address, id=id, answers=answers, archived=archived, ends=ends)
+        scope.people.append(person)
         scope.takes = scope.takes or (row is not None and bool(answers or archived))
         scope.requires = scope.requires or row is None or bool(answers)
     if row is not None and date is not None:
         # Access ends at that date: later than the plan, so it is no loss now, but no mere addition either.
         scope.takes = True
+
+
+def _sooner_end(row: PersonRow, date: datetime | None, now: int) -> int | None:
+    """Return the archive date that a person gets, if it comes within the next 30 days and before the one they have."""
+    if date is None or date.timestamp() > now + HORIZON:
+        return None
+    ends = int(date.timestamp())
+    return ends if row.archive_date is None or ends < row.archive_date // 1000 else None
 
 
 def _answer(
