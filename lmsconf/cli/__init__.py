@@ -85,18 +85,6 @@ class LazyGroup(Group):
         entry = COMMANDS.get(cmd_name)
         return None if entry is None else cast(click.Command, getattr(import_module(entry.module), entry.attribute))
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Resolve the command; for an unknown one, fail with the nearest match, or with the list."""
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            from difflib import get_close_matches  # only for a mistyped word
-
-            near = get_close_matches(args[0], COMMANDS, 1)
-            known = f"Did you mean {near[0]!r}?" if near else f"There are {', '.join(COMMANDS)}."
-            ctx.fail(f"no such command {args[0]!r}. {known}")
-        return super().resolve_command(ctx, args)
-
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         rows = [(name, entry.help) for name, entry in COMMANDS.items()]
         with formatter.section("Commands"):
@@ -109,7 +97,7 @@ def app() -> None:
     """Configuration as code for a learning platform's workspace.
 
     Manifests declare custom fields, groups, smart groups and assignments. `lmsconf plan` shows what differs from them
-    in the workspace, `lmsconf apply` changes it. Global options stand before or after the command.
+    in the workspace, and `lmsconf apply` changes it. Global options can be given before or after the command.
     """
 
 

@@ -46,9 +46,8 @@ def api(context: CommandContext, *, method: str, path: str, query: tuple[str, ..
                 lambda client: client.send(method.upper(), path, query=parameters, body=content)
             ).result()
         except ValueError as error:
-            raise UsageError(
-                str(error), hint="PATH begins with / and is percent-encoded; queries go by --query."
-            ) from error
+            hint = "PATH begins with /, is percent-encoded, and has no query: pass --query NAME=VALUE."
+            raise UsageError(str(error), hint=hint) from error
     if answer is not None:
         write_redacted(
             f"{escape_invisible(json.dumps(answer, ensure_ascii=False, indent=2))}\n", sys.stdout, whole=True

@@ -136,6 +136,16 @@ class Group(_GlobalOptionsMixin, click.Group):
 
     command_class = Command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Resolve the command; for an unknown one, fail with the nearest match, or with the list."""
+        if args and not args[0].startswith("-") and args[0] not in (known := self.list_commands(ctx)):
+            from lmsconf.cli.wrong_usage import fail_unknown_command
+
+            fail_unknown_command(ctx, args[0], known)
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write each command with the first line of its help, which click would shorten on a narrow terminal."""
         commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]

@@ -48,7 +48,10 @@ EXAMPLES: Final[Mapping[str, tuple[Example, Example]]] = {
         ("Show what apply would change on one of the workspaces", "lmsconf plan --workspace production"),
     ),
     "lmsconf init": (
-        ("Create a project for a workspace, without questions", "lmsconf init --url https://lms.example --no-input"),
+        (
+            "Create a project for a workspace, without questions",
+            "lmsconf init --url https://lms.example/api --no-input",
+        ),
         ("Create a project with an embedded workspace and GitHub workflows", "lmsconf init --url sandbox --ci github"),
     ),
     "lmsconf validate": (

@@ -168,9 +168,11 @@ def _misused(arguments: Sequence[str], error: click.UsageError) -> int:
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         write_stderr(error.format_message())
         return ExitCode.USAGE
-    context = error.ctx.command_path if error.ctx else _command_path(arguments)
-    problem = Problem(code="usage", message=_usage_message(error), hint=f"See: {context} --help")
-    return _failed(arguments, [problem], ExitCode.USAGE)
+    from lmsconf.cli.wrong_usage import usage_advice
+
+    command = error.ctx.command_path if error.ctx else _command_path(arguments)
+    message, hint = usage_advice(error, arguments, command)
+    return _failed(arguments, [Problem(code="usage", message=message, hint=hint)], ExitCode.USAGE)
 
 
 def _command_path(arguments: Sequence[str]) -> str:
@@ -178,15 +180,6 @@ def _command_path(arguments: Sequence[str]) -> str:
     from lmsconf.cli import COMMANDS
 
     return " ".join(["lmsconf", *[one for one in arguments if one in COMMANDS][:1]])
-
-
-def _usage_message(error: click.UsageError) -> str:
-    """Return what is wrong with a command line; of a missing choice in one line, where click has a list."""
-    missing = error.param if isinstance(error, click.MissingParameter) else None
-    if missing is None or not isinstance(missing.type, click.Choice):
-        return error.format_message()
-    *names, last = missing.type.choices
-    return f"no {missing.name} is given. Choose {', '.join(names)} or {last}"
 
 
 def _failed(arguments: Sequence[str], problems: Sequence[Problem], code: ExitCode) -> int:

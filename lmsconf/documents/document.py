@@ -109,8 +109,12 @@ def errors_of_file(name: str, text: str, takes: str) -> Iterator[None]:
 
     takes: what the command takes, for the UsageError of a manifest given in place of it.
     """
+    make = "Create one with: lmsconf snapshot FILE" if takes.startswith("--snapshot") else _MAKE
     if name.endswith((".yaml", ".yml")) and not text.lstrip().startswith("{"):
-        raise UsageError(f"{name} is a manifest; {takes}", hint=_MAKE)
+        raise UsageError(f"{name} is a manifest; {takes}", hint=make)
+    if not text.lstrip("\ufeff \t\r\n").startswith("{"):
+        kind = "is empty" if not text.strip() else "is not a JSON document of lmsconf"
+        raise StalePlan(f"{name} {kind}; {takes}", hint=make)
     try:
         yield
     except LmsconfError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import hashlib
 import os
+import re
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -120,15 +121,25 @@ class ManifestFileReader:
 def decode_text(name: str, data: bytes) -> str:
     """Return UTF-8 text, with or without a byte order mark. Raises UnreadableFile with the place of another byte."""
     try:
-        return data.decode("utf-8-sig")
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         before = data[: error.start]
         line, column = before.count(b"\n") + 1, len(before.rpartition(b"\n")[2].decode("utf-8-sig")) + 1
         utf16 = data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-        message = f"this is {'UTF-16' if utf16 else 'not UTF-8'} text"
-        hint = f"Save the file as UTF-8{'; in Excel, as CSV UTF-8' if name.endswith('.csv') else ''}."
-        source = SourceLocation(name, line, column)
-        raise UnreadableFile("manifest/encoding", message, hint=hint, source=source) from error
+        raise _not_utf8(name, "UTF-16" if utf16 else "not UTF-8", line, column) from error
+    if _NO_MARK.match(data):
+        raise _not_utf8(name, "UTF-16", 1, 1)
+    return text
+
+
+_NO_MARK: Final = re.compile(rb"(?:[^\0]\0){4}|(?:\0[^\0]){4}")
+"""The start of UTF-16 text of ASCII characters without a byte order mark."""
+
+
+def _not_utf8(name: str, what: str, line: int, column: int) -> UnreadableFile:
+    hint = f"Save the file as UTF-8{'; in Excel, as CSV UTF-8' if name.endswith('.csv') else ''}."
+    message, source = f"this is {what} text", SourceLocation(name, line, column)
+    return UnreadableFile("manifest/encoding", message, hint=hint, source=source)
 
 
 _SPLIT: Final = "Remove what no workspace needs, or split the project."

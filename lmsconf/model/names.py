@@ -109,9 +109,17 @@ def nearest_names(name: str, known: Iterable[str], most: int) -> list[str]:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:
-    """Return `Did you mean "Nordic"?`, or None if no known name is similar."""
+    """Return `Did you mean "Nordic"?`, or None if no known name is similar.
+
+    For a name that looks the same, it adds the characters that differ.
+    """
     suggestion = nearest_name(name, known)
-    return None if suggestion is None else f'Did you mean "{suggestion}"?'
+    if suggestion is None:
+        return None
+    hint = f'Did you mean "{suggestion}"?'
+    if casefold_name(name) == casefold_name(suggestion) or confusable_skeleton(name) != confusable_skeleton(suggestion):
+        return hint
+    return f"{hint} They look the same, and differ by {differing_characters(name, suggestion) or 'blanks'}."
 
 
 def nearest_email(text: str, emails: Iterable[str]) -> str | None:

@@ -93,10 +93,9 @@ def parse_consents(texts: Iterable[str]) -> tuple[Consent, ...]:
             known = did_you_mean(guard, GUARDS) or f"Guards are {', '.join(GUARDS)}."
             raise UsageError(f'--allow {text}: there is no guard "{guard}"', hint=known)
         if guard not in GUARDS or not (unknown or (number.isascii() and number.isdigit())):
-            raise UsageError(
-                f"--allow {text}: expected GUARD=N",
-                hint=f"Write --allow removals=214; guards are {', '.join(GUARDS)}.",
-            )
+            form = f"{guard}=N with the number that the plan shows" if guard in GUARDS else "removals=214"
+            known = "" if guard in GUARDS else f"; guards are {', '.join(GUARDS)}"
+            raise UsageError(f"--allow {text}: expected GUARD=N", hint=f"Write --allow {form}{known}.")
         parsed.append(Consent(guard=guard, number=None if unknown else int(number)))
     return tuple(parsed)
 

@@ -138,7 +138,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "probe/not-written": "`doctor --probe` could not write what it learned into the project file.",
     "project/consent": "An entry under `allow` must name exactly one guard.",
     "project/consent-expired": "The `until` date of an entry under `allow` is over, so it is ignored. Remove it.",
-    "project/date": "A date must be a calendar date such as 2026-07-07.",
+    "project/date": "A date must be a calendar date such as 2030-01-31.",
     "project/documents": "The project file must be one YAML document. Remove the line `---`.",
     "project/empty": "The project file is empty. `lmsconf init` writes one.",
     "project/foreign": "The project file is in a folder of another user, or that everybody can write to. Name the folder with -C if you trust it.",

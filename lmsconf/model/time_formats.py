@@ -12,6 +12,8 @@ ISO: Final = re.compile(
 )
 # Fifteen digits reach the year 9999; ten digits could be seconds.
 _EPOCH_MS: Final = re.compile(r"-?\d{11,15}", re.ASCII)
+_DAY_FIRST: Final = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})")
+_YEAR_FIRST: Final = re.compile(r"(\d{4})[./-]?(\d{1,2})[./-]?(\d{1,2})")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -74,3 +76,16 @@ def local_to_utc(day: date, clock: time, offset: str) -> datetime:
     if offset != "Z" and ":" not in offset:
         offset = f"{offset[:3]}:{offset[3:] or '00'}"
     return datetime.fromisoformat(f"{day.isoformat()}T{clock.isoformat()}{offset}").astimezone(UTC)
+
+
+def date_in_other_order(text: str) -> date | None:
+    """Parse a date in another order of its parts; None if it is ambiguous or invalid."""
+    first, last = _YEAR_FIRST.fullmatch(text.strip()), _DAY_FIRST.fullmatch(text.strip())
+    try:
+        if first:
+            return date(int(first[1]), int(first[2]), int(first[3]))
+        if last and (last[2] == "." or int(last[1]) > 12 or last[1] == last[3]):
+            return date(int(last[4]), int(last[3]), int(last[1]))
+    except ValueError:
+        return None
+    return None

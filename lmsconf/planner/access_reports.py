@@ -18,7 +18,7 @@ from lmsconf.model.access import (
 )
 from lmsconf.model.address import RemoteId
 from lmsconf.model.effects import AccessChange, Basis
-from lmsconf.model.names import did_you_mean
+from lmsconf.model.names import did_you_mean, nearest_email
 from lmsconf.planner.access_state import AccessState, PlacedAssignment
 from lmsconf.planner.audiences import Bits, Terms, access_of, positions_of
 from lmsconf.planner.effects import weakest_basis
@@ -37,9 +37,8 @@ def person_access(state: AccessState, header: ReportHeader, email: str, content:
     names = state.contents()
     wanted = [id for id, name in names.items() if content in (None, name)]
     if content is not None and not wanted:
-        raise report_error(
-            "content/unknown", f'the catalog has no content "{content}"', did_you_mean(content, names.values())
-        )
+        near = did_you_mean(content, names.values()) or "Write the whole name, as in the catalog, in quotes."
+        raise report_error("content/unknown", f'the catalog has no content "{content}"', near)
     contents: list[PersonContent] = []
     bases: list[Basis] = []
     for id in sorted(wanted, key=lambda id: (names[id], id)):
@@ -72,7 +71,14 @@ def find_person(state: AccessState, email: str) -> int:
     if position is not None:
         raise report_error("person/archived", f"{email} is archived, and archived people have no access", near)
     doubt = f"; {'; '.join(state.incomplete)}" if state.incomplete else ""
+    near = near or nearest_person(email, (state.emails[one] for one in positions_of(active)))
     raise report_error("person/unknown", f"{email} is not a person of this workspace{doubt}", near)
+
+
+def nearest_person(text: str, emails: Iterable[str]) -> str:
+    """Return the hint for a text that is not similar to an e-mail of the workspace: perhaps a person's name."""
+    email = None if "@" in text else nearest_email(text, emails)
+    return f'Write the person\'s e-mail. Did you mean "{email}"?' if email else "Write the person's e-mail."
 
 
 def report_error(code: str, message: str, hint: str | None) -> ProblemsFound:

@@ -238,7 +238,7 @@ def _date_problems(project: ProjectFile, value: Json, at: KeyPath) -> Iterator[P
         date.fromisoformat(str(value))
     except ValueError:
         message = f"{shorten(str(value))} is not a calendar date"
-        yield _problem("project/date", message, project.places.at(*at), hint="Write a date such as 2026-07-07.")
+        yield _problem("project/date", message, project.places.at(*at), hint="Write a date such as 2030-01-31.")
 
 
 def _zone_problems(project: ProjectFile) -> Iterator[Problem]:

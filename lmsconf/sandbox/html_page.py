@@ -19,10 +19,14 @@ PAGE_HEADERS: Final[Mapping[str, str]] = {
 """No resource is loaded, no script runs, nothing is cached."""
 MOST_ROWS: Final = 50
 _STYLE: Final = (
-    "body{font:15px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem;color:#1b1f24}"
-    "table{border-collapse:collapse;width:100%;margin:.5rem 0 1.5rem}caption{text-align:left;font-weight:600}"
-    "th,td{text-align:left;padding:.2rem .8rem .2rem 0;border-bottom:1px solid #d8dee4;vertical-align:top;"
-    "overflow-wrap:anywhere}.bad{color:#b42318}"
+    ":root{color-scheme:light dark}"
+    "body{font:15px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem;"
+    "background:light-dark(#fff,#111316);color:light-dark(#1b1f24,#e8eaed)}"
+    "div{overflow-x:auto;margin:.5rem 0 1.5rem}table{border-collapse:collapse;width:100%}"
+    "caption{text-align:left;font-weight:600}"
+    "th,td{text-align:left;padding:.2rem .8rem .2rem 0;border-bottom:1px solid light-dark(#d8dee4,#2c3138);"
+    "vertical-align:top;min-width:3.5rem;max-width:24rem;overflow-wrap:break-word}"
+    ".bad{color:light-dark(#b42318,#ff938a)}"
 )
 _SECTIONS: Final = (
     (
@@ -57,9 +61,10 @@ def render_page(service: SandboxService) -> str:
         sections = [_section(repository, *section) for section in _SECTIONS]
     calls = service.log[-MOST_ROWS:][::-1]
     return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Sandbox workspace</title>'
-        f"<style>{_STYLE}</style></head><body><h1>Sandbox workspace</h1>"
-        f"{_calls(calls, len(service.log))}{''.join(sections)}</body></html>\n"
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1"><title>Sandbox workspace</title>'
+        f"<style>{_STYLE}</style></head><body><main><h1>Sandbox workspace</h1>"
+        f"{_calls(calls, len(service.log))}{''.join(sections)}</main></body></html>\n"
     )
 
 
@@ -88,7 +93,8 @@ def _shown_of_all(shown: int, count: int) -> str:
 
 def _table(caption: str, headings: Iterable[str], rows: Iterable[str]) -> str:
     head = "".join(f'<th scope="col">{escape(heading)}</th>' for heading in headings)
-    return f"<table><caption>{escape(caption)}</caption><tr>{head}</tr>{''.join(rows)}</table>"
+    table = f"<table><caption>{escape(caption)}</caption><tr>{head}</tr>{''.join(rows)}</table>"
+    return f'<div tabindex="0" role="region" aria-label="{escape(caption)}">{table}</div>'
 
 
 def _row(cells: Iterable[Value]) -> str:

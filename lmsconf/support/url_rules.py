@@ -30,6 +30,8 @@ def url_problem(url: str, *, in_process: str | None = None) -> tuple[str, str] |
         return "a URL must not contain a user name or a password", "Configure the token under `token:`."
     if parts.query or parts.fragment:
         return "the URL must not have a query or fragment", "Remove everything from ? or # on."
+    if url != url.strip():
+        return "the URL begins or ends with whitespace", "Remove it."
     if _UNFIT.search(url):
         hint = f"{_WRITE} Write a non-ASCII host as xn--…, and a space in a path as %20."
         return "the URL contains a character that is not allowed", hint
@@ -95,6 +97,12 @@ def token_problem(token: str) -> str | None:
     """Return why a token is not valid in a header, without quoting any of it; None if it is valid."""
     if not token:
         return "it is empty"
+    if token.casefold().startswith("bearer "):
+        return "it begins with the word Bearer, which is not a part of the token"
+    if token[0] == token[-1] and token[0] in "\"'":
+        return "it is in quotes, which are not a part of the token"
+    if token != token.strip():
+        return "it begins or ends with whitespace"
     if unfit := _NO_TOKEN.search(token):
         return f"character {unfit.start() + 1} is not allowed in a token"
     return None

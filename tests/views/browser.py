@@ -45,7 +45,7 @@ class Browser:
         self.call("Emulation.setEmulatedMedia", features=features)
         self.complaints, self.requests = [], []
         self.call("Page.navigate", url=page.as_uri())
-        self.until("document.readyState === 'complete' && document.body.innerHTML.includes('#main')")
+        self.until("location.href !== 'about:blank' && document.readyState === 'complete'")
 
     def run(self, script: str) -> Any:
         """What an expression comes to in the page; promises are awaited."""

@@ -1,4 +1,4 @@
-"""A hundred mistakes of a first day with lmsconf, each as the files and the command line of one who makes it."""
+"""Nearly two hundred mistakes of a first day with lmsconf, each as its files and the command line that is typed."""
 
 from __future__ import annotations
 
@@ -151,6 +151,21 @@ def two_projects(root: Path) -> None:
     (root / "nested" / "lmsconf.yaml").write_text(PROJECT)
 
 
+def text_plan(root: Path) -> None:
+    """What `plan` prints, kept as if it were a plan file."""
+    (root / "plan.txt").write_text(lmsconf(root, "plan").out)
+
+
+def save_snapshot(root: Path) -> None:
+    """A snapshot of the workspace."""
+    assert lmsconf(root, "snapshot", "snapshot.json").code == 0
+
+
+def typed(*command: str) -> Mistake:
+    """A command line of another tool, or one that lacks a word."""
+    return Mistake(" ".join(("lmsconf", *command)), command)
+
+
 def no_project(root: Path) -> None:
     """A folder with nothing in it, which is the root of a repository."""
     (root / ".git").mkdir()
@@ -287,4 +302,76 @@ MISTAKES: tuple[Mistake, ...] = (
           "custom_fields:\n" + "".join(f"  - {{name: F{number}, type: TEXT}}\n" for number in range(10))),
     added("a smart group without conditions", "smart_groups: [{name: All, conditions: []}]\n"),
     added("a person to delete", "absent: {users: [bo.ek@acme.example]}\n"),
+    # Words of other tools.
+    *(typed(*line.split()) for line in (
+        "destroy", "import", "refresh", "state list", "get groups", "login", "version", "lint", "rename", "undo",
+        "plan -out=plan.json", "apply -auto-approve", "plan --target group/A", "plan -f all.yaml", "apply --dry-run",
+        "plan --workspace", "plan production", "plan manifests/all.yaml", "validate manifests/all.yaml", "-v",
+        "sandbox start", "export --kind group", "snapshot", "api GET users", "access", "drift --accept",
+        "apply --auto-approve --allow people=all", "plan --base mian", "plan --snapshot manifests/all.yaml",
+        "plan --people people.txt", "init new --no-input --timezone CET+1", "init --ci jenkins",
+        "audience everyone --by Contry",
+    )),
+    Mistake("access of a person by name", ("access", "Bo Ek")),
+    Mistake("a part of a content's name", ("access", "bo.ek@acme.example", "Fire")),
+    Mistake("an unknown workspace in the environment", PLAN, env={"LMSCONF_WORKSPACE": "prodution"}),
+    # What a page, a mail or an office program puts into a text.
+    manifest("a no-break space in an e-mail", "bo.ek@acme.example]", "bo.ek@acme.example\u00a0]"),
+    manifest("a no-break space in a name", "{group: Safety officers}", "{group: Safety\u00a0officers}", PLAN),
+    manifest("an indent of no-break spaces", "    managers:", "\u00a0\u00a0\u00a0\u00a0managers:"),
+    manifest("a zero-width space in an e-mail", "bo.ek@acme.example]", "\u200bbo.ek@acme.example]", PLAN),
+    manifest("a zero-width space in a key", "    managers:", "    \u200bmanagers:"),
+    manifest("typographic quotes", 'choices: [SE, "NO"]}]', "choices: [\u201cSE\u201d]}]"),
+    manifest("an e-mail with the person's name", "bo.ek@acme.example]", "Bo Ek <bo.ek@acme.example>]"),
+    manifest("two e-mails in one text", "[bo.ek@acme.example]", '["bo.ek@acme.example, anna.berg@acme.example"]'),
+    manifest("e-mails without brackets", "[bo.ek@acme.example]", "bo.ek@acme.example, anna.berg@acme.example"),
+    manifest("a person as a mapping", "[bo.ek@acme.example]", "[{email: bo.ek@acme.example}]"),
+    manifest("an e-mail in upper case, which is none", "bo.ek@acme.example]", "BO.EK@ACME.EXAMPLE]"),
+    manifest("a date with dots", "content: Fire safety", "content: Fire safety\n    visible_from: 31.12.2026"),
+    manifest("a date without zeros", "content: Fire safety", "content: Fire safety\n    visible_from: 2026-1-5"),
+    manifest("a day that is none", "content: Fire safety", "content: Fire safety\n    visible_from: 2026-02-30"),
+    added("a conflict of git", "groups:\n<<<<<<< HEAD\n  - name: A\n=======\n  - name: B\n>>>>>>> x\n"),
+    added("a template", "groups:\n  - name: {{ team }}\n"),
+    added("a loop of a template", "{%- for team in teams %}\ngroups: []\n{%- endfor %}\n"),
+    added("a manifest of kubernetes", "kind: Group\nmetadata: {name: Leaders}\n"),
+    added("a file of terraform", 'resource "group" "leaders" {\n  name = "Leaders"\n}\n'),
+    sheet("a CSV file that begins with sep=;, which is none", "sep=;\nemail;name\nbo.ek@acme.example;Bo\n"),
+    sheet("a CSV file in UTF-16", "email\tname\nbo.ek@acme.example\tBo\n".encode("utf-16")),
+    sheet("a CSV file in UTF-16 without a mark", "email,name\nbo.ek@acme.example,Bo\n".encode("utf-16-le")),
+    sheet("a CSV file with bars", "email|name\nbo.ek@acme.example|Bo\n"),
+    sheet("a CSV file with the person's name in the cell", "email\nBo Ek <bo.ek@acme.example>\n"),
+    sheet("a CSV file with a column twice", "email,email\nbo.ek@acme.example,b\n"),
+    # The shape of manifests.
+    manifest("no for false", "content: Fire safety", "content: Fire safety\n    mandatory: no"),
+    manifest("a word of another system", "content: Fire safety", "content: Fire safety\n    required: true"),
+    manifest("a text for an assignment", "- content: Fire safety\n    assign_to: [{group: Safety officers}]", "- Fire"),
+    manifest("a text for an audience", "assign_to: [{group: Safety officers}]", "assign_to: [Safety officers]"),
+    manifest("an audience without brackets", "[{group: Safety officers}]", "{group: Safety officers}"),
+    manifest("a smart group as a group", "{group: Safety officers}", "{group: Nordics}", PLAN),
+    manifest("an e-mail for an audience of content", "{group: Safety officers}", "bo.ek@acme.example"),
+    manifest("a field as a key", "{field: Country, choices: [SE", "{Country: [SE"),
+    manifest("a name that is missing", "  - name: Safety officers\n    managers", "  - managers"),
+    manifest("a key in the singular", "members:", "member:"),
+    manifest("only_in with an unknown workspace", "name: Nordics", "name: Nordics\n    only_in: [prodution]"),
+    added("groups by name", "groups:\n  Leaders:\n    members: []\n"),
+    added("a list without a section", "- name: Leaders\n"),
+    added("a section in the singular", "group: [{name: Leaders}]\n"),
+    # The project file and the token.
+    setting("a URL in place of a workspace", '{url: "https://lms.invalid/api", token: {env: LMSCONF_TOKEN}}',
+            "https://lms.invalid/api"),
+    setting("a workspace without its URL", 'url: "https://lms.invalid/api", ', ""),
+    setting("a variable of the shell for a token", "{env: LMSCONF_TOKEN}", "$LMSCONF_TOKEN"),
+    setting("a default workspace that is none", "default_workspace: sandbox", "default_workspace: prod"),
+    setting("a number for a guard", "vars: {region: Nordics}", "guards: {deletes: 5}"),
+    setting("a consent without its end", "vars: {region: Nordics}", "allow: [{people: 3}]"),
+    served("a token with the word Bearer", "https://lms.invalid/api", LMSCONF_TOKEN="Bearer abc"),
+    served("a token in quotes", "https://lms.invalid/api", LMSCONF_TOKEN='"abc"'),
+    served("a token with a space at its end", "https://lms.invalid/api", LMSCONF_TOKEN="abc "),
+    served("a URL with a space at its end", "https://lms.example/api "),
+    served("a URL with a password", "https://me:pw@lms.invalid/api"),
+    served("a proxy where nobody listens", "https://lms.invalid/api", HTTPS_PROXY="http://127.0.0.1:1"),
+    # Files that are no plan files.
+    Mistake("what plan prints as plan file", ("apply", "plan.txt"), prepare=text_plan),
+    Mistake("a snapshot as plan file", ("apply", "snapshot.json"), prepare=save_snapshot),
+    Mistake("an empty plan file", ("apply", "plan.json"), {"plan.json": ""}),
 )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,10 +15,15 @@ from drift_samples import DRIFTS
 from effect_samples import LOSSES, NAMES
 from large_plans import large
 
+from lmsconf.kinds import all_kinds
 from lmsconf.model.address import Address
 from lmsconf.model.plan import Action, ChangeOrigin, FieldChange
-from lmsconf.render import apply_html, drift_html, plan_html
+from lmsconf.model.snapshot import Listing, Snapshot
+from lmsconf.render import PROBLEMS_VIEWS, SNAPSHOT_VIEWS, apply_html, drift_html, plan_html
+from lmsconf.sandbox.html_page import render_page
+from lmsconf.sandbox.transport import Sandbox
 
+EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 AXE = os.environ.get("LMSCONF_AXE", "")
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH")]
 NAMED = replace(PEOPLE, effects=replace(LOSSES, rows=NAMES))
@@ -221,6 +227,58 @@ def test_rows_have_room_on_every_screen(width: int, chromium: Browser, tmp_path:
         assert chromium.run("document.querySelectorAll('#rows .row').length") >= 3
         assert chromium.run(TANGLED) == []
         assert chromium.run("document.documentElement.scrollWidth") <= width
+
+
+def every_page() -> dict[str, str]:
+    """Each HTML view, of each sample: also those of problems, of a snapshot, and of a workspace that is served."""
+    listings = {kind: Listing(incomplete="it was not read") for kind in all_kinds()}
+    snapshot = Snapshot(workspace="production", url=MIXED.url, taken_at=MIXED.created_at, people=4, listings=listings)
+    sandbox = Sandbox(":memory:", seed=EXAMPLES / "acme" / "workspace.yaml")
+    for path in ("/users", "/nothing", "/content/all"):
+        sandbox.answer("GET", path, "", {"authorization": "Bearer sandbox"}, b"")
+    served = render_page(sandbox)
+    sandbox.close_workspace()
+    return {
+        **{f"plan {name}": plan_html(plan) for name, plan in {**PLANS, "named": NAMED}.items()},
+        **{f"apply {name}": apply_html(report) for name, report in REPORTS.items()},
+        **{f"drift {name}": drift_html(report) for name, report in DRIFTS.items()},
+        "problems": PROBLEMS_VIEWS["html"](MIXED.problems),
+        "snapshot": SNAPSHOT_VIEWS["html"](snapshot),
+        "sandbox": served,
+    }
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_page_fits_a_phone(scheme: str, chromium: Browser, tmp_path: Path) -> None:
+    """No page is wider than a phone, with all its parts open, and none stays light where its reader wants it dark."""
+    wide, papers = [], set()
+    for name, text in every_page().items():
+        path = tmp_path / "page.html"
+        path.write_text(text, encoding="utf-8")
+        chromium.open(path, scheme)
+        chromium.call("Emulation.setDeviceMetricsOverride", width=375, height=800, deviceScaleFactor=1, mobile=True)
+        chromium.run("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+        chromium.settle()
+        wide += [name] if chromium.run("document.documentElement.scrollWidth") > 375 else []
+        papers.add(
+            sum(map(int, re.findall(r"\d+", chromium.run("getComputedStyle(document.body).backgroundColor"))[:3]))
+        )
+    assert wide == []
+    assert min(papers) > 700 if scheme == "light" else max(papers) < 100
+
+
+def test_tables_of_people_can_be_read_on_a_phone(chromium: Browser, tmp_path: Path) -> None:
+    """No column is so narrow that a word falls apart, and causes that are unfolded push no number out of sight."""
+    path = tmp_path / "page.html"
+    path.write_text(plan_html(NAMED), encoding="utf-8")
+    chromium.open(path)
+    chromium.call("Emulation.setDeviceMetricsOverride", width=375, height=800, deviceScaleFactor=1, mobile=True)
+    first = "[...document.querySelectorAll('.counts tbody tr > :first-child')].map(one => one.offsetWidth)"
+    folded = chromium.run(first)
+    chromium.run("document.querySelectorAll('.counts details').forEach(one => { one.open = true; })")
+    chromium.settle()
+    assert max(map(abs, (before - after for before, after in zip(folded, chromium.run(first), strict=True)))) < 20
+    assert min(chromium.run("[...document.querySelectorAll('.people td')].map(one => one.offsetWidth)")) > 50
 
 
 @pytest.mark.skipif(not AXE, reason="LMSCONF_AXE does not name axe-core's axe.min.js")

@@ -153,7 +153,10 @@ class HttpTransport:
         reason, status = text or type(error).__name__, self._wire.delivery_status(error)
         if status is DeliveryStatus.AMBIGUOUS:
             return ResponseLost(reason)
-        return RequestNotSent(reason, final=status is DeliveryStatus.FINAL, hint=certificate_hint(error, self.host))
+        hint = certificate_hint(error, self.host)
+        if hint is None and (proxy := self._wire.proxy_variable):
+            hint = f"Check the proxy that {proxy} names, or set NO_PROXY={self.host} to go there without a proxy."
+        return RequestNotSent(reason, final=status is DeliveryStatus.FINAL, hint=hint)
 
     def _answer(self, response: WireResponse) -> HttpResponse:
         """Read the response to its end. Raises ResponseLost at the deadline."""

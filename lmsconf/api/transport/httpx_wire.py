@@ -52,6 +52,7 @@ class HttpxWire:
     """Sends requests through a transport of httpx, which it does not close. base: the service's URL."""
 
     failures: tuple[type[Exception], ...] = FAILURES
+    proxy_variable: str | None = None
 
     def __init__(self, transport: httpx.BaseTransport, base: str) -> None:
         self._transport, self._base = transport, base

@@ -33,6 +33,7 @@ class InProcessWire:
     """Hands requests to a service in this process."""
 
     failures: tuple[type[Exception], ...] = (OSError,)
+    proxy_variable: str | None = None
 
     def __init__(self, service: InProcessService) -> None:
         self._service = service

@@ -68,6 +68,7 @@ class PoolWire:
         self._scheme, self._host = parts.scheme.encode("ascii"), (parts.hostname or "").encode("ascii")
         self._port = parts.port
         self._path = _base_path(parts)
+        self.proxy_variable = _proxy(parts)[1] or None
         # A service may close a kept-alive connection just as it is reused, which makes a write ambiguous. So each write
         # gets a new connection; a read is simply retried.
         self._kept = _pool(parts, deadline, keepalive_connections=1)

@@ -46,6 +46,9 @@ class Wire(Protocol):
     failures: tuple[type[Exception], ...]
     """All that `send` and the chunks of a response may raise."""
 
+    proxy_variable: str | None
+    """The environment variable with the proxy that requests go through; None without a proxy."""
+
     def send(self, request: WireRequest, *, fresh: bool) -> WireResponse:
         """Send one request; return once the headers have arrived. fresh: on a new connection. Raises `failures`."""
         ...

@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, time, tzinfo
 from typing import Final
 
 from lmsconf.errors import shorten
-from lmsconf.model.time_formats import ISO, local_to_utc
+from lmsconf.model.time_formats import ISO, date_in_other_order, local_to_utc
 
 LAST_SECOND: Final = time(23, 59, 59)
 _WRITE = "Write a time such as 2026-01-05T08:00+01:00, or a date."
@@ -30,7 +30,9 @@ def parse_manifest_time(text: str, zone: tzinfo | None, *, end_of_day: bool) -> 
     parts = ISO.fullmatch(text.strip())
     if parts is None:
         examples = "2026-01-05 or 2026-01-05T08:00+01:00"
-        raise BadTime(f'"{shorten(text)}" is not a date or an ISO 8601 time such as {examples}')
+        meant = date_in_other_order(text)
+        hint = f"Write {meant}." if meant else _WRITE
+        raise BadTime(f'"{shorten(text)}" is not a date or an ISO 8601 time such as {examples}', hint)
     try:
         day = date.fromisoformat(parts["date"])
         clock = time.fromisoformat(parts["time"]) if parts["time"] else LAST_SECOND if end_of_day else time()

@@ -27,14 +27,16 @@ def parse_csv_table(path: str, text: str) -> Table:
 
 def _rows(sheet: CsvPositions) -> Iterator[TableRow]:
     """Yield the rows that are not empty, each with the line on which it begins. Raises UnusableTable."""
-    line = 1
+    above = line = 2 if sheet.first else 1
     try:
-        reader = csv.reader(io.StringIO(sheet.text, newline=""), delimiter=sheet.separator, strict=True)
+        lines = io.StringIO(sheet.text, newline="")
+        lines.seek(sheet.first)
+        reader = csv.reader(lines, delimiter=sheet.separator, strict=True)
         for cells in reader:
             trimmed = tuple(normalize_name(cell.strip()) for cell in cells)
             if any(trimmed):
                 yield line, trimmed
-            line = reader.line_num + 1
+            line = reader.line_num + above
     except csv.Error as error:
         message = f"this row cannot be read: {error}"
         hint = 'Close each quote that opens a cell, and write a quote inside one twice: "".'

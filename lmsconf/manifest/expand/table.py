@@ -123,6 +123,8 @@ def column_index(table: Table, name: str, where: SourceLocation) -> int:
     if table.columns.count(name) == 1:
         return table.columns.index(name)
     hint = did_you_mean(name, table.columns) or f"It has {', '.join(filter(None, table.columns))}."
+    if len(table.columns) == 1 and "|" in table.columns[0]:
+        hint = "Separate the cells with commas, semicolons or tabs, and not with |."
     if any("@" in title for title in table.columns):
         hint = f"The first line must name the columns, and is {', '.join(filter(None, table.columns))}."
     message, source = f'there is no column "{shorten(name)}"', table.sheet.row(table.header)

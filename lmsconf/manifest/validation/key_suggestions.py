@@ -42,6 +42,22 @@ _OTHERWISE: Final = {
     "values": "choices",
 }
 """Keys spelled most like one of opposite meaning, or like none, → the key that is meant."""
+_SYNONYMS: Final[Mapping[str, tuple[str, ...]]] = {
+    **dict.fromkeys(("required", "compulsory", "obligatory", "needed"), ("mandatory",)),
+    **dict.fromkeys(("audience", "audiences", "assignees", "assigned_to", "to", "for", "targets"), ("assign_to",)),
+    **dict.fromkeys(("course", "module"), ("content",)),
+    **dict.fromkeys(("courses", "assignments", "enrolments", "enrollments"), ("content_targets",)),
+    **dict.fromkeys(("people", "persons"), ("members", "users")),
+    **dict.fromkeys(("owners", "owner", "leaders", "admins", "responsible"), ("managers",)),
+    **dict.fromkeys(("rules", "criteria", "filter", "filters", "query", "where"), ("conditions",)),
+    **dict.fromkeys(("from", "start", "starts", "start_date", "opens"), ("visible_from",)),
+    **dict.fromkeys(("until", "end", "ends", "end_date", "expires", "closes"), ("visible_until",)),
+    **dict.fromkeys(("attributes", "properties", "profile_fields"), ("custom_fields",)),
+    **dict.fromkeys(("dynamic_groups", "automatic_groups"), ("smart_groups",)),
+    **dict.fromkeys(("manual_groups", "static_groups", "teams"), ("groups",)),
+    **dict.fromkeys(("old_name", "old_names", "formerly", "renamed_from", "was"), ("previously",)),
+}
+"""Keys that other systems use → the keys that are meant, of which the first one that fits is suggested."""
 _DUE: Final = frozenset(["due", "due_at", "due_by", "due_date", "due_on", "deadline", "complete_by"])
 _HIDES: Final = "visible_until"
 _GLUED: Final = re.compile(r"([A-Za-z_]+):(?!//)(\S.*)", re.DOTALL)
@@ -70,6 +86,8 @@ def suggest_known_key(key: str, known_keys: Mapping[str, Json], value: Json = No
         return turned or None
     if _OTHERWISE.get(key) in known_keys:
         return f'Did you mean "{_OTHERWISE[key]}"?'
+    if meant := next((name for name in _SYNONYMS.get(key.casefold(), ()) if name in known_keys), None):
+        return f'Did you mean "{meant}"?'
     near = [] if _is_contrary(key, known_keys) else _near(key, known_keys, _FEW)
     return f"Did you mean {join_with_or([json.dumps(name, ensure_ascii=False) for name in near])}?" if near else None
 

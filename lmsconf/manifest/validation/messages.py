@@ -27,6 +27,8 @@ from lmsconf.manifest.validation.type_messages import (
 from lmsconf.manifest.yaml.nodes import EntrySourceMap
 from lmsconf.model.canonical_json import Json
 
+_EMAIL: Final = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+
 
 def problems_from_finding(
     finding: SchemaFinding, places: EntrySourceMap, *, message_prefix: str | None, code_area: str, address: str | None
@@ -73,8 +75,13 @@ def _missing(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[Problem
         if key not in cast("dict[str, Json]", finding.value):
             inside = f" in {path_label(finding.path)}" if finding.path else ""
             about = cast("Mapping[str, Json]", known.get(key, {})).get("description")
-            hint = str(about) if about else f"Write {key}: …."
+            hint = f"Add {key}: {_lowercased(str(about))}" if about else f"Write {key}: …."
             yield ProblemDraft("missing", f"{key} is missing{inside}", hint, places.at(*finding.path))
+
+
+def _lowercased(sentence: str) -> str:
+    """Return a sentence as the rest of another; a name or an abbreviation at its start keeps its capitals."""
+    return sentence[:1].lower() + sentence[1:] if sentence[1:2].islower() or sentence[1:2] == " " else sentence
 
 
 def _choice(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[ProblemDraft]:
@@ -157,6 +164,7 @@ def _pattern(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[Problem
     hint = (
         suggestions.suggest_date(finding.schema, str(finding.value))
         or _several(finding)
+        or _email_inside(finding)
         or finding.schema.get("description")
     )
     message = f"{path_label(finding.path)} cannot be {given}"
@@ -170,6 +178,14 @@ def _several(finding: SchemaFinding) -> str | None:
     if len(items) == 1 or not finding.path or not isinstance(finding.path[-1], int) or not all(map(fits.search, items)):
         return None
     return f"Put a comma between them: {', '.join(items)}."
+
+
+def _email_inside(finding: SchemaFinding) -> str | None:
+    """Return the hint for a text with one e-mail and more in it, such as a name or an invisible character."""
+    if "@" not in str(finding.schema["pattern"]):
+        return None
+    emails = _EMAIL.findall(shorten(str(finding.value)))
+    return f"Write {emails[0]} alone." if len(emails) == 1 else None
 
 
 def _bound(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[ProblemDraft]:

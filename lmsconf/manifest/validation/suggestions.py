@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from datetime import date
 from typing import Final
 
 from lmsconf.errors import shorten
@@ -35,6 +34,7 @@ from lmsconf.manifest.validation.schema_query import (
 )
 from lmsconf.manifest.validation.schema_samples import first_item_sample, join_with_or, mapping_sample, quote_if_needed
 from lmsconf.model.canonical_json import Json
+from lmsconf.model.time_formats import date_in_other_order
 
 _DATE: Final = "Write a date such as 2027-03-31."
 _DATE_PATTERN: Final = r"^\d{4}-\d{2}-\d{2}"
@@ -46,8 +46,6 @@ _OTHER_FILES: Final = frozenset(["file", "set"])
 """Keys of a file or set that holds people; only the name of a file suggests one."""
 _E_MAIL: Final = re.compile(r"[^@\s]+@[^@\s]+")
 _ADDRESS: Final = re.compile(r"([A-Za-z][\w -]*?)\s*[/:=]\s*(\S.*)", re.DOTALL)
-_DAY_FIRST: Final = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})")
-_YEAR_FIRST: Final = re.compile(r"(\d{4})[./-]?(\d{1,2})[./-]?(\d{1,2})")
 
 
 def suggest_replacement(value: Json, branches: list[Schema], spelling: str = "") -> str | None:
@@ -195,23 +193,10 @@ def suggest_date(schema: Schema, text: str) -> str | None:
     """Return the hint how to write a date, if the schema requires one."""
     if not str(schema.get("pattern", "")).startswith(_DATE_PATTERN):
         return None
-    day = _day(text)
+    day = date_in_other_order(text)
     return f"Write {day}." if day else _DATE
 
 
 def suggest_time(schema: Schema) -> str | None:
     """Return the hint how to write a time, if the schema requires one, which it marks with `x-time`."""
     return _DATE if schema.get("x-time") else None
-
-
-def _day(text: str) -> date | None:
-    """Parse a date in another order of its parts; None if it is ambiguous or invalid."""
-    first, last = _YEAR_FIRST.fullmatch(text.strip()), _DAY_FIRST.fullmatch(text.strip())
-    try:
-        if first:
-            return date(int(first[1]), int(first[2]), int(first[3]))
-        if last and (last[2] == "." or int(last[1]) > 12 or last[1] == last[3]):
-            return date(int(last[4]), int(last[3]), int(last[1]))
-    except ValueError:
-        return None
-    return None

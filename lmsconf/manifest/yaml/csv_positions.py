@@ -12,6 +12,8 @@ from lmsconf.errors import SourceLocation
 from lmsconf.support.lazy_dataclass import dataclass
 
 _SEPARATORS: Final = (",", ";", "\t")
+_DECLARED: Final = re.compile(r'"?sep=([,;\t])"?[ \t]*(?:\r\n|\r|\n|\Z)', re.IGNORECASE)
+"""A first line that names the separator, which Excel reads and does not show."""
 _END: Final = re.compile(r"\r\n|\r|\n")
 _QUOTED: Final = re.compile(r'"(?:[^"]|"")*+"')
 _BLANKS: Final = re.compile(r" *")
@@ -26,9 +28,20 @@ class CsvPositions:
 
     @cached_property
     def separator(self) -> str:
-        """The separator: of comma, semicolon and tab the one that splits the header into the most cells."""
+        """The separator: the one that the first line names, or else the one that splits the header into the most cells.
+
+        It is a comma, a semicolon or a tab.
+        """
+        if declared := _DECLARED.match(self.text):
+            return declared[1]
         header = next((line for line in self.text.splitlines() if line.strip()), "")
         return max(_SEPARATORS, key=lambda separator: _cells(header, separator))
+
+    @cached_property
+    def first(self) -> int:
+        """The offset of the first line of the table, which follows one that names the separator."""
+        declared = _DECLARED.match(self.text)
+        return declared.end() if declared else 0
 
     def where(self, line: int, column: int) -> SourceLocation:
         """Return the location of a cell of the row that begins on `line`; columns count from 0.

@@ -256,6 +256,10 @@ class _Builder:
     def _bad_key(self, key: Json, at: Mark) -> None:
         if isinstance(key, Map | Seq):
             hint = 'Put it in quotes if it is a text, such as "{name}" or "[name]".'
+            if isinstance(key, Map) and self._source.rest(at - 1).startswith("{{"):
+                from lmsconf.manifest.yaml.syntax_hints import TEMPLATE_HINT  # only for a problem
+
+                hint = f"Templates are not supported. {TEMPLATE_HINT}"
             self._report("yaml/key", "a list or a mapping cannot be a key", at, hint)
             return
         word = shorten(self._source.rest(at).split(":", 1)[0].strip())

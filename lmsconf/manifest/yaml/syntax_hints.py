@@ -13,9 +13,13 @@ _LEAD = re.compile(r"(\s*(?:- +)*(?:[^\s:#'\"{\[][^:#]*: +)?)(.*)\Z", re.DOTALL)
 _GLUED = re.compile(r"(\s*(?:- +)*)([A-Za-z_]+:)(?!//)([^\s:,}\]].*)")
 _IN_FLOW = re.compile(r"([A-Za-z_][\w-]*):(?!//)(.*)")
 _WORD_BEFORE = re.compile(r"[\s;]([a-z_]+)\s*\Z")
+_CONFLICT = re.compile(r"(<{7}|={7}|>{7})(?: .*)?")
+_BLANK_INDENT = re.compile(r" *([^\S \t])")
+_TEMPLATE = re.compile(r"\{\{|\{%")
 _COMMENT = re.compile(r"\s+#.*\Z")
 _QUOTE = "Put the name in quotes"
 _UNSURE = "Put texts in quotes, write lists and mappings as `- item` and `key: value`, and compare the indent."
+TEMPLATE_HINT = "Declare a variable under `vars` in lmsconf.yaml, and write $(NAME)."
 _LONG = 300
 """Lines longer than this are not shown corrected; matching them could also take long."""
 
@@ -60,6 +64,7 @@ def quote_value_hint(line: str) -> str:
 
 
 def _advices(complaint: ParserError, line: str, opened: str, before: str) -> Iterator[Advice]:
+    yield from _from_elsewhere(complaint, line, opened, before)
     yield from _glued(complaint, line, opened, before)
     if "quoted scalar" in complaint.context and "found unexpected" in complaint.problem and complaint.opened:
         yield Advice("the quote that opens here is not closed", _closed(opened, complaint.opened[1]), complaint.opened)
@@ -75,6 +80,22 @@ def _advices(complaint: ParserError, line: str, opened: str, before: str) -> Ite
         char = line[complaint.opened[1] : complaint.opened[1] + 1]
         yield Advice(f'a text cannot begin with "{char}"', quote_value_hint(line), complaint.opened)
     yield from _brackets(complaint, line, opened)
+
+
+def _from_elsewhere(complaint: ParserError, line: str, opened: str, before: str) -> Iterator[Advice]:
+    """Lines that git, a template language or a copy from a web page has put into the file."""
+    lines = ((complaint.opened[0] if complaint.opened else 0, opened), (complaint.at[0] - 1, before))
+    for row, written in (*lines, (complaint.at[0], line)):
+        if _CONFLICT.fullmatch(written):
+            hint = "Keep one of the two versions, and remove the lines with <<<<<<<, =======, and >>>>>>>."
+            yield Advice("git has not merged this file: a conflict is open here", hint, (row, 0))
+        if _TEMPLATE.search(written):
+            yield Advice("templates are not supported", TEMPLATE_HINT, (row, 0))
+        if blank := _BLANK_INDENT.match(written):
+            message = f"the character U+{ord(blank[1]):04X} cannot indent a line"
+            yield Advice(
+                message, "Delete what is before the text of this line, and type spaces.", (row, blank.start(1))
+            )
 
 
 def _glued(complaint: ParserError, line: str, opened: str, before: str) -> Iterator[Advice]:
