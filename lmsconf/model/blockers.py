@@ -12,6 +12,8 @@ from lmsconf.model.plan import GuardResult, Plan
 from lmsconf.support.lazy_dataclass import dataclass
 
 LOCK_OUT: Final = "refusal/lock-out"
+CONSENT_LEAD: Final = "Correct the manifests, or allow exactly this:"
+"""What stands before the command that consents."""
 _PEOPLE: Final = "people"
 """The guard that counts who loses content."""
 
@@ -67,7 +69,7 @@ def refuse_blocked(plan: Plan) -> None:
 
 
 def _as_problem(plan: Plan, guard: Blocker) -> Problem:
-    consent = f"To allow exactly this: {consent_command(plan)}"
+    consent = f"{CONSENT_LEAD} {consent_command(plan)}"
     hint = "\n".join(filter(None, [guard.hint, *(_losses(plan) if guard.name == _PEOPLE else ()), consent]))
     return Problem(code=f"guard/{guard.name}", message=f"{guard}. Apply stops here.", hint=hint)
 

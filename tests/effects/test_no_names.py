@@ -130,6 +130,36 @@ def test_an_apply_that_stops_or_passes_names_nobody_else(project: Project) -> No
     assert not NOT_NAMED.search(files)
 
 
+TESTED = """tests:
+  - {all: {group: Team}, has: GDPR}
+  - {none: {group: Team}, has: Law}
+  - {disjoint: [{group: Team}, {smart_group: Sales}]}
+"""
+ASKED = [
+    *(("plan", "--format", format) for format in ("github", "sarif", "codequality")),
+    ("--verbose", "plan"),
+    ("plan", "--events", "-"),
+    ("plan", "--no-effects", "--format", "json"),
+    *(("test", "--format", format) for format in ("text", "json", "junit")),
+    *(("audience", "group/Team", "--by", by, "--format", "json") for by in ("Dept", "Nick")),
+    *(("audience", "smart_group/Sales", "--format", format) for format in ("text", "csv")),
+    ("access", "told2@acme.example"),
+    ("drift",),
+]
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("arguments", ASKED, ids=" ".join)
+def test_no_other_command_names_people_who_were_not_asked_for(project: Project, arguments: tuple[str, ...]) -> None:
+    """Failing tests, sizes, lints, events and logged requests of a plan through which thirty people lose."""
+    project.write(NARROWED.replace("choices: [B]", "choices: [A], system_condition: SOMETHING_NEW"), "all.yaml")
+    project.write(TESTED, "tests.yaml")
+    ran = lmsconf(project.root, *arguments)
+    assert ran.code in (0, 1, 2), ran
+    assert ran.out
+    assert not NOT_NAMED.search(_everything(ran))
+
+
 def test_csv_and_json_hold_the_same_rows(project: Project) -> None:
     """Column by column; causes are joined by `; `, and null is an empty cell."""
     import csv

@@ -54,7 +54,7 @@ def test_what_stops_an_apply_is_seen(
     page = lmsconf(tmp_path, "plan", "--format", "html").out
     assert page.index("Apply would stop here") < page.index("Plan: ")
     allow = expected[2]
-    assert ("To allow exactly this" in footer) is (allow is not None)
+    assert ("Correct the manifests, or allow exactly this:" in footer) is (allow is not None)
     if allow is not None:
         assert all(f"--allow {allow}" in seen for seen in (footer, comment, page))
     assert lmsconf(tmp_path, "apply", "--auto-approve").code == ExitCode.BLOCKED

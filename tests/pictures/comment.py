@@ -19,11 +19,17 @@ pre { background: #f6f8fa; border-radius: 6px; padding: 12px } pre code { backgr
 details { margin: 6px 0 }
 """
 _OPENED: Final = 2
+_NO_ENTRY: Final = (
+    '<svg width="14" height="14" viewBox="0 0 14 14" style="vertical-align: -2px"><circle cx="7" cy="7" r="7" '
+    'fill="#cf222e"/><rect x="3" y="6" width="8" height="2" fill="#fff"/></svg>'
+)
+"""The sign as GitHub draws it: the machine that takes the picture may have no font for it."""
 
 
 def page(markdown: str) -> str:
     """A page with the comment on it; the first details are open, as if somebody had just looked into them."""
     body = MarkdownIt("commonmark").enable("table").render(markdown).replace("<details>", "<details open>", _OPENED)
+    body = body.replace("⛔", _NO_ENTRY)
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>A comment</title><style>{_STYLE}</style>'
         '<body><main id="main"><header><b>lms-bot</b> commented <a href="#main">just now</a></header>'

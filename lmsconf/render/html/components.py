@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.model.address import Address
-from lmsconf.model.blockers import blockers, consent_command
+from lmsconf.model.blockers import CONSENT_LEAD, blockers, consent_command
 from lmsconf.model.plan import Action, Change, Plan
 from lmsconf.render.change_summary import KeyChange, key_changes
 from lmsconf.render.html.document import NOTHING, Child, Markup, join_markup, tag
@@ -270,7 +270,7 @@ def blocker_notes(plan: Plan) -> Iterator[Child]:
         yield tag("div", tag("p", word, " · ", str(blocker)), hint_paragraph(blocker.hint), class_="note stop")
     line = consent_command(plan)
     if line is not None:
-        yield tag("p", "To allow exactly this:")
+        yield tag("p", CONSENT_LEAD)
         yield tag("pre", line)
 
 

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import Problem
-from lmsconf.model.blockers import Blocker, blockers, consent_command, reviewed_consent
+from lmsconf.model.blockers import CONSENT_LEAD, Blocker, blockers, consent_command, reviewed_consent
 from lmsconf.model.plan import Action, Change, Plan, UnmanagedResources
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.render import settings_wording
@@ -137,7 +137,7 @@ def _stops(plan: Plan) -> str:
         lines.append(f"- … and {count_noun(len(blocking) - _MOST_STOPS, 'more reason')}")
     line = consent_command(plan)
     if line is not None:
-        lines += ["", "To allow exactly this:", "", markdown_fence(line, "sh")]
+        lines += ["", CONSENT_LEAD, "", markdown_fence(line, "sh")]
     if (reviewed := reviewed_consent(plan)) is not None:
         lines += ["", "Or, to have it reviewed, add this to the project file:", "", markdown_fence(reviewed, "yaml")]
     return "\n".join(lines)

@@ -11,7 +11,7 @@ from itertools import groupby
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import Problem
 from lmsconf.model.address import Address
-from lmsconf.model.blockers import blockers, consent_command
+from lmsconf.model.blockers import CONSENT_LEAD, blockers, consent_command
 from lmsconf.model.outcomes import ApplyReport, CallOutcome, CallStatus
 from lmsconf.model.plan import Plan
 from lmsconf.model.snapshot import Snapshot
@@ -148,7 +148,7 @@ def _stops(plan: Plan) -> Iterator[str]:
         yield from indent_lines(blocker.hint, indent="    ")
     line = consent_command(plan)
     if line is not None:
-        yield "To allow exactly this:"
+        yield CONSENT_LEAD
         yield escape_terminal(f"  {line}")
 
 
