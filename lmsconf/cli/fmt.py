@@ -70,7 +70,8 @@ def _files(context: CommandContext, paths: Sequence[Path]) -> tuple[ManifestFile
         if not paths:
             settings = load_context_settings(context)
             reader = ManifestFileReader(settings.root)
-            return reader, find_manifests(settings.manifests, reader)
+            folders = (settings.manifests, *settings.overlays)
+            return reader, [path for folder in folders for path in find_manifests(folder, reader)]
         files: dict[Path, None] = {}
         for path in paths:
             files |= dict.fromkeys(find_manifests(path, ManifestFileReader(path)) if _is_folder(path) else [path])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import tzinfo
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
@@ -23,6 +23,7 @@ from lmsconf.manifest.load_problems import (
     sort_and_limit,
     unknown_workspace_problems,
 )
+from lmsconf.manifest.overlays import EntryIndex, without_replaced
 from lmsconf.manifest.schemas import declares_choices, has_conditions, identifying_key
 from lmsconf.manifest.sections import (
     Section,
@@ -36,7 +37,7 @@ from lmsconf.manifest.sections import (
 from lmsconf.manifest.validation import cross
 from lmsconf.manifest.validation.check import SchemaValidator
 from lmsconf.manifest.validation.schema_finding import SchemaFinding, new_findings
-from lmsconf.manifest.yaml.nodes import EntrySourceMap, KeyPath, Map, Seq
+from lmsconf.manifest.yaml.nodes import EntrySourceMap, KeyPath, Map, Seq, merge_mappings
 from lmsconf.manifest.yaml.read_result import Document
 from lmsconf.manifest.yaml.scalars import VARIABLE_START
 from lmsconf.manifest.yaml.strict_reader import AliasBudget, read_yaml
@@ -60,6 +61,7 @@ def load_folder(
     root: Path,
     kinds: Mapping[str, AnyKind],
     *,
+    overlays: Sequence[Path] = (),
     timezone: tzinfo | None = None,
     variables: Mapping[str, Json] | None = None,
     workspaces: Collection[str] | None = None,
@@ -68,13 +70,14 @@ def load_folder(
 ) -> Manifests:
     """Load all manifests below `folder`; paths are relative to `root`. Errors are returned in `problems`, not raised.
 
+    overlays: folders whose manifests add to those of `folder` and change them, later ones last.
     variables: name → value of `$(name)`. workspaces: the names that an entry may refer to; None allows any.
     on_entry: called with each entry after its expansion. unsaved_contents: path → content to use instead of what is
     on disk.
     """
     reader = ManifestFileReader(root, unsaved_contents)
     loading = _Loading(reader, kinds, timezone, variables or {}, workspaces, on_entry)
-    loading.run(folder)
+    loading.run((folder, *overlays))
     problems = dict.fromkeys([*loading.problems, *loading.crossed()])
     return Manifests(
         declared=tuple(loading.declared),
@@ -87,12 +90,18 @@ def load_folder(
 
 
 class _Checked(NamedTuple):
-    """An entry that fits its schema. is_part: without the keys that do not, so it is checked and not planned."""
+    """An entry that fits its schema. is_part: without the keys that do not, so it is checked and not planned.
+
+    layer: the index of its folder, 0 for the first. changes: the index of the entry of an earlier folder that it
+    changes; None if it adds one.
+    """
 
     section: Section
     body: Map
     places: EntrySourceMap
     is_part: bool = False
+    layer: int = 0
+    changes: int | None = None
 
 
 @dataclass(slots=True)
@@ -110,24 +119,30 @@ class _Loading:
     tests: list[AccessTest] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     partial: list[DesiredResource[Any]] = field(default_factory=list)
+    layers: list[int] = field(default_factory=list)
     undeclared: UndeclaredNames = field(default_factory=UndeclaredNames)
+    _index: EntryIndex = field(default_factory=EntryIndex)
+    _sound: list[_Checked] = field(default_factory=list)
     _all_documents: Sequence[Document] = ()
     _people: PeopleNames | None = None
     _errors: int = 0
     _counted: int = 0
 
-    def run(self, folder: Path) -> None:
-        """Read, expand, check and parse every manifest."""
-        documents = self._documents(folder)
+    def run(self, folders: Sequence[Path]) -> None:
+        """Read, expand, check and parse every manifest of each folder."""
+        budget = AliasBudget()
+        layers = [self._documents(folder, budget) for folder in folders]
         outline = sections_validator(tuple(self.kinds.values()))
-        for document in documents:
+        for document in chain.from_iterable(layers):
             if self._is_enough():
                 return
             self._check_outline(document, outline)
         try:
-            self._entries_of(documents)
+            self._entries_of(layers)
         except ExpansionLimitExceeded as exhausted:
             self.problems.append(exhausted.problem)
+        if len(folders) > 1:
+            self.declared = without_replaced(self.declared, self.layers)
 
     def crossed(self) -> Iterator[Problem]:
         """Yield the problems of cross-resource checks, unless the error limit is reached already."""
@@ -141,7 +156,7 @@ class _Loading:
         self._counted = len(self.problems)
         return self._errors > ENOUGH
 
-    def _entries_of(self, documents: Sequence[Document]) -> None:
+    def _entries_of(self, layers: Sequence[Sequence[Document]]) -> None:
         """Expand and parse all entries of all files.
 
         Parsing begins after all are read, since a set or a declared choice may be used before its definition.
@@ -149,13 +164,15 @@ class _Loading:
         variables = Variables(self.known, self.problems.append)
         shapes = set_validators(tuple(self.kinds.values()))
         expander = EntryExpander(self.files, shapes, self.problems.append, self.undeclared)
-        expander.collect_sets(documents, variables)
-        self._all_documents = documents
-        sound = list(self._sound(documents, ForEachExpander(variables, self.problems.append), expander.tables))
-        for entry in sound:
+        expander.collect_sets(layers, variables)
+        self._all_documents = [*chain.from_iterable(layers)]
+        writer = ForEachExpander(variables, self.problems.append)
+        for layer, documents in enumerate(layers):
+            self._add_layer(layer, self._layer_entries(documents, writer, expander.tables))
+        for entry in self._sound:
             if entry.section.is_declared and declares_choices(entry.section.kind):
                 expander.add_declared_choices(entry.body)
-        for entry in sound:
+        for entry in self._sound:
             if self._is_enough():
                 return
             conditions = entry.section.is_declared and has_conditions(entry.section.kind)
@@ -165,7 +182,19 @@ class _Loading:
         if not any(problem.is_error for problem in self.problems):
             self.problems += expander.unused_set_notes()
 
-    def _sound(self, documents: Iterable[Document], writer: ForEachExpander, tables: TableFiles) -> Iterator[_Checked]:
+    def _add_layer(self, layer: int, entries: Iterable[_Checked]) -> None:
+        """Add the entries of one folder, each in place of the one that it changes."""
+        for number, entry in enumerate(self._sound):
+            self._index.add(entry.section, entry.body, number)
+        for entry in entries:
+            if entry.changes is None:
+                self._sound.append(entry._replace(layer=layer))
+            else:
+                self._sound[entry.changes] = entry
+
+    def _layer_entries(
+        self, documents: Iterable[Document], writer: ForEachExpander, tables: TableFiles
+    ) -> Iterator[_Checked]:
         """Yield what of every entry fits its schema, with variables and `for_each` expanded but not sets."""
         sections = {
             section.path: section for kind in self.kinds.values() for section in sections_of_kind(cast(Hashable, kind))
@@ -175,9 +204,8 @@ class _Loading:
                 if path in sections:
                     yield from self._entries(sections[path], items, writer, tables)
 
-    def _documents(self, folder: Path) -> list[Document]:
+    def _documents(self, folder: Path, budget: AliasBudget) -> list[Document]:
         documents: list[Document] = []
-        budget = AliasBudget()
         try:
             paths = find_manifests(folder, self.files)
             self.files.check_total_size(paths)
@@ -223,6 +251,7 @@ class _Loading:
             at = cast(int, items.mark(number))
             reported: set[Hashable] = set()
             for entry in writer.expand_entry(item, items.source, at, section.name):
+                entry, changes = self._merged(section, entry)
                 is_sheet = section.sheet is not None and isinstance(entry.body, Map) and FILE in entry.body
                 shape = section.sheet if is_sheet and section.sheet is not None else section.shape
                 findings = shape.validate(entry.body)
@@ -233,10 +262,19 @@ class _Loading:
                 elif is_sheet:
                     yield from self._rows(section, entry, tables)
                 elif isinstance(entry.body, Map):
-                    yield _Checked(section, entry.body, entry.places)
+                    yield _Checked(section, entry.body, entry.places, changes=changes)
                 else:
                     body = entry_from_short_form(identifying_key(section.kind) or "name", entry.body, items, at)
                     yield _Checked(section, body, entry.places.of(body))
+
+    def _merged(self, section: Section, entry: ExpandedEntry) -> tuple[ExpandedEntry, int | None]:
+        """Return an entry on top of the one of an earlier folder that it changes, and the index of that one."""
+        changes = self._index.place(section, entry.body)
+        if changes is None or not isinstance(entry.body, Map):
+            return entry, None
+        base = self._sound[changes]
+        body = merge_mappings(base.body, entry.body)
+        return replace(entry, body=body, places=base.places.of(body)), changes
 
     def _rows(self, section: Section, entry: ExpandedEntry, tables: TableFiles) -> Iterator[_Checked]:
         """Yield the entries that an entry reads from a file, one for each row that fits the schema of an entry."""
@@ -263,7 +301,7 @@ class _Loading:
             self.undeclared.doubt_field(entry.body)
 
     def _parse(self, expanded: _Checked) -> None:
-        section, body, places, is_part = expanded
+        section, body, places, is_part, layer, _ = expanded
         if self.on_entry is not None:
             self.on_entry(section.path, body)
         self.problems += unknown_workspace_problems(body, places, self.workspaces)
@@ -273,7 +311,9 @@ class _Loading:
         elif section.is_absent:
             self.absent.extend(section.kind.parse_absent(entry))
         else:
-            (self.partial if is_part else self.declared).extend(section.kind.parse(entry))
+            resources = [*section.kind.parse(entry)]
+            (self.partial if is_part else self.declared).extend(resources)
+            self.layers += [layer] * (0 if is_part else len(resources))
 
     def _tell(self, section: Section, entry: ExpandedEntry, findings: Iterable[SchemaFinding]) -> None:
         from lmsconf.manifest.validation import messages  # only for a problem

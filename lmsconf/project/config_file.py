@@ -10,6 +10,7 @@ from typing import Final, cast
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.manifest.file_set import PROJECT_FILE
 from lmsconf.manifest.yaml.nodes import EntrySourceMap, KeyPath, Map
+from lmsconf.manifest.yaml.scalars import VARIABLE_START
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.drift import IgnoreRule
 from lmsconf.model.lints import LintLevel, LintSetting
@@ -83,9 +84,9 @@ class ProjectFile:
     def variables(self, workspace: str) -> dict[str, Json]:
         """Return the values for `$(name)` in manifests: strings, booleans, or lists of them.
 
-        A number is a string, as the file spells it.
+        A number is a string, as the file spells it. Labels are variables too, unless one of `vars` has their name.
         """
-        variables: dict[str, Json] = {}
+        variables: dict[str, Json] = {**self.labels(workspace)}
         for path, layer in self.layers(workspace):
             for name, value in cast("Mapping[str, Json]", layer.get("vars", {})).items():
                 at: KeyPath = (*path, "vars", name)
@@ -96,6 +97,16 @@ class ProjectFile:
                     else self._word(value, at)
                 )
         return variables
+
+    def labels(self, workspace: str) -> dict[str, str]:
+        """Return the labels of a workspace."""
+        labels = self.mapping_at("workspaces", workspace, "labels")
+        return {name: str(value) for name, value in labels.items()}
+
+    def folders(self, workspace: str) -> list[str]:
+        """Return the folders of a workspace's manifests as the file names them, variables included; empty: default."""
+        own = self.mapping_at("workspaces", workspace).get("manifests", self.body.get("manifests", []))
+        return [own] if isinstance(own, str) else [str(folder) for folder in cast("list[Json]", own)]
 
     def _word(self, value: Json, at: KeyPath) -> Json:
         """Return a scalar value of a variable; a number as the string that the file spells."""
@@ -159,6 +170,13 @@ class ProjectFile:
 
         name = self.body.get("timezone")
         return None if name is None else ZoneInfo(str(name))
+
+
+def expand_pattern(text: str, values: Mapping[str, str]) -> str:
+    """Return a text with each `$(name)` replaced by its value; an unknown name stays as it is."""
+    for name, value in values.items():
+        text = text.replace(f"{VARIABLE_START}{name})", value)
+    return text
 
 
 def _guarded(guards: GuardLimits, declared: Json) -> GuardLimits:

@@ -67,11 +67,24 @@ def read_project_file(root: Path) -> ProjectFile:
         shape = _problems_of_shape(_shape(text).validate(document.value), places)
         problems += shape
         if isinstance(document.value, Map) and not shape:
-            project = ProjectFile(document.value, places)
+            body = document.value
+            if _has_table(body):
+                from lmsconf.project.workspace_table import with_table  # few projects have one
+
+                body = with_table(body, root, problems)
+                places = places.of(body)
+                problems += _problems_of_shape(_shape(text).validate(body), places) if not problems else []
+            project = ProjectFile(body, places)
             problems += _meaning(project, root)
     if problems or project is None:
         raise ProblemsFound(sorted(problems, key=lambda problem: problem.source or SourceLocation("")))
     return project
+
+
+def _has_table(body: Map) -> bool:
+    """Whether `workspaces:` names a file with more workspaces."""
+    workspaces = body.get("workspaces")
+    return isinstance(workspaces, dict) and isinstance(workspaces.get("file"), str)
 
 
 def _problems_of_shape(findings: Sequence[SchemaFinding], places: EntrySourceMap) -> list[Problem]:

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Final, cast
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation, UsageError, shorten
+from lmsconf.manifest.yaml.scalars import VARIABLE_START
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.drift import IgnoreRule
 from lmsconf.model.names import did_you_mean
 from lmsconf.model.policy import Policy
 from lmsconf.project.base_trust import RequestDestination, request_destination
 from lmsconf.project.command_allowlist import Ask
-from lmsconf.project.config_file import ENV_WORKSPACE, FILE, ProjectFile
+from lmsconf.project.config_file import ENV_WORKSPACE, FILE, ProjectFile, expand_pattern
 from lmsconf.project.config_reader import path_problem, read_project_file, url_problem
 from lmsconf.project.credentials import Token, env_token, token_source_from
 from lmsconf.project.discovery import find_project_folder
@@ -62,6 +63,8 @@ class Settings:
 
     root         the folder of the project file
     manifests    the folder of the manifests
+    overlays     folders whose manifests add to them and change them
+    labels       the labels of the workspace
     workspaces   the names of all workspaces in the project file
     policy       the planner's settings, consents of `allow:` included; the caller adds those of `--allow`
     dialect_at   the source location of each key of the dialect
@@ -89,6 +92,8 @@ class Settings:
     dialect_at: Mapping[str, SourceLocation] = field(default_factory=dict)
     ignores: tuple[IgnoreRule, ...] = ()
     hosts: tuple[str, ...] | None = None
+    overlays: tuple[Path, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 def load_settings(
@@ -104,18 +109,39 @@ def load_settings(
     today: the date that consents are checked against; None: today in the project's time zone, or UTC. ask: the prompt
     for a token command that is not approved yet; None: such a command is refused. Raises ProblemsFound and UsageError.
     """
+    root = project_root(directory, environ)
+    _refuse_two_choices(workspace, environ)
+    return settings_of(read_project_file(root), root, workspace, environ, today=today, ask=ask)
+
+
+def project_root(directory: Path | None, environ: Mapping[str, str]) -> Path:
+    """Return the project's folder; None: searched for in this folder and above. Raises UsageError."""
     root = directory or find_project_folder(Path(), environ)
     if not root.is_dir():
         raise UsageError(f"there is no folder {root}", hint="Pass the project's folder with -C.")
-    _refuse_two_choices(workspace, environ)
-    project = read_project_file(root)
+    return root
+
+
+def settings_of(
+    project: ProjectFile,
+    root: Path,
+    workspace: str | None,
+    environ: Mapping[str, str],
+    *,
+    today: date | None = None,
+    ask: Ask | None = None,
+) -> Settings:
+    """Return the settings of one workspace of a project file; raises like `load_settings`."""
     chosen = _from_environment(root, environ) or _from_file(project, workspace, root, environ, ask)
     zone = project.timezone()
     day = today or datetime.now(zone or UTC).date()
     policy = _policy(project, chosen.name, day)
+    folders = _folders(project, chosen.name, root)
     return Settings(
         root=root,
-        manifests=root / str(project.body.get("manifests", DEFAULT_MANIFESTS)),
+        manifests=folders[0],
+        overlays=tuple(folders[1:]),
+        labels=project.labels(chosen.name),
         workspace=chosen,
         workspaces=tuple(project.mapping_at("workspaces")),
         policy=policy,
@@ -130,6 +156,30 @@ def load_settings(
         ignores=tuple(project.drift_ignores(chosen.name)),
         hosts=_hosts(environ),
     )
+
+
+def _folders(project: ProjectFile, workspace: str, root: Path) -> list[Path]:
+    """Return the folders of a workspace's manifests. Raises ProblemsFound for a variable that is not defined, and for
+    a folder inside another one, whose manifests would be read twice.
+    """
+    values = {"workspace": workspace, **project.labels(workspace)}
+    names = [expand_pattern(name, values) for name in project.folders(workspace)] or [DEFAULT_MANIFESTS]
+    at = ("workspaces", workspace) if "manifests" in project.mapping_at("workspaces", workspace) else ()
+    problems = []
+    for name in names:
+        if VARIABLE_START in name:
+            message = f"manifests: {shorten(name)} has a variable that is not a label of the workspace {workspace}"
+            problems.append((message, "Add the label, or name the folder."))
+        inside = [other for other in names if other != name and Path(name).is_relative_to(other)]
+        if inside:
+            message = f"manifests: {shorten(name)} is inside {shorten(inside[0])}, so its files would be read twice"
+            problems.append((message, "Move it beside the other folder."))
+    if problems:
+        source = project.places.at(*at, "manifests")
+        raise ProblemsFound(
+            [Problem(code="project/folders", message=text, hint=hint, source=source) for text, hint in problems]
+        )
+    return [root / name for name in names]
 
 
 def _policy(project: ProjectFile, workspace: str, today: date) -> Policy:

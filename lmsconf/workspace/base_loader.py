@@ -174,7 +174,7 @@ def _folder(text: str, root: Path) -> Path:
 
 def _version(folder: Path, settings: Settings, policy: Policy, environ: Mapping[str, str]) -> _Loaded:
     """The manifests in a folder: a whole project, or manifests alone, which use the current project's settings."""
-    base_settings, place = (bare := replace(settings, root=folder, manifests=folder)), NOWHERE
+    base_settings, place = (bare := replace(settings, root=folder, manifests=folder, overlays=())), NOWHERE
     if (folder / PROJECT_FILE).is_file():
         name = settings.workspace.name
         try:
@@ -186,7 +186,7 @@ def _version(folder: Path, settings: Settings, policy: Policy, environ: Mapping[
     base_policy = replace(base_settings.policy, only=policy.only, excluded=policy.excluded, additive=policy.additive)
     # Manifests alone are read with the current settings, so that no setting differs.
     compared = (
-        replace(base_settings, manifests=settings.manifests, root=settings.root)
+        replace(base_settings, manifests=settings.manifests, overlays=settings.overlays, root=settings.root)
         if base_settings is bare
         else base_settings
     )

@@ -28,6 +28,7 @@ def load_manifests(
         settings.manifests,
         settings.root,
         all_kinds(),
+        overlays=settings.overlays,
         timezone=settings.policy.timezone,
         variables=settings.variables,
         workspaces=(*settings.workspaces, ENV_WORKSPACE),

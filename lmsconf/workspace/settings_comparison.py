@@ -14,16 +14,20 @@ from lmsconf.project.settings import DEFAULT_MANIFESTS, Settings
 def settings_by_path(settings: Settings) -> dict[str, Json]:
     """All settings that affect plans and runs of the current workspace, except where its requests are sent."""
     lock: Json = False if settings.lock is None else {"lease": settings.lock.lease}
-    folder = settings.manifests
-    where = folder.relative_to(settings.root) if folder.is_relative_to(settings.root) else folder
+    folders = [_relative(folder, settings.root) for folder in (settings.manifests, *settings.overlays)]
     return {
         **_of_policy(settings.policy),
         **{f"dialect.{key}": value for key, value in settings.dialect.items()},
         **{f"vars.{name}": value for name, value in settings.variables.items()},
         "ignore": [_ignore(one.pattern, one.reason, str(one.until or "")) for one in settings.ignores],
         "lock": lock,
-        "manifests": where.as_posix(),
+        "manifests": folders[0] if len(folders) == 1 else list[Json](folders),
+        **{f"labels.{name}": value for name, value in settings.labels.items()},
     }
+
+
+def _relative(folder: Path, root: Path) -> str:
+    return (folder.relative_to(root) if folder.is_relative_to(root) else folder).as_posix()
 
 
 def default_settings_by_path(policy: Policy) -> dict[str, Json]:

@@ -39,11 +39,12 @@ class EntryExpander:
         self._people = PeopleSetExpander(self._sets[PEOPLE_SETS], self._files)
         self._conditions = ConditionExpander(self._sets[CONDITION_SETS], self._choices, report)
 
-    def collect_sets(self, documents: Iterable[Document], variables: Variables) -> None:
-        """Collect the sets of all documents, since any of them may be used in any file."""
-        for document in documents:
-            for sets in self._sets.values():
-                sets.collect_sets(document, variables)
+    def collect_sets(self, layers: Iterable[Iterable[Document]], variables: Variables) -> None:
+        """Collect the sets of the documents of each folder, since any of them may be used in any file."""
+        for layer, documents in enumerate(layers):
+            for document in documents:
+                for sets in self._sets.values():
+                    sets.collect_sets(document, layer, variables)
 
     def add_declared_choices(self, body: Map) -> None:
         """Add the choices of a declared field; to be called for all fields before any `expand`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Final, TypeAlias, cast
 
 from lmsconf.errors import Problem, Severity, SourceLocation
@@ -34,13 +34,14 @@ _NOUNS: Final = {PEOPLE_SETS: "people set", CONDITION_SETS: "condition set", WIN
 class NamedSet:
     """One set or window. value: its content; None if it is invalid. where: the location of its name.
 
-    source and at: the position of its value. used: whether anything references it.
+    source and at: the position of its value. layer: the index of its folder. used: whether anything references it.
     """
 
     value: Json
     where: SourceLocation
     source: Source
     at: Mark
+    layer: int = 0
     used: bool = False
 
     @property
@@ -58,8 +59,8 @@ class NamedSets:
     undeclared: UndeclaredNames
     _known: dict[str, NamedSet] = field(default_factory=dict)
 
-    def collect_sets(self, document: Document, variables: Variables) -> None:
-        """Add the sets of one document. A name defined twice, in any files, is an error."""
+    def collect_sets(self, document: Document, layer: int, variables: Variables) -> None:
+        """Add the sets of one document, in place of those of earlier folders. A name twice in a folder is an error."""
         definitions = document.value.get(self.section) if isinstance(document.value, Map) else None
         if not isinstance(definitions, Map):
             return
@@ -67,11 +68,12 @@ class NamedSets:
             where = definitions.source.where(cast(Mark, definitions.key_mark(cast(str, key))))
             name = normalize_name(cast(str, key))
             first = self._known.get(name)
-            if first is not None:
+            if first is not None and first.layer == layer:
                 hint = f"See {first.where}. Keep one of the two, or give one another name."
                 self._tell(f"{self._code_area}/twice", f"{self._noun} {quote_name(name)}: declared twice", where, hint)
                 continue
-            self._known[name] = self._checked(name, value, definitions.source, at, where, variables)
+            checked = self._checked(name, value, definitions.source, at, where, variables)
+            self._known[name] = replace(checked, layer=layer)
 
     def _checked(
         self, name: str, value: Json, source: Source, at: Mark, where: SourceLocation, variables: Variables

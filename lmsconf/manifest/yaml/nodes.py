@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TypeAlias
@@ -70,6 +70,25 @@ class CombinedSource(Source):
     def where(self, at: Mark) -> SourceLocation:
         """Return the source location of the item with that index."""
         return self._places[at]
+
+
+class LayeredSource(Source):
+    """Source of a mapping whose pairs come from several files. A mark is the index of a position in one of them."""
+
+    def __init__(self, positions: Sequence[tuple[Source, Mark]]) -> None:
+        super().__init__(positions[0][0].path)
+        self.opens = False
+        self._positions = positions
+
+    def where(self, at: Mark) -> SourceLocation:
+        """Return the source location of the position with that index."""
+        source, mark = self._positions[at]
+        return source.where(mark)
+
+    def rest(self, at: Mark) -> str:
+        """Return the text from that position to the end of its line."""
+        source, mark = self._positions[at]
+        return source.rest(mark)
 
 
 class _Finder:
@@ -168,6 +187,25 @@ def combine_items(items: Iterable[tuple[Json, SourceLocation]]) -> Seq:
     return merged
 
 
+def merge_mappings(base: Map, other: Map) -> Map:
+    """Return a mapping with the pairs of another in place of its own; each pair keeps its source position."""
+    pairs = {**_pairs(base), **_pairs(other)}
+    source = LayeredSource([place for _, *places in pairs.values() for place in places])
+    merged = Map(source)
+    merged.update({key: value for key, (value, _, _) in pairs.items()})
+    store_marks(merged, list(range(2 * len(pairs))))
+    return merged
+
+
+def _pairs(node: Map) -> dict[str, tuple[Json, tuple[Source, Mark], tuple[Source, Mark]]]:
+    """Map each key to its value, and the positions of key and value."""
+    marks, first = node.source.marks, node.first
+    return {
+        key: (value, (node.source, marks[first + 2 * number]), (node.source, marks[first + 2 * number + 1]))
+        for number, (key, value) in enumerate(node.items())
+    }
+
+
 class EntrySourceMap:
     """SourceMap of one entry; locations are looked up on demand.
 
@@ -188,7 +226,8 @@ class EntrySourceMap:
 
     def at(self, *path: str | int) -> SourceLocation:
         """Return the location of the value at `path`, or of its nearest ancestor that has one."""
-        where = self._walk(path)[1]
+        _, source, mark = self._walk(path)
+        where = source.where(mark)
         return replace(where, each=self._each) if self._each else where
 
     def key(self, *path: str | int) -> SourceLocation:
@@ -207,24 +246,24 @@ class EntrySourceMap:
 
     def rest(self, *path: str | int) -> str:
         """Return the text from the value at `path` to the end of its line."""
-        where = self._walk(path)[1]
-        return self._source.rest(pack_mark(where.line, where.column))
+        _, source, mark = self._walk(path)
+        return source.rest(mark)
 
     def find(self, text: str, *path: str | int) -> SourceLocation:
         """Return the location of the text `text` at or below `path`; of `path` itself if it is not found."""
         node = self._walk(path)[0]
         return self.at(*path, *(node.finder.find(text) if isinstance(node, Map | Seq) else ()))
 
-    def _walk(self, path: KeyPath) -> tuple[Json, SourceLocation]:
-        """Return the value at `path`, or None where the path ends early, and the location of the last step found."""
+    def _walk(self, path: KeyPath) -> tuple[Json, Source, Mark]:
+        """Return the value at `path`, or None where the path ends early, and the position of the last step found."""
         node, source, at = self._node, self._source, self._mark
         for step in path:
             step_mark = node.mark(step) if isinstance(node, Map | Seq) else None
             if step_mark is None or not isinstance(node, Map | Seq):
-                return None, source.where(at)
+                return None, source, at
             source, at = node.source, step_mark
             node = node[step]  # type: ignore[index]  # a step with a mark exists
-        return node, source.where(at)
+        return node, source, at
 
 
 def _texts(node: Json, trail: KeyPath = ()) -> Iterator[tuple[str, KeyPath]]:

@@ -1,0 +1,67 @@
+"""Overlays: manifests of a later folder that add to those of earlier folders, and change the entries that they name.
+
+An entry of an overlay that names a resource of an earlier folder changes the keys that it has and leaves the others.
+Entries that declare several resources, such as assignments, replace the declaration of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import field
+from typing import Any, TypeAlias
+
+from lmsconf.manifest.schemas import identifying_key
+from lmsconf.manifest.sections import Section
+from lmsconf.manifest.yaml.nodes import KeyPath
+from lmsconf.model.address import Address
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.declarations import DesiredResource
+from lmsconf.support.lazy_dataclass import dataclass
+
+_ONLY_IN = "only_in"
+EntryKey: TypeAlias = "tuple[KeyPath, str]"
+"""The section of an entry, and the name of what it declares as names are compared."""
+
+
+@dataclass(slots=True)
+class EntryIndex:
+    """The entries of all folders read so far, by section and name → the index in the list of entries."""
+
+    _places: dict[EntryKey, int] = field(default_factory=dict)
+
+    def add(self, section: Section, body: Json, place: int) -> None:
+        """Record the place of an entry; of several with the same name, that of the first."""
+        if (key := _key(section, body)) is not None:
+            self._places.setdefault(key, place)
+
+    def place(self, section: Section, body: Json) -> int | None:
+        """Return the place of the entry of an earlier folder that an entry changes; None if it adds one."""
+        key = _key(section, body)
+        return None if key is None else self._places.get(key)
+
+
+def _key(section: Section, body: Json) -> EntryKey | None:
+    """Return what an entry is found by; None if its declarations are compared one by one.
+
+    Entries limited to some workspaces are alternatives of one name, so that none of them is the one to change.
+    """
+    if not section.is_declared or section.kind.entry_items is not None or not isinstance(body, dict):
+        return None
+    name = body.get(identifying_key(section.kind) or section.kind.name_key)
+    return (section.path, section.kind.normalize_name(name)) if isinstance(name, str) and _ONLY_IN not in body else None
+
+
+def without_replaced(declared: Sequence[DesiredResource[Any]], layers: Sequence[int]) -> list[DesiredResource[Any]]:
+    """Return the declarations without those that a later folder declares again, for the same workspaces.
+
+    layers: the index of the folder of each.
+    """
+    last: dict[tuple[Address, frozenset[str] | None], int] = {}
+    for resource, layer in zip(declared, layers, strict=True):
+        key = resource.address, resource.only_in
+        last[key] = max(layer, last.get(key, 0))
+    return [
+        resource
+        for resource, layer in zip(declared, layers, strict=True)
+        if layer == last[resource.address, resource.only_in]
+    ]

@@ -1,0 +1,173 @@
+"""Read the workspaces of a table: `workspaces: {file: workspaces.csv}`, with a pattern of their tokens beside it.
+
+Columns are `name` and `url`, and optionally `labels` and `vars`, whose cells hold pairs: `ring=canary, region=eu`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from lmsconf.errors import Problem, SourceLocation, shorten
+from lmsconf.manifest.expand.for_each import drop_keys
+from lmsconf.manifest.expand.table import Table, UnusableTable
+from lmsconf.manifest.expand.table_files import FILE, TableFiles
+from lmsconf.manifest.file_set import ManifestFileReader
+from lmsconf.manifest.yaml.nodes import EntrySourceMap, Map, Mark, Source, merge_mappings, pack_mark, store_marks
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.names import did_you_mean
+from lmsconf.project.config_file import expand_pattern
+
+WORKSPACES: Final = "workspaces"
+TOKEN: Final = "token"  # noqa: S105  the name of a key
+NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+"""A workspace's name in a table: it is part of file names, and of arguments of token commands."""
+MOST_WORKSPACES: Final = 10_000
+_PAIRS: Final = ("labels", "vars")
+_COLUMNS: Final = ("name", "url", *_PAIRS)
+_COLUMN: Final = 0xFFFFFFFF
+
+
+class _RowSource(Source):
+    """Source of workspaces from a table. A mark is a line and a column, both from 1; line 0 is the token's pattern."""
+
+    def __init__(self, table: Table, token: SourceLocation) -> None:
+        super().__init__(table.sheet.path)
+        self.opens = False
+        self._table = table
+        self._token = token
+
+    def where(self, at: Mark) -> SourceLocation:
+        """Return the location of a cell, or of the token's pattern."""
+        line = at >> 32
+        return self._table.sheet.where(line, (at & _COLUMN) - 1) if line else self._token
+
+    def rest(self, at: Mark) -> str:
+        """Return nothing: cells are texts as they stand."""
+        return ""
+
+
+def with_table(body: Map, root: Path, problems: list[Problem]) -> Map:
+    """Return the project file with the workspaces of its table; the same without a table. Problems are appended."""
+    declared = body.get(WORKSPACES)
+    if not isinstance(declared, Map) or not isinstance(declared.get(FILE), str):
+        return body
+    named, files = drop_keys(declared, FILE, TOKEN), TableFiles(ManifestFileReader(root), problems.append)
+    try:
+        places = EntrySourceMap(declared, declared.source, declared.mark(FILE) or 0)
+        table = files.table(declared, (), places)
+        columns = _columns(table)
+    except UnusableTable as wrong:
+        if wrong.problem is not None:
+            code = wrong.problem.code.replace("people/", "project/table-")
+            problems.append(replace(wrong.problem, code=code))
+        return merge_mappings(body, _mapping(declared.source, {WORKSPACES: named}, {}))
+    source = _RowSource(table, places.at(TOKEN))
+    rows = dict(_rows(table, columns, source, declared.get(TOKEN), set(named), problems))
+    if not rows and not problems:
+        where = table.sheet.row(table.header)
+        problems.append(_problem("empty", "this table has no workspace", "Add a row, or remove `file:`.", where))
+    joined = merge_mappings(named, _mapping(source, dict(rows), {}))
+    return merge_mappings(body, _mapping(source, {WORKSPACES: joined}, {}))
+
+
+def _columns(table: Table) -> dict[str, int]:
+    """Map each known column to its index. Raises UnusableTable."""
+    columns: dict[str, int] = {}
+    for number, title in enumerate(table.columns):
+        name, where = title.casefold().strip(), table.sheet.where(table.header, number)
+        if name == TOKEN:
+            hint = "Remove it, and write a pattern beside `file:`, such as token: {env: LMSCONF_TOKEN_$(workspace)}."
+            raise UnusableTable(_problem("token", "a token must not stand in this file", hint, where))
+        if name in columns:
+            hint = "Give each column its own name."
+            raise UnusableTable(_problem("column", f'there are several columns "{name}"', hint, where))
+        if name not in _COLUMNS:
+            hint = did_you_mean(name, _COLUMNS) or f"There is {', '.join(_COLUMNS)}."
+            raise UnusableTable(_problem("column", f'unknown column "{shorten(title)}"', hint, where))
+        columns[name] = number
+    for name in ("name", "url"):
+        if name not in columns:
+            hint = f"The first row names the columns: {', '.join(_COLUMNS)}."
+            raise UnusableTable(_problem("column", f'there is no column "{name}"', hint, table.sheet.row(table.header)))
+    return columns
+
+
+def _rows(
+    table: Table,
+    columns: Mapping[str, int],
+    source: _RowSource,
+    token: Json,
+    taken: set[str],
+    problems: list[Problem],
+) -> Iterator[tuple[str, Map]]:
+    """Yield the name and entry of each row; problems of a row are appended."""
+    if len(table.rows) > MOST_WORKSPACES:
+        message = f"{len(table.rows):,} workspaces are too many: at most {MOST_WORKSPACES:,} are read"
+        problems.append(_problem("too-many", message, "Split the project.", table.sheet.row(table.header)))
+        return
+    for line, cells in table.rows:
+        values = {name: cells[number] for name, number in columns.items()}
+        marks = {name: pack_mark(line, number + 1) for name, number in columns.items()}
+        at = source.where(marks["name"])
+        name = values["name"]
+        if not NAME.fullmatch(name) or name in (FILE, TOKEN):
+            hint = "Write letters, digits, ., _ and -; begin with a letter or a digit."
+            problems.append(_problem("name", f'"{shorten(name)}" cannot be the name of a workspace', hint, at))
+            continue
+        if name in taken:
+            hint = "Give each workspace its own name."
+            problems.append(_problem("twice", f'the workspace "{name}" is declared twice', hint, at))
+            continue
+        taken.add(name)
+        body: dict[str, Json] = {"url": values["url"]}
+        for key in _PAIRS:
+            pairs = _pairs(values.get(key, ""))
+            if pairs is None:
+                hint = "Write pairs: ring=canary, region=eu."
+                message = f"{shorten(values[key])} is not a list of pairs"
+                problems.append(_problem(key, message, hint, source.where(marks[key])))
+            elif pairs:
+                body[key] = _mapping(source, pairs, dict.fromkeys(pairs, marks[key]))
+        if token is not None:
+            body[TOKEN] = _expanded(token, {"workspace": name, **_texts(body.get("labels"))})
+        yield name, _mapping(source, body, marks)
+
+
+def _expanded(token: Json, values: Mapping[str, str]) -> Json:
+    """Return a token source with the variables in all its texts expanded."""
+    if isinstance(token, str):
+        return expand_pattern(token, values)
+    if isinstance(token, dict):
+        return {key: _expanded(value, values) for key, value in token.items()}
+    return [_expanded(item, values) for item in token] if isinstance(token, list) else token
+
+
+def _texts(node: Json) -> dict[str, str]:
+    return {key: str(value) for key, value in node.items()} if isinstance(node, dict) else {}
+
+
+def _pairs(cell: str) -> dict[str, Json] | None:
+    """Parse `ring=canary, region=eu`; None if it is something else, or names a key twice."""
+    pairs: dict[str, Json] = {}
+    for part in filter(None, (part.strip() for part in re.split("[,;]", cell))):
+        key, equals, value = (piece.strip() for piece in part.partition("="))
+        if not key or not equals or key in pairs:
+            return None
+        pairs[key] = value
+    return pairs
+
+
+def _mapping(source: Source, body: Mapping[str, Json], marks: Mapping[str, Mark]) -> Map:
+    """Build a mapping; a key without a mark has that of the token's pattern."""
+    node = Map(source)
+    node.update(body)
+    store_marks(node, [at for key in body for at in (marks.get(key, 0), marks.get(key, 0))])
+    return node
+
+
+def _problem(code: str, message: str, hint: str, where: SourceLocation) -> Problem:
+    return Problem(code=f"project/table-{code}", message=message, hint=hint, source=where)
