@@ -71,6 +71,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
     ),
     "api": CommandEntry("lmsconf.cli.api", "api", "Send one request to the API and print the response."),
     "completion": CommandEntry("lmsconf.cli.small_commands", "completion", "Print the completion script of a shell."),
+    "fleet": CommandEntry("lmsconf.cli.fleet", "fleet", "Work on many workspaces of one project."),
     "sandbox": CommandEntry("lmsconf.cli.sandbox", "sandbox", "Serve, seed or reset the embedded workspace."),
 }
 

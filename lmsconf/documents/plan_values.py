@@ -10,7 +10,7 @@ from lmsconf.documents.change_values import change_from_json, change_json, probl
 from lmsconf.documents.document import JsonObjectReader, string_list
 from lmsconf.errors import Problem
 from lmsconf.model.address import Address, Ref
-from lmsconf.model.blockers import blockers
+from lmsconf.model.blockers import Blocker, BlockerType, blockers
 from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.plan import (
@@ -86,11 +86,21 @@ def summary_json(plan: Plan) -> Json:
         "replace": counts.replace,
         "delete": counts.delete,
         "calls": counts.calls,
-        "blocked": [
-            {"type": blocker.type.value, "name": blocker.name, "message": blocker.message, "allow": blocker.allow}
-            for blocker in blockers(plan)
-        ],
+        "blocked": [blocker_json(blocker) for blocker in blockers(plan)],
     }
+
+
+def blocker_json(blocker: Blocker) -> dict[str, Json]:
+    return {"type": blocker.type.value, "name": blocker.name, "message": blocker.message, "allow": blocker.allow}
+
+
+def blocker_from_json(at: JsonObjectReader) -> Blocker:
+    return Blocker(
+        type=BlockerType(at.text("type")),
+        name=at.text("name"),
+        message=at.text("message"),
+        allow=at.maybe("allow", at.text),
+    )
 
 
 def call_json(call: Call) -> Json:

@@ -103,6 +103,22 @@ class ProjectFile:
         labels = self.mapping_at("workspaces", workspace, "labels")
         return {name: str(value) for name, value in labels.items()}
 
+    def waves(self) -> list[str]:
+        """Return the selectors of the waves in which a fleet is applied."""
+        return [str(text) for text in cast("list[Json]", self.body.get("waves", []))]
+
+    def max_failures(self) -> int:
+        """Return how many failures a wave may have before the next one."""
+        return cast(int, self.body.get("max_failures", 0))
+
+    def fleet_guards(self) -> dict[str, int]:
+        """Return guard → limit of its total over all workspaces of a fleet."""
+        return {name: cast(int, limit) for name, limit in self.mapping_at("fleet_guards").items()}
+
+    def pattern_values(self, workspace: str) -> dict[str, str]:
+        """Return name → value of `$(name)` in folders and token sources: the workspace's name, and its labels."""
+        return {**self.labels(workspace), "workspace": workspace}
+
     def folders(self, workspace: str) -> list[str]:
         """Return the folders of a workspace's manifests as the file names them, variables included; empty: default."""
         own = self.mapping_at("workspaces", workspace).get("manifests", self.body.get("manifests", []))

@@ -12,6 +12,7 @@ from typing import Final
 
 from lmsconf.errors import LmsconfError, Problem, Severity, SourceLocation, shorten
 from lmsconf.project.command_allowlist import Ask, CommandAllowlist
+from lmsconf.project.config_file import expand_pattern
 from lmsconf.support.lazy_dataclass import dataclass
 from lmsconf.support.redaction import register_secret
 from lmsconf.support.url_rules import strip_final_newline, token_problem
@@ -139,11 +140,15 @@ class FileToken:
 
 @dataclass(frozen=True, slots=True)
 class CommandToken:
-    """A token that a command prints to stdout. The command runs only when the token is needed."""
+    """A token that a command prints to stdout. The command runs only when the token is needed.
+
+    pattern: its words as the project file has them, before variables are expanded. They are what is approved.
+    """
 
     command: tuple[str, ...]
     folder: Path
     approvals: CommandAllowlist
+    pattern: tuple[str, ...]
 
     def secret(self) -> Secret:
         """Run the command (timeout 60 s, no shell) and return the token; its stderr is passed through.
@@ -152,7 +157,7 @@ class CommandToken:
         """
         import subprocess  # slow to import, and few tokens come from a command
 
-        self.approvals.require_approval(self.command, self.folder)
+        self.approvals.require_approval(self.pattern, self.folder)
         words = shlex.join(self.command)
         try:
             done = subprocess.run(  # noqa: S603  # the project file names the program, and no shell reads it
@@ -175,22 +180,28 @@ Token = EnvToken | FileToken | CommandToken
 
 
 def token_source_from(
-    source: Mapping[str, object], root: Path, environ: Mapping[str, str], ask: Ask | None = None
+    source: Mapping[str, object],
+    root: Path,
+    environ: Mapping[str, str],
+    ask: Ask | None = None,
+    variables: Mapping[str, str] | None = None,
 ) -> Token:
     """Return the token source declared in the project file, without reading the token.
 
-    ask: the prompt for a command that is not approved yet. Raises LmsconfError for a relative path in
-    LMSCONF_TOKEN_DIRS.
+    variables: name → value of `$(name)` in it. ask: the prompt for a command that is not
+    approved yet. Raises LmsconfError for a relative path in LMSCONF_TOKEN_DIRS.
     """
+    values = variables or {}
     if "env" in source:
-        name = str(source["env"])
+        name = expand_pattern(str(source["env"]), values)
         return env_token(name, environ) if env_may_hold_token(name, environ) else EnvToken(name, None, allowed=False)
     if "file" in source:
         folders = (Path(os.path.realpath(root)), *_token_folders(environ))
-        return FileToken(root / Path(str(source["file"])).expanduser(), folders)
+        return FileToken(root / Path(expand_pattern(str(source["file"]), values)).expanduser(), folders)
     command = source["command"]
     words = tuple(str(word) for word in command) if isinstance(command, list) else ()
-    return CommandToken(words, root, CommandAllowlist.of_user(environ, ask))
+    expanded = tuple(expand_pattern(word, values) for word in words)
+    return CommandToken(expanded, root, CommandAllowlist.of_user(environ, ask), words)
 
 
 def env_token(name: str, environ: Mapping[str, str]) -> EnvToken:

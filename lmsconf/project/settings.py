@@ -162,7 +162,7 @@ def _folders(project: ProjectFile, workspace: str, root: Path) -> list[Path]:
     """Return the folders of a workspace's manifests. Raises ProblemsFound for a variable that is not defined, and for
     a folder inside another one, whose manifests would be read twice.
     """
-    values = {"workspace": workspace, **project.labels(workspace)}
+    values = project.pattern_values(workspace)
     names = [expand_pattern(name, values) for name in project.folders(workspace)] or [DEFAULT_MANIFESTS]
     at = ("workspaces", workspace) if "manifests" in project.mapping_at("workspaces", workspace) else ()
     problems = []
@@ -237,7 +237,7 @@ def _from_file(
     if environ.get("LMSCONF_TOKEN"):
         source = env_token("LMSCONF_TOKEN", environ)
     elif isinstance(token, dict):
-        source = token_source_from(cast("Mapping[str, Json]", token), root, environ, ask)
+        source = token_source_from(cast("Mapping[str, Json]", token), root, environ, ask, project.pattern_values(name))
     return WorkspaceConfig(
         name=name,
         url=url,

@@ -19,7 +19,6 @@ from lmsconf.manifest.file_set import ManifestFileReader
 from lmsconf.manifest.yaml.nodes import EntrySourceMap, Map, Mark, Source, merge_mappings, pack_mark, store_marks
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import did_you_mean
-from lmsconf.project.config_file import expand_pattern
 
 WORKSPACES: Final = "workspaces"
 TOKEN: Final = "token"  # noqa: S105  the name of a key
@@ -133,21 +132,8 @@ def _rows(
             elif pairs:
                 body[key] = _mapping(source, pairs, dict.fromkeys(pairs, marks[key]))
         if token is not None:
-            body[TOKEN] = _expanded(token, {"workspace": name, **_texts(body.get("labels"))})
+            body[TOKEN] = token
         yield name, _mapping(source, body, marks)
-
-
-def _expanded(token: Json, values: Mapping[str, str]) -> Json:
-    """Return a token source with the variables in all its texts expanded."""
-    if isinstance(token, str):
-        return expand_pattern(token, values)
-    if isinstance(token, dict):
-        return {key: _expanded(value, values) for key, value in token.items()}
-    return [_expanded(item, values) for item in token] if isinstance(token, list) else token
-
-
-def _texts(node: Json) -> dict[str, str]:
-    return {key: str(value) for key, value in node.items()} if isinstance(node, dict) else {}
 
 
 def _pairs(cell: str) -> dict[str, Json] | None:

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from lmsconf.errors import Problem
 from lmsconf.model.drift import DriftReport
+from lmsconf.model.fleet import FleetReport
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan
 from lmsconf.model.snapshot import Snapshot
@@ -18,6 +19,7 @@ from lmsconf.model.snapshot import Snapshot
 PlanView: TypeAlias = Callable[[Plan], str]
 ApplyView: TypeAlias = Callable[[ApplyReport], str]
 DriftView: TypeAlias = Callable[[DriftReport], str]
+FleetView: TypeAlias = Callable[[FleetReport], str]
 SnapshotView: TypeAlias = Callable[[Snapshot], str]
 ProblemsView: TypeAlias = Callable[[Sequence[Problem]], str]
 
@@ -74,6 +76,11 @@ DRIFT_VIEWS: Mapping[str, DriftView] = {
     "markdown": drift_markdown,
     "html": drift_html,
 }
+FLEET_VIEWS: Mapping[str, FleetView] = {
+    "text": _view("text.fleet", "fleet_text"),
+    "json": _view("fleet_json", "fleet_json"),
+    "markdown": _view("markdown.fleet", "fleet_markdown"),
+}
 SNAPSHOT_VIEWS: Mapping[str, SnapshotView] = {
     "text": _view("text.plan", "snapshot_text"),
     "markdown": _view("markdown.plan", "snapshot_markdown"),
@@ -93,6 +100,7 @@ PROBLEMS_VIEWS: Mapping[str, ProblemsView] = {
 __all__ = [
     "APPLY_VIEWS",
     "DRIFT_VIEWS",
+    "FLEET_VIEWS",
     "PLAN_EXTRACTS",
     "PLAN_PROBLEMS_VIEWS",
     "PLAN_VIEWS",

@@ -38,9 +38,12 @@ MAY_IMPORT = {
         "journal",
         "workspace",
     },
+    "fleet": {
+        *("errors", "support", "model", "planner", "documents", "project", "render", "workspace", "apply"),
+    },
     "cli": {
         *("errors", "support", "model", "api", "planner", "kinds", "manifest", "documents", "sandbox", "project"),
-        *("journal", "export", "render", "workspace", "apply", "doctor"),
+        *("journal", "export", "render", "workspace", "apply", "doctor", "fleet"),
     },
 }
 """Package → the packages that it may import, each above all that it imports. `kinds=`: the registry alone.
@@ -68,7 +71,7 @@ DOORS = {
     "deepdiff": {"planner/diff.py"},
     "sqlite3": {"sandbox/store.py"},
     "rich": {"cli/progress.py"},
-    "subprocess": {"cli/pager.py", "project/credentials.py", "support/git.py"},
+    "subprocess": {"cli/pager.py", "fleet/local_engine.py", "project/credentials.py", "support/git.py"},
 }
 """Library → the only modules that may import it. httpx's types may be named where a transport is handed in."""
 

@@ -1,0 +1,148 @@
+"""Run one command in each selected workspace of a project, and collect the results in an index."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from lmsconf.documents.fleet_file import dumps, loads
+from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound, UsageError
+from lmsconf.fleet.label_selector import LabelSelector
+from lmsconf.fleet.tasks import FleetTask, result_files
+from lmsconf.model.fleet import FleetAction, FleetEntry, FleetIndex
+from lmsconf.model.names import quote_name
+from lmsconf.project.config_file import ProjectFile, expand_pattern
+from lmsconf.support.atomic_files import read_text, write_atomically
+from lmsconf.support.url_rules import ALLOWED_HOSTS
+
+INDEX: Final = "index.json"
+_FILE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+Engine = Callable[[Sequence[FleetTask]], Iterator[FleetEntry]]
+"""Run tasks and yield the result of each, in any order."""
+Listener = Callable[[FleetEntry], None]
+
+
+def select_workspaces(project: ProjectFile, selector: LabelSelector, environ: Mapping[str, str]) -> list[str]:
+    """Return the names of the selected workspaces, sorted.
+
+    Raises UsageError if there is none, ProblemsFound for a name that cannot be a file's, and for one variable that
+    holds the token of two hosts.
+    """
+    every = list(project.mapping_at("workspaces"))
+    names = sorted(name for name in every if selector.fits(name, project.labels(name)))
+    if not names:
+        hint = f"The project has {len(every):,} workspaces. Labels are under `labels:` in lmsconf.yaml, or a column of the table."
+        raise UsageError(f"--select {selector.text}: no workspace has these labels", hint=hint)
+    problems = [*_unusable_names(project, names), *_shared_tokens(project, names, environ)]
+    if problems:
+        raise ProblemsFound(problems)
+    return names
+
+
+def parse_shard(text: str) -> slice:
+    """Parse `I/N`, I from 1 to N, into the slice of sorted workspaces that the shard has. Raises UsageError."""
+    match = re.fullmatch(r"([0-9]{1,4})/([0-9]{1,4})", text)
+    if match is None or not 1 <= int(match[1]) <= int(match[2]):
+        raise UsageError(
+            f"--shard {text}: expected I/N, with I from 1 to N", hint="Write --shard 1/8 for the first of 8."
+        )
+    return slice(int(match[1]) - 1, None, int(match[2]))
+
+
+def _unusable_names(project: ProjectFile, names: Iterable[str]) -> Iterator[Problem]:
+    for name in names:
+        if not _FILE_NAME.fullmatch(name):
+            yield Problem(
+                code="fleet/name",
+                message=f"the workspace {quote_name(name)} cannot be part of a fleet: files are called after it",
+                hint="Use letters, digits, ., _ and - in its name.",
+                source=project.places.key("workspaces", name),
+            )
+
+
+def _shared_tokens(project: ProjectFile, names: Iterable[str], environ: Mapping[str, str]) -> Iterator[Problem]:
+    """Yield a problem for each variable that holds the token of several hosts not listed in LMSCONF_ALLOWED_HOSTS."""
+    listed = {host.strip() for host in environ.get(ALLOWED_HOSTS, "").split(",")}
+    hosts: dict[str, dict[str, str]] = defaultdict(dict)
+    for name in names:
+        workspace = project.mapping_at("workspaces", name)
+        variable = project.mapping_at("workspaces", name, "token").get("env")
+        if isinstance(variable, str):
+            host = urlsplit(str(workspace["url"])).netloc
+            hosts[expand_pattern(variable, project.pattern_values(name))].setdefault(host, name)
+    for variable, by_host in hosts.items():
+        if len(by_host) > 1 and not by_host.keys() <= listed:
+            first, second, *_ = by_host
+            some = ",".join(sorted(by_host)[:3])
+            yield Problem(
+                code="fleet/shared-token",
+                message=f"{variable} would send one token to {len(by_host):,} hosts, such as {first} and {second}",
+                hint=f"Name a variable for each host, or list the hosts: {ALLOWED_HOSTS}={some}",
+                source=project.places.at("workspaces", by_host[second], "token"),
+            )
+
+
+def run_tasks(
+    tasks: Sequence[FleetTask], engine: Engine, action: FleetAction, created_at: str, tell: Listener
+) -> FleetIndex:
+    """Run tasks and return the index of their results. Interrupted, it contains those that have ended, and says so."""
+    entries: dict[str, FleetEntry] = {}
+    try:
+        for entry in engine(tasks):
+            entries[entry.workspace] = entry
+            tell(entry)
+    except KeyboardInterrupt as cut:
+        code = getattr(cut, "exit", ExitCode.INTERRUPTED)
+        for task in tasks:
+            entries.setdefault(task.workspace, _interrupted(task, code))
+    return FleetIndex(action=action, created_at=created_at, entries=tuple(entries[name] for name in sorted(entries)))
+
+
+def _interrupted(task: FleetTask, code: ExitCode) -> FleetEntry:
+    message = "the run was interrupted before this workspace had a result"
+    problem = Problem(code="interrupted", message=message, hint="Run it again.")
+    return FleetEntry(workspace=task.workspace, url="", labels={}, exit=code, problems=(problem,))
+
+
+def lost_task(project: ProjectFile) -> Callable[[FleetTask, ExitCode, Problem], FleetEntry]:
+    """Return the function that makes the result of a task whose worker did not return one."""
+
+    def lost(task: FleetTask, code: ExitCode, problem: Problem) -> FleetEntry:
+        return FleetEntry(
+            workspace=task.workspace,
+            url=str(project.mapping_at("workspaces", task.workspace)["url"]),
+            labels=project.labels(task.workspace),
+            exit=code,
+            problems=(problem,),
+        )
+
+    return lost
+
+
+def make_folder(folder: Path) -> None:
+    """Create the folder of a fleet, readable by its owner only. Raises UsageError if it exists and is not empty."""
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700, parents=True)
+    if not folder.is_dir() or any(folder.iterdir()):
+        raise UsageError(f"--out {folder}: it is not an empty folder", hint="Name a new folder.")
+
+
+def write_index(folder: Path, index: FleetIndex, name: str = INDEX) -> None:
+    """Write an index into the folder of a fleet."""
+    write_atomically(folder / name, dumps(index))
+
+
+def read_index(folder: Path, name: str = INDEX) -> FleetIndex:
+    """Return an index in the folder of a fleet. Raises LmsconfError."""
+    if not (folder / name).is_file():
+        raise LmsconfError(f"{folder} has no {name}", hint="Name a folder that lmsconf fleet plan --out has made.")
+    index = loads(read_text(folder / name))
+    for entry in index.entries:
+        if not _FILE_NAME.fullmatch(entry.workspace) or entry.file not in (None, *result_files(entry.workspace)):
+            raise LmsconfError(f"{folder / name} names a file that is not of this fleet: {entry.file}")
+    return index

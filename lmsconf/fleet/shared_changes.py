@@ -1,0 +1,49 @@
+"""Group the changes of many plans by the workspaces that share them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from lmsconf.documents.change_values import change_json
+from lmsconf.documents.plan_file import loads
+from lmsconf.model.canonical_json import sha256
+from lmsconf.model.fleet import FleetAction, FleetIndex, FleetReport, SharedChanges
+from lmsconf.model.plan import FULL_UNDO, Change
+from lmsconf.support.atomic_files import read_text
+
+_DIFFERS = ("id", "source", "about", "problems", "undo", "origin")
+"""Keys of a change that differ between workspaces although the same thing changes."""
+
+
+def read_report(folder: Path, index: FleetIndex, key: bytes | None = None) -> FleetReport:
+    """Return an index with the changes of its plan files grouped. Raises LmsconfError for a plan that is not valid."""
+    if index.action is not FleetAction.PLAN:
+        return FleetReport(index=index)
+    plans = (
+        (entry.workspace, loads(read_text(folder / entry.file), key).changes)
+        for entry in index.entries
+        if entry.file is not None and not entry.failed
+    )
+    return FleetReport(index=index, shared=group_changes(plans))
+
+
+def group_changes(plans: Iterable[tuple[str, tuple[Change, ...]]]) -> tuple[SharedChanges, ...]:
+    """Group changes that are equal but for ids and source lines; those in most workspaces first."""
+    change_of: dict[str, Change] = {}
+    workspaces: dict[str, list[str]] = defaultdict(list)
+    for workspace, changes in plans:
+        for change in changes:
+            key = sha256({name: value for name, value in change_json(change).items() if name not in _DIFFERS})
+            change_of.setdefault(key, change)
+            workspaces[key].append(workspace)
+    together: dict[tuple[str, ...], list[Change]] = defaultdict(list)
+    for key, names in workspaces.items():
+        together[tuple(names)].append(replace(change_of[key], id=None, problems=(), undo=FULL_UNDO))
+    shared = [
+        SharedChanges(changes=tuple(sorted(changes, key=lambda change: change.address)), workspaces=names)
+        for names, changes in together.items()
+    ]
+    return tuple(sorted(shared, key=lambda one: (-len(one.workspaces), one.workspaces)))

@@ -1,0 +1,258 @@
+"""One command in one workspace of a fleet: its settings and connection, its result, and the file with all of it.
+
+Credentials are resolved here, where the work is done. `LMSCONF_TOKEN`, `LMSCONF_URL` and `LMSCONF_WORKSPACE` are about
+one workspace, and are ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import field, replace
+from pathlib import Path
+from typing import Final
+
+from lmsconf.apply.applier import Applier
+from lmsconf.apply.safe_apply import ApplyOptions, ApplyProgress, PlanSource, PreparedPlan, apply_safely
+from lmsconf.documents import report_file
+from lmsconf.documents.document import JsonObjectReader
+from lmsconf.documents.effect_values import counts_json
+from lmsconf.documents.plan_file import dumps, loads, plan_digest
+from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound
+from lmsconf.model.access_tests import AccessTestReport, AccessTestResult
+from lmsconf.model.blockers import blockers
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.fleet import FleetAction, FleetEntry
+from lmsconf.model.outcomes import CallStatus
+from lmsconf.planner.access_tests import judge_tests, query_of
+from lmsconf.project.config_file import ProjectFile
+from lmsconf.project.config_reader import read_project_file
+from lmsconf.project.settings import Settings, settings_of
+from lmsconf.render.drift_json import drift_json
+from lmsconf.render.json import problems_json
+from lmsconf.support.atomic_files import read_text, write_atomically
+from lmsconf.support.lazy_dataclass import dataclass
+from lmsconf.workspace.access_reader import read_people_view
+from lmsconf.workspace.connection import Connection
+from lmsconf.workspace.project_manifests import load_manifests, refuse_errors, validate_offline
+from lmsconf.workspace.reader import WorkspaceReader
+
+OF_ONE_WORKSPACE: Final = ("LMSCONF_TOKEN", "LMSCONF_URL", "LMSCONF_WORKSPACE")
+"""Environment variables that are about one workspace."""
+_RESULTS: Final = ("plan", "problems", "drift", "report")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetTask:
+    """One command in one workspace.
+
+    out: the folder for its result file, or with the plan file to apply; None: no file is written. digest: that the plan
+    to apply must have. parallelism: concurrent requests. max_rate: requests a second. effects: whether a plan has its
+    effects on people. meta: key and value pairs for the report of an apply.
+    """
+
+    workspace: str
+    action: FleetAction
+    out: Path | None = None
+    digest: str | None = None
+    parallelism: int = 8
+    max_rate: float | None = None
+    effects: bool = True
+    meta: Mapping[str, str] = field(default_factory=dict)
+
+
+def task_json(task: FleetTask) -> dict[str, Json]:
+    """Return a task as JSON. It holds no secret."""
+    return {
+        "workspace": task.workspace,
+        "action": task.action.value,
+        "out": None if task.out is None else str(task.out),
+        "digest": task.digest,
+        "parallelism": task.parallelism,
+        "max_rate": None if task.max_rate is None else str(task.max_rate),
+        "effects": task.effects,
+        "meta": dict(task.meta),
+    }
+
+
+def task_from_json(at: JsonObjectReader) -> FleetTask:
+    """Return the task that `task_json` wrote. Raises ValueError for any other value."""
+    return FleetTask(
+        workspace=at.text("workspace"),
+        action=FleetAction(at.text("action")),
+        out=at.maybe("out", lambda key: Path(at.text(key))),
+        digest=at.maybe("digest", at.text),
+        parallelism=at.number("parallelism"),
+        max_rate=at.maybe("max_rate", lambda key: float(at.text(key))),
+        effects=at.flag("effects"),
+        meta=at.text_map("meta"),
+    )
+
+
+class TaskRunner:
+    """Run tasks in the workspaces of one project, whose project file is read once.
+
+    Raises ProblemsFound for a project file with errors.
+    """
+
+    def __init__(self, root: Path, environ: Mapping[str, str], key: bytes | None = None) -> None:
+        """key: the secret that signs plan files, and that they must be signed with."""
+        self._root, self._key = root, key
+        self._environ = {name: value for name, value in environ.items() if name not in OF_ONE_WORKSPACE}
+        self._project = read_project_file(root)
+
+    @property
+    def project(self) -> ProjectFile:
+        return self._project
+
+    def run(self, task: FleetTask) -> FleetEntry:
+        """Run one task and return its result; an error of lmsconf is part of the result, not raised."""
+        name = task.workspace
+        labels = self._project.labels(name)
+        empty = FleetEntry(
+            workspace=name,
+            url=str(self._project.mapping_at("workspaces", name)["url"]),
+            labels=labels,
+            exit=ExitCode.OK,
+        )
+        try:
+            return _ACTIONS[task.action](self, task, settings_of(self._project, self._root, name, self._environ), empty)
+        except LmsconfError as error:
+            problems = error.problems
+            file = _saved(task, name, "problems", lambda: problems_json(problems))
+            return replace(empty, exit=error.exit, problems=tuple(_errors(problems)), file=file)
+
+    def validate(self, task: FleetTask, settings: Settings, entry: FleetEntry) -> FleetEntry:
+        problems = validate_offline(settings).problems
+        errors = _errors(problems)
+        file = _saved(task, entry.workspace, "problems", lambda: problems_json(problems)) if problems else None
+        code = ExitCode.ERROR if errors else ExitCode.OK
+        return replace(entry, exit=code, summary={"problems": len(problems)}, problems=tuple(errors), file=file)
+
+    def plan(self, task: FleetTask, settings: Settings, entry: FleetEntry) -> FleetEntry:
+        manifests = load_manifests(settings)
+        refuse_errors(manifests)
+        policy = replace(settings.policy, effects=task.effects)
+        with _connected(task, settings) as connection:
+            plan = WorkspaceReader(settings=settings, connection=connection, parallelism=task.parallelism).plan(
+                manifests, policy
+            )
+        counts = plan.summary
+        return replace(
+            entry,
+            exit=ExitCode.CHANGES if plan.changes else ExitCode.OK,
+            digest=plan_digest(plan),
+            summary={
+                "create": counts.create,
+                "update": counts.update,
+                "replace": counts.replace,
+                "delete": counts.delete,
+                "calls": counts.calls,
+            },
+            people=_people(counts_json(plan.effects.people)),
+            guards={guard.name: guard.total for guard in plan.guards},
+            blocked=blockers(plan),
+            file=_saved(task, entry.workspace, "plan", lambda: dumps(plan, self._key)),
+        )
+
+    def drift(self, task: FleetTask, settings: Settings, entry: FleetEntry) -> FleetEntry:
+        manifests = load_manifests(settings)
+        with _connected(task, settings) as connection:
+            reader = WorkspaceReader(settings=settings, connection=connection, parallelism=task.parallelism)
+            report = reader.drift(manifests)
+        return replace(
+            entry,
+            exit=report.exit,
+            summary={"differences": len(report.findings), "ignored": len(report.ignored)},
+            problems=tuple(_errors(report.problems)),
+            file=_saved(task, entry.workspace, "drift", lambda: drift_json(report)),
+        )
+
+    def test(self, task: FleetTask, settings: Settings, entry: FleetEntry) -> FleetEntry:
+        manifests = load_manifests(settings)
+        refuse_errors(manifests)
+        name = settings.policy.workspace
+        tests = [test for test in manifests.tests if test.applies_in(name)]
+        with _connected(task, settings) as connection:
+            reader = WorkspaceReader(settings=settings, connection=connection, parallelism=task.parallelism)
+            state, header = read_people_view(reader, manifests, query_of(tests))
+        if not header.planned:
+            raise ProblemsFound(header.problems)
+        report = AccessTestReport(
+            workspace=header.workspace,
+            url=header.url,
+            people=header.people,
+            created_at=header.created_at,
+            live=False,
+            results=judge_tests(state, tests, name, live=False),
+        )
+        return replace(
+            entry,
+            exit=ExitCode.ERROR if report.failed else ExitCode.OK,
+            summary={"tests": len(report.results), "failed": len(report.failed)},
+            problems=tuple(map(_failed_test, report.failed)),
+        )
+
+    def apply(self, task: FleetTask, settings: Settings, entry: FleetEntry) -> FleetEntry:
+        """Apply the plan file in `out`, as `lmsconf apply PLANFILE` does."""
+        path = plan_path(task.out or self._root, task.workspace)
+        plan = loads(read_text(path), self._key)
+
+        def prepare(workspace: Applier, progress: ApplyProgress) -> PreparedPlan:
+            return PreparedPlan(plan=workspace.reevaluate_guards(plan, ()))
+
+        options = ApplyOptions(digest=task.digest, meta=task.meta, parallelism=task.parallelism, max_rate=task.max_rate)
+        report, _ = apply_safely(settings, PlanSource(get=prepare, saved=True), options, ApplyProgress())
+        done = sum(outcome.status is CallStatus.DONE for outcome in report.outcomes)
+        return replace(
+            entry,
+            exit=ExitCode(report.exit),
+            digest=report.plan_digest,
+            summary={"calls": len(report.outcomes), "done": done},
+            problems=tuple(_errors(report.problems)),
+            file=_saved(task, entry.workspace, "report", lambda: report_file.dumps(report)),
+        )
+
+
+_ACTIONS: Final[Mapping[FleetAction, Callable[[TaskRunner, FleetTask, Settings, FleetEntry], FleetEntry]]] = {
+    FleetAction.VALIDATE: TaskRunner.validate,
+    FleetAction.PLAN: TaskRunner.plan,
+    FleetAction.DRIFT: TaskRunner.drift,
+    FleetAction.TEST: TaskRunner.test,
+    FleetAction.APPLY: TaskRunner.apply,
+}
+
+
+def plan_path(folder: Path, workspace: str) -> Path:
+    """Return the path of the plan file of a workspace in the folder of a fleet."""
+    return folder / f"{workspace}.plan.json"
+
+
+def result_files(workspace: str) -> list[str]:
+    """Return the names that result files of a workspace may have."""
+    return [f"{workspace}.{what}.json" for what in _RESULTS]
+
+
+def _connected(task: FleetTask, settings: Settings) -> Connection:
+    return Connection(settings, max_rate=task.max_rate, only_reads=True)
+
+
+def _saved(task: FleetTask, workspace: str, what: str, text: Callable[[], str]) -> str | None:
+    """Write the file of a result into the folder of the fleet; return its name there, None if there is no folder."""
+    if task.out is None:
+        return None
+    name = f"{workspace}.{what}.json"
+    write_atomically(task.out / name, text())
+    return name
+
+
+def _errors(problems: tuple[Problem, ...]) -> list[Problem]:
+    return [problem for problem in problems if problem.is_error]
+
+
+def _failed_test(result: AccessTestResult) -> Problem:
+    test = result.test
+    return Problem(code="test/failed", message=f"{test}: {result.reason}", source=test.source)
+
+
+def _people(counts: Mapping[str, Json]) -> dict[str, int | None]:
+    return {name: value if isinstance(value, int) else None for name, value in counts.items()}

@@ -1,0 +1,91 @@
+"""The values of a fleet: the result of one command in each of many workspaces, and the changes that they share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+from enum import StrEnum
+
+from lmsconf.errors import ExitCode, Problem
+from lmsconf.model.blockers import Blocker
+from lmsconf.model.plan import Change
+from lmsconf.support.lazy_dataclass import dataclass
+
+
+class FleetAction(StrEnum):
+    """What is done in each workspace."""
+
+    VALIDATE = "validate"
+    PLAN = "plan"
+    DRIFT = "drift"
+    TEST = "test"
+    APPLY = "apply"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetEntry:
+    """The result in one workspace.
+
+    exit: the exit code of the command in that workspace. digest: of its plan. summary: what the command counts, such as
+    `create` and `calls` of a plan. people: how many people gain or lose content, None where it is not known.
+    guards: the total of each guard of a plan, None where it is not known.
+    blocked: what would stop, or has stopped, the apply. problems: the errors. file: the document with the whole result,
+    relative to the index.
+    """
+
+    workspace: str
+    url: str
+    labels: Mapping[str, str]
+    exit: ExitCode
+    digest: str | None = None
+    summary: Mapping[str, int] = field(default_factory=dict)
+    people: Mapping[str, int | None] | None = None
+    guards: Mapping[str, int | None] = field(default_factory=dict)
+    blocked: tuple[Blocker, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    file: str | None = None
+
+    @property
+    def failed(self) -> bool:
+        """Whether the command did not do what it was to do; differences alone are no failure."""
+        return self.exit not in (ExitCode.OK, ExitCode.CHANGES)
+
+    @property
+    def changes(self) -> int:
+        """The number of resources that differ, or were changed."""
+        return sum(self.summary.get(key, 0) for key in ("create", "update", "replace", "delete", "differences"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetIndex:
+    """The results of one command over a fleet, ordered by workspace."""
+
+    action: FleetAction
+    created_at: str
+    entries: tuple[FleetEntry, ...]
+
+    @property
+    def failed(self) -> tuple[FleetEntry, ...]:
+        """The workspaces in which the command failed."""
+        return tuple(entry for entry in self.entries if entry.failed)
+
+    @property
+    def exit(self) -> ExitCode:
+        """The exit code of the whole: of those of the workspaces, the one with the highest precedence."""
+        return ExitCode.worst([entry.exit for entry in self.entries])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedChanges:
+    """Changes that the plans of the same workspaces have, and no others."""
+
+    changes: tuple[Change, ...]
+    workspaces: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetReport:
+    """An index, with the changes of its plans grouped by the workspaces that share them, the most common first."""
+
+    index: FleetIndex
+    shared: tuple[SharedChanges, ...] = ()

@@ -1,0 +1,60 @@
+"""The text view of a fleet: failures first, then what is the same in many workspaces, then each workspace in a line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from lmsconf.errors import ExitCode
+from lmsconf.model.fleet import FleetAction, FleetEntry, FleetReport, SharedChanges
+from lmsconf.render.escape import escape_terminal
+from lmsconf.render.fleet_wording import fleet_headline, name_list, outcome_words, shared_headline
+from lmsconf.render.text.blocks import change_lines, join_blocks, problem_lines
+
+_NAMES: Final = 6
+_PROBLEMS: Final = 3
+
+
+def fleet_text(report: FleetReport, *, color: bool = False) -> str:
+    """Return the text view."""
+    index = report.index
+    failed = [entry for entry in index.entries if entry.failed]
+    stopped = [entry for entry in index.entries if entry.blocked and not entry.failed]
+    return join_blocks(
+        [
+            [fleet_headline(report)],
+            *(_failure(entry) for entry in failed),
+            *(_blocked(entry) for entry in stopped),
+            *(_shared(shared, len(index.entries)) for shared in report.shared),
+            _lines(report),
+        ],
+        color,
+    )
+
+
+def _failure(entry: FleetEntry) -> Iterator[str]:
+    yield escape_terminal(f"Workspace {entry.workspace} ({entry.url}): {outcome_words(entry)}")
+    for problem in entry.problems[:_PROBLEMS]:
+        yield from problem_lines(problem, indent="  ")
+    if len(entry.problems) > _PROBLEMS:
+        yield f"  … and {len(entry.problems) - _PROBLEMS:,} more errors in {entry.file}"
+
+
+def _blocked(entry: FleetEntry) -> Iterator[str]:
+    yield escape_terminal(f"Workspace {entry.workspace}: apply would stop here")
+    yield from (escape_terminal(f"  {blocker}") for blocker in entry.blocked)
+
+
+def _shared(shared: SharedChanges, of: int) -> Iterator[str]:
+    yield escape_terminal(f"{shared_headline(shared, of)}: {name_list(shared.workspaces, _NAMES)}")
+    for change in shared.changes:
+        yield ""
+        yield from change_lines(change)
+
+
+def _lines(report: FleetReport) -> Sequence[str]:
+    """Return a line for each workspace that succeeded, if the changes do not name it already."""
+    if report.index.action is FleetAction.PLAN and report.shared:
+        return []
+    rows = [entry for entry in report.index.entries if not entry.failed and entry.exit is not ExitCode.OK]
+    return [escape_terminal(f"  {entry.workspace}: {outcome_words(entry)}") for entry in rows]
