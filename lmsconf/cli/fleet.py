@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from lmsconf.model.fleet import FleetAction, FleetEntry, FleetIndex
 
 P = ParamSpec("P")
-_FORMATS = ("text", "json", "markdown")
+_FORMATS = ("text", "json", "markdown", "html")
 
 _OPTIONS = (
     click.option(

@@ -36,7 +36,7 @@ def select_workspaces(project: ProjectFile, selector: LabelSelector, environ: Ma
     every = list(project.mapping_at("workspaces"))
     names = sorted(name for name in every if selector.fits(name, project.labels(name)))
     if not names:
-        hint = f"The project has {len(every):,} workspaces. Labels are under `labels:` in lmsconf.yaml, or a column of the table."
+        hint = f"The project has {len(every):,} workspaces. Give them `labels:`, or correct the selector."
         raise UsageError(f"--select {selector.text}: no workspace has these labels", hint=hint)
     problems = [*_unusable_names(project, names), *_shared_tokens(project, names, environ)]
     if problems:

@@ -124,6 +124,7 @@ class LocalEngine:
             return entry_from_json(JsonObjectReader(json.loads(line)))
         selector.unregister(worker.stdout)
         worker.process.wait()
+        _close(worker)
         return None if worker.task is None else self._lost(worker, worker.task)
 
     def _lost(self, worker: _Worker, task: FleetTask) -> FleetEntry:
@@ -170,4 +171,10 @@ def _stop(workers: Sequence[_Worker]) -> None:
         except subprocess.TimeoutExpired:
             worker.process.kill()
             worker.process.wait()
-        worker.stdout.close()
+        _close(worker)
+
+
+def _close(worker: _Worker) -> None:
+    with suppress(BrokenPipeError):  # what it has not read is lost with it
+        worker.stdin.close()
+    worker.stdout.close()

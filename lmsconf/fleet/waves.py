@@ -12,7 +12,7 @@ from lmsconf.errors import ExitCode, Problem, ProblemsFound
 from lmsconf.fleet.fleet_run import Engine, Listener, run_tasks, write_index
 from lmsconf.fleet.label_selector import LabelSelector
 from lmsconf.fleet.tasks import FleetTask
-from lmsconf.model.fleet import FleetAction, FleetEntry, FleetIndex
+from lmsconf.model.fleet import STOPPED, FleetAction, FleetEntry, FleetIndex
 from lmsconf.model.policy import Consent
 
 APPLIED: Final = "apply.json"
@@ -115,7 +115,7 @@ def _unchanged(entry: FleetEntry) -> FleetEntry:
 
 
 def _not_attempted(entry: FleetEntry, reason: str) -> FleetEntry:
-    problem = Problem(code="fleet/stopped", message=f"not applied: {reason}", hint="Correct them, and apply again.")
+    problem = Problem(code=STOPPED, message=f"not applied: {reason}", hint="Correct them, and apply again.")
     return replace(entry, exit=ExitCode.PARTIAL, summary={"calls": 0, "done": 0}, problems=(problem,), file=None)
 
 

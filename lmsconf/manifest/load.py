@@ -187,10 +187,11 @@ class _Loading:
         for number, entry in enumerate(self._sound):
             self._index.add(entry.section, entry.body, number)
         for entry in entries:
-            if entry.changes is None:
+            if entry.changes is None or self._sound[entry.changes].layer == layer:
+                # A second entry of this folder for one resource stays beside the first, and is reported as a duplicate.
                 self._sound.append(entry._replace(layer=layer))
             else:
-                self._sound[entry.changes] = entry
+                self._sound[entry.changes] = entry._replace(layer=layer)
 
     def _layer_entries(
         self, documents: Iterable[Document], writer: ForEachExpander, tables: TableFiles

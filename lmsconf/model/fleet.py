@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 from enum import StrEnum
+from typing import Final
 
 from lmsconf.errors import ExitCode, Problem
 from lmsconf.model.blockers import Blocker
 from lmsconf.model.plan import Change
 from lmsconf.support.lazy_dataclass import dataclass
+
+STOPPED: Final = "fleet/stopped"
 
 
 class FleetAction(StrEnum):
@@ -51,6 +55,11 @@ class FleetEntry:
         return self.exit not in (ExitCode.OK, ExitCode.CHANGES)
 
     @property
+    def was_not_attempted(self) -> bool:
+        """Whether an apply stopped before this workspace, because of others."""
+        return any(problem.code == STOPPED for problem in self.problems)
+
+    @property
     def changes(self) -> int:
         """The number of resources that differ, or were changed."""
         return sum(self.summary.get(key, 0) for key in ("create", "update", "replace", "delete", "differences"))
@@ -77,10 +86,36 @@ class FleetIndex:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedChanges:
-    """Changes that the plans of the same workspaces have, and no others."""
+    """Changes that the plans of the same workspaces have, and no others.
+
+    one_each: instead, each workspace has one of the changes, in the same order, and they are equal but for their names.
+    """
 
     changes: tuple[Change, ...]
     workspaces: tuple[str, ...]
+    one_each: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedFailure:
+    """The same failure in several workspaces. entry: that of the first of them."""
+
+    entry: FleetEntry
+    workspaces: tuple[str, ...]
+
+
+def group_failures(entries: Iterable[FleetEntry]) -> list[SharedFailure]:
+    """Group the failures that are the same but for names and urls of workspaces; what only follows from others last."""
+    first: dict[tuple[ExitCode, tuple[str, ...]], FleetEntry] = {}
+    names: dict[tuple[ExitCode, tuple[str, ...]], list[str]] = {}
+    for entry in entries:
+        if entry.failed:
+            own = re.compile("|".join(re.escape(text) for text in (entry.url, entry.workspace) if text))
+            key = entry.exit, tuple(own.sub("", problem.message) for problem in entry.problems)
+            first.setdefault(key, entry)
+            names.setdefault(key, []).append(entry.workspace)
+    failures = [SharedFailure(entry=first[key], workspaces=tuple(names[key])) for key in first]
+    return sorted(failures, key=lambda failure: (failure.entry.was_not_attempted, -len(failure.workspaces)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

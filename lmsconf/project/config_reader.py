@@ -75,7 +75,7 @@ def read_project_file(root: Path) -> ProjectFile:
                 places = places.of(body)
                 problems += _problems_of_shape(_shape(text).validate(body), places) if not problems else []
             project = ProjectFile(body, places)
-            problems += _meaning(project, root)
+            problems += _meaning(project, root) if not _lone_token(project) else [_without_table(project)]
     if problems or project is None:
         raise ProblemsFound(sorted(problems, key=lambda problem: problem.source or SourceLocation("")))
     return project
@@ -85,6 +85,17 @@ def _has_table(body: Map) -> bool:
     """Whether `workspaces:` names a file with more workspaces."""
     workspaces = body.get("workspaces")
     return isinstance(workspaces, dict) and isinstance(workspaces.get("file"), str)
+
+
+def _lone_token(project: ProjectFile) -> bool:
+    """Whether `workspaces:` has a token for the workspaces of a file, and no file."""
+    return "token" in project.mapping_at("workspaces")
+
+
+def _without_table(project: ProjectFile) -> Problem:
+    hint = "Add `file:` with the table of workspaces, or write the token under its workspace."
+    message = "workspaces: a token here is that of the workspaces in a file, and there is no `file:`"
+    return _problem("project/token", message, project.places.key("workspaces", "token"), hint=hint)
 
 
 def _problems_of_shape(findings: Sequence[SchemaFinding], places: EntrySourceMap) -> list[Problem]:

@@ -61,14 +61,13 @@ def with_table(body: Map, root: Path, problems: list[Problem]) -> Map:
         columns = _columns(table)
     except UnusableTable as wrong:
         if wrong.problem is not None:
-            code = wrong.problem.code.replace("people/", "project/table-")
-            problems.append(replace(wrong.problem, code=code))
+            problems.append(replace(wrong.problem, code="project/table"))
         return merge_mappings(body, _mapping(declared.source, {WORKSPACES: named}, {}))
     source = _RowSource(table, places.at(TOKEN))
     rows = dict(_rows(table, columns, source, declared.get(TOKEN), set(named), problems))
     if not rows and not problems:
         where = table.sheet.row(table.header)
-        problems.append(_problem("empty", "this table has no workspace", "Add a row, or remove `file:`.", where))
+        problems.append(_problem("this table has no workspace", "Add a row, or remove `file:`.", where))
     joined = merge_mappings(named, _mapping(source, dict(rows), {}))
     return merge_mappings(body, _mapping(source, {WORKSPACES: joined}, {}))
 
@@ -80,18 +79,18 @@ def _columns(table: Table) -> dict[str, int]:
         name, where = title.casefold().strip(), table.sheet.where(table.header, number)
         if name == TOKEN:
             hint = "Remove it, and write a pattern beside `file:`, such as token: {env: LMSCONF_TOKEN_$(workspace)}."
-            raise UnusableTable(_problem("token", "a token must not stand in this file", hint, where))
+            raise UnusableTable(_problem("a token must not stand in this file", hint, where))
         if name in columns:
             hint = "Give each column its own name."
-            raise UnusableTable(_problem("column", f'there are several columns "{name}"', hint, where))
+            raise UnusableTable(_problem(f'there are several columns "{name}"', hint, where))
         if name not in _COLUMNS:
             hint = did_you_mean(name, _COLUMNS) or f"There is {', '.join(_COLUMNS)}."
-            raise UnusableTable(_problem("column", f'unknown column "{shorten(title)}"', hint, where))
+            raise UnusableTable(_problem(f'unknown column "{shorten(title)}"', hint, where))
         columns[name] = number
     for name in ("name", "url"):
         if name not in columns:
             hint = f"The first row names the columns: {', '.join(_COLUMNS)}."
-            raise UnusableTable(_problem("column", f'there is no column "{name}"', hint, table.sheet.row(table.header)))
+            raise UnusableTable(_problem(f'there is no column "{name}"', hint, table.sheet.row(table.header)))
     return columns
 
 
@@ -106,7 +105,7 @@ def _rows(
     """Yield the name and entry of each row; problems of a row are appended."""
     if len(table.rows) > MOST_WORKSPACES:
         message = f"{len(table.rows):,} workspaces are too many: at most {MOST_WORKSPACES:,} are read"
-        problems.append(_problem("too-many", message, "Split the project.", table.sheet.row(table.header)))
+        problems.append(_problem(message, "Split the project.", table.sheet.row(table.header)))
         return
     for line, cells in table.rows:
         values = {name: cells[number] for name, number in columns.items()}
@@ -115,11 +114,11 @@ def _rows(
         name = values["name"]
         if not NAME.fullmatch(name) or name in (FILE, TOKEN):
             hint = "Write letters, digits, ., _ and -; begin with a letter or a digit."
-            problems.append(_problem("name", f'"{shorten(name)}" cannot be the name of a workspace', hint, at))
+            problems.append(_problem(f'"{shorten(name)}" cannot be the name of a workspace', hint, at))
             continue
         if name in taken:
             hint = "Give each workspace its own name."
-            problems.append(_problem("twice", f'the workspace "{name}" is declared twice', hint, at))
+            problems.append(_problem(f'the workspace "{name}" is declared twice', hint, at))
             continue
         taken.add(name)
         body: dict[str, Json] = {"url": values["url"]}
@@ -128,7 +127,7 @@ def _rows(
             if pairs is None:
                 hint = "Write pairs: ring=canary, region=eu."
                 message = f"{shorten(values[key])} is not a list of pairs"
-                problems.append(_problem(key, message, hint, source.where(marks[key])))
+                problems.append(_problem(message, hint, source.where(marks[key])))
             elif pairs:
                 body[key] = _mapping(source, pairs, dict.fromkeys(pairs, marks[key]))
         if token is not None:
@@ -155,5 +154,5 @@ def _mapping(source: Source, body: Mapping[str, Json], marks: Mapping[str, Mark]
     return node
 
 
-def _problem(code: str, message: str, hint: str, where: SourceLocation) -> Problem:
-    return Problem(code=f"project/table-{code}", message=message, hint=hint, source=where)
+def _problem(message: str, hint: str, where: SourceLocation) -> Problem:
+    return Problem(code="project/table", message=message, hint=hint, source=where)

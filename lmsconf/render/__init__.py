@@ -80,6 +80,7 @@ FLEET_VIEWS: Mapping[str, FleetView] = {
     "text": _view("text.fleet", "fleet_text"),
     "json": _view("fleet_json", "fleet_json"),
     "markdown": _view("markdown.fleet", "fleet_markdown"),
+    "html": _view("html.fleet", "fleet_html"),
 }
 SNAPSHOT_VIEWS: Mapping[str, SnapshotView] = {
     "text": _view("text.plan", "snapshot_text"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lmsconf.errors import ExitCode
-from lmsconf.model.fleet import FleetAction, FleetEntry, FleetReport, SharedChanges
+from lmsconf.model.fleet import FleetAction, FleetEntry, FleetReport, SharedChanges, SharedFailure
 
 _FAILURES = {
     ExitCode.ERROR: "failed with errors",
@@ -58,8 +58,19 @@ _TO = ("create", "update", "replace", "delete")
 def shared_headline(shared: SharedChanges, of: int) -> str:
     """Return how many workspaces share how many changes: `These 3 changes in 412 of 500 workspaces`."""
     number = len(shared.changes)
+    if shared.one_each:
+        where = f"one in each of {number:,} of {_count(of, 'workspace')}"
+        return f"These {number:,} changes, {where}, equal but for their names"
     these = "This change" if number == 1 else f"These {number:,} changes"
     return f"{these} in {len(shared.workspaces):,} of {_count(of, 'workspace')}"
+
+
+def failed_workspaces(failure: SharedFailure, most: int) -> str:
+    """Return which workspaces failed alike: `Workspace oslo (https://…)`, or `3 workspaces, oslo, …`."""
+    names = failure.workspaces
+    if len(names) == 1:
+        return f"Workspace {failure.entry.workspace} ({failure.entry.url})"
+    return f"{len(names):,} workspaces alike, {name_list(names, most)}; of {names[0]}"
 
 
 def name_list(names: Sequence[str], most: int) -> str:

@@ -189,6 +189,8 @@ def combine_items(items: Iterable[tuple[Json, SourceLocation]]) -> Seq:
 
 def merge_mappings(base: Map, other: Map) -> Map:
     """Return a mapping with the pairs of another in place of its own; each pair keeps its source position."""
+    if not base or not other:
+        return base or other
     pairs = {**_pairs(base), **_pairs(other)}
     source = LayeredSource([place for _, *places in pairs.values() for place in places])
     merged = Map(source)

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from lmsconf.errors import ExitCode
-from lmsconf.model.fleet import FleetAction, FleetEntry, FleetReport, SharedChanges
+from lmsconf.model.fleet import FleetAction, FleetEntry, FleetReport, SharedChanges, SharedFailure, group_failures
 from lmsconf.render.escape import escape_terminal
-from lmsconf.render.fleet_wording import fleet_headline, name_list, outcome_words, shared_headline
+from lmsconf.render.fleet_wording import failed_workspaces, fleet_headline, name_list, outcome_words, shared_headline
+from lmsconf.render.resource_wording import resource_title
 from lmsconf.render.text.blocks import change_lines, join_blocks, problem_lines
 
 _NAMES: Final = 6
@@ -18,12 +19,11 @@ _PROBLEMS: Final = 3
 def fleet_text(report: FleetReport, *, color: bool = False) -> str:
     """Return the text view."""
     index = report.index
-    failed = [entry for entry in index.entries if entry.failed]
     stopped = [entry for entry in index.entries if entry.blocked and not entry.failed]
     return join_blocks(
         [
             [fleet_headline(report)],
-            *(_failure(entry) for entry in failed),
+            *(_failure(failure) for failure in group_failures(index.entries)),
             *(_blocked(entry) for entry in stopped),
             *(_shared(shared, len(index.entries)) for shared in report.shared),
             _lines(report),
@@ -32,8 +32,9 @@ def fleet_text(report: FleetReport, *, color: bool = False) -> str:
     )
 
 
-def _failure(entry: FleetEntry) -> Iterator[str]:
-    yield escape_terminal(f"Workspace {entry.workspace} ({entry.url}): {outcome_words(entry)}")
+def _failure(failure: SharedFailure) -> Iterator[str]:
+    entry = failure.entry
+    yield escape_terminal(f"{failed_workspaces(failure, _NAMES)}: {outcome_words(entry)}")
     for problem in entry.problems[:_PROBLEMS]:
         yield from problem_lines(problem, indent="  ")
     if len(entry.problems) > _PROBLEMS:
@@ -46,6 +47,13 @@ def _blocked(entry: FleetEntry) -> Iterator[str]:
 
 
 def _shared(shared: SharedChanges, of: int) -> Iterator[str]:
+    if shared.one_each:
+        yield f"{shared_headline(shared, of)}:"
+        yield ""
+        yield from change_lines(shared.changes[0])
+        for change, workspace in zip(shared.changes, shared.workspaces, strict=True):
+            yield escape_terminal(f"      {workspace}: {resource_title(change.address)}")
+        return
     yield escape_terminal(f"{shared_headline(shared, of)}: {name_list(shared.workspaces, _NAMES)}")
     for change in shared.changes:
         yield ""

@@ -1,0 +1,1 @@
+"""Many workspaces of one project."""

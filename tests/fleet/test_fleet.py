@@ -1,0 +1,225 @@
+"""`lmsconf fleet`: many workspaces with one command."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from fleet.fleet_project import Fleet
+from lmsconf.fleet.label_selector import parse_selector
+from lmsconf.support.package_data import read_schema
+
+pytestmark = pytest.mark.sampled
+
+LABELS = {"ring": "canary", "region": "eu"}
+
+
+@pytest.mark.parametrize(
+    ("selector", "selected"),
+    [
+        *(("*", True), ("", True), ("ring=canary", True), ("ring==canary", True), ("ring=main", False)),
+        *(("ring!=main", True), ("other!=x", True), ("ring", True), ("!ring", False), ("!other", True)),
+        *(("ring=canary,region!=eu", False), ("ring=canary, region=eu", True), ("workspace=alpha", True)),
+    ],
+)
+def test_selectors_are_those_of_kubectl(selector: str, selected: bool) -> None:
+    """Equality, inequality and presence, all of which must hold; the name is a label too."""
+    assert parse_selector(selector, "--select").fits("alpha", LABELS) is selected
+
+
+def test_a_plan_of_all_shows_what_is_the_same_once(fleet: Fleet) -> None:
+    """A change that several workspaces share is in one block, and an index and a plan file of each are saved."""
+    index = fleet.plan()
+    Draft202012Validator(json.loads(read_schema("fleet.schema.json"))).validate(index)
+    assert [(one["workspace"], one["exit"], one["summary"]["create"]) for one in index["workspaces"]] == [
+        *(("alpha", 2, 2), ("beta", 2, 2), ("gamma", 2, 2)),
+    ]
+    code, out, _ = fleet.run("fleet", "show", str(fleet.root / "out"))
+    assert code == 0
+    assert out.startswith(
+        "3 workspaces: 3 with changes, 0 without.\n\nThis change in 3 of 3 workspaces: alpha, beta, gamma\n"
+    )
+    assert "This change in 2 of 3 workspaces: alpha, beta\n\n  + group/Team eu will be created\n" in out
+    code, out, _ = fleet.run("fleet", "show", str(fleet.root / "out"), "--format", "json")
+    document = json.loads(out)
+    Draft202012Validator(json.loads(read_schema("fleet.schema.json"))).validate(document)
+    assert [len(one["workspaces"]) for one in document["shared"]] == [3, 2, 1]
+    _, comment, _ = fleet.run("fleet", "show", str(fleet.root / "out"), "--format", "markdown")
+    assert "**3 workspaces: 3 with changes, 0 without.**" in comment
+    assert all(path.stat().st_mode & 0o077 == 0 for path in (fleet.root / "out").iterdir())
+
+
+def test_apply_goes_in_waves_and_does_what_is_left(fleet: Fleet) -> None:
+    """All plans are applied; a second apply sends nothing; the next plan is empty."""
+    fleet.write("lmsconf.yaml", "workspaces: {file: workspaces.csv}\nwaves: [ring=canary, '*']\n")
+    fleet.plan()
+    out = str(fleet.root / "out")
+    code, text, _ = fleet.run("fleet", "apply", out, "--auto-approve", "--processes", "1", "--meta", "commit=1a2b3c")
+    assert (code, text) == (0, "3 workspaces: 3 applied or without changes (6 API calls).\n")
+    assert json.loads((fleet.root / "out" / "beta.report.json").read_text())["meta"] == {"commit": "1a2b3c"}
+    before = (fleet.root / "out" / "beta.report.json").stat().st_mtime_ns
+    code, _, _ = fleet.run("fleet", "apply", out, "--auto-approve", "--processes", "1")
+    assert (code, (fleet.root / "out" / "beta.report.json").stat().st_mtime_ns) == (0, before)
+    code, text, _ = fleet.run("fleet", "plan", "--detailed-exitcode", "--processes", "1")
+    assert (code, text) == (0, "3 workspaces: 0 with changes, 3 without.\n")
+
+
+def test_a_wave_with_failures_stops_those_after_it(fleet: Fleet) -> None:
+    """A canary that changed since its plan is stale: nothing else is applied, and each workspace says why."""
+    fleet.write("lmsconf.yaml", "workspaces: {file: workspaces.csv}\nwaves: [ring=canary, '*']\n")
+    fleet.plan()
+    code, _, _ = fleet.run("--workspace", "alpha", "api", "POST", "/groups", "--body", '{"name": "Team eu"}')
+    assert code == 0
+    out = str(fleet.root / "out")
+    code, text, _ = fleet.run("fleet", "apply", out, "--auto-approve", "--processes", "1")
+    assert code == 3
+    assert "Workspace alpha (sandbox:alpha.db): the plan does not fit any more" in text
+    assert "2 workspaces alike, beta, gamma; of beta: applied in part, or not at all\n" in text
+    assert text.index("beta") > text.index("Workspace alpha")
+    assert "not applied: 1 workspace of the wave ring=canary failed, and the limit is 0" in text
+    assert [one["exit"] for one in fleet.index("out", "apply.json")["workspaces"]] == [3, 5, 5]
+    code, text, _ = fleet.run("fleet", "apply", out, "--auto-approve", "--processes", "1", "--max-failures", "1")
+    assert [one["exit"] for one in fleet.index("out", "apply.json")["workspaces"]] == [3, 0, 0]
+
+
+def test_a_broken_workspace_does_not_hold_up_the_others(fleet: Fleet) -> None:
+    """An unreachable service, a missing token and a guard are each the result of one workspace."""
+    epsilon = "{url: 'https://lms.invalid', token: {env: LMSCONF_NOT_SET}, labels: {region: eu}}"
+    fleet.write("lmsconf.yaml", f"workspaces: {{file: workspaces.csv, epsilon: {epsilon}}}\n")
+    code, out, _ = fleet.run("fleet", "plan", "--processes", "2")
+    assert code == 1
+    assert "Workspace epsilon (https://lms.invalid): failed with errors\n" in out
+    assert "the environment variable LMSCONF_NOT_SET is not set" in out
+    assert "3 with changes, 0 without, 1 failed." in out
+
+
+def test_one_variable_does_not_hold_the_token_of_two_hosts(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless LMSCONF_ALLOWED_HOSTS lists both; LMSCONF_TOKEN alone is no token of a fleet."""
+    fleet.write("lmsconf.yaml", "workspaces: {file: workspaces.csv, token: {env: LMSCONF_ALL}}\n")
+    fleet.write("workspaces.csv", "name,url,labels\na,https://a.invalid,region=x\nb,https://b.invalid,region=x\n")
+    monkeypatch.setenv("LMSCONF_TOKEN", "t")
+    code, _, err = fleet.run("fleet", "plan")
+    assert code == 1
+    assert "LMSCONF_ALL would send one token to 2 hosts, such as a.invalid and b.invalid" in err
+    monkeypatch.setenv("LMSCONF_ALLOWED_HOSTS", "a.invalid,b.invalid")
+    code, out, _ = fleet.run("fleet", "plan", "--processes", "1")
+    assert code == 1
+    assert out.count("LMSCONF_ALL is not set") == 2
+
+
+def test_guards_count_over_the_fleet(fleet: Fleet) -> None:
+    """The totals of all plans together stop before the first call, unless --allow names exactly that number."""
+    fleet.plan()
+    assert fleet.run("fleet", "apply", str(fleet.root / "out"), "--auto-approve", "--processes", "1")[0] == 0
+    fleet.write(
+        "lmsconf.yaml",
+        "workspaces: {file: workspaces.csv}\nfleet_guards: {deletes: 2}\nguards: {deletes: {count: 5, share: off}}\n",
+    )
+    fleet.write("manifests/a.yaml", 'absent: {groups: ["Team $(region)"]}\n')
+    code, _, err = fleet.run("fleet", "plan", "--out", str(fleet.root / "next"), "--processes", "1")
+    assert code == 0, err
+    arguments = ("fleet", "apply", str(fleet.root / "next"), "--auto-approve", "--processes", "1")
+    code, _, err = fleet.run(*arguments)
+    assert code == 4
+    assert "guard deletes of the fleet: the total of 3 plans is 3, and the limit is 2" in err
+    assert not (fleet.root / "next" / "apply.json").exists()
+    assert fleet.run(*arguments, "--allow", "deletes=3")[0] == 0
+
+
+def test_shards_put_together_are_the_whole(fleet: Fleet) -> None:
+    """`collect` of all shards gives the index and the plans of a run without shards, but for their time."""
+    whole = fleet.plan()
+    folders = []
+    for number in (1, 2):
+        folders.append(str(fleet.root / f"shard{number}"))
+        code, _, err = fleet.run("fleet", "plan", "--shard", f"{number}/2", "--out", folders[-1], "--processes", "1")
+        assert code == 0, err
+    code, _, err = fleet.run("fleet", "collect", *folders, "--out", str(fleet.root / "all"))
+    assert code == 0, err
+    together = fleet.index("all")
+    assert {**together, "created_at": ""} == {**whole, "created_at": ""}
+    assert {path.name for path in (fleet.root / "all").iterdir()} == {
+        path.name for path in (fleet.root / "out").iterdir()
+    }
+    code, _, err = fleet.run("fleet", "collect", folders[0], folders[0], "--out", str(fleet.root / "twice"))
+    assert code == 1
+    assert "the workspace alpha is in two folders" in err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *(("--shard", "0/2"), ("--shard", "3/2"), ("--shard", "x")),
+        *(("--select", "ring="), ("--select", "ring=none"), ("--workspace", "alpha")),
+    ],
+)
+def test_wrong_options(fleet: Fleet, arguments: tuple[str, ...]) -> None:
+    """A selector that selects nothing, a shard that does not exist, and --workspace are wrong command lines."""
+    assert fleet.run("fleet", "plan", *arguments)[0] == 64
+
+
+@pytest.mark.parametrize(("format", "shards"), [("github", 3), ("gitlab", 3), ("argo", 3), ("kubernetes", 3)])
+def test_matrices_hold_each_shard(fleet: Fleet, format: str, shards: int) -> None:
+    """Each document is JSON, runs `lmsconf fleet plan --shard`, and has no token."""
+    options = ("--shards", "3", "--image", "lmsconf@sha256:0", "--select", "ring=main")
+    code, out, _ = fleet.run("fleet", "matrix", "--format", format, *options)
+    document = json.loads(out)
+    assert code == 0
+    match format:
+        case "github":
+            assert document == {"shard": ["1/3", "2/3", "3/3"]}
+        case "gitlab":
+            assert document["lmsconf-fleet-plan"]["parallel"] == {"matrix": [{"SHARD": ["1/3", "2/3", "3/3"]}]}
+        case "argo":
+            assert document["spec"]["templates"][0]["steps"][0][0]["withItems"] == ["1/3", "2/3", "3/3"]
+        case "kubernetes":
+            assert (document["spec"]["completions"], document["spec"]["completionMode"]) == (shards, "Indexed")
+    if format != "github":
+        assert "fleet plan --select ring=main --shard" in out
+    assert fleet.run("fleet", "matrix", "--format", "argo", "--shards", "3")[0] == 64
+
+
+def test_a_folder_made_by_somebody_else_is_refused(fleet: Fleet) -> None:
+    """An index that names a file outside its folder, or a plan that is not the index's, is refused."""
+    fleet.plan()
+    index = fleet.index()
+    index["workspaces"][0]["file"] = "../lmsconf.yaml"
+    (fleet.root / "out" / "index.json").write_text(json.dumps(index))
+    code, _, err = fleet.run("fleet", "show", str(fleet.root / "out"))
+    assert code == 1
+    assert "names a file that is not of this fleet" in err
+
+
+def test_a_plan_in_place_of_the_reviewed_one_is_stale(fleet: Fleet) -> None:
+    """The index has the digest of each reviewed plan, so another valid plan in its file is not applied."""
+    fleet.plan()
+    out = fleet.root / "out"
+    out.joinpath("alpha.plan.json").write_text(out.joinpath("beta.plan.json").read_text())
+    code, text, _ = fleet.run(
+        "fleet", "apply", str(out), "--auto-approve", "--processes", "1", "--select", "ring=canary"
+    )
+    assert code == 3
+    assert "expected the digest" in text
+
+
+def test_a_worker_that_dies_loses_one_task(fleet: Fleet, tmp_path: Path) -> None:
+    """A process killed in the middle of a workspace is that workspace's result; another process goes on."""
+    fleet.write(
+        "lmsconf.yaml",
+        "workspaces: {file: workspaces.csv, dead: {url: 'https://lms.invalid', token: {command: [sh, die.sh]},"
+        " labels: {region: eu}}}\n",
+    )
+    fleet.write("die.sh", "kill -9 $PPID\n")
+    os.environ["LMSCONF_TOKEN_COMMANDS"] = "allow"
+    try:
+        code, out, _ = fleet.run("fleet", "plan", "--processes", "1")
+    finally:
+        del os.environ["LMSCONF_TOKEN_COMMANDS"]
+    assert code == 1
+    assert f"the process ended with {signal.Signals.SIGKILL.name}" in out
+    assert "3 with changes, 0 without, 1 failed." in out
