@@ -21,10 +21,22 @@ if TYPE_CHECKING:
 
 
 def grants_to_verify(plan: Plan, kinds: Mapping[str, AnyKind]) -> dict[str, GrantVerification]:
-    """Return how the granting calls that a revoking call depends on are verified, by call id."""
-    needed = {need for call in plan.calls if kinds[call.address.kind].revokes_access(call) for need in call.needs}
-    checks = ((call.id, kinds[call.address.kind].grant_verification(call)) for call in plan.calls if call.id in needed)
-    return {id: check for id, check in checks if check is not None}
+    """Return how the granting calls that a revoking call depends on are verified, by call id.
+
+    Each call that changes a replaced resource counts as revoking, also if it only narrows it.
+    """
+    replaced = {change.address for change in plan.changes if change.replaced_by}
+    revoking = [call for call in plan.calls if kinds[call.address.kind].revokes_access(call)]
+    changing = [call for call in plan.calls if call.address in replaced]
+    needed = {need for call in (*revoking, *changing) for need in call.needs}
+    strictly = {need for call in changing for need in call.needs}
+    checks: dict[str, GrantVerification] = {}
+    for call in (one for one in plan.calls if one.id in needed):
+        kind = kinds[call.address.kind]
+        check = kind.replacement_verification(call) if call.id in strictly else kind.grant_verification(call)
+        if check is not None:
+            checks[call.id] = check
+    return checks
 
 
 def verify_grant(

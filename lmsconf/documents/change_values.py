@@ -63,6 +63,7 @@ def change_json(change: Change) -> dict[str, Json]:
         "defaults": list(change.defaults),
         "reason": change.reason,
         "goes_with": None if change.goes_with is None else str(change.goes_with),
+        **({"replaced_by": [str(one) for one in change.replaced_by]} if change.replaced_by else {}),
         **({} if change.origin is None else {"origin": change.origin.value}),
         "undo": {"level": change.undo.level.value, "reason": change.undo.reason},
         "problems": [problem_json(problem) for problem in change.problems],
@@ -83,6 +84,7 @@ def change_from_json(reader: JsonObjectReader) -> Change:
         defaults=reader.texts("defaults"),
         reason=reader.maybe("reason", reader.text),
         goes_with=reader.maybe("goes_with", lambda key: Address.parse(reader.text(key))),
+        replaced_by=tuple(map(Address.parse, reader.texts("replaced_by"))) if reader.has("replaced_by") else (),
         origin=ChangeOrigin(reader.text("origin")) if reader.has("origin") else None,
         undo=_undo_value(reader.reader("undo")),
     )

@@ -87,6 +87,8 @@ class ManifestEditor:
 
     def _tried(self, findings: list[DriftFinding], source: SourceLocation) -> None:
         try:
+            if (reason := findings[0].reason) is not None:
+                raise EditRefused(f"an entry about another resource says so: {reason}", source, "Change that entry.")
             if findings[0].state is DriftState.UNDECLARED:
                 for finding in findings:
                     self._drop_absent(finding, source)

@@ -105,6 +105,7 @@ class Change:
     defaults: the keys of a creation that no manifest declares, so that the service decides them.
     reason: why it changes without an entry of its own: it is owned and not declared, or changes with `goes_with`.
     goes_with: the resource whose change causes this one.
+    replaced_by: what takes its place: its calls are sent only once that is seen to exist.
     origin: its cause, in a plan compared with a base.
     undo: how far it can be undone.
     """
@@ -121,6 +122,7 @@ class Change:
     defaults: tuple[str, ...] = ()
     reason: str | None = None
     goes_with: Address | None = None
+    replaced_by: tuple[Address, ...] = ()
     origin: ChangeOrigin | None = None
     undo: Undo = FULL_UNDO
 

@@ -92,10 +92,17 @@ class NameRegistry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match(Generic[Spec_co, Row_co]):
-    """A declared resource and its live row; `row` is None if it is to be created."""
+    """A declared resource and its live row; `row` is None if it is to be created.
+
+    reason: why it changes, if no entry of its own declares it. replaced_by: what takes its place. along: it is planned
+    if that address is.
+    """
 
     declared: DesiredResource[Spec_co]
     row: Row_co | None
+    reason: str | None = None
+    replaced_by: tuple[Address, ...] = ()
+    along: Address | None = None
 
     @property
     def address(self) -> Address:
@@ -104,12 +111,17 @@ class Match(Generic[Spec_co, Row_co]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deletion(Generic[Row_co]):
-    """A live resource to be deleted: listed under `absent`, owned and undeclared, or deleted `with_` its group."""
+    """A live resource to be deleted: listed under `absent`, owned and undeclared, or deleted `with_` its group.
+
+    reason: why, if an entry other than one under `absent` says so. replaced_by: what takes its place.
+    """
 
     address: Address
     row: Row_co
     absent: DeleteEntry[Any] | None
     with_: Address | None = None
+    reason: str | None = None
+    replaced_by: tuple[Address, ...] = ()
 
 
 class UndeclaredResource(NamedTuple):

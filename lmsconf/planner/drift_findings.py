@@ -101,6 +101,8 @@ def to_finding(
     owned = state is DriftState.UNDECLARED and change.source is None
     # What is deleted along with its group is kept by keeping the group, so it needs no manifest entry of its own.
     goes_along = change.goes_with is not None
+    # An entry about another resource says so: there is no entry of its own that could hold the live state.
+    implied = change.reason is not None and change.source is not None
     pattern = shlex.quote(str(change.address))
     return DriftFinding(
         address=change.address,
@@ -119,7 +121,7 @@ def to_finding(
         unapplied=unapplied,
         restore=None if change.address in doubtful else _restore(evidence, pattern, doubtful, owned=owned),
         accept=None
-        if unapplied or cause is DriftCause.NOT_APPLIED or (state is DriftState.RENAMED and renamed is None)
+        if implied or unapplied or cause is DriftCause.NOT_APPLIED or (state is DriftState.RENAMED and renamed is None)
         else _accept(evidence.command, pattern, owned=owned, goes_along=goes_along),
     )
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Generic, NamedTuple
 
+from lmsconf.model.address import Address
 from lmsconf.model.api import GetRequest
+from lmsconf.model.calls import Call
+from lmsconf.model.declarations import DesiredResource
+from lmsconf.planner.context import Spec
 from lmsconf.support.lazy_dataclass import dataclass
 
 
@@ -36,3 +40,23 @@ class GrantVerification(NamedTuple):
     granted: Callable[[SentCall], Collection[str]]
     visible: Callable[[GetRequest, SentCall], Collection[str]]
     missing: str
+
+
+class AccessHooks(Generic[Spec]):
+    """The part of Kind about calls that give access and take it. By default a kind does neither."""
+
+    def grant_verification(self, call: Call) -> GrantVerification | None:
+        """Return how the effect of a call that grants access is verified; None for any other call."""
+        return None
+
+    def revokes_access(self, call: Call) -> bool:
+        """Return whether a call takes away access, so that the grants it depends on are verified before it is sent."""
+        return False
+
+    def replaced(self, declared: DesiredResource[Spec]) -> Sequence[Address]:
+        """Return the live resources that a declaration takes the place of: a plan of it changes them, too."""
+        return ()
+
+    def replacement_verification(self, call: Call) -> GrantVerification | None:
+        """Return how a granting call is verified that the change of a replaced resource depends on."""
+        return self.grant_verification(call)

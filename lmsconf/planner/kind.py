@@ -29,7 +29,7 @@ from lmsconf.planner.context import (
     Similarity,
     Spec,
 )
-from lmsconf.planner.grant_verification import GrantVerification
+from lmsconf.planner.grant_verification import AccessHooks
 from lmsconf.planner.live_names import LiveNames
 from lmsconf.planner.manifest_entries import (
     EntryBody,
@@ -67,7 +67,7 @@ class ManifestEntry:
     report: Callable[[Problem], None]
 
 
-class Kind(ABC, Generic[Spec, Row]):
+class Kind(AccessHooks[Spec], ABC, Generic[Spec, Row]):
     """A kind of resource, with all code specific to it. Spec: what an entry declares. Row: a live resource as read.
 
     name: the first part of its addresses. section: the manifest key of its entries. noun, plural: its display names.
@@ -225,14 +225,6 @@ class Kind(ABC, Generic[Spec, Row]):
     def created_refs(self, call: Call) -> frozenset[Ref]:
         """Return what a call creates whose ids later calls may need: they are looked up if the response lacks them."""
         return frozenset({Ref(call.address)}) if call.creates and self.list_operation is not None else frozenset()
-
-    def grant_verification(self, call: Call) -> GrantVerification | None:
-        """Return how the effect of a call that grants access is verified; None for any other call."""
-        return None
-
-    def revokes_access(self, call: Call) -> bool:
-        """Return whether a call takes away access, so that the grants it depends on are verified before it is sent."""
-        return False
 
     @property
     def required_keys(self) -> frozenset[str]:

@@ -40,7 +40,7 @@ def planned_resources(
     """Return the resources of one kind that change, sorted by address; add what `--additive` skips to `left_out`."""
     out: list[PlannedResource] = []
     for match in result.matches:
-        if not planning.chosen(match.address):
+        if not planning.chosen(match.along or match.address):
             continue
         sides = kind.diff(planning, match)
         if sides is None or sides.before == sides.after:
@@ -174,13 +174,14 @@ def to_change(kind: AnyKind, planning: PlanContext, item: PlannedResource) -> Ch
         defaults=sides.defaults,
         reason=_reason(subject),
         goes_with=None if isinstance(subject, Match) else subject.with_,
+        replaced_by=() if isinstance(subject, SideEffect) else subject.replaced_by,
         undo=kind.undo_extent(planning, subject, sides),
     )
 
 
 def _reason(subject: Match[Any, Any] | Deletion[Any] | SideEffect) -> str | None:
     """Return why a resource is deleted or changed that no manifest names; None for any other."""
-    if isinstance(subject, SideEffect):
+    if isinstance(subject, SideEffect) or subject.reason is not None:
         return subject.reason
     if isinstance(subject, Match) or subject.absent is not None:
         return None

@@ -40,7 +40,8 @@ class Selection:
         self._patterns: dict[str, tuple[ResolvedPattern, ...]] = {}
         if policy.only or policy.excluded:
             earlier = (address for one in declared for address in _earlier_addresses(one))
-            own = (*(one.address for one in declared), *(one.address for one in absent))
+            replaced = (address for one in declared for address in kinds[one.address.kind].replaced(one))
+            own = (*(one.address for one in declared), *(one.address for one in absent), *replaced)
             self._known = list(dict.fromkeys((*own, *earlier, *live)))
             given = {"--only": policy.only, "--except": policy.excluded}
             self._patterns = {name: resolve_patterns(texts, kinds, self._known) for name, texts in given.items()}
@@ -55,11 +56,16 @@ class Selection:
 
     def _add_needs(self, declared: Mapping[Address, DesiredResource[Any]]) -> None:
         todo = list(_meant(declared, self.only))
+        for address, one in declared.items():
+            if any(_fits(old, self.only) for old in self._kinds[address.kind].replaced(one)):
+                todo.append(address)
         while todo:
             address = todo.pop()
             if address not in self._needed and address in declared:
                 self._needed.add(address)
-                todo.extend(self._kinds[address.kind].dependencies(declared[address]))
+                kind = self._kinds[address.kind]
+                self._needed.update(kind.replaced(declared[address]))
+                todo.extend(kind.dependencies(declared[address]))
 
     def __call__(self, address: Address) -> bool:
         """Whether the address is planned."""

@@ -165,8 +165,8 @@ MANIFESTS = {
     ),
     "{file: hr/s.csv, content: A}": (
         'a.yaml:2:22: content_targets: unknown key "content" [manifest/unknown-key]\n'
-        "  Known here: file, sheet, where, allow_empty, mandatory, visible_from, visible_until, window, only_in, "
-        "about, for_each.\n"
+        "  Known here: file, sheet, where, allow_empty, mandatory, visible_from, visible_until, window, replaces, "
+        "keep, only_in, about, for_each.\n"
     ),
     "{file: hr/s.csv, where: {Site: Lund}}": (
         'hr/s.csv:1:1: there is no column "Site" [sheet/column]\n'

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Final, cast
 
 from lmsconf.errors import Problem
-from lmsconf.kinds.content_target.parse import audience_from, contents_of
-from lmsconf.kinds.content_target.types import AUDIENCES
+from lmsconf.kinds.content_target.parse import audience_from
+from lmsconf.kinds.content_target.types import AUDIENCES, contents_of
 from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.kinds.shared.manifest_entries import ABOUT, NAME, ONLY_IN, PIN, entry_schema, parse_names
 from lmsconf.model.access_tests import AccessClaim, AccessTest

@@ -52,6 +52,15 @@ class ContentResolver:
                 self._planning.registry.register(CONTENT, spec.content, id)
         return self.named[key]
 
+    def is_listed(self, spec: AssignmentSpec) -> bool:
+        """Whether the catalog has the content that a spec names or pins."""
+        pin = pin_in(spec.content_pins, self._planning.policy.workspace)
+        return spec.content in self._by_name if pin is None else RemoteId(pin) in self._by_id
+
+    def nearest_name(self, name: str) -> str | None:
+        """The question whether the nearest name in the catalog is meant, None if there is none."""
+        return did_you_mean(name, self._by_name)
+
     def identity(self, entry: DesiredResource[AssignmentSpec] | DeleteEntry[Any]) -> Identity:
         """The identity of an assignment that was passed to `find_id`."""
         return self.find_id(entry), entry.spec.audience

@@ -28,10 +28,11 @@ from lmsconf.kinds.content_target.parse import (
     audience_forms,
     audience_from,
     audience_from_text,
-    contents_of,
     parse_absent_assignments,
     parse_assignments,
 )
+from lmsconf.kinds.content_target.replacement_checks import check_replacements
+from lmsconf.kinds.content_target.replacement_parse import replay_keys
 from lmsconf.kinds.content_target.schema import ABSENT_SCHEMA, SCHEMA
 from lmsconf.kinds.content_target.steps import (
     ON_EXISTING,
@@ -39,6 +40,7 @@ from lmsconf.kinds.content_target.steps import (
     assignment_steps,
     assignment_verification,
     parse_live_window,
+    replacement_verification,
 )
 from lmsconf.kinds.content_target.types import (
     AUDIENCES,
@@ -46,6 +48,7 @@ from lmsconf.kinds.content_target.types import (
     ContentRow,
     TargetRow,
     assignment_address,
+    contents_of,
     declared_entry,
     live_entry,
     people_named,
@@ -126,6 +129,14 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
         """Yield the assignments that an `absent` entry deletes."""
         return parse_absent_assignments(entry)
 
+    def check_declarations(
+        self,
+        declared: Sequence[DesiredResource[AssignmentSpec]],
+        everything: Mapping[str, Sequence[DesiredResource[Any]]],
+    ) -> Iterator[Problem]:
+        """An assignment that is declared and replaced."""
+        return check_replacements(declared)
+
     def lints(self, context: LintContext) -> Iterator[Problem]:
         """Assignments without effect."""
         from lmsconf.kinds.content_target.lints import lint_assignments
@@ -195,7 +206,7 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
 
     def plan_delete(self, planning: PlanContext, deletion: Deletion[TargetRow]) -> list[Step]:
         """One DELETE with a body."""
-        return [assignment_deletion(planning, deletion.row, deletion.address)]
+        return [assignment_deletion(planning, deletion)]
 
     def grant_verification(self, call: Call) -> GrantVerification | None:
         """Assignments to groups are verified by reading the assignments of the content."""
@@ -204,6 +215,14 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
     def revokes_access(self, call: Call) -> bool:
         """Deletions."""
         return call.operation == "content-targets.delete"
+
+    def replaced(self, declared: DesiredResource[AssignmentSpec]) -> Sequence[Address]:
+        """The assignments of the content under `replaces` to the same audience."""
+        return [assignment_address(one.content, declared.spec.audience) for one in declared.spec.replaces]
+
+    def replacement_verification(self, call: Call) -> GrantVerification | None:
+        """Any assignment is verified by reading those of the content."""
+        return replacement_verification(call)
 
     omitted_means_default = True
     entry_items = EntryItems("assign_to", "audience", "content")
@@ -252,7 +271,8 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
 
     def replay_entry(self, change: Change, form: Mapping[str, Json], calls: Sequence[Call]) -> Mapping[str, Json]:
         """The form itself; of a deletion, content and audience."""
-        return {key: form[key] for key in ("content", "assign_to")} if change.action is Action.DELETE else form
+        entry = {key: form[key] for key in ("content", "assign_to")} if change.action is Action.DELETE else form
+        return {**entry, **replay_keys(change, calls)}
 
     def parse_test(self, entry: ManifestEntry) -> AccessTest | None:
         """Parse a statement about who has what."""

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final, cast
 
 from lmsconf.errors import Problem, SourceLocation
-from lmsconf.kinds.content_target.types import AUDIENCES, AssignmentSpec, assignment_address
+from lmsconf.kinds.content_target.replacement_parse import (
+    parse_replacements,
+    report_gap,
+    report_self_replacement,
+    with_replay,
+)
+from lmsconf.kinds.content_target.types import AUDIENCES, AssignmentSpec, assignment_address, contents_of
 from lmsconf.kinds.shared.kind_names import EVERYONE, USER
-from lmsconf.kinds.shared.manifest_entries import delete_entry, parse_names, parse_pins
+from lmsconf.kinds.shared.manifest_entries import delete_entry, parse_names
 from lmsconf.kinds.shared.times import BadTime, parse_manifest_time
 from lmsconf.model.address import EVERYBODY, Address, unescape
 from lmsconf.model.canonical_json import Json
@@ -46,11 +53,15 @@ class AudienceSourceMap:
 def parse_assignments(entry: ManifestEntry) -> Iterator[DesiredResource[AssignmentSpec]]:
     """Yield one assignment for each content and audience of the entry; report bad times."""
     only_in = entry.body.get("only_in")
+    replaces = parse_replacements(entry)
     for content, content_pins in contents_of(entry.body["content"]):
+        report_self_replacement(entry, content, content_pins, replaces)
         for position, item in enumerate(cast("list[Json]", entry.body["assign_to"])):
             spec = _assignment(entry, content, content_pins, position, item)
             if spec is None:
                 continue
+            report_gap(entry, spec, replaces)
+            spec = replace(spec, replaces=replaces)
             yield DesiredResource(
                 address=assignment_address(content, spec.audience),
                 spec=spec,
@@ -79,7 +90,8 @@ def _assignment(
         )
         return None
     mandatory = audience.get("mandatory", entry.body.get("mandatory", False))
-    return AssignmentSpec(content, audience_from(item), bool(mandatory), start, finish, content_pins)
+    spec = AssignmentSpec(content, audience_from(item), bool(mandatory), start, finish, content_pins)
+    return with_replay(spec, entry.body)
 
 
 def parse_absent_assignments(entry: ManifestEntry) -> Iterator[DeleteEntry[Any]]:
@@ -87,17 +99,8 @@ def parse_absent_assignments(entry: ManifestEntry) -> Iterator[DeleteEntry[Any]]
     for content, content_pins in contents_of(entry.body["content"]):
         for item in cast("list[Json]", entry.body["assign_to"]):
             to = audience_from(item)
-            spec = AssignmentSpec(content, to, False, None, None, content_pins)
+            spec = with_replay(AssignmentSpec(content, to, False, None, None, content_pins), entry.body)
             yield delete_entry(entry, assignment_address(content, to), spec)
-
-
-def contents_of(value: Json) -> Iterator[tuple[str, Mapping[str, str]]]:
-    """Yield the name and pins of each content under `content`."""
-    for item in value if isinstance(value, list) else [value]:
-        if isinstance(item, dict):
-            yield normalize_name(str(item["name"])), parse_pins(item.get("id"))
-        else:
-            yield normalize_name(str(item)), {}
 
 
 def audience_from(item: Json) -> Address:

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from lmsconf.api.spec.listings import CATALOG
 from lmsconf.kinds.content_target.last_edits import parse_edit_rows
+from lmsconf.kinds.content_target.replacement_parse import named_contents
 from lmsconf.kinds.content_target.target_requests import (
     AnswersById,
     read_targets,
@@ -31,9 +32,11 @@ from lmsconf.kinds.manual_group.kind import KIND as GROUPS
 from lmsconf.kinds.shared.kind_names import (
     CONTENT,
     CONTENT_TARGET,
+    CUSTOM_FIELD,
     EDITS,
     EVERYONE,
     GROUP,
+    IN_PROGRESS,
     SMART_GROUP,
     UNNAMED_TARGETS,
     USER,
@@ -108,7 +111,9 @@ def read_assignments(kind: TargetKind, reading: ReadContext) -> Listing[TargetRo
     reading.add_listing(CONTENT, contents)
     wanted = _wanted(kind, reading, contents.rows)
     answers = read_targets(reading.api, wanted)
-    reading.report_people(kind.name, _people_of(reading, answers))
+    kept = _read_in_progress(kind, reading, contents, answers)
+    people = _people_of(reading, answers)
+    reading.report_people(kind.name, None if people is None else people | kept)
     live = reread_doubtful_contents(reading.api, wanted, answers, _lacking(kind, reading, wanted, answers))
     incomplete = contents.incomplete or live.incomplete
     reading.shared_state(TargetsRead).set([row.id for row in wanted], live.rows)
@@ -118,6 +123,53 @@ def read_assignments(kind: TargetKind, reading: ReadContext) -> Listing[TargetRo
     listing = sorted_listing(live.rows, incomplete)
     _count_others(kind, reading, contents, {row.id for row in wanted}, listing)
     return listing
+
+
+def _read_in_progress(
+    kind: TargetKind, reading: ReadContext, contents: Listing[ContentRow], answers: AnswersById
+) -> frozenset[RemoteId]:
+    """Read who is in progress on what the manifests replace now, if anything; return their ids."""
+    replaces = any(one.spec.replaces for one in reading.declared_of(kind) if reading.chosen(one.address))
+    if not replaces or reading.everything or reading.edits or reading.policy.additive:
+        return frozenset()
+    from lmsconf.kinds.content_target.in_progress import read_in_progress
+    from lmsconf.kinds.content_target.replacement import ReplacedState
+
+    # People are listed once it is known whom this listing names, so the names of groups must do: of a target for a
+    # person, progress is read whether or not it is replaced.
+    groups = [reading.kinds[name] for name in (CUSTOM_FIELD, GROUP, SMART_GROUP) if reading.is_needed(name)]
+    targets = sorted_listing((row for _, rows in answers.values() for row in rows), None)
+    listings: dict[str, Listing[Any]] = {CONTENT: contents, kind.name: targets}
+    listings |= {one.name: reading.wait_for_listing(one.name) for one in groups}
+    closing: dict[RemoteId, TargetRow] = {}
+    for version in reading.versions:
+        planning = reading.plan_context(listings)
+        for other in groups:
+            other.match(planning, *version.of_kind(other.name))
+        kind.match(planning, *version.of_kind(kind.name))
+        closing |= {row.id: row for row in planning.state(ReplacedState).closing}
+    closing |= {row.id: row for row in _targets_of_people(kind, reading, contents.rows, targets.rows)}
+    if not closing:
+        return frozenset()
+    listing = read_in_progress(reading, list(closing.values()))
+    reading.add_listing(IN_PROGRESS, listing)
+    return frozenset[RemoteId]().union(*(row.people for row in listing.rows))
+
+
+def _targets_of_people(
+    kind: TargetKind, reading: ReadContext, contents: Iterable[ContentRow], targets: Iterable[TargetRow]
+) -> Iterator[TargetRow]:
+    """Yield the targets that may be for people, of the contents that are replaced for people."""
+    replaced = {
+        content
+        for one in reading.declared_of(kind)
+        if one.spec.audience.kind == USER and reading.chosen(one.address)
+        for content in named_contents(one.spec)
+    }
+    ids = {row.id for row in contents if normalize_name(row.name) in replaced}
+    groups = {row.id for name in (GROUP, SMART_GROUP) for row in reading.wait_for_listing(name).rows}
+    groups.add(RemoteId(reading.call_templates.behaviour("content-targets.everyone")))
+    yield from (row for row in targets if row.content in ids and row.target not in groups)
 
 
 def _people_of(reading: ReadContext, answers: AnswersById) -> frozenset[RemoteId] | None:
@@ -150,8 +202,9 @@ def _wanted(kind: TargetKind, reading: ReadContext, rows: tuple[ContentRow, ...]
     for entry in (*reading.declared_of(kind), *reading.absent_of(kind.name)):
         if reading.chosen(entry.address):
             spec: AssignmentSpec = entry.spec
-            names.add(spec.content)
+            names.update((spec.content, *named_contents(spec)))
             ids.update(spec.content_pins.values())
+            ids.update(pin for one in spec.replaces for pin in one.content_pins.values())
     return [row for row in rows if row.id in ids or normalize_name(row.name) in names]
 
 
@@ -188,7 +241,8 @@ def _count_others(
     guards, live = reading.policy.guards, len(listing.rows)
     recreates = reading.call_templates.behaviour("content-targets.on-existing") == "recreate"
     owned = reading.policy.ownership.get(kind.name)
-    may_go = bool(reading.absent_of(kind.name)) or recreates or bool(owned)
+    replaces = any(one.spec.replaces for one in reading.declared_of(kind))
+    may_go = bool(reading.absent_of(kind.name)) or recreates or replaces or bool(owned)
     declared = len(reading.declared_of(kind))
     may_matter = (may_go and has_share(guards.removals)) or may_exceed_share(guards.updates, declared, live)
     if not others or reading.policy.additive or not may_matter:
@@ -243,7 +297,9 @@ def _by_name(kind: str, listing: Listing[Any]) -> dict[str, str]:
 def reread_assignments(api: Api, kept: Snapshot, changes: Sequence[Change]) -> Listing[TargetRow]:
     """Return the targets, with those of each content whose assignments change as they are now."""
     listing = kept.of(CONTENT_TARGET)
-    named = {parts[0] for change in changes_of(CONTENT_TARGET, changes) if (parts := split_address(change.address))}
+    own = changes_of(CONTENT_TARGET, changes)
+    addresses = [address for change in own for address in (change.address, *change.replaced_by)]
+    named = {parts[0] for address in addresses if (parts := split_address(address))}
     contents = [row for row in kept.rows(ContentRow) if named & {normalize_name(row.name), unnamed_content(row.id)}]
     now = read_targets(api, contents)
     others = (row for row in listing.rows if row.content not in now)

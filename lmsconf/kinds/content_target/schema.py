@@ -28,6 +28,30 @@ _WINDOW: dict[str, Json] = {
     "x-window": True,
     "description": "The name of a window under `windows`, in place of visible_from and visible_until.",
 }
+_WINDOW_END: dict[str, Json] = {
+    "type": "string",
+    "x-time": True,
+    "description": "When the old content is hidden; a date is the last second of that day. An earlier end stays.",
+}
+_THEN: dict[str, Json] = {
+    "description": "What becomes of the old assignment: it is deleted, made optional, or hidden from a date on.",
+    "oneOf": [
+        {"type": "string", "enum": ["remove", "optional"], "description": "remove deletes it; optional keeps it."},
+        entry_schema({"visible_until": _WINDOW_END}, ["visible_until"], "Its window ends then."),
+    ],
+}
+_KEEP: dict[str, Json] = entry_schema(
+    {
+        "in_progress": {"const": True, "description": "Those who have begun the old content and not finished it."},
+        "until": {
+            "type": "string",
+            "x-time": True,
+            "description": "Until when they keep it; a date is the last second of that day.",
+        },
+    },
+    ["in_progress", "until"],
+    "Who keeps the content that `replaces` names, each by an assignment of their own, chosen when it is replaced.",
+)
 _VALUE: dict[str, Json] = {
     "mandatory": _MANDATORY,
     "visible_from": _FROM,
@@ -70,9 +94,27 @@ _CONTENT: dict[str, Json] = {
         {"type": "array", "items": _SINGLE_CONTENT, "minItems": 1},
     ],
 }
+_REPLACED: Json = entry_schema(
+    {"content": _SINGLE_CONTENT, "then": _THEN},
+    ["content", "then"],
+    "An earlier content, whose assignments to the same audiences are replaced by those of this entry.",
+)
+_REPLACES: dict[str, Json] = {
+    "description": "The earlier content, or a list of them, whose assignments to the same audiences this entry "
+    "replaces. They are changed once the new assignment is seen to exist.",
+    "oneOf": [_REPLACED, {"type": "array", "items": _REPLACED, "minItems": 1}],
+}
 
 SCHEMA: Final = entry_schema(
-    {"content": _CONTENT, **_VALUE, "assign_to": _assign_to(_VALUE), "only_in": ONLY_IN, "about": ABOUT},
+    {
+        "content": _CONTENT,
+        **_VALUE,
+        "assign_to": _assign_to(_VALUE),
+        "replaces": _REPLACES,
+        "keep": _KEEP,
+        "only_in": ONLY_IN,
+        "about": ABOUT,
+    },
     ["content", "assign_to"],
     "Assignments: content and who gets it.",
 )

@@ -28,7 +28,7 @@ from lmsconf.model.calls import Call, Step
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.time_formats import format_request_time, parse_response_time, time_format_of
-from lmsconf.planner.context import GRANTED, Match, PlanContext
+from lmsconf.planner.context import GRANTED, Deletion, Match, PlanContext
 from lmsconf.planner.grant_verification import GrantVerification, SentCall
 
 ON_EXISTING: Final = (
@@ -66,12 +66,20 @@ def assignment_steps(planning: PlanContext, match: Match[AssignmentSpec, TargetR
     post = Step(
         operation="content-targets.create",
         body=planning.call_templates.body("content-targets.create", **body),
-        makes=frozenset({Ref(Address(CONTENT, str(content)), GRANTED)}),
-        uses=(frozenset() if to == EVERYONE else frozenset({Ref(to)})) | fresh,
+        makes=frozenset({Ref(Address(CONTENT, str(content)), GRANTED), Ref(at, GRANTED)}),
+        uses=(frozenset() if to == EVERYONE else frozenset({Ref(to)})) | fresh | _after(spec),
+        revokes=bool(spec.replaced_by),
     )
     if row is None or planning.call_templates.behaviour("content-targets.on-existing") != "recreate":
         return [post]
-    return [Step(operation="content-targets.delete", body=_identity(planning, row), makes=fresh, revokes=True), post]
+    body = _identity(planning, row)
+    delete = Step(operation="content-targets.delete", body=body, makes=fresh, uses=_after(spec), revokes=True)
+    return [delete, post]
+
+
+def _after(spec: AssignmentSpec) -> frozenset[Ref]:
+    """Return what must be granted before an assignment that is replaced is changed."""
+    return frozenset(Ref(address, GRANTED) for address in spec.after)
 
 
 def _audience(planning: PlanContext, to: Address) -> dict[str, object]:
@@ -110,17 +118,20 @@ def _form(planning: PlanContext) -> str:
     return state.time_format
 
 
-def assignment_deletion(planning: PlanContext, row: TargetRow, address: Address) -> Step:
+def assignment_deletion(planning: PlanContext, deletion: Deletion[TargetRow]) -> Step:
     """One DELETE with a body, after all POSTs for the same content.
 
     Of a group that is deleted with it, the members who move elsewhere are added there first.
     """
+    row, absent = deletion.row, deletion.absent
+    spec = None if absent is None else absent.spec
     audience = resolve_audience(planning, row)
     movers = _members(planning, row) if audience in planning.deleted else frozenset[str]()
     return Step(
         operation="content-targets.delete",
         body=_identity(planning, row),
-        uses=frozenset({Ref(Address(CONTENT, row.content), GRANTED), *map(joined_group_ref, movers)}),
+        uses=frozenset({Ref(Address(CONTENT, row.content), GRANTED), *map(joined_group_ref, movers)})
+        | (_after(spec) if isinstance(spec, AssignmentSpec) else frozenset()),
         releases=frozenset({Ref(audience)} if audience else ()),
         revokes=True,
     )
@@ -147,8 +158,13 @@ def assignment_verification(call: Call) -> GrantVerification | None:
     return _IS_ASSIGNED if call.operation == "content-targets.create" and audience in (GROUP, SMART_GROUP) else None
 
 
+def replacement_verification(call: Call) -> GrantVerification | None:
+    """Return how any assignment is verified that the change of a replaced one depends on; None for any other call."""
+    return _IS_ASSIGNED if call.operation == "content-targets.create" else None
+
+
 def _target(sent: SentCall) -> frozenset[str]:
-    return frozenset({str(sent.body_value("targetId"))})
+    return frozenset({str(sent.body_value("targetId") or sent.body_value("userId"))})
 
 
 def _targets(get: GetRequest, sent: SentCall) -> frozenset[RemoteId]:

@@ -9,13 +9,14 @@ from datetime import datetime, tzinfo
 from typing import Any, Final
 
 from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, EVERYONE, GROUP, SMART_GROUP, USER
+from lmsconf.kinds.shared.manifest_entries import parse_pins
 from lmsconf.kinds.shared.response_json import optional_text, require_text
 from lmsconf.kinds.shared.times import format_time
 from lmsconf.model.address import Address, RemoteId, escape, unescape
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, pin_in
 from lmsconf.model.forms import Form
-from lmsconf.model.names import normalize_email
+from lmsconf.model.names import normalize_email, normalize_name
 from lmsconf.model.policy import Policy
 from lmsconf.model.time_formats import parse_response_time
 from lmsconf.planner.context import PlanContext
@@ -104,9 +105,30 @@ def _text(value: Json) -> str | None:
     return None if value is None or value == "" else str(value)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replacement:
+    """An earlier content whose assignment to the same audience a declared assignment takes the place of.
+
+    becomes_optional: the earlier assignment stays, and is not mandatory. closes: it stays, and its window ends then.
+    Neither: it is deleted. keep_until: until when those who are in progress keep it; None: they do not. path: where the
+    entry says so.
+    """
+
+    content: str
+    content_pins: Mapping[str, str]
+    becomes_optional: bool = False
+    closes: datetime | None = None
+    keep_until: datetime | None = None
+    path: tuple[str | int, ...] = ("replaces",)
+
+
 @dataclass(frozen=True, slots=True)
 class AssignmentSpec:
-    """A declared assignment. content_pins: workspace, "" for any, → content id."""
+    """A declared assignment. content_pins: workspace, "" for any, → content id.
+
+    replaces: what it takes the place of. replaced_by: what takes its place: it is not changed unless these are live
+    or in the same plan. after: assignments whose creation precedes any change of this one.
+    """
 
     content: str
     audience: Address
@@ -114,6 +136,18 @@ class AssignmentSpec:
     visible_from: datetime | None
     visible_until: datetime | None
     content_pins: Mapping[str, str]
+    replaces: tuple[Replacement, ...] = ()
+    replaced_by: tuple[Address, ...] = ()
+    after: frozenset[Address] = frozenset()
+
+
+def contents_of(value: Json) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """Yield the name and pins of each content under `content`."""
+    for item in value if isinstance(value, list) else [value]:
+        if isinstance(item, dict):
+            yield normalize_name(str(item["name"])), parse_pins(item.get("id"))
+        else:
+            yield normalize_name(str(item)), {}
 
 
 def assignment_address(content: str, audience: Address) -> Address:

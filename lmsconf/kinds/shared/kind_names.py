@@ -23,6 +23,9 @@ UNNAMED_TARGETS: Final = "unnamed_targets"
 EDITS: Final = "target_edits"
 """Not a kind: last editor and time of each assignment. Kept apart from the rows because it is not compared."""
 
+IN_PROGRESS: Final = "in_progress"
+"""Not a kind: who is in progress on content that is replaced, by its assignment, read only before it is replaced."""
+
 EVERYONE: Final = Address(EVERYBODY, "")
 """The audience of all people. It prints as `everyone`."""
 

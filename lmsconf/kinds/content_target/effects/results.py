@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from lmsconf.errors import InvalidResponse, Rejected
+from lmsconf.errors import InvalidResponse, Rejected, Unauthorized
 from lmsconf.kinds.shared.response_json import object_list, optional_text, require_object
 from lmsconf.model.address import RemoteId
 from lmsconf.model.api import Api
@@ -22,6 +22,8 @@ _STATES: Final = {
 }
 _DAYS: Final = (30, 60, 90)
 _AT_ONCE: Final = 100
+UNREADABLE: Final = (Rejected, Unauthorized, InvalidResponse)
+"""What is raised where results cannot be read, for lack of a right or otherwise, while all else can."""
 _DAY_MS: Final = 24 * 3600 * 1000
 
 
@@ -51,14 +53,14 @@ def read_loss_details(
     for loss in losses:
         try:
             details[loss.content] = _details(api, loss, now)
-        except (Rejected, InvalidResponse) as error:
+        except UNREADABLE as error:
             # Results may need a right that the credential lacks. The numbers of people do not rest on them.
             return details, (f"the progress of those who lose content was not read: {error}",)
     return details, ()
 
 
 def _details(api: Api, loss: Losses, now: int) -> LossDetails:
-    results = dict(_results(api, loss))
+    results = _results(api, loss.content, loss.people)
     states = Counter(_STATES.get(result.state) for result in results.values())
     states["not_started"] += len(loss.people) - len(results)
     progress = None if None in states else {state: states[state] for state in _STATES.values()}
@@ -68,24 +70,37 @@ def _details(api: Api, loss: Losses, now: int) -> LossDetails:
     return LossDetails(progress, expiring)
 
 
-def _results(api: Api, loss: Losses) -> Iterator[tuple[str, _Result]]:
-    """Yield the latest result of each person, with their id."""
+def latest_states(api: Api, content: RemoteId, people: Sequence[RemoteId] | None) -> dict[str, str | None]:
+    """Return person id → state in the latest result for a content: a word of _STATES' values, None for an unknown one.
+
+    people: the ids to look for; None: everybody with a result. Raises Rejected and InvalidResponse.
+    """
+    return {id: _STATES.get(result.state) for id, result in _results(api, content, people).items()}
+
+
+def _results(api: Api, content: RemoteId, people: Sequence[RemoteId] | None) -> dict[str, _Result]:
+    """Return the latest result of each person for a content, by person id. people: None for all."""
     latest: dict[str, _Result] = {}
-    for start in range(0, len(loss.people), _AT_ONCE):
-        wanted = loss.people[start : start + _AT_ONCE]
-        for row in _rows(api, loss.content, wanted):
+    batches: list[Sequence[RemoteId] | None] = [None]
+    if people is not None:
+        batches = [people[start : start + _AT_ONCE] for start in range(0, len(people), _AT_ONCE)]
+    for wanted in batches:
+        for row in _rows(api, content, wanted):
             person, result = optional_text(row, "userId"), _parse(row)
-            if person in wanted and optional_text(row, "contentId") == loss.content:
+            is_wanted = bool(person) if wanted is None else person in wanted
+            if is_wanted and optional_text(row, "contentId") == content:
                 known = latest.get(person)
                 if known is None or result.revision >= known.revision:
                     latest[person] = result
-    yield from latest.items()
+    return latest
 
 
-def _rows(api: Api, content: RemoteId, people: Sequence[RemoteId]) -> Iterator[Mapping[str, Json]]:
-    """Yield all results of some people for a content, page by page until one is empty."""
+def _rows(api: Api, content: RemoteId, people: Sequence[RemoteId] | None) -> Iterator[Mapping[str, Json]]:
+    """Yield all results for a content, of some people or of all, page by page until one is empty."""
     skip, seen = 0, set[str]()
-    filters: dict[str, Json] = {"contentIds": [content], "userIds": [*people]}
+    filters: dict[str, Json] = {"contentIds": [content]}
+    if people is not None:
+        filters["userIds"] = [*people]
     while True:
         options: dict[str, Json] = {"skip": skip, "limit": _AT_ONCE}
         answer = require_object(api.search("analytics.results", {**filters, "options": options}), "the results")

@@ -1,0 +1,362 @@
+"""What becomes of the assignments that declared ones replace, and who keeps the old content for a while.
+
+A declared assignment with `replaces` changes the live assignment of the old content to the same audience, once, after
+the new one is seen to exist. Nothing about it is stored: an assignment of the old content to a person whose window ends
+exactly when `keep` says counts as made for it, is left alone until that day, and is deleted after it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Container, Iterable, Mapping, MutableMapping, Sequence
+from dataclasses import field, replace
+from datetime import UTC, datetime, time
+from typing import Any, TypeAlias
+
+from lmsconf.errors import SourceLocation
+from lmsconf.kinds.content_target.content_resolver import ContentResolver, Identity
+from lmsconf.kinds.content_target.in_progress import InProgressRow
+from lmsconf.kinds.content_target.replacement_problems import ReplacementProblems, is_over
+from lmsconf.kinds.content_target.steps import parse_live_window
+from lmsconf.kinds.content_target.types import AssignmentSpec, Replacement, TargetRow, assignment_address
+from lmsconf.kinds.shared.kind_names import USER
+from lmsconf.kinds.shared.times import format_time
+from lmsconf.kinds.user.people_directory import people_directory
+from lmsconf.model.address import Address, RemoteId
+from lmsconf.model.declarations import DeleteEntry, DesiredResource
+from lmsconf.model.names import matches_patterns
+from lmsconf.model.time_formats import parse_response_time
+from lmsconf.planner.context import Deletion, Match, MatchResult, PlanContext
+from lmsconf.support.lazy_dataclass import dataclass
+
+_Declared: TypeAlias = DesiredResource[AssignmentSpec]
+_Change: TypeAlias = "Match[AssignmentSpec, TargetRow] | Deletion[TargetRow]"
+Spoken: TypeAlias = "MutableMapping[Identity, DesiredResource[Any] | DeleteEntry[Any]]"
+
+
+@dataclass(frozen=True, slots=True)
+class FixedSource:
+    """The SourceMap of what another entry implies: all of it is located at one place there."""
+
+    place: SourceLocation
+
+    def at(self, *path: str | int) -> SourceLocation:
+        return self.place
+
+    def find(self, text: str, *path: str | int) -> SourceLocation:
+        return self.place
+
+
+@dataclass(slots=True, kw_only=True)
+class _Replaced:
+    """A live assignment that declared ones replace.
+
+    old: the declaration that it is given. by: the declared assignments, each with what it says.
+    """
+
+    old: _Declared
+    row: TargetRow
+    by: list[tuple[_Declared, Replacement]] = field(default_factory=list)
+
+    @property
+    def how(self) -> Replacement:
+        return self.by[0][1]
+
+    @property
+    def addresses(self) -> tuple[Address, ...]:
+        return tuple(sorted(new.address for new, _ in self.by))
+
+
+@dataclass(slots=True)
+class ReplacedState:
+    """The live assignments that a plan deletes or hides because they are replaced: who is in progress on them matters.
+
+    kept: content id → the moments at which the windows end of those who keep it, each with an entry that says so.
+    """
+
+    closing: list[TargetRow] = field(default_factory=list)
+    kept: defaultdict[RemoteId, dict[datetime, tuple[_Declared, Replacement]]] = field(
+        default_factory=lambda: defaultdict(dict)
+    )
+
+
+def plan_replacements(
+    planning: PlanContext,
+    contents: ContentResolver,
+    declared: Iterable[_Declared],
+    live: Mapping[Identity, Sequence[TargetRow]],
+    spoken: Spoken,
+    out: MatchResult[AssignmentSpec, TargetRow],
+) -> None:
+    """Add what becomes of the live assignments that declared ones replace; add their identities to `spoken`."""
+    planner = _ReplacementPlanner(planning, contents, live, spoken, out)
+    found: dict[Identity, _Replaced] = {}
+    for entry in declared:
+        for one in entry.spec.replaces:
+            planner.find(entry, one, found)
+    for replaced in found.values():
+        planner.plan(replaced)
+    planner.note_other_audiences(found)
+
+
+def kept_until(
+    planning: PlanContext, key: Identity, row: TargetRow
+) -> tuple[datetime, tuple[_Declared, Replacement]] | None:
+    """Return until when somebody keeps a replaced content through a live assignment, and the entry that says so."""
+    moments = planning.state(ReplacedState).kept.get(key[0] or RemoteId(""))
+    finish = _finish(row)
+    if key[1].kind != USER or not moments or finish is None or finish not in moments:
+        return None
+    return finish, moments[finish]
+
+
+def deletion_of_kept(
+    planning: PlanContext, address: Address, row: TargetRow, until: datetime, by: tuple[_Declared, Replacement]
+) -> Deletion[TargetRow] | None:
+    """Return the deletion of an assignment by which somebody kept a content; None until the day after."""
+    entry, one = by
+    if not is_over(planning, until):
+        return None
+    spec = AssignmentSpec(one.content, Address.of(USER, ""), False, None, None, one.content_pins)
+    absent = DeleteEntry(address=address, spec=spec, places=FixedSource(entry.places.at("keep")))
+    reason = f"it was kept until {format_time(until, planning.policy.timezone)} for somebody in progress"
+    return Deletion(address=address, row=row, absent=absent, reason=reason)
+
+
+def refuse_without_replacement(
+    planning: PlanContext, entries: Iterable[_Declared | DeleteEntry[Any]], existing: Callable[[], Container[Address]]
+) -> None:
+    """Report an assignment of a plan made before whose replacement is neither live nor in that plan.
+
+    existing: returns the assignments that are live or in it.
+    """
+    replaced = [one for one in entries if isinstance(one.spec, AssignmentSpec) and one.spec.replaced_by]
+    there = existing() if replaced else ()
+    for entry in replaced:
+        for new in entry.spec.replaced_by:
+            if new not in there:
+                ReplacementProblems(planning).not_there(entry, new)
+
+
+def _finish(row: TargetRow) -> datetime | None:
+    """Return when the window of a live target ends; None if it does not, or if that cannot be read."""
+    try:
+        return None if row.finish is None else parse_response_time(row.finish)
+    except ValueError:
+        return None
+
+
+class _ReplacementPlanner:
+    """Decides about replaced assignments; see `plan_replacements`."""
+
+    def __init__(
+        self,
+        planning: PlanContext,
+        contents: ContentResolver,
+        live: Mapping[Identity, Sequence[TargetRow]],
+        spoken: Spoken,
+        out: MatchResult[AssignmentSpec, TargetRow],
+    ) -> None:
+        self._planning, self._contents, self._live, self._spoken, self._out = planning, contents, live, spoken, out
+        self._problems = ReplacementProblems(planning)
+        self._state = planning.state(ReplacedState)
+        self._own = dict(spoken)
+        self._kept: dict[Identity, Match[AssignmentSpec, TargetRow]] = {}
+
+    def find(self, entry: _Declared, one: Replacement, found: dict[Identity, _Replaced]) -> None:
+        """Add the live assignment that an entry replaces, if there is one; report what rules that out."""
+        old = _old(entry, one)
+        new = self._contents.identity(entry)
+        if not self._contents.is_listed(old.spec):
+            is_live, near = bool(self._live.get(new)), self._contents.nearest_name(one.content)
+            self._problems.unknown(old, near, is_live=is_live)
+            return
+        content = self._contents.find_id(old, must=False)
+        if content is None:
+            return
+        key = content, entry.spec.audience
+        if one.keep_until is not None:
+            self._state.kept[content].setdefault(one.keep_until, (entry, one))
+        if content == new[0]:
+            self._problems.same(entry, one)
+        elif (other := self._own.get(key)) is not None:
+            self._problems.declared(old, other)
+        elif len(rows := self._live.get(key, ())) > 1:
+            self._problems.twice(old, rows)
+        elif rows and self._keeps_own(key, rows[0], one):
+            self._spoken[key] = old
+        elif rows:
+            self._spoken[key] = old
+            replaced = found.setdefault(key, _Replaced(old=old, row=rows[0]))
+            if replaced.by and _terms(replaced.how) != _terms(one):
+                self._problems.differs(entry, one, replaced.by[0][0])
+            replaced.by.append((entry, one))
+
+    def plan(self, replaced: _Replaced) -> None:
+        """Plan what becomes of one live assignment."""
+        change = self._change(replaced, replaced.how)
+        if change is None or not self._is_covered(replaced) or self._is_refused(replaced):
+            return
+        if not replaced.how.becomes_optional and not self._planning.policy.additive:
+            self._state.closing.append(replaced.row)
+            people = self._who_keep(replaced)
+            until = replaced.how.keep_until
+            if people and replaced.old.spec.audience.kind == USER:
+                # Their own assignment is the one that is replaced: it stays until the date.
+                change = self._change(replaced, replace(replaced.how, closes=until))
+            else:
+                change = _after(change, [self._keep(replaced, person, until) for person in people if until])
+        if isinstance(change, Match):
+            self._out.matches.append(change)
+        elif change is not None:
+            self._out.deletions.append(change)
+
+    def _keeps_own(self, key: Identity, row: TargetRow, one: Replacement) -> bool:
+        """Whether somebody keeps the content until the date by the assignment that would be replaced."""
+        until = one.keep_until
+        if key[1].kind != USER or until is None:
+            return False
+        return _finish(row) == until and not is_over(self._planning, until)
+
+    def _change(self, replaced: _Replaced, how: Replacement) -> _Change | None:
+        """Return the change of an assignment; None if it is as it is to become."""
+        old, row, by = replaced.old, replaced.row, replaced.addresses
+        reason = f"it is replaced by {', '.join(map(str, by))}"
+        spec = replace(old.spec, replaced_by=by, after=frozenset(by))
+        if how.becomes_optional:
+            terms = self._live_terms(old, row) if row.mandatory else None
+            spec = spec if terms is None else replace(spec, visible_from=terms[0], visible_until=terms[1])
+        elif how.closes is not None:
+            terms = self._live_terms(old, row)
+            if terms is not None and terms[1] is not None and terms[1] <= how.closes:
+                return None
+            if terms is not None and terms[0] is not None and terms[0] >= how.closes:
+                self._problems.begins_later(old, terms[0])
+                return None
+            if terms is not None:
+                spec = replace(spec, mandatory=row.mandatory, visible_from=terms[0], visible_until=how.closes)
+        else:
+            absent = DeleteEntry(address=old.address, spec=spec, places=old.places)
+            return Deletion(address=old.address, row=row, absent=absent, reason=reason, replaced_by=by)
+        if terms is None:
+            return None
+        return Match(declared=replace(old, spec=spec), row=row, reason=reason, replaced_by=by)
+
+    def _live_terms(self, old: _Declared, row: TargetRow) -> tuple[datetime | None, datetime | None] | None:
+        """Return the live window; None, with a problem, if a time of it cannot be read."""
+        return parse_live_window(self._planning, row, old)
+
+    def _is_covered(self, replaced: _Replaced) -> bool:
+        """Whether the plan covers a replaced assignment, and all that replaces it is live or in the plan."""
+        if not self._planning.chosen(replaced.old.address):
+            return False
+        for new, _ in replaced.by:
+            if not self._planning.chosen(new.address) and not self._live.get(self._contents.identity(new)):
+                self._problems.waits(replaced.old, new)
+                return False
+        return True
+
+    def _is_refused(self, replaced: _Replaced) -> bool:
+        """Whether the project leaves a replaced assignment alone, or somebody would be without either content."""
+        policy, old = self._planning.policy, replaced.old
+        if matches_patterns(str(old.address), policy.leave_alone):
+            self._problems.left_alone(old)
+            return True
+        if replaced.how.becomes_optional:
+            return False
+        today = datetime.combine(policy.today, time(), policy.timezone or UTC)
+        hidden = max(today, replaced.how.closes or today)
+        gaps = [new for new, _ in replaced.by if not _has_by(new.spec, hidden)]
+        for new in gaps:
+            self._problems.gap(old, new, removes=replaced.how.closes is None)
+        return bool(gaps)
+
+    def _who_keep(self, replaced: _Replaced) -> list[str]:
+        """Return who is in progress and keeps the content; report how many are, or that it is not known."""
+        old, row, until = replaced.old, replaced.row, replaced.how.keep_until
+        found = next((one for one in self._planning.snapshot.rows(InProgressRow) if one.id == row.id), None)
+        keeps = until is not None and not is_over(self._planning, until)
+        if keeps and (found is None or found.unknown is not None):
+            self._problems.cannot_keep(old, None if found is None else found.unknown)
+            return []
+        people = self._people(found)
+        self._problems.told(old, found, until, people)
+        return people if keeps else []
+
+    def _keep(self, replaced: _Replaced, person: str, until: datetime) -> Address | None:
+        """Plan the assignment by which somebody keeps the content; None if they have it as long already."""
+        old, entry = replaced.old, replaced.by[0][0]
+        to = Address.of(USER, person)
+        key = self._contents.find_id(old), to
+        if key in self._own:
+            return None
+        rows = self._live.get(key, ())
+        row = rows[0] if rows else None
+        finish = None if row is None else _finish(row)
+        self._spoken[key] = old
+        if row is not None and (finish is None or finish >= until):
+            return None
+        if key in self._kept:
+            return self._kept[key].address
+        address = assignment_address(old.spec.content, to)
+        mandatory = (replaced.row if row is None else row).mandatory
+        start = None if row is None else (self._live_terms(old, row) or (None, None))[0]
+        spec = AssignmentSpec(old.spec.content, to, mandatory, start, until, old.spec.content_pins)
+        places = FixedSource(entry.places.at("keep"))
+        declared = DesiredResource(address=address, spec=spec, places=places, about=entry.about)
+        reason = f"in progress on {old.spec.content}, which is replaced"
+        self._kept[key] = Match(declared=declared, row=row, reason=reason, along=old.address)
+        self._out.matches.append(self._kept[key])
+        return address
+
+    def _people(self, found: InProgressRow | None) -> list[str]:
+        """Return the e-mails of the active people who are in progress."""
+        directory = people_directory(self._planning)
+        emails = (directory.emails.get(id) for id in (found.people if found is not None else ()))
+        return sorted(email for email in emails if email is not None and email not in directory.archived)
+
+    def note_other_audiences(self, found: Mapping[Identity, _Replaced]) -> None:
+        """Note the other live assignments of a content that this plan takes from an audience."""
+        closing = {row.content: one for one in found.values() for row in self._state.closing if one.row.id == row.id}
+        for content, replaced in closing.items():
+            others = [key[1] for key in self._live if key[0] == content and key not in self._spoken]
+            rest = [to for to in others if not self._is_kept(content, to)]
+            if rest:
+                self._problems.others(replaced.by[0][0], replaced.how, sorted(rest))
+
+    def _is_kept(self, content: RemoteId, to: Address) -> bool:
+        return any(kept_until(self._planning, (content, to), row) for row in self._live[content, to])
+
+
+def _old(entry: _Declared, one: Replacement) -> _Declared:
+    """Return the replaced assignment as a declaration, located where the entry names its content."""
+    spec = AssignmentSpec(one.content, entry.spec.audience, False, None, None, one.content_pins)
+    return DesiredResource(
+        address=assignment_address(one.content, entry.spec.audience),
+        spec=spec,
+        places=FixedSource(entry.places.at(*one.path)),
+        only_in=entry.only_in,
+        about=entry.about,
+    )
+
+
+def _after(change: _Change, kept: Iterable[Address | None]) -> _Change:
+    """Return a change that follows the assignments by which people keep the content."""
+    more = frozenset(address for address in kept if address is not None)
+    if isinstance(change, Match):
+        spec = change.declared.spec
+        return replace(change, declared=replace(change.declared, spec=replace(spec, after=spec.after | more)))
+    if change.absent is None:
+        return change
+    spec = change.absent.spec
+    return replace(change, absent=replace(change.absent, spec=replace(spec, after=spec.after | more)))
+
+
+def _terms(one: Replacement) -> tuple[object, ...]:
+    return one.becomes_optional, one.closes, one.keep_until
+
+
+def _has_by(spec: AssignmentSpec, moment: datetime) -> bool:
+    """Return whether an assignment is visible at a moment, or from the next second on."""
+    begins = spec.visible_from is None or (spec.visible_from - moment).total_seconds() <= 1
+    return begins and (spec.visible_until is None or spec.visible_until > moment)

@@ -1,0 +1,49 @@
+"""Problems with `replaces` that manifests alone show: an assignment that is declared and replaced at the same time."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from lmsconf.errors import Problem
+from lmsconf.kinds.content_target.types import AssignmentSpec, assignment_address
+from lmsconf.model.address import Address
+from lmsconf.model.declarations import DesiredResource
+
+
+def check_replacements(declared: Sequence[DesiredResource[AssignmentSpec]]) -> Iterator[Problem]:
+    """Yield a problem for each assignment that one entry declares and another one replaces in the same workspace."""
+    replacing = [entry for entry in declared if entry.spec.replaces]
+    if not replacing:
+        return
+    by_address: defaultdict[Address, list[DesiredResource[AssignmentSpec]]] = defaultdict(list)
+    for entry in declared:
+        by_address[entry.address].append(entry)
+    for entry in replacing:
+        for one in entry.spec.replaces:
+            old = assignment_address(one.content, entry.spec.audience)
+            for other in by_address.get(old, ()):
+                if _meet(entry, other):
+                    yield Problem(
+                        code="content-target/replaced-and-declared",
+                        message=f"{old}: it is declared, and {entry.address} replaces it",
+                        hint=_hint(entry, other),
+                        source=entry.places.at(*one.path),
+                        address=str(old),
+                    )
+
+
+def _meet(entry: DesiredResource[AssignmentSpec], other: DesiredResource[AssignmentSpec]) -> bool:
+    """Return whether two entries apply in the same workspace."""
+    both = entry.only_in is None or other.only_in is None or entry.only_in & other.only_in
+    return entry is not other and bool(both)
+
+
+def _hint(entry: DesiredResource[AssignmentSpec], other: DesiredResource[AssignmentSpec]) -> str:
+    remove = f"See {other.source}. Remove that audience there, or this content from `replaces`."
+    earlier = [one.content for one in other.spec.replaces]
+    if not earlier:
+        return remove
+    known = {one.content for one in entry.spec.replaces}
+    more = ", ".join(name for name in earlier if name not in known)
+    return f"{remove} That entry replaces {more}: list it under `replaces` here, too." if more else remove

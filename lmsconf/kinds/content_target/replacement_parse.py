@@ -1,0 +1,138 @@
+"""Parsing of `replaces` and `keep` beside an assignment, and of what a plan file keeps of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from lmsconf.errors import Problem
+from lmsconf.kinds.content_target.types import AssignmentSpec, Replacement, contents_of, split_address
+from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
+from lmsconf.kinds.shared.times import BadTime, format_time, parse_manifest_time
+from lmsconf.model.address import Address
+from lmsconf.model.calls import Call
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.plan import Change
+from lmsconf.planner.kind import ManifestEntry
+
+_REPLACED_BY: Final = "(replaced by)"
+_AFTER: Final = "(after)"
+"""Keys of entries that are made from a plan's changes; no schema of a manifest has them."""
+_OPTIONAL: Final = "optional"
+
+
+def parse_replacements(entry: ManifestEntry) -> tuple[Replacement, ...]:
+    """Return what an entry replaces; report a `keep` without effect, and a content that is named twice."""
+    value = entry.body.get("replaces")
+    if value is None:
+        if "keep" in entry.body:
+            _report(entry, ("keep",), "`keep` needs `replaces`", "Name the old content under `replaces`, or remove it.")
+        return ()
+    if isinstance(value, list):
+        parsed = [_replacement(entry, item, ("replaces", at)) for at, item in enumerate(value)]
+    else:
+        parsed = [_replacement(entry, value, ("replaces",))]
+    keep = _keep_until(entry)
+    out: list[Replacement] = []
+    for one in parsed:
+        if any((one.content, one.content_pins) == (other.content, other.content_pins) for other in out):
+            _report(entry, one.path, f"{one.content} is named twice under `replaces`", "Remove one of the two.")
+            continue
+        out.append(one if keep is None else replace(one, keep_until=keep))
+    if keep is not None:
+        _check_keep(entry, out, keep)
+    return tuple(out)
+
+
+def _replacement(entry: ManifestEntry, item: Json, path: tuple[str | int, ...]) -> Replacement:
+    body: Mapping[str, Json] = item if isinstance(item, dict) else {}
+    [(content, pins)] = contents_of(body["content"])
+    then = body["then"]
+    closes = _moment(entry, then, (*path, "then"), "visible_until") if isinstance(then, dict) else None
+    return Replacement(content=content, content_pins=pins, becomes_optional=then == _OPTIONAL, closes=closes, path=path)
+
+
+def _keep_until(entry: ManifestEntry) -> datetime | None:
+    keep = entry.body.get("keep")
+    return _moment(entry, keep, ("keep",), "until") if isinstance(keep, dict) else None
+
+
+def _moment(entry: ManifestEntry, body: Mapping[str, Json], at: tuple[str | int, ...], key: str) -> datetime | None:
+    try:
+        return parse_manifest_time(str(body[key]), entry.timezone, end_of_day=True)
+    except BadTime as wrong:
+        source = entry.places.at(*at, key)
+        entry.report(Problem(code="manifest/time", message=f"{key}: {wrong}", hint=wrong.hint, source=source))
+        return None
+
+
+def _check_keep(entry: ManifestEntry, replaced: Sequence[Replacement], keep: datetime) -> None:
+    """Report a `keep` that ends before the content is taken from anybody."""
+    if all(one.becomes_optional for one in replaced):
+        message = "`keep` has no effect: with `then: optional` nobody loses the content"
+        _report(entry, ("keep",), message, "Remove `keep`, or replace the content by `remove` or `visible_until`.")
+    for one in replaced:
+        if one.closes is not None and keep <= one.closes:
+            message = f"`keep` has no effect: {one.content} is visible until {format_time(one.closes, entry.timezone)}"
+            _report(entry, ("keep", "until"), message, "Write a later date, or remove `keep`.")
+
+
+def report_self_replacement(
+    entry: ManifestEntry, content: str, pins: Mapping[str, str], replaced: Sequence[Replacement]
+) -> None:
+    """Report a content that replaces itself; two contents may share a name if their ids differ."""
+    for one in replaced:
+        if one.content == content and (one.content_pins == pins or not (one.content_pins and pins)):
+            message = f"{content}: it cannot replace itself"
+            _report(entry, (*one.path, "content"), message, "Name the earlier content, or remove `replaces`.")
+
+
+def report_gap(entry: ManifestEntry, spec: AssignmentSpec, replaced: Sequence[Replacement]) -> None:
+    """Report an assignment that begins after the content that it replaces is hidden."""
+    for one in replaced:
+        if one.closes is None or spec.visible_from is None or spec.visible_from <= one.closes + timedelta(seconds=1):
+            continue
+        ends, begins = (format_time(moment, entry.timezone) for moment in (one.closes, spec.visible_from))
+        entry.report(
+            Problem(
+                code="content-target/replacement-gap",
+                message=f"{spec.content} to {spec.audience}: {one.content} is hidden after {ends}, and this one is "
+                f"visible from {begins}: nobody has either in between",
+                hint="Write a later `visible_until` under `then`, or an earlier `visible_from`.",
+                source=entry.places.at(*one.path, "then"),
+            )
+        )
+
+
+def _report(entry: ManifestEntry, at: tuple[str | int, ...], message: str, hint: str) -> None:
+    source = entry.places.at(*at)
+    entry.report(Problem(code="content-target/replaces", message=message, hint=hint, source=source))
+
+
+def replay_keys(change: Change, calls: Sequence[Call]) -> dict[str, Json]:
+    """Return what an entry made from a change needs to have its calls in the same order again."""
+    own = {need for call in calls if call.address == change.address for need in call.needs}
+    before = [one for one in calls if one.id in own and one.creates and one.address.kind == CONTENT_TARGET]
+    after: list[Json] = [str(one.address) for one in before if one.address != change.address]
+    replaced_by: list[Json] = [str(one) for one in change.replaced_by]
+    return {key: value for key, value in ((_REPLACED_BY, replaced_by), (_AFTER, after)) if value}
+
+
+def with_replay(spec: AssignmentSpec, body: Mapping[str, Json]) -> AssignmentSpec:
+    """Return an assignment with what `replay_keys` put into its entry."""
+    if _REPLACED_BY not in body and _AFTER not in body:
+        return spec
+    replaced_by, after = (_addresses(body.get(key)) for key in (_REPLACED_BY, _AFTER))
+    return replace(spec, replaced_by=replaced_by, after=frozenset(after))
+
+
+def _addresses(value: Json) -> tuple[Address, ...]:
+    return tuple(Address.parse(str(one)) for one in value) if isinstance(value, list) else ()
+
+
+def named_contents(spec: AssignmentSpec) -> frozenset[str]:
+    """Return the names of the other contents whose assignments decide what becomes of this one."""
+    new = (split_address(address) for address in spec.replaced_by)
+    return frozenset([*(one.content for one in spec.replaces), *(parts[0] for parts in new if parts)])
