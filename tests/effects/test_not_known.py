@@ -255,6 +255,30 @@ def test_an_incomplete_listing_of_people_makes_everything_unknown(serve: Serve, 
     it.stops()
 
 
+def ten_more(said: dict[str, Any]) -> None:
+    for key in said.keys() & {"userIds", "members"}:
+        said[key] += [f"u-unlisted-{number}" for number in range(10)]
+
+
+@pytest.mark.parametrize(
+    ("manifests", "name", "address"),
+    [
+        ("absent: {content_targets: [{content: Safety, assign_to: [{group: Team}]}]}", "Safety", "group/Team"),
+        (NARROWED, "GDPR", "smart_group/Sales"),
+    ],
+    ids=["group", "smart group"],
+)
+def test_members_whom_no_list_of_people_contains_make_an_estimate(
+    serve: Serve, manifests: str, name: str, address: str
+) -> None:
+    """They may have left the workspace or be hidden: they are in no number, and the plan says how many they are."""
+    it = serve(manifests, {"/groups/g-1/members": ten_more, "/smart-groups/sg-1": ten_more})
+    effects = it.plan()["effects"]
+    assert (content(effects, name)["basis"], effects["basis"]) == ("estimate", "estimate")
+    assert effects["reasons"] == [f"{address}: 10 members are in no list of people, and not counted"]
+    assert f"{address}: 10 members are in no list of people" in it.run("plan").out
+
+
 def test_a_plan_that_only_adds_takes_nothing_though_little_is_known(serve: Serve) -> None:
     """`lose` is 0 without a look at anybody, and no consent is asked for."""
     it = serve(f"groups: [{{name: Team, members: {some(0, 40)}}}]", {"/users": one_more})

@@ -8,7 +8,7 @@ conditions or the answers that they rest on change. Archived people are in no au
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Final
 
@@ -166,9 +166,14 @@ class Memberships:
         bit = 0 if position is None else 1 << position
         return Audience(before=bit & self.active_before, after=bit & self.active_after)
 
-    def _members(self, ids: Iterable[RemoteId]) -> Bits:
+    def _members(self, ids: Collection[RemoteId], address: Address | None) -> tuple[Bits, Basis]:
+        """Return the live members of a group that are listed as people: an estimate, if there are others."""
         positions = self.facts.people.positions
-        return to_bits((positions[id] for id in ids if id in positions), len(self.ids))
+        listed = [positions[id] for id in ids if id in positions]
+        if unlisted := len(ids) - len(listed):
+            are = "member is" if unlisted == 1 else "members are"
+            self.reasons.append(f"{address}: {unlisted:,} {are} in no list of people, and not counted")
+        return to_bits(listed, len(self.ids)), Basis.ESTIMATE if unlisted else Basis.EXACT
 
     def _group(self, id: RemoteId | Ref) -> Audience:
         change = self.scope.groups.get(id)
@@ -180,7 +185,8 @@ class Memberships:
         if live is None:
             self.reasons.append(f"the members of {address} were not read")
             return Audience(before=None, after=None, basis=Basis.UNKNOWN, address=address)
-        before = after = self._members(live)
+        before, basis = self._members(live, address)
+        after = before
         if change is not None:
             size = len(self.ids)
             joins, leaves = (
@@ -192,6 +198,7 @@ class Memberships:
             before=before & self.active_before,
             after=after & self.active_after,
             causes=() if change is None else (change.address,),
+            basis=basis,
             address=address,
         )
 
@@ -212,14 +219,17 @@ class Memberships:
         address = self._address(SMART_GROUP, id, None if live is None else live.row.name)
         causes = [] if change is None else [change.address]
         causes.extend(self._lost_fields((*(old or ()), *(new or ()))))
-        fact = None if live is None or live.members is None else self._members(live.members) & self.active_before
+        fact, listed = None, Basis.EXACT
+        if live is not None and live.members is not None:
+            members, listed = self._members(live.members, address)
+            fact = members & self.active_before
         before, doubt = self._before(address, old, fact)
         after, basis = self._after(address, new, before, changed=change is not None)
         return Audience(
             before=before,
             after=after,
             causes=tuple(causes),
-            basis=Basis.UNKNOWN if before is None else max(doubt, basis, key=_ORDER.index),
+            basis=Basis.UNKNOWN if before is None else max(listed, doubt, basis, key=_ORDER.index),
             address=address,
         )
 
