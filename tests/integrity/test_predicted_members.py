@@ -75,9 +75,9 @@ def applied(root: Path, way: OtherMembersTransport) -> ApplyReport:
     return workspace.execute(workspace.plan(load_manifests(settings), settings.policy), meta={})
 
 
-@pytest.mark.parametrize("members", [None, ["u-1", "u-2"], ["u-1", "u-2", "u-3"]])
+@pytest.mark.parametrize("members", [None, ["u-1", "u-2"], ["u-1", "u-2", "u-3"], ["u-1", "u-2", "u-9"]])
 def test_members_as_predicted_say_nothing(tmp_path: Path, sandbox: Sandbox, members: list[str] | None) -> None:
-    """One request for the smart group; archived people among its members do not count."""
+    """One request for the smart group; of its members, archived people and those in no list do not count."""
     way = OtherMembersTransport(sandbox, members)
     report = applied(tmp_path, way)
     assert (report.exit, report.problems) == (ExitCode.OK, ())

@@ -24,21 +24,21 @@ def compare_members(api: Api, plan: Plan) -> Iterator[Problem]:
     """Yield a warning for each smart group whose number of members is not the predicted one. Raises ApiError.
 
     A request for each smart group whose membership the plan changes, and the listing of people where a number differs:
-    a service may list archived people among the members (API specification, Smart Groups). The numbers are compared:
-    a plan holds no list of people.
+    a service may list archived people among the members (API specification, Smart Groups), and accounts that it lists
+    nowhere else; the prediction counts neither. The numbers are compared: a plan holds no list of people.
     """
     deleted = {change.address for change in plan.changes if change.action is Action.DELETE}
     ids = {change.address: change.id for change in plan.changes if change.id is not None}
-    archived: frozenset[RemoteId] | None = None
+    active: frozenset[RemoteId] | None = None
     for group in plan.effects.groups:
         if group.address.kind != SMART_GROUP or group.after is None or group.address in deleted:
             continue
         members = _members(api, group, ids.get(group.address))
         if members is None or len(members) == group.after:
             continue
-        if archived is None:
-            archived = _archived(api)
-        if (number := len(members - archived)) != group.after:
+        if active is None:
+            active = _active(api)
+        if (number := len(members & active)) != group.after:
             yield Problem(
                 code=CODE,
                 message=f"{group.address}: {group.after:,} members were predicted, and the service lists {number:,}",
@@ -65,6 +65,6 @@ def _id_by_name(api: Api, address: Address) -> RemoteId | None:
     return RemoteId(ids[0]) if len(ids) == 1 else None
 
 
-def _archived(api: Api) -> frozenset[RemoteId]:
+def _active(api: Api) -> frozenset[RemoteId]:
     rows = api.rows(USERS, keep=keep_keys("userId", "archivedAt")).rows
-    return frozenset(RemoteId(str(row["userId"])) for row in rows if row.get("archivedAt"))
+    return frozenset(RemoteId(str(row["userId"])) for row in rows if not row.get("archivedAt"))
