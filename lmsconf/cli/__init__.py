@@ -33,9 +33,7 @@ class CommandEntry(NamedTuple):
 
 COMMANDS: Mapping[str, CommandEntry] = {
     "init": CommandEntry("lmsconf.cli.init", "init", "Create a project: a project file, a first manifest, a workflow."),
-    "validate": CommandEntry(
-        "lmsconf.cli.validate", "validate", "Check the manifests without looking at the workspace."
-    ),
+    "validate": CommandEntry("lmsconf.cli.validate", "validate", "Check the manifests, without a connection."),
     "fmt": CommandEntry("lmsconf.cli.fmt", "fmt", "Put keys and lists of manifests in order."),
     "plan": CommandEntry("lmsconf.cli.plan", "plan", "Show what apply would change."),
     "show": CommandEntry("lmsconf.cli.show", "show", "Show a saved plan, snapshot or apply report."),

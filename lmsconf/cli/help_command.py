@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from textwrap import shorten
 
 import click
@@ -24,7 +24,7 @@ _WHOLE_LINES = 1_000_000
 
 @click.command(name="help", cls=Command)
 @click.argument("words", metavar="[TOPIC | COMMAND]", nargs=-1, shell_complete=completes("topics"))
-@click.option("--search", metavar="WORD", help="List the lines of all pages that contain this.")
+@click.option("--search", metavar="WORD", help="List the lines of all pages that contain this, or all of these words.")
 @click.pass_context
 def help_command(context: click.Context, *, words: tuple[str, ...], search: str | None) -> ExitCode:
     """Print a page of the guide.
@@ -104,11 +104,16 @@ def _find_command(words: Sequence[str], context: click.Context) -> click.Context
 
 
 def _unknown(name: str, topics: Sequence[str], context: click.Context) -> UsageError:
+    from lmsconf.model.lints import RULES
     from lmsconf.model.names import did_you_mean
+    from lmsconf.model.problem_codes import meaning_of
 
     root = context.find_root()
     commands = root.command.list_commands(root) if isinstance(root.command, click.Group) else []
     listed = f"Topics are {', '.join(topics)}."
+    if meaning_of(name) or name in RULES:
+        explained = f"To explain a code, run lmsconf explain {name}. List the pages with: lmsconf help"
+        return UsageError(f"there is no topic or command {name!r}", hint=explained)
     near = did_you_mean(name, [*topics, *commands])
     return UsageError(
         f"there is no topic or command {name!r}", hint=f"{near} List the pages with: lmsconf help" if near else listed
@@ -122,16 +127,22 @@ def _searched(words: Sequence[str], topics: Sequence[str]) -> Sequence[str]:
     return words or topics
 
 
-def _found(text: str, topics: Sequence[str]) -> Iterator[str]:
-    """Yield each line of the pages that contains a text, without regard to case. Raises LmsconfError if none does."""
-    wanted, empty = " ".join(text.casefold().split()), True
-    for topic in topics:
-        for line in (" ".join(line.split()) for line in _lines(topic)):
-            if wanted and wanted in line.casefold():
-                empty = False
-                yield _excerpt(f"{topic}: ", line, wanted)
-    if empty:
-        raise LmsconfError(f"no page contains {text!r}", hint="List the pages with: lmsconf help")
+def _found(text: str, topics: Sequence[str]) -> list[str]:
+    """Return the lines of the pages that contain a text in any case; if none does, those with all its words.
+
+    Raises LmsconfError if there are none.
+    """
+    phrase = " ".join(text.casefold().split())
+    lines = [(topic, " ".join(line.split())) for topic in topics for line in _lines(topic)]
+    for wanted in ([phrase], phrase.split()):
+        found = [
+            _excerpt(f"{topic}: ", line, wanted[0])
+            for topic, line in lines
+            if phrase and all(word in line.casefold() for word in wanted)
+        ]
+        if found:
+            return found
+    raise LmsconfError(f"no page contains {text!r}", hint="Search for one word, or list the pages with: lmsconf help")
 
 
 def _excerpt(lead: str, line: str, wanted: str) -> str:

@@ -25,7 +25,7 @@ _FORMATS = ("text", "json", "markdown", "html", "github", "sarif", "codequality"
 @output_options(_FORMATS, problems=_FORMATS[1:])
 @pass_context
 def validate(context: CommandContext, *, expanded: bool, output: Output) -> ExitCode:
-    """Check the manifests without looking at the workspace.
+    """Check the manifests, without a connection.
 
     Reports every problem of every file with its line, and the findings of lints: manifests that are valid but probably
     not intended (`lmsconf explain lint` lists them). Exits 1 if there is an error.

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import select
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -244,3 +246,68 @@ def test_a_completed_name_runs_nothing(root: Path, typed: str, words: list[str])
     got = on_bash(root, f"lmsconf plan --only {typed}")
     assert not (root / "pwned").exists()
     assert got == ["plan", "--only", *words]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("fish") is None, reason="no fish on the PATH")
+def test_fish_gets_names_as_they_are_declared(tmp_path: Path) -> None:
+    """fish reads the script, and offers a name with quotes and a command in it, which it does not run."""
+    asks = "complete -C 'lmsconf plan --only group/x'"
+    ran = subprocess.run(
+        ["fish", "--no-config", "-c", f"{lmsconf(hostile_project(tmp_path), 'completion', 'fish').out}\n{asks}"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+        env={**os.environ, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "HOME": str(tmp_path)},
+    )
+    assert ran.stdout.splitlines() == [HOSTILE]
+    assert not (tmp_path / "pwned").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="no zsh on the PATH")
+def test_zsh_inserts_names_quoted(tmp_path: Path) -> None:
+    """An interactive zsh reads the script, inserts the name at a tab, and hands it over as it is declared."""
+    (hostile_project(tmp_path) / "_lmsconf").write_text(lmsconf(tmp_path, "completion", "zsh").out)
+    (tmp_path / ".zshrc").write_text(
+        f"path=({shlex.quote(str(tmp_path / 'bin'))} $path)\nautoload -U compinit; compinit -u -D\nsource ./_lmsconf\n"
+        "PS1='prompted '\nunsetopt zle_bracketed_paste\nlmsconf() { printf '%s\\n' \"$@\" > got }\n"
+    )
+    ours, theirs = pty.openpty()
+    shell = subprocess.Popen(
+        ["zsh", "-i"],
+        cwd=tmp_path,
+        env={**os.environ, "TERM": "dumb", "ZDOTDIR": str(tmp_path), "HOME": str(tmp_path)},
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    )
+    shown = b""
+    try:
+        for text, awaited in (("", b"prompted"), ("lmsconf plan --only group/x\t", b"y "), ("\n", b"prompted")):
+            shown = b""
+            os.write(ours, text.encode())
+            while awaited not in shown:
+                assert select.select([ours], [], [], 60)[0], shown.decode(errors="replace")
+                shown += os.read(ours, 65536)
+    finally:
+        shell.kill()
+        shell.wait()
+        os.close(ours)
+        os.close(theirs)
+    assert (tmp_path / "got").read_text().splitlines() == ["plan", "--only", HOSTILE]
+    assert not (tmp_path / "pwned").exists()
+
+
+def hostile_project(root: Path) -> Path:
+    """A project with one group, whose name would run a command in a shell, and lmsconf in its folder `bin`."""
+    (root / "lmsconf.yaml").write_text('workspaces: {sandbox: {url: "sandbox:"}}\n')
+    (root / "manifests").mkdir()
+    (root / "manifests" / "a.yaml").write_text(f"groups: [{{name: {json.dumps(HOSTILE.removeprefix('group/'))}}}]\n")
+    (root / "bin").mkdir()
+    program = root / "bin" / "lmsconf"
+    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m lmsconf "$@"\n')
+    program.chmod(0o755)
+    return root

@@ -78,6 +78,20 @@ def test_a_word_is_found_in_all_pages(tmp_path: Path) -> None:
     assert {line.partition(": ")[0] for line in only.splitlines()} <= {"drift"}
 
 
+def test_words_that_stand_apart_are_found(tmp_path: Path) -> None:
+    """Where no line has the phrase, those that have all its words are listed."""
+    out = lmsconf(tmp_path, "help", "--search", "people sets").out
+    assert "people_sets" in out
+    assert all(line.partition(": ")[0] in TOPICS for line in out.splitlines())
+
+
+def test_a_code_in_place_of_a_topic(tmp_path: Path) -> None:
+    """The hint names the command that explains it."""
+    ran = lmsconf(tmp_path, "help", "lint/closed-window")
+    assert ran.code == ExitCode.USAGE
+    assert "run lmsconf explain lint/closed-window" in ran.err
+
+
 def test_a_word_that_no_page_has(tmp_path: Path) -> None:
     """Nothing is printed, and the exit code is 1, as grep has it."""
     ran = lmsconf(tmp_path, "help", "--search", "xyzzy")
