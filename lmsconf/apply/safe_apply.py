@@ -27,6 +27,7 @@ whole reading.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import field, replace
@@ -54,6 +55,7 @@ from lmsconf.model.snapshot import Snapshot
 from lmsconf.project.settings import Settings
 from lmsconf.support.lazy_dataclass import dataclass
 from lmsconf.workspace.connection import Connection
+from lmsconf.workspace.manifests_commit import manifests_commit
 
 if TYPE_CHECKING:
     from lmsconf.api.client import Exchange
@@ -159,14 +161,19 @@ def apply_safely(
     digest or the workspace differs, ProblemsFound with exit 4 where a guard or a refusal stops it, LmsconfError where
     the plan is not approved or the journal cannot be written.
     """
-    with _local_lock(settings, progress), _workspace(settings, options, progress) as workspace, ExitStack() as leases:
+    reads = _ReadLog(progress)
+    with (
+        _local_lock(settings, progress),
+        _workspace(settings, options, progress, reads) as workspace,
+        ExitStack() as leases,
+    ):
         prepared = source.get(workspace, progress)
         plan, manifests = prepared.plan, prepared.manifests
         journal = None
         try:
             progress.planned(plan)
             keep, kept = _cleared(workspace, prepared, source, options, progress, leases)
-            journal = _journal(settings, plan, options) if plan.calls else None
+            journal = reads.journal = _journal(settings, plan, options, kept) if plan.calls else None
         except LmsconfError as error:
             progress.stopped(workspace.report_unstarted(plan, error, meta=options.meta))
             raise
@@ -220,10 +227,27 @@ def _check_fresh(workspace: Applier, plan: Plan, progress: ApplyProgress, kept: 
         return workspace.refuse_stale_plan(plan, tell, kept)
 
 
-def _journal(settings: Settings, plan: Plan, options: ApplyOptions) -> Journal:
+class _ReadLog:
+    """Passes on what is read of the workspace: to the progress, and to the journal once it is open."""
+
+    def __init__(self, progress: ApplyProgress) -> None:
+        self._progress = progress
+        self.journal: Journal | None = None
+
+    def read(self, snapshot: Snapshot) -> None:
+        self._progress.workspace_read(snapshot)
+        self.reread(snapshot)
+
+    def reread(self, snapshot: Snapshot) -> None:
+        if self.journal is not None:
+            self.journal.note_read(snapshot)
+
+
+def _journal(settings: Settings, plan: Plan, options: ApplyOptions, before: Snapshot | None) -> Journal:
     # The embedded workspace is in this process: no call of an earlier one can still take effect.
     retention = Retention(keep=settings.kept_runs, settle=0.0 if settings.workspace.embedded else settings.settle)
-    return Journal.begin(settings.root, plan, meta=options.meta, retention=retention)
+    commit = manifests_commit(settings, plan.manifests_files, plan.manifests_digest, os.environ)
+    return Journal.begin(settings.root, plan, meta=options.meta, retention=retention, before=before, commit=commit)
 
 
 @contextmanager
@@ -238,7 +262,9 @@ def _local_lock(settings: Settings, progress: ApplyProgress) -> Iterator[None]:
 
 
 @contextmanager
-def _workspace(settings: Settings, options: ApplyOptions, progress: ApplyProgress) -> Iterator[Applier]:
+def _workspace(
+    settings: Settings, options: ApplyOptions, progress: ApplyProgress, reads: _ReadLog
+) -> Iterator[Applier]:
     timing = WaitClock(tell=progress.waiting)
     with Connection(settings, max_rate=options.max_rate, on_call=options.on_call) as connection:
         yield Applier(
@@ -246,7 +272,8 @@ def _workspace(settings: Settings, options: ApplyOptions, progress: ApplyProgres
             connection=connection,
             parallelism=options.parallelism,
             timing=timing,
-            on_read=progress.workspace_read,
+            on_read=reads.read,
+            on_reread=reads.reread,
         )
 
 

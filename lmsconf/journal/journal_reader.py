@@ -9,11 +9,21 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from lmsconf.documents.document import JsonObjectReader
+from lmsconf.documents.snapshot_digest import snapshot_digest_from_json
 from lmsconf.errors import LmsconfError
 from lmsconf.journal.journal_folder import FOLDER, RUNS, SUFFIX
 from lmsconf.journal.line_codec import FORMAT, decode_line, decode_lines
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.recorded_run import CallState, ChainLink, JournalHeader, RecordedCall, RecordedRun, RunEnding
+from lmsconf.model.recorded_run import (
+    CallState,
+    ChainLink,
+    JournalHeader,
+    ManifestsCommit,
+    RecordedCall,
+    RecordedRun,
+    RunEnding,
+    SnapshotDigest,
+)
 from lmsconf.model.scope import VerifyMode
 from lmsconf.support.atomic_files import os_error_message
 
@@ -95,6 +105,7 @@ class _Fold:
                 converged=entry.maybe("converged", entry.flag),
                 seen=entry.flag("seen"),
                 report_sha256=entry.maybe("report_sha256", entry.text) if entry.has("report_sha256") else None,
+                after=_digest(entry, "after"),
             )
         elif event in ("intent", "outcome"):
             before = self.calls.get(entry.text("call"))
@@ -130,6 +141,22 @@ def _opening(entry: JsonObjectReader, at: datetime) -> JournalHeader:
         meta=entry.text_map("meta"),
         chain=_link(entry.reader("chain")) if entry.has("chain") else None,
         plan_sha256=entry.text("plan_sha256") if entry.has("plan_sha256") else None,
+        before=_digest(entry, "before"),
+        commit=_commit(entry.reader("commit")) if entry.has("commit") else None,
+    )
+
+
+def _digest(entry: JsonObjectReader, key: str) -> SnapshotDigest | None:
+    if not entry.has(key):
+        return None
+    return entry.maybe(key, lambda key: snapshot_digest_from_json(entry.reader(key)))
+
+
+def _commit(entry: JsonObjectReader) -> ManifestsCommit:
+    return ManifestsCommit(
+        commit=entry.maybe("commit", entry.text),
+        clean=entry.flag("clean"),
+        reason=entry.maybe("reason", entry.text),
     )
 
 

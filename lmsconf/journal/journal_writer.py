@@ -17,6 +17,7 @@ from typing import Final, cast
 from lmsconf import __version__
 from lmsconf.documents import report_file
 from lmsconf.documents.plan_file import dumps_with_digest
+from lmsconf.documents.snapshot_digest import snapshot_digest, snapshot_digest_json
 from lmsconf.errors import LmsconfError, Problem, Severity
 from lmsconf.journal.journal_folder import RUNS, SUFFIX, ensure_folder, open_private_file, unwritable_error
 from lmsconf.journal.kept_documents import plan_path, report_path
@@ -26,7 +27,9 @@ from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json, sha256_of_bytes
 from lmsconf.model.outcomes import ApplyReport, CallOutcome
 from lmsconf.model.plan import Plan
-from lmsconf.model.recorded_run import CallState, ChainLink
+from lmsconf.model.recorded_run import CallState, ChainLink, ManifestsCommit, SnapshotDigest
+from lmsconf.model.scope import VerifyMode
+from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.time_formats import format_utc
 from lmsconf.support.atomic_files import fsync_folder, os_error_message, write_atomically
 from lmsconf.support.redaction import redact_registered_tokens, redact_secrets
@@ -54,6 +57,7 @@ class Journal:
         self._clock, self._sync = clock, sync
         self._failure: OSError | None = None
         self._warnings: list[Problem] = []
+        self._after: SnapshotDigest | None = None
         self._turn = Lock()
 
     @classmethod
@@ -64,13 +68,15 @@ class Journal:
         *,
         meta: Mapping[str, str],
         retention: Retention,
+        before: Snapshot | None = None,
+        commit: ManifestsCommit | None = None,
         clock: Clock = lambda: datetime.now(UTC),
         sync: Sync = os.fsync,
     ) -> Journal:
         """Create the journal of a run of the plan, in the project `root`, and keep the plan beside it.
 
-        The caller holds the lock of the workspace. Journals that are not to be kept are deleted. Raises LmsconfError if
-        journal or plan cannot be written.
+        before: the snapshot that the plan was compared with. commit: of the manifests. The caller holds the lock of the
+        workspace. Runs that are not to be kept are deleted. Raises LmsconfError if journal or plan cannot be written.
         """
         started, (text, digest) = clock(), dumps_with_digest(plan)
         # A name in the workspace that repeats the token: then the file shows that it was changed, as with --out.
@@ -84,8 +90,10 @@ class Journal:
         journal = cls(path, descriptor, clock, sync)
         try:
             opening = _opening(plan, digest, meta)
-            chained: dict[str, Json] = {"chain": _link_json(link), "plan_sha256": sha256_of_bytes(text.encode())}
-            journal._write({**opening, **chained}, started, lasting=True)
+            opening |= {"chain": _link_json(link), "plan_sha256": sha256_of_bytes(text.encode())}
+            opening |= {"before": None if before is None else snapshot_digest_json(snapshot_digest(before))}
+            opening |= {} if commit is None else {"commit": _commit_json(commit)}
+            journal._write(opening, started, lasting=True)
             write_atomically(plan_path(path), text)
             fsync_folder(folder)
         except OSError as error:
@@ -115,6 +123,10 @@ class Journal:
 
     def __exit__(self, *_: object) -> None:
         os.close(self._descriptor)
+
+    def note_read(self, snapshot: Snapshot) -> None:
+        """Note what was read of the workspace after the calls began; `record_end` records the last one."""
+        self._after = snapshot_digest(snapshot)
 
     def record_intent(self, call: Call) -> None:
         """Record that a call is about to be sent, or sent again. It is synced to disk when this returns.
@@ -154,6 +166,9 @@ class Journal:
                 "seen": report.everything_seen,
             }
             ending: dict[str, Json] = {"exit": report.exit, **looked, "report_sha256": kept}
+            # Without verification, the last reading was that of a single write whose response was lost.
+            seen = None if report.verified.scope is VerifyMode.NONE else self._after
+            ending["after"] = None if seen is None else snapshot_digest_json(seen)
             self._try({"event": "end", **ending}, lasting=True)
         if self._failure is None:
             return tuple(self._warnings)
@@ -218,6 +233,10 @@ def _link_json(link: ChainLink) -> dict[str, Json]:
         "previous_sha256": link.previous_sha256,
         "oldest": link.oldest,
     }
+
+
+def _commit_json(commit: ManifestsCommit) -> dict[str, Json]:
+    return {"commit": commit.commit, "clean": commit.clean, "reason": commit.reason}
 
 
 def _not_pruned(path: Path, error: OSError) -> Problem:

@@ -55,11 +55,37 @@ class ChainLink:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotDigest:
+    """The digest of what was read of a workspace. rows: how many of each listing. incomplete: listings that lack some.
+
+    The same state, read in the same part, has the same sha256.
+    """
+
+    sha256: str
+    taken_at: str
+    rows: Mapping[str, int]
+    incomplete: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestsCommit:
+    """The git commit of a project when a run began. clean: whether the manifests and the project file are as in it.
+
+    commit: None if there is none to name; reason: why.
+    """
+
+    commit: str | None = None
+    clean: bool = False
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JournalHeader:
     """The first line of a journal, written before any call. calls: how many the plan has.
 
     chain, plan_sha256: the run's place among earlier runs, and the SHA-256 of the plan file that is kept beside the
-    journal; None in journals of versions that recorded neither.
+    journal. before: what was read of the workspace and compared with the plan, right before the run. commit: of the
+    manifests. All are None in journals of versions that did not record them.
     """
 
     digest: str
@@ -71,6 +97,8 @@ class JournalHeader:
     meta: Mapping[str, str]
     chain: ChainLink | None = None
     plan_sha256: str | None = None
+    before: SnapshotDigest | None = None
+    commit: ManifestsCommit | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +106,7 @@ class RunEnding:
     """How a run ended. verified: what it read back. converged: whether that is as planned; None if nothing was read.
 
     seen: whether reading back showed everything that the run did. report_sha256: of the report that is kept beside the
-    journal; None if it was not kept.
+    journal; None if it was not kept. after: what was read of the workspace to verify the run; None if nothing was.
     """
 
     at: datetime
@@ -87,6 +115,7 @@ class RunEnding:
     converged: bool | None
     seen: bool = False
     report_sha256: str | None = None
+    after: SnapshotDigest | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

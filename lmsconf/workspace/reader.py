@@ -42,7 +42,7 @@ class WorkspaceReader:
     """One workspace, read through a connection and never changed.
 
     parallelism: concurrent requests. clock: the current time, for reports. on_read: called with each snapshot that was
-    read.
+    read. on_reread: called with each snapshot of which a part was read again.
     """
 
     settings: Settings
@@ -50,6 +50,7 @@ class WorkspaceReader:
     parallelism: int = 8
     clock: Clock = lambda: datetime.now(UTC)
     on_read: Callable[[Snapshot], None] = lambda _: None
+    on_reread: Callable[[Snapshot], None] = lambda _: None
 
     @property
     def call_templates(self) -> SpecCallTemplates:
@@ -135,7 +136,10 @@ class WorkspaceReader:
         if not can_reread(all_kinds(), kept, changes):
             return None
         with self.connection.worker_pool(self.parallelism, progress) as pool:
-            return reread(self.connection.reader(pool), all_kinds(), kept, changes)
+            again = reread(self.connection.reader(pool), all_kinds(), kept, changes)
+        if again is not None:
+            self.on_reread(again)
+        return again
 
     def drift(
         self,
