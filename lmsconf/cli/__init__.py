@@ -53,6 +53,10 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "runs": CommandEntry(
         "lmsconf.cli.small_commands", "runs", "List what was applied from here, or show one run call by call."
     ),
+    "history": CommandEntry("lmsconf.cli.history", "history", "Show which runs changed a resource or a person."),
+    "evidence": CommandEntry(
+        "lmsconf.cli.evidence", "evidence", "Write a folder that shows what runs did, or verify one."
+    ),
     "unlock": CommandEntry("lmsconf.cli.unlock", "unlock", "Remove a stale lock."),
     "export": CommandEntry("lmsconf.cli.export", "export", "Write manifests for the live workspace."),
     "snapshot": CommandEntry("lmsconf.cli.snapshot", "snapshot", "Save the state of the workspace to a file."),

@@ -94,6 +94,14 @@ EXAMPLES: Final[Mapping[str, tuple[Example, Example]]] = {
         ("List the runs from this folder", "lmsconf runs"),
         ("Show the latest run call by call", "lmsconf runs latest"),
     ),
+    "lmsconf history": (
+        ("Show which runs changed a group", "lmsconf history 'group/Onboarding coaches'"),
+        ("Show which runs changed something for a person, as JSON", "lmsconf history bo.ek@acme.example --format json"),
+    ),
+    "lmsconf evidence": (
+        ("Write the evidence of the latest run, signed", "lmsconf evidence latest --out evidence --sign-key key.pem"),
+        ("Verify it, and whose signature it has", "lmsconf evidence verify evidence --key public.pem"),
+    ),
     "lmsconf unlock": (
         ("Remove the lock of a run that has ended, after a question", "lmsconf unlock"),
         ("Remove the lock with this id", "lmsconf unlock --id g-17"),

@@ -33,6 +33,9 @@ MAY_IMPORT = {
         *("errors", "support", "model", "api", "planner", "kinds", "manifest", "documents", "sandbox", "project"),
         *("journal", "export", "workspace"),
     },
+    "audit": {
+        *("errors", "support", "model", "planner", "kinds", "documents", "journal", "render"),
+    },
     "doctor": {
         *("errors", "support", "model", "api", "planner", "kinds", "manifest", "documents", "project", "render"),
         "journal",
@@ -44,6 +47,7 @@ MAY_IMPORT = {
     "cli": {
         *("errors", "support", "model", "api", "planner", "kinds", "manifest", "documents", "sandbox", "project"),
         *("journal", "export", "render", "workspace", "apply", "doctor", "fleet"),
+        "audit",
     },
 }
 """Package → the packages that it may import, each above all that it imports. `kinds=`: the registry alone.
@@ -70,6 +74,7 @@ DOORS = {
     "fastjsonschema": {"api/argument_validation.py", "sandbox/request_validation.py"},
     "deepdiff": {"planner/diff.py"},
     "sqlite3": {"sandbox/store.py"},
+    "cryptography": {"audit/signing.py"},
     "rich": {"cli/progress.py"},
     "subprocess": {"cli/pager.py", "fleet/local_engine.py", "project/credentials.py", "support/git.py"},
 }

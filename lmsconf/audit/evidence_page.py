@@ -1,0 +1,202 @@
+"""The index page of a folder of evidence, made of `evidence.json` alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final, cast
+
+from lmsconf.audit.run_chain import chain_findings
+from lmsconf.audit.run_entry import FOLDER, JOURNAL, PLAN, REPORT
+from lmsconf.documents.document import JsonObjectReader
+from lmsconf.model.canonical_json import Json
+from lmsconf.render.html.components import count_cards, definition_list, problem_note
+from lmsconf.render.html.document import Child, tag
+from lmsconf.render.html.plan import page_header, sections_page
+from lmsconf.render.resource_wording import count_noun
+
+STATED: Final = "Approvals are what the caller of lmsconf apply stated with --meta. lmsconf did not check who that was."
+_EFFECTS: Final = {
+    "gain": "gain content",
+    "lose": "lose content",
+    "to_mandatory": "must take what was optional",
+    "to_optional": "may take what was mandatory",
+    "window": "get another time window",
+    "shortened": "get less time",
+}
+_CHANGES: Final = {"create": "created", "update": "changed", "replace": "replaced", "delete": "deleted"}
+
+
+def evidence_html(evidence: Mapping[str, Json]) -> str:
+    """Render the document as a page. Raises ValueError for a document of another form."""
+    at = JsonObjectReader(dict(evidence))
+    entries = cast("list[Mapping[str, Json]]", at.items("runs"))
+    runs = [JsonObjectReader(dict(entry)) for entry in entries]
+    findings = [problem_note(problem) for problem in chain_findings(entries)]
+    top = [
+        page_header("evidence", count_noun(len(runs), "run"), _where(runs)),
+        tag("p", _verdict(runs, found=bool(findings)), class_="verdict"),
+        tag("p", STATED, class_="scope"),
+        tag("p", _people(at), class_="scope"),
+        count_cards(_cards(runs)),
+    ]
+    sections: list[tuple[str, str, Child]] = [
+        ("attention", "Check this first", findings),
+        *((f"run-{number}", _title(run), _run(run)) for number, run in enumerate(runs, 1)),
+        ("verify", "Verify", _verify()),
+    ]
+    tool = at.reader("tool")
+    footer = definition_list(
+        [
+            ("Made", at.text("created_at")),
+            ("By", f"{tool.text('name')} {tool.text('version')}"),
+            ("Runs since", at.maybe("since", at.text) or "chosen by name"),
+        ]
+    )
+    return sections_page("Evidence", top, sections, footer)
+
+
+def _where(runs: list[JsonObjectReader]) -> str:
+    spaces = dict.fromkeys(f"{at.text('name')} ({at.text('url')})" for at in (run.reader("workspace") for run in runs))
+    return f"Workspace {', '.join(spaces)}" if len(spaces) == 1 else f"Workspaces {', '.join(spaces)}"
+
+
+def _verdict(runs: list[JsonObjectReader], *, found: bool) -> str:
+    if found:
+        return "The chain of the runs is broken."
+    if len(runs) == 1:
+        return "One run. Nothing here shows what was run before or after it."
+    unchained = sum(run.json("chain") is None for run in runs)
+    whole = "Each run names the run before it, and none is missing between them."
+    return whole if not unchained else f"{count_noun(unchained, 'run')} of an earlier version stand outside the chain."
+
+
+def _people(at: JsonObjectReader) -> str:
+    if at.text("people") == "whole":
+        return "The files name people: keep them as confidential as the workspace."
+    return (
+        "The files are copies without people, labelled person 1, person 2 and so on. The digests beside them are those "
+        "of the originals."
+    )
+
+
+def _cards(runs: list[JsonObjectReader]) -> Iterator[tuple[str, int, str]]:
+    """Yield (class, number, label): what the plans of all runs came to."""
+    changes = [run.reader("changes") for run in runs if run.json("changes") is not None]
+    for name in ("delete", "replace", "update", "create"):
+        yield name, sum(one.number(name) for one in changes), f"planned to be {_CHANGES[name]}"
+    yield "calls", sum(run.reader("calls").number("done") for run in runs), "API calls done"
+
+
+def _title(run: JsonObjectReader) -> str:
+    return f"{run.text('started_at')}: {run.reader('workspace').text('name')}"
+
+
+def _run(run: JsonObjectReader) -> list[Child]:
+    return [
+        tag("p", _outcome(run), class_="lead"),
+        definition_list([(term, value) for term, value in _facts(run) if value is not None]),
+        tag("p", "Files: ", [[link, " "] for link in _links(run)]),
+    ]
+
+
+def _outcome(run: JsonObjectReader) -> str:
+    calls = run.reader("calls")
+    counts = [
+        f"{calls.number(state):,} {state.replace('_', ' ')}"
+        for state in ("done", "failed", "blocked", "in_flight", "not_attempted")
+    ]
+    end = run.maybe("exit", run.number)
+    how = "The run was cut short." if end is None else f"Exit code {end}."
+    return f"API calls: {', '.join(counts)}. {how} {_verified(run)}"
+
+
+def _verified(run: JsonObjectReader) -> str:
+    scope = run.maybe("verified", run.text)
+    if scope in (None, "none"):
+        return "The workspace was not read back."
+    what = "all that the plan looks at" if scope == "all" else "what the plan changes"
+    return f"Read back: {what} {'was' if run.json('converged') else 'was not'} as planned."
+
+
+def _facts(run: JsonObjectReader) -> Iterator[tuple[str, Child]]:
+    approvals = run.text_map("approvals")
+    stated = ", ".join(f"{key}: {value}" for key, value in approvals.items())
+    yield "Approval as stated", stated or "nothing was stated"
+    yield "Commit", _commit(run)
+    yield "Planned changes", _counted(run, "changes", _CHANGES)
+    yield "Effects on people", _effects(run)
+    for consent in map(JsonObjectReader, run.items("consents")):
+        yield f"Consent: {consent.text('guard')}", f"{consent.json('total')}: {consent.text('reason')}"
+    yield "Plan", tag("code", run.text("digest"))
+    if (manifests := run.maybe("manifests", run.text)) is not None:
+        yield "Manifests", tag("code", manifests)
+    yield "Workspace before", _snapshot(run, "before")
+    yield "Workspace after", _snapshot(run, "after")
+    yield "Chain", _link(run)
+    originals = run.reader("originals")
+    for name in ("journal", "plan", "report"):
+        digest = originals.maybe(name, originals.text)
+        missing = None if name == "journal" else originals.maybe(f"without_{name}", originals.text)
+        yield f"Original {name}", tag("code", digest) if digest is not None else missing
+
+
+def _commit(run: JsonObjectReader) -> Child:
+    if run.json("commit") is None:
+        return "not recorded"
+    at = run.reader("commit")
+    name = at.maybe("commit", at.text)
+    if name is None:
+        return f"none: {at.maybe('reason', at.text)}"
+    return [tag("code", name), "" if at.flag("clean") else " with uncommitted changes"]
+
+
+def _counted(run: JsonObjectReader, key: str, words: Mapping[str, str]) -> str | None:
+    if run.json(key) is None:
+        return None
+    at = run.reader(key)
+    return ", ".join(f"{at.number(name):,} {word}" for name, word in words.items() if at.number(name)) or "none"
+
+
+def _effects(run: JsonObjectReader) -> str | None:
+    """Return what the plan predicted for people, as counts."""
+    if run.json("effects") is None:
+        return None
+    at = run.reader("effects")
+    people = at.reader("people")
+    counts = {word: people.json(name) for name, word in _EFFECTS.items()}
+    if any(count is None for count in counts.values()):
+        return f"not computed ({at.text('basis')})"
+    told = ", ".join(f"{count:,} {word}" for word, count in counts.items() if count)
+    return f"{told or 'none'} ({at.text('basis')})"
+
+
+def _snapshot(run: JsonObjectReader, key: str) -> Child:
+    if run.json(key) is None:
+        return "not read" if key == "after" else "not recorded"
+    at = run.reader(key)
+    rows = ", ".join(f"{name} {count:,}" for name, count in at.object("rows").items())
+    return [tag("code", at.text("sha256")), f", of what was read at {at.text('taken_at')}: {rows}"]
+
+
+def _link(run: JsonObjectReader) -> Child:
+    if run.json("chain") is None:
+        return "an earlier version of lmsconf made this run, and recorded no chain"
+    at = run.reader("chain")
+    previous = at.maybe("previous", at.text)
+    number = f"run {at.number('number'):,} of this workspace"
+    return number if previous is None else [f"{number}, after ", tag("code", previous)]
+
+
+def _links(run: JsonObjectReader) -> Iterator[Child]:
+    for name, file in (("journal", JOURNAL), ("plan", PLAN), ("report", REPORT)):
+        originals = run.reader("originals")
+        if originals.json(name) is not None:
+            yield tag("a", file, href=f"{FOLDER}/{run.text('run')}/{file}")
+
+
+def _verify() -> list[Child]:
+    return [
+        tag("p", "Find any change in this folder with:"),
+        tag("pre", "lmsconf evidence verify FOLDER --key public.pem"),
+        tag("p", "Without a signature, that shows only that the folder is consistent with itself."),
+    ]

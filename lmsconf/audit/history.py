@@ -1,0 +1,222 @@
+"""Which runs changed a resource or a person, from the journals and plans that are kept, newest first.
+
+A rename is followed back: before it, the resource is looked for under its old name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from lmsconf.errors import LmsconfError
+from lmsconf.journal.kept_documents import kept_plan
+from lmsconf.kinds import all_kinds
+from lmsconf.model.address import Address
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.names import nearest_names, normalize_email
+from lmsconf.model.plan import Action, Change, FieldChange, Plan
+from lmsconf.model.recorded_run import CallState, RecordedRun
+from lmsconf.planner.address_patterns import canonical_pattern
+from lmsconf.support.lazy_dataclass import dataclass
+
+_SUGGESTED: Final = 3
+
+
+class ChangeResult(StrEnum):
+    """What became of a planned change. `unknown`: a call of it may have been carried out."""
+
+    DONE = "done"
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+    NOT_ATTEMPTED = "not_attempted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedChange:
+    """A change of a run to what is asked about.
+
+    change: None if the plan of the run is not kept; why says so then. calls: done, and all that were planned.
+    """
+
+    run: RecordedRun
+    address: Address
+    result: ChangeResult
+    calls: tuple[int, int]
+    change: Change | None = None
+    why_no_plan: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """What runs changed, the newest first.
+
+    asked: the address or e-mail. kept_since: when the oldest run began that was looked at; None if none is kept.
+    earlier_names: the addresses that were followed back through renames. near: other addresses of the history that the
+    one asked for may be meant as, if nothing was found. unreadable: runs whose journals cannot be read.
+    """
+
+    asked: str
+    changes: tuple[RecordedChange, ...]
+    runs: int
+    kept_since: str | None
+    earlier_names: tuple[str, ...]
+    near: tuple[str, ...]
+    unreadable: tuple[str, ...]
+
+
+def find_history(root: Path, runs: Iterable[RecordedRun], asked: str) -> History:
+    """Return what these runs, newest first, changed of a resource by its address, or of a person by e-mail."""
+    search = _Search(asked)
+    changes: list[RecordedChange] = []
+    unreadable: list[str] = []
+    count, kept_since = 0, None
+    for run in runs:
+        if run.opening is None:
+            unreadable.append(run.name)
+            continue
+        count, kept_since = count + 1, run.opening.started
+        changes.extend(search.in_run(root, run))
+    return History(
+        asked=asked,
+        changes=tuple(changes),
+        runs=count,
+        kept_since=None if kept_since is None else f"{kept_since:%Y-%m-%d}",
+        earlier_names=tuple(search.earlier),
+        near=() if changes else tuple(nearest_names(search.canonical, sorted(search.seen), _SUGGESTED)),
+        unreadable=tuple(unreadable),
+    )
+
+
+class _Search:
+    """Looks for one resource, or one person, in runs from the newest to the oldest."""
+
+    def __init__(self, asked: str) -> None:
+        is_email = "@" in asked and "/" not in asked
+        self.email = normalize_email(asked) if is_email else None
+        self.canonical = asked if is_email else canonical_pattern(asked, all_kinds())
+        person = _person_in(self.canonical)
+        if person is not None:
+            self.email = normalize_email(person)
+        self.current = self.canonical
+        self.earlier: list[str] = []
+        self.seen: set[str] = set()
+
+    def in_run(self, root: Path, run: RecordedRun) -> Iterator[RecordedChange]:
+        try:
+            plan = kept_plan(root, run)
+        except LmsconfError as error:
+            yield from self._without_plan(run, f"{error.message}. {error.hint}")
+            return
+        found = [shown for change in plan.changes if (shown := self._fitting(change)) is not None]
+        self.seen.update(str(change.address) for change in plan.changes)
+        for change in found:
+            result, calls = _result(plan, change, run)
+            yield RecordedChange(run=run, address=change.address, result=result, calls=calls, change=change)
+            self._follow(change)
+
+    def _fitting(self, change: Change) -> Change | None:
+        """Return the change as far as it is about what is asked; None if it is not."""
+        if str(change.address) == self.current:
+            return change
+        if self.email is None:
+            return None
+        own = _person_in(str(change.address))
+        if own is not None and normalize_email(own) == self.email:
+            return change
+        return _about_person(change, self._is_person)
+
+    def _is_person(self, value: Json) -> bool:
+        return isinstance(value, str) and "@" in value and normalize_email(value) == self.email
+
+    def _follow(self, change: Change) -> None:
+        """Look for the old name of a renamed resource in all earlier runs."""
+        before = _name_before(change)
+        if before is not None and str(change.address) == self.current:
+            self.earlier.append(str(before))
+            self.current = str(before)
+
+    def _without_plan(self, run: RecordedRun, why: str) -> Iterator[RecordedChange]:
+        """Yield what the journal alone shows: which addresses had calls, and how these ended."""
+        fitting: dict[str, list[CallState]] = {}
+        for call in run.calls:
+            self.seen.add(call.address)
+            named = self.email is not None and self.email in map(normalize_email, call.people)
+            if call.address == self.current or named:
+                fitting.setdefault(call.address, []).append(call.state)
+        for text, states in fitting.items():
+            done = states.count(CallState.DONE)
+            yield RecordedChange(
+                run=run,
+                address=Address.parse(text),
+                result=_result_of(states),
+                calls=(done, len(states)),
+                why_no_plan=why,
+            )
+
+
+def _person_in(address: str) -> str | None:
+    """Return the e-mail in the address of a person, or of an assignment to one."""
+    for kind in all_kinds().values():
+        if kind.is_person:
+            for mark in (f"{kind.name}/", f" -> {kind.name}/"):
+                before, found, email = address.rpartition(mark)
+                if found and (mark.startswith(" ") or not before):
+                    return email
+    return None
+
+
+def _about_person(change: Change, is_person: Callable[[Json], bool]) -> Change | None:
+    """Return a change with only those of its values that name the person; None if none does."""
+    if change.action in (Action.CREATE, Action.DELETE):
+        before, after = (_only(form, is_person) for form in (change.before, change.after))
+        return None if before is None and after is None else replace(change, before=before, after=after)
+    fields = tuple(filter(None, (_field(field, is_person) for field in change.fields)))
+    return replace(change, fields=fields) if fields else None
+
+
+def _only(form: Json, is_person: Callable[[Json], bool]) -> Json:
+    """Return the keys of a resource that name the person, their lists reduced to the person; None if none does."""
+    if not isinstance(form, dict):
+        return None
+    kept: dict[str, Json] = {}
+    for key, value in form.items():
+        if is_person(value):
+            kept[key] = value
+        elif isinstance(value, list) and (named := [item for item in value if is_person(item)]):
+            kept[key] = list(named)
+    return kept or None
+
+
+def _field(field: FieldChange, is_person: Callable[[Json], bool]) -> FieldChange | None:
+    added, removed = (tuple(filter(is_person, items)) for items in (field.added, field.removed))
+    if added or removed or is_person(field.before) or is_person(field.after):
+        return replace(field, added=added, removed=removed)
+    return None
+
+
+def _name_before(change: Change) -> Address | None:
+    """Return the address that a renamed resource had before the change."""
+    for field in change.fields:
+        if field.path == "name" and isinstance(field.before, str) and field.before and field.after is not None:
+            return Address.of(change.address.kind, field.before)
+    return None
+
+
+def _result(plan: Plan, change: Change, run: RecordedRun) -> tuple[ChangeResult, tuple[int, int]]:
+    """Return what became of a change, and how many of its calls were done."""
+    # A change that the service makes itself follows the change that causes it.
+    at = change.goes_with if change.is_effect and change.goes_with is not None else change.address
+    recorded = {call.call: call.state for call in run.calls}
+    states = [recorded.get(call.id, CallState.NOT_ATTEMPTED) for call in plan.calls if call.address == at]
+    return _result_of(states), (states.count(CallState.DONE), len(states))
+
+
+def _result_of(states: Sequence[CallState]) -> ChangeResult:
+    if CallState.IN_FLIGHT in states:
+        return ChangeResult.UNKNOWN
+    if all(state is CallState.NOT_ATTEMPTED for state in states):
+        return ChangeResult.NOT_ATTEMPTED
+    return ChangeResult.DONE if all(state is CallState.DONE for state in states) else ChangeResult.FAILED

@@ -1,0 +1,126 @@
+"""What `evidence.json` states of a run. All but the digests of the originals follows from the copies in the folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, cast
+
+from lmsconf.documents.document import JsonObjectReader, parse_document
+from lmsconf.documents.snapshot_digest import snapshot_digest_json
+from lmsconf.journal.journal_reader import parse_journal
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.recorded_run import ChainLink, JournalHeader, ManifestsCommit, RecordedRun, RunEnding, SnapshotDigest
+from lmsconf.model.time_formats import format_utc
+from lmsconf.support.lazy_dataclass import dataclass
+
+FOLDER: Final = "runs"
+JOURNAL, PLAN, REPORT = "journal.jsonl", "plan.json", "report.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunCopies:
+    """The copies of the files of a run, masked or whole. plan, report: None if they are not kept."""
+
+    run: str
+    journal: bytes
+    plan: str | None
+    report: str | None
+
+    def files(self) -> dict[str, bytes]:
+        """Return the content of each file by its path in the folder."""
+        held = {JOURNAL: self.journal, PLAN: _encoded(self.plan), REPORT: _encoded(self.report)}
+        return {f"{FOLDER}/{self.run}/{name}": content for name, content in held.items() if content is not None}
+
+
+def run_entry(copies: RunCopies) -> dict[str, Json]:
+    """Return what the copies show of a run.
+
+    Raises ValueError and LmsconfError for copies that are not what lmsconf writes.
+    """
+    run = parse_journal(copies.run, copies.journal)
+    if run.opening is None:
+        raise ValueError("the first line of the journal cannot be read")
+    return {"run": run.name, **_opening(run.opening), **_ending(run), **_plan(copies.plan), **_report(copies.report)}
+
+
+def _opening(header: JournalHeader) -> dict[str, Json]:
+    return {
+        "workspace": {"name": header.workspace, "url": header.url},
+        "digest": header.digest,
+        "tool": header.tool,
+        "started_at": format_utc(header.started),
+        "approvals": dict(sorted(header.meta.items())),
+        "commit": None if header.commit is None else _commit(header.commit),
+        "before": None if header.before is None else _digest(header.before),
+        "chain": None if header.chain is None else chain_json(header.chain),
+        "recorded_plan": header.plan_sha256,
+    }
+
+
+def _ending(run: RecordedRun) -> dict[str, Json]:
+    ending: RunEnding | None = run.ending
+    return {
+        "ended_at": None if ending is None else format_utc(ending.at),
+        "exit": None if ending is None else ending.exit,
+        "verified": None if ending is None else ending.verified.value,
+        "converged": None if ending is None else ending.converged,
+        "after": None if ending is None or ending.after is None else _digest(ending.after),
+        "recorded_report": None if ending is None else ending.report_sha256,
+        "calls": {state.value: number for state, number in run.summary.items()},
+        "damaged": run.damaged,
+    }
+
+
+def _plan(text: str | None) -> dict[str, Json]:
+    """Return the counts of a plan: changes, what it does to people, and the consents it was given."""
+    if text is None:
+        return {"manifests": None, "changes": None, "effects": None, "consents": []}
+    at = JsonObjectReader(cast("Json", parse_document(text)))
+    summary, effects = at.reader("summary"), at.reader("effects")
+    return {
+        "manifests": at.reader("manifests").text("digest"),
+        "changes": {name: summary.number(name) for name in ("create", "update", "replace", "delete")},
+        "effects": {"basis": effects.text("basis"), "people": effects.object("people")},
+        "consents": [
+            {"guard": guard.text("name"), "total": guard.json("total"), "reason": guard.text("allowed_by")}
+            for guard in map(JsonObjectReader, at.items("guards"))
+            if guard.json("allowed_by") is not None
+        ],
+    }
+
+
+def _report(text: str | None) -> dict[str, Json]:
+    """Return how a report ends, and the number of its problems."""
+    if text is None:
+        return {"problems": None, "left": None}
+    at = JsonObjectReader(cast("Json", parse_document(text)))
+    return {"problems": len(at.items("problems")), "left": len(at.items("residue"))}
+
+
+def chain_json(link: ChainLink) -> dict[str, Json]:
+    return {
+        "number": link.number,
+        "previous": link.previous,
+        "previous_sha256": link.previous_sha256,
+        "oldest": link.oldest,
+    }
+
+
+def _commit(commit: ManifestsCommit) -> dict[str, Json]:
+    return {"commit": commit.commit, "clean": commit.clean, "reason": commit.reason}
+
+
+def _digest(digest: SnapshotDigest) -> dict[str, Json]:
+    return snapshot_digest_json(digest)
+
+
+def _encoded(text: str | None) -> bytes | None:
+    return None if text is None else text.encode("utf-8")
+
+
+def entry_order(entry: Mapping[str, Json]) -> tuple[str, str, int, str, str]:
+    """Return the key that sorts the runs of a folder: by workspace, then by their number, then by time."""
+    at = JsonObjectReader(dict(entry))
+    workspace, chain = at.reader("workspace"), at.json("chain")
+    number = JsonObjectReader(chain).number("number") if chain is not None else 0
+    return workspace.text("name"), workspace.text("url"), number, at.text("started_at"), at.text("run")

@@ -1,0 +1,281 @@
+"""Find what was changed in a folder of evidence: files, their digests, the chain of runs, the page, the signature."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final, cast
+
+from lmsconf.audit.bundle import EVIDENCE, FORMAT, PAGE
+from lmsconf.audit.evidence_page import evidence_html
+from lmsconf.audit.run_chain import chain_findings
+from lmsconf.audit.run_entry import FOLDER, JOURNAL, PLAN, REPORT, RunCopies, run_entry
+from lmsconf.audit.signing import PublicKey, parse_public_key
+from lmsconf.audit.statement import (
+    ENVELOPE,
+    STATEMENT,
+    pre_authentication_encoding,
+    signature_in,
+    statement_text,
+)
+from lmsconf.documents.document import TOOL, JsonObjectReader, parse_document, render_json
+from lmsconf.errors import LmsconfError, Problem
+from lmsconf.model.canonical_json import Json, sha256_of_bytes
+from lmsconf.support.atomic_files import os_error_message
+from lmsconf.support.lazy_dataclass import dataclass
+
+_LARGEST: Final = 1 << 30
+"""Bytes of a file that is read; a larger one is a finding."""
+_MOST: Final = 100_000
+"""Files of a folder that are looked at."""
+_ASK: Final = "Ask for the folder again from where the runs were made."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """What was looked at in a folder, and what is wrong with it. signer: whose signature it has, if any."""
+
+    findings: tuple[Problem, ...]
+    files: int
+    runs: int
+    unchained: int
+    signer: PublicKey | None
+    compared_key: bool
+    compared_page: bool
+
+
+class _Folder:
+    """The files of a folder by path, and the findings so far."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.findings: list[Problem] = []
+        self.contents: dict[str, bytes] = {}
+        for path in sorted(_paths(root)):
+            content = self._read(path)
+            if content is not None:
+                self.contents[path.relative_to(root).as_posix()] = content
+
+    def found(self, code: str, message: str, hint: str = _ASK) -> None:
+        problem = Problem(code=f"evidence/{code}", message=message, hint=hint)
+        if problem not in self.findings:
+            self.findings.append(problem)
+
+    def _read(self, path: Path) -> bytes | None:
+        name = path.relative_to(self.root).as_posix()
+        if path.is_symlink() or not path.is_file():
+            self.found("added", f"{name} is not a file that lmsconf wrote")
+            return None
+        try:
+            with path.open("rb") as file:
+                content = file.read(_LARGEST + 1)
+        except OSError as error:
+            self.found("changed", f"{name} cannot be read: {os_error_message(error)}")
+            return None
+        if len(content) > _LARGEST:
+            self.found("changed", f"{name} is larger than lmsconf writes")
+            return None
+        return content
+
+
+def verify_evidence(root: Path, key: PublicKey | None) -> Verification:
+    """Compare everything in a folder of evidence with everything else in it, and its signature with a key.
+
+    Raises LmsconfError if there is no such folder, and SigningError if it is signed and `cryptography` is missing.
+    """
+    if not root.is_dir():
+        raise LmsconfError(f"there is no folder {root}", hint="Name a folder that lmsconf evidence wrote.")
+    folder = _Folder(root)
+    statement = _parsed(folder, STATEMENT)
+    signer = None if statement is None else _signer(folder, statement)
+    subjects = {} if statement is None else _subjects(folder, statement)
+    if statement is not None:
+        _compare_files(folder, subjects)
+    evidence = _parsed(folder, EVIDENCE)
+    entries: list[Mapping[str, Json]] = []
+    compared_page = False
+    if evidence is not None:
+        try:
+            entries, compared_page = _compare_evidence(folder, evidence)
+            _compare_statement(folder, evidence, signer)
+        except (ValueError, LookupError, TypeError, RecursionError) as error:
+            folder.found("forged", f"{EVIDENCE} is not what lmsconf writes: {error}")
+    _compare_signature(folder, signer, key)
+    return Verification(
+        findings=tuple(folder.findings),
+        files=len(folder.contents),
+        runs=len(entries),
+        unchained=sum(entry.get("chain") is None for entry in entries),
+        signer=signer,
+        compared_key=key is not None,
+        compared_page=compared_page,
+    )
+
+
+def _paths(root: Path) -> Iterator[Path]:
+    """Yield what is in the folder and below; a folder only if it is empty, or a link."""
+    found = 0
+    for above, folders, files in os.walk(root):
+        links = [name for name in folders if (Path(above) / name).is_symlink()]
+        names = [*files, *links] if files or folders or Path(above) == root else [""]
+        for name in names:
+            found += 1
+            if found > _MOST:
+                raise LmsconfError(f"{root} has more than {_MOST:,} files", hint="It is no folder of evidence.")
+            yield Path(above) / name
+
+
+def _parsed(folder: _Folder, name: str) -> dict[str, Json] | None:
+    """Return a JSON document of the folder, which must be spelled as lmsconf spells it."""
+    content = folder.contents.get(name)
+    if content is None:
+        folder.found("missing", f"{name} is missing")
+        return None
+    try:
+        document = json.loads(content)
+        if not isinstance(document, dict) or render_json(document).encode("utf-8", "surrogatepass") != content:
+            raise ValueError("it is spelled in another way")
+    except (ValueError, RecursionError) as error:
+        folder.found("changed", f"{name} was changed: {error}")
+        return None
+    return cast("dict[str, Json]", document)
+
+
+def _signer(folder: _Folder, statement: Mapping[str, Json]) -> PublicKey | None:
+    """Return the key that the statement names as its signer's."""
+    try:
+        at = JsonObjectReader(dict(statement)).reader("predicate")
+        if at.json("signer") is None:
+            return None
+        pem = at.reader("signer").text("public_key")
+    except ValueError as error:
+        folder.found("changed", f"{STATEMENT} is not what lmsconf writes: {error}")
+        return None
+    try:
+        return parse_public_key(pem.encode("utf-8", "surrogatepass"), f"the signer in {STATEMENT}")
+    except LmsconfError as error:
+        if error.__cause__ is not None and isinstance(error.__cause__, ImportError):
+            raise
+        folder.found("signature", error.message)
+        return None
+
+
+def _subjects(folder: _Folder, statement: Mapping[str, Json]) -> dict[str, str]:
+    try:
+        subjects = JsonObjectReader(dict(statement)).each("subject", lambda at: (at.text("name"), at.reader("digest")))
+        return {name: digest.text("sha256") for name, digest in subjects}
+    except ValueError as error:
+        folder.found("changed", f"{STATEMENT} is not what lmsconf writes: {error}")
+        return {}
+
+
+def _compare_files(folder: _Folder, subjects: Mapping[str, str]) -> None:
+    """Find files that are missing, added or changed, by the digests in the statement."""
+    for name, digest in subjects.items():
+        content = folder.contents.get(name)
+        if content is None:
+            folder.found("missing", f"{name} is missing")
+        elif sha256_of_bytes(content) != digest:
+            folder.found("changed", f"{name} was changed")
+    for name in folder.contents.keys() - subjects.keys() - {STATEMENT, ENVELOPE}:
+        folder.found("added", f"{name} was added")
+
+
+def _compare_evidence(folder: _Folder, evidence: Mapping[str, Json]) -> tuple[list[Mapping[str, Json]], bool]:
+    """Compare `evidence.json` with the copies of each run, with the chain, and with the page. Raises ValueError."""
+    at = JsonObjectReader(dict(evidence))
+    if at.text("format") != FORMAT:
+        raise ValueError(f"it has the format {at.text('format')}, and this lmsconf reads {FORMAT}")
+    entries = [cast("Mapping[str, Json]", entry) for entry in at.items("runs")]
+    files: set[str] = set()
+    for entry in entries:
+        files |= _compare_run(folder, entry, whole=at.text("people") == "whole")
+    listed = at.text_map("files")
+    for name in sorted(files ^ listed.keys()):
+        folder.found("forged", f"{EVIDENCE} does not list {name} as the runs do")
+    for name in listed.keys() & folder.contents.keys():
+        if sha256_of_bytes(folder.contents[name]) != listed[name]:
+            folder.found("changed", f"{name} was changed")
+    for problem in chain_findings(entries):
+        folder.found(problem.code.partition("/")[2], problem.message)
+    # Another version may word the page in another way; then its digest alone is compared.
+    same_version = evidence["tool"] == TOOL
+    if same_version and PAGE in folder.contents and evidence_html(evidence).encode("utf-8") != folder.contents[PAGE]:
+        folder.found("forged", f"{PAGE} does not show what {EVIDENCE} states")
+    return entries, same_version
+
+
+def _compare_run(folder: _Folder, entry: Mapping[str, Json], *, whole: bool) -> set[str]:
+    """Compare an entry with the copies of the run; return the paths of these copies."""
+    at = JsonObjectReader(dict(entry))
+    run, originals = at.text("run"), at.reader("originals")
+    has = {name: originals.json(name) is not None for name in ("journal", "plan", "report")}
+    paths = {
+        name: f"{FOLDER}/{run}/{file}"
+        for name, file in (("journal", JOURNAL), ("plan", PLAN), ("report", REPORT))
+        if has[name]
+    }
+    held = {name: folder.contents[path] for name, path in paths.items() if path in folder.contents}
+    for name in paths.keys() - held.keys():
+        folder.found("missing", f"{paths[name]} is missing")
+    for name, content in held.items():
+        if whole and sha256_of_bytes(content) != originals.text(name):
+            folder.found("forged", f"{paths[name]} is not the original that {EVIDENCE} names by its digest")
+    for name in ("plan", "report"):
+        recorded = at.maybe(f"recorded_{name}", at.text)
+        if has[name] and originals.text(name) != recorded:
+            folder.found("forged", f"the journal of {run} records another {name} than {EVIDENCE} names by its digest")
+    if held.keys() == paths.keys():
+        _compare_copies(folder, entry, run, held)
+    return set(paths.values())
+
+
+def _compare_copies(folder: _Folder, entry: Mapping[str, Json], run: str, held: Mapping[str, bytes]) -> None:
+    try:
+        texts = {name: content.decode("utf-8") for name, content in held.items() if name != "journal"}
+        copies = RunCopies(run=run, journal=held["journal"], plan=texts.get("plan"), report=texts.get("report"))
+        shown = {**run_entry(copies), "originals": entry["originals"]}
+        digests = {str(parse_document(text).get("digest")) for text in texts.values()}
+    except (LmsconfError, ValueError, RecursionError) as error:
+        folder.found("changed", f"the copies of {run} cannot be read: {error}")
+        return
+    for key in sorted(shown.keys() | entry.keys()):
+        if shown.get(key) != entry.get(key):
+            folder.found("forged", f"{EVIDENCE} states {key} of {run} otherwise than the copies of its files")
+    if digests - {str(entry.get("digest"))}:
+        folder.found("forged", f"plan, report and journal of {run} are not of the same plan")
+
+
+def _compare_statement(folder: _Folder, evidence: Mapping[str, Json], signer: PublicKey | None) -> None:
+    """Find a statement that is not the one about these files and runs."""
+    digests = {
+        name: sha256_of_bytes(content) for name, content in folder.contents.items() if name not in (STATEMENT, ENVELOPE)
+    }
+    content = folder.contents.get(STATEMENT)
+    if content is not None and not folder.findings and statement_text(evidence, digests, signer).encode() != content:
+        folder.found("forged", f"{STATEMENT} does not state what {EVIDENCE} does")
+
+
+def _compare_signature(folder: _Folder, signer: PublicKey | None, key: PublicKey | None) -> None:
+    envelope, statement = folder.contents.get(ENVELOPE), folder.contents.get(STATEMENT)
+    if signer is None or statement is None:
+        if envelope is not None:
+            folder.found("signature", f"{ENVELOPE} was added: the statement names no signer")
+        if key is not None:
+            folder.found("signature", "the folder is not signed, and --key names whose signature it should have")
+        return
+    if envelope is None:
+        folder.found("signature", f"{ENVELOPE} is missing, and the statement names a signer")
+        return
+    try:
+        signature = signature_in(envelope.decode("utf-8"), statement, signer.keyid)
+        valid = signer.verifies(signature, pre_authentication_encoding(statement))
+    except (ValueError, RecursionError) as error:
+        folder.found("signature", f"{ENVELOPE} was changed: {error}")
+        return
+    if not valid:
+        folder.found("signature", f"{ENVELOPE} does not have the signature of the signer that the statement names")
+    if key is not None and key.keyid != signer.keyid:
+        folder.found("signature", f"another key signed it: {signer.keyid}, and --key is {key.keyid}")
