@@ -170,11 +170,10 @@ def _person_in(address: str) -> str | None:
 
 def _about_person(change: Change, is_person: Callable[[Json], bool]) -> Change | None:
     """Return a change with only those of its values that name the person; None if none does."""
-    if change.action in (Action.CREATE, Action.DELETE):
-        before, after = (_only(form, is_person) for form in (change.before, change.after))
-        return None if before is None and after is None else replace(change, before=before, after=after)
+    before, after = (_only(form, is_person) for form in (change.before, change.after))
     fields = tuple(filter(None, (_field(field, is_person) for field in change.fields)))
-    return replace(change, fields=fields) if fields else None
+    is_whole = change.action in (Action.CREATE, Action.DELETE) and not (before is None and after is None)
+    return replace(change, before=before, after=after, fields=fields) if fields or is_whole else None
 
 
 def _only(form: Json, is_person: Callable[[Json], bool]) -> Json:

@@ -100,7 +100,7 @@ def _key(key: KeyChange) -> Iterator[str]:
 
 
 def _scope(history: History) -> Iterator[str]:
-    """Yield what was looked at: no run before that is known, so nothing is said of that time."""
+    """Yield what was looked at: runs before that are not known."""
     for name in history.unreadable:
         yield f"The journal of the run {name} cannot be read; it may have changed {history.asked}."
     if history.kept_since is None:

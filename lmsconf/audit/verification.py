@@ -59,23 +59,23 @@ class _Folder:
                 self.contents[path.relative_to(root).as_posix()] = content
 
     def found(self, code: str, message: str, hint: str = _ASK) -> None:
-        problem = Problem(code=f"evidence/{code}", message=message, hint=hint)
+        problem = Problem(code=code, message=message, hint=hint)
         if problem not in self.findings:
             self.findings.append(problem)
 
     def _read(self, path: Path) -> bytes | None:
         name = path.relative_to(self.root).as_posix()
         if path.is_symlink() or not path.is_file():
-            self.found("added", f"{name} is not a file that lmsconf wrote")
+            self.found("evidence/added", f"{name} is not a file that lmsconf wrote")
             return None
         try:
             with path.open("rb") as file:
                 content = file.read(_LARGEST + 1)
         except OSError as error:
-            self.found("changed", f"{name} cannot be read: {os_error_message(error)}")
+            self.found("evidence/changed", f"{name} cannot be read: {os_error_message(error)}")
             return None
         if len(content) > _LARGEST:
-            self.found("changed", f"{name} is larger than lmsconf writes")
+            self.found("evidence/changed", f"{name} is larger than lmsconf writes")
             return None
         return content
 
@@ -101,7 +101,7 @@ def verify_evidence(root: Path, key: PublicKey | None) -> Verification:
             entries, compared_page = _compare_evidence(folder, evidence)
             _compare_statement(folder, evidence, signer)
         except (ValueError, LookupError, TypeError, RecursionError) as error:
-            folder.found("forged", f"{EVIDENCE} is not what lmsconf writes: {error}")
+            folder.found("evidence/forged", f"{EVIDENCE} is not what lmsconf writes: {error}")
     _compare_signature(folder, signer, key)
     return Verification(
         findings=tuple(folder.findings),
@@ -123,7 +123,9 @@ def _paths(root: Path) -> Iterator[Path]:
         for name in names:
             found += 1
             if found > _MOST:
-                raise LmsconfError(f"{root} has more than {_MOST:,} files", hint="It is no folder of evidence.")
+                raise LmsconfError(
+                    f"{root} has more than {_MOST:,} files", hint="Name a folder that lmsconf evidence wrote."
+                )
             yield Path(above) / name
 
 
@@ -131,14 +133,14 @@ def _parsed(folder: _Folder, name: str) -> dict[str, Json] | None:
     """Return a JSON document of the folder, which must be spelled as lmsconf spells it."""
     content = folder.contents.get(name)
     if content is None:
-        folder.found("missing", f"{name} is missing")
+        folder.found("evidence/missing", f"{name} is missing")
         return None
     try:
         document = json.loads(content)
         if not isinstance(document, dict) or render_json(document).encode("utf-8", "surrogatepass") != content:
             raise ValueError("it is spelled in another way")
     except (ValueError, RecursionError) as error:
-        folder.found("changed", f"{name} was changed: {error}")
+        folder.found("evidence/changed", f"{name} was changed: {error}")
         return None
     return cast("dict[str, Json]", document)
 
@@ -151,14 +153,14 @@ def _signer(folder: _Folder, statement: Mapping[str, Json]) -> PublicKey | None:
             return None
         pem = at.reader("signer").text("public_key")
     except ValueError as error:
-        folder.found("changed", f"{STATEMENT} is not what lmsconf writes: {error}")
+        folder.found("evidence/changed", f"{STATEMENT} is not what lmsconf writes: {error}")
         return None
     try:
         return parse_public_key(pem.encode("utf-8", "surrogatepass"), f"the signer in {STATEMENT}")
     except LmsconfError as error:
         if error.__cause__ is not None and isinstance(error.__cause__, ImportError):
             raise
-        folder.found("signature", error.message)
+        folder.found("evidence/signature", error.message)
         return None
 
 
@@ -167,7 +169,7 @@ def _subjects(folder: _Folder, statement: Mapping[str, Json]) -> dict[str, str]:
         subjects = JsonObjectReader(dict(statement)).each("subject", lambda at: (at.text("name"), at.reader("digest")))
         return {name: digest.text("sha256") for name, digest in subjects}
     except ValueError as error:
-        folder.found("changed", f"{STATEMENT} is not what lmsconf writes: {error}")
+        folder.found("evidence/changed", f"{STATEMENT} is not what lmsconf writes: {error}")
         return {}
 
 
@@ -176,11 +178,11 @@ def _compare_files(folder: _Folder, subjects: Mapping[str, str]) -> None:
     for name, digest in subjects.items():
         content = folder.contents.get(name)
         if content is None:
-            folder.found("missing", f"{name} is missing")
+            folder.found("evidence/missing", f"{name} is missing")
         elif sha256_of_bytes(content) != digest:
-            folder.found("changed", f"{name} was changed")
+            folder.found("evidence/changed", f"{name} was changed")
     for name in folder.contents.keys() - subjects.keys() - {STATEMENT, ENVELOPE}:
-        folder.found("added", f"{name} was added")
+        folder.found("evidence/added", f"{name} was added")
 
 
 def _compare_evidence(folder: _Folder, evidence: Mapping[str, Json]) -> tuple[list[Mapping[str, Json]], bool]:
@@ -194,16 +196,16 @@ def _compare_evidence(folder: _Folder, evidence: Mapping[str, Json]) -> tuple[li
         files |= _compare_run(folder, entry, whole=at.text("people") == "whole")
     listed = at.text_map("files")
     for name in sorted(files ^ listed.keys()):
-        folder.found("forged", f"{EVIDENCE} does not list {name} as the runs do")
+        folder.found("evidence/forged", f"{EVIDENCE} does not list {name} as the runs do")
     for name in listed.keys() & folder.contents.keys():
         if sha256_of_bytes(folder.contents[name]) != listed[name]:
-            folder.found("changed", f"{name} was changed")
+            folder.found("evidence/changed", f"{name} was changed")
     for problem in chain_findings(entries):
-        folder.found(problem.code.partition("/")[2], problem.message)
+        folder.found(problem.code, problem.message)
     # Another version may word the page in another way; then its digest alone is compared.
     same_version = evidence["tool"] == TOOL
     if same_version and PAGE in folder.contents and evidence_html(evidence).encode("utf-8") != folder.contents[PAGE]:
-        folder.found("forged", f"{PAGE} does not show what {EVIDENCE} states")
+        folder.found("evidence/forged", f"{PAGE} does not show what {EVIDENCE} states")
     return entries, same_version
 
 
@@ -219,14 +221,16 @@ def _compare_run(folder: _Folder, entry: Mapping[str, Json], *, whole: bool) -> 
     }
     held = {name: folder.contents[path] for name, path in paths.items() if path in folder.contents}
     for name in paths.keys() - held.keys():
-        folder.found("missing", f"{paths[name]} is missing")
+        folder.found("evidence/missing", f"{paths[name]} is missing")
     for name, content in held.items():
         if whole and sha256_of_bytes(content) != originals.text(name):
-            folder.found("forged", f"{paths[name]} is not the original that {EVIDENCE} names by its digest")
+            folder.found("evidence/forged", f"{paths[name]} is not the original that {EVIDENCE} names by its digest")
     for name in ("plan", "report"):
         recorded = at.maybe(f"recorded_{name}", at.text)
         if has[name] and originals.text(name) != recorded:
-            folder.found("forged", f"the journal of {run} records another {name} than {EVIDENCE} names by its digest")
+            folder.found(
+                "evidence/forged", f"the journal of {run} records another {name} than {EVIDENCE} names by its digest"
+            )
     if held.keys() == paths.keys():
         _compare_copies(folder, entry, run, held)
     return set(paths.values())
@@ -239,13 +243,13 @@ def _compare_copies(folder: _Folder, entry: Mapping[str, Json], run: str, held: 
         shown = {**run_entry(copies), "originals": entry["originals"]}
         digests = {str(parse_document(text).get("digest")) for text in texts.values()}
     except (LmsconfError, ValueError, RecursionError) as error:
-        folder.found("changed", f"the copies of {run} cannot be read: {error}")
+        folder.found("evidence/changed", f"the copies of {run} cannot be read: {error}")
         return
     for key in sorted(shown.keys() | entry.keys()):
         if shown.get(key) != entry.get(key):
-            folder.found("forged", f"{EVIDENCE} states {key} of {run} otherwise than the copies of its files")
+            folder.found("evidence/forged", f"{EVIDENCE} states {key} of {run} otherwise than the copies of its files")
     if digests - {str(entry.get("digest"))}:
-        folder.found("forged", f"plan, report and journal of {run} are not of the same plan")
+        folder.found("evidence/forged", f"plan, report and journal of {run} are not of the same plan")
 
 
 def _compare_statement(folder: _Folder, evidence: Mapping[str, Json], signer: PublicKey | None) -> None:
@@ -255,27 +259,31 @@ def _compare_statement(folder: _Folder, evidence: Mapping[str, Json], signer: Pu
     }
     content = folder.contents.get(STATEMENT)
     if content is not None and not folder.findings and statement_text(evidence, digests, signer).encode() != content:
-        folder.found("forged", f"{STATEMENT} does not state what {EVIDENCE} does")
+        folder.found("evidence/forged", f"{STATEMENT} does not state what {EVIDENCE} does")
 
 
 def _compare_signature(folder: _Folder, signer: PublicKey | None, key: PublicKey | None) -> None:
     envelope, statement = folder.contents.get(ENVELOPE), folder.contents.get(STATEMENT)
     if signer is None or statement is None:
         if envelope is not None:
-            folder.found("signature", f"{ENVELOPE} was added: the statement names no signer")
+            folder.found("evidence/signature", f"{ENVELOPE} was added: the statement names no signer")
         if key is not None:
-            folder.found("signature", "the folder is not signed, and --key names whose signature it should have")
+            folder.found(
+                "evidence/signature", "the folder is not signed, and --key names whose signature it should have"
+            )
         return
     if envelope is None:
-        folder.found("signature", f"{ENVELOPE} is missing, and the statement names a signer")
+        folder.found("evidence/signature", f"{ENVELOPE} is missing, and the statement names a signer")
         return
     try:
         signature = signature_in(envelope.decode("utf-8"), statement, signer.keyid)
         valid = signer.verifies(signature, pre_authentication_encoding(statement))
     except (ValueError, RecursionError) as error:
-        folder.found("signature", f"{ENVELOPE} was changed: {error}")
+        folder.found("evidence/signature", f"{ENVELOPE} was changed: {error}")
         return
     if not valid:
-        folder.found("signature", f"{ENVELOPE} does not have the signature of the signer that the statement names")
+        folder.found(
+            "evidence/signature", f"{ENVELOPE} does not have the signature of the signer that the statement names"
+        )
     if key is not None and key.keyid != signer.keyid:
-        folder.found("signature", f"another key signed it: {signer.keyid}, and --key is {key.keyid}")
+        folder.found("evidence/signature", f"another key signed it: {signer.keyid}, and --key is {key.keyid}")

@@ -27,6 +27,7 @@ OPTION_GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
         *("--format", "--output", "--limit", "--out", "--people", "--detailed-exitcode", "--expanded", "--redact"),
         *("--verify", "--meta", "--events", "--log", "--search", "--check", "--diff"),
     ),
+    "Signature": ("--sign-key", "--key"),
     "Connection": ("--parallelism", "--max-rate", "--port", "--token"),
 }
 """Heading → the options below it, for all commands. An option in none of them is listed under *Options*."""

@@ -15,9 +15,10 @@ from lmsconf.errors import ExitCode
 @output_options(["text", "json"], pages=True)
 @pass_context
 def history(context: CommandContext, *, address: str, output: Output) -> ExitCode:
-    """Show which runs changed a resource or a person, when, why and what.
+    """Show which runs changed a resource or a person.
 
-    ADDRESS is as a plan prints it, such as `group/Onboarding coaches`. For an e-mail, changes of the person, of lists
+    Lists when and by which commit and approval it was changed, why, and what. ADDRESS is as a plan prints it, such as
+    `group/Onboarding coaches`. For an e-mail, changes of the person, of lists
     with the person, and of assignments to the person are shown. Renames are followed back.
 
     Only runs that are kept in this folder are looked at, and what was done by hand is not recorded.
