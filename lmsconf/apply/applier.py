@@ -10,6 +10,7 @@ from typing import TypeVar
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, WaitClock
 from lmsconf.apply.executor import CallExecutor, send_calls
 from lmsconf.apply.grant_verification import grants_to_verify
+from lmsconf.apply.late_comparison import late_checks
 from lmsconf.apply.phases import CallCounter, Phase, unreported
 from lmsconf.apply.replanning import PlanReplayer
 from lmsconf.apply.run_outcome import exit_code, hints_on_updates, no_effect_problem, unattempted_calls
@@ -172,7 +173,12 @@ class Applier(PlanReplayer):
             settling = self._settling(plan, begin)
             kinds = all_kinds()
             sender = CallExecutor(
-                pool, kinds, settling, grants=grants_to_verify(plan, kinds), hints=hints_on_updates(plan)
+                pool,
+                kinds,
+                settling,
+                grants=grants_to_verify(plan, kinds),
+                hints=hints_on_updates(plan),
+                late=late_checks(plan, kinds, lambda: self._replayed(plan)),
             )
             run = send_calls(plan, sender, width=self.parallelism, tell=note, begin=begin)
         return run, settling

@@ -11,6 +11,7 @@ from lmsconf.api.pagination import ListingSchema, PageRequests
 from lmsconf.api.worker_pool import WorkerPool
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
 from lmsconf.apply.grant_verification import verify_grant
+from lmsconf.apply.late_comparison import LateCheck
 from lmsconf.apply.scheduler import Begin, Learnt, RunResult, Tell, run_calls
 from lmsconf.errors import (
     ApiError,
@@ -46,7 +47,7 @@ class CallExecutor:
     """Send calls through a WorkerPool. `settling` resolves those whose response was lost.
 
     grants: how to verify the calls that revocations depend on, by call id. hints: the hint for a call that is rejected,
-    by call id.
+    by call id. late: what is checked right before a call, by call id.
     """
 
     def __init__(
@@ -57,9 +58,10 @@ class CallExecutor:
         *,
         grants: Mapping[str, GrantVerification] | None = None,
         hints: Mapping[str, str] | None = None,
+        late: Mapping[str, LateCheck] | None = None,
     ) -> None:
         self._pool, self._kinds, self._settling = pool, kinds, settling
-        self._grants, self._hints = grants or {}, hints or {}
+        self._grants, self._hints, self._late = grants or {}, hints or {}, late or {}
 
     def submit(self, call: Call, ids: Learnt) -> Future[Learnt]:
         """Return a future of the ids that the response returns. It fails with LmsconfError."""
@@ -78,6 +80,8 @@ class CallExecutor:
         self._settling.stop_waiting.set()
 
     def _send(self, client: Client, sent: IssuedRequest, ids: Learnt) -> Learnt:
+        if check := self._late.get(sent.call.id):
+            check(self._settling)
         try:
             answer = self._answered(client, sent)
         except (WriteOutcomeUnknown, InvalidResponse) as lost:

@@ -54,6 +54,6 @@ def verify_grant(
     keys = client.spec.dialect_keys(sent.call.operation)
     raise NoEffect(
         f"the service accepted it, and {check.missing.format(missing=len(missing), granted=len(granted))}; "
-        "nobody is removed",
+        f"{check.spared}",
         hint=f"Check the dialect keys {', '.join(keys)}." if keys else "Plan again to see what remains.",
     )

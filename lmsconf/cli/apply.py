@@ -99,7 +99,7 @@ def apply(
             plan = workspace.reevaluate_guards(_loaded(planfile, plan_signing_key(context)), consented)
         else:
             manifests = load_valid_manifests(workspace, events)
-            policy = build_policy(settings, only, excluded, additive, consented, effects=not no_effects)
+            policy = build_policy(settings, only, excluded, additive, consented, effects=not no_effects, pace=max_rate)
             with progress.phase("Reading") as tell:
                 plan, snapshot = workspace.plan_and_snapshot(manifests, policy, tell)
         command = apply_command_line(settings, only, excluded, additive, planfile)

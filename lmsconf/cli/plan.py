@@ -137,7 +137,9 @@ def plan(
     if people is not None:
         _check_people_file(people, no_effects=no_effects, masked=masks_people())
     settings = load_context_settings(context)
-    policy = build_policy(settings, only, excluded, additive, effects=not no_effects, people=people is not None)
+    policy = build_policy(
+        settings, only, excluded, additive, effects=not no_effects, people=people is not None, pace=max_rate
+    )
     snapshot = None if snapshot_file is None else _loaded(snapshot_file)
     since = None if since_file is None else _loaded(since_file)
     with open_workspace(settings, parallelism, max_rate, events) as workspace:

@@ -132,10 +132,12 @@ def build_policy(
     *,
     effects: bool = True,
     people: bool = False,
+    pace: float | None = None,
 ) -> Policy:
     """Return the project's policy with the selection and consents of the command line; these consents come first.
 
-    effects: whether effects on people are computed; people: whether they name the people.
+    effects: whether effects on people are computed; people: whether they name the people. pace: requests a second, at
+    most.
     """
     policy = settings.policy
     return replace(
@@ -146,6 +148,7 @@ def build_policy(
         consents=(*consents, *policy.consents),
         effects=effects,
         people=people,
+        pace=pace,
     )
 
 

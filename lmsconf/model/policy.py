@@ -120,6 +120,7 @@ class Policy:
     effects       whether the effects of the plan on people are computed
     people        whether the effects name the people
     lints         code → level, where the project file sets one that holds today
+    pace          requests a second, at most; None: as many as the service accepts
     """
 
     workspace: str
@@ -144,6 +145,7 @@ class Policy:
     effects: bool = True
     people: bool = False
     lints: Mapping[str, LintLevel] = field(default_factory=dict)
+    pace: float | None = None
 
     def settings_json(self) -> dict[str, Json]:
         """Return the settings that decide plans, as JSON: no consents or dates, and unordered lists sorted."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
@@ -23,6 +23,7 @@ State = TypeVar("State")
 VACANT: Final = "(vacant name)"
 GRANTED: Final = "(granted)"
 SLOT: Final = "(slot)"
+ANSWERED: Final = "(answered)"
 
 
 class CallTemplates(Protocol):
@@ -208,12 +209,20 @@ class PlanContext:
     measures        guard measures that kinds take beyond what the changes show
     effects         changes that the service itself makes as a consequence of planned ones
     parts           live resource → its new parts, if it also has undeclared ones
+    replaced        resource → live ones that it replaces on purpose, so that it is not one of them under a new name
+    declared        the declarations of all kinds, as far as a plan has them
     """
 
     def __init__(
-        self, snapshot: Snapshot, policy: Policy, call_templates: CallTemplates, chosen: Callable[[Address], bool]
+        self,
+        snapshot: Snapshot,
+        policy: Policy,
+        call_templates: CallTemplates,
+        chosen: Callable[[Address], bool],
+        declared: Sequence[DesiredResource[Any]] = (),
     ) -> None:
         self.snapshot, self.policy, self.call_templates, self.chosen = snapshot, policy, call_templates, chosen
+        self.declared = declared
         self.registry = NameRegistry()
         self.problems: list[Problem] = []
         self.deleted: set[Address] = set()
@@ -223,6 +232,7 @@ class PlanContext:
         self.measures: list[GuardCount] = []
         self.effects: list[SideEffect] = []
         self.parts: dict[Address, NewParts] = {}
+        self.replaced: defaultdict[Address, set[RemoteId]] = defaultdict(set)
         self._states: dict[type, object] = {}
 
     def state(self, state_type: type[State]) -> State:

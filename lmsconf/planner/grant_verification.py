@@ -9,6 +9,7 @@ from lmsconf.model.address import Address
 from lmsconf.model.api import GetRequest
 from lmsconf.model.calls import Call
 from lmsconf.model.declarations import DesiredResource
+from lmsconf.model.plan import Change
 from lmsconf.planner.context import Spec
 from lmsconf.support.lazy_dataclass import dataclass
 
@@ -34,12 +35,13 @@ class GrantVerification(NamedTuple):
     """How the effect of one granting operation is verified.
 
     granted: the ids that a call grants. visible: reads the ids that are granted now. missing: the message if some are
-    not visible, with the places {missing} and {granted} for their number.
+    not visible, with the places {missing} and {granted} for their number. spared: what is therefore not done.
     """
 
     granted: Callable[[SentCall], Collection[str]]
     visible: Callable[[GetRequest, SentCall], Collection[str]]
     missing: str
+    spared: str = "nobody is removed"
 
 
 class AccessHooks(Generic[Spec]):
@@ -60,3 +62,7 @@ class AccessHooks(Generic[Spec]):
     def replacement_verification(self, call: Call) -> GrantVerification | None:
         """Return how a granting call is verified that the change of a replaced resource depends on."""
         return self.grant_verification(call)
+
+    def is_compared_again(self, change: Change) -> bool:
+        """Return whether a deletion is planned again right before its call: people may change what it rests on."""
+        return False

@@ -94,13 +94,13 @@ def draft_plan(
     declared = [one for one in manifests.declared if one.applies_in(policy.workspace)]
     absent = [one for one in manifests.absent if one.applies_in(policy.workspace)]
     selection = Selection(kinds, declared, policy, absent=absent)
-    planning = PlanContext(snapshot, policy, call_templates, selection)
+    planning = PlanContext(snapshot, policy, call_templates, selection, declared)
     matched = _match(kinds, planning, selection, declared, absent)
     if policy.only or policy.excluded:
         live = _live(kinds, matched.results, snapshot)
         chosen = Selection(kinds, declared, policy, absent=absent, live=live)
         if (chosen.only, chosen.excluded) != (selection.only, selection.excluded):
-            planning = PlanContext(snapshot, policy, call_templates, chosen)
+            planning = PlanContext(snapshot, policy, call_templates, chosen, declared)
             matched = _match(kinds, planning, chosen, declared, absent)
         selection = chosen
     results, items, left_out = matched

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import field
 from typing import Any, Final
 
@@ -105,8 +106,11 @@ class _Comparing:
                 by_key[old.content.type, hash(old.content.key)].append(old)
         paired: set[str] = set()
         for change, content in new:
-            alike = self._alike(content, by_key, paired)
-            close = () if alike else tuple(_close(change, content, olds))
+            replaced = self.planning.replaced.get(change.address, set())
+            alike = self._alike(content, by_key, paired | replaced)
+            paired.update(old.resource.row.id for old in alike if old.is_deleted)
+            others = [old for old in olds if old.resource.row.id not in replaced]
+            close = () if alike else tuple(_close(change, content, others))
             if not alike and not close:
                 continue
             rename = PossibleRename(
@@ -134,17 +138,19 @@ class _Comparing:
                 yield _Old(resource, content, resource.row.id in deleted_ids, resource.row.id in absent_ids)
 
     def _alike(
-        self, content: Similarity, by_key: Mapping[tuple[str, int], Sequence[_Old]], paired: set[str]
+        self, content: Similarity, by_key: Mapping[tuple[str, int], Sequence[_Old]], taken: AbstractSet[str]
     ) -> list[_Old]:
-        """Return those with equal content; of those deleted, only the first not paired with another creation."""
+        """Return those with equal content; of those deleted, only the first that is not taken. taken: their ids.
+
+        Taken are those paired with another creation, and those that this creation replaces on purpose.
+        """
         # Looked up by hash, then compared one by one: keys that leave a part undeclared have no transitive equality.
         if content.key is None:
             return []
         same = [old for old in by_key.get((content.type, hash(content.key)), ()) if old.content.key == content.key]
-        deleted = next((old for old in same if old.is_deleted and old.resource.row.id not in paired), None)
-        if deleted is not None:
-            paired.add(deleted.resource.row.id)
-        return [*([deleted] if deleted else []), *(old for old in same if not old.is_deleted)]
+        free = [old for old in same if old.resource.row.id not in taken]
+        deleted = next((old for old in free if old.is_deleted), None)
+        return [*([deleted] if deleted else []), *(old for old in free if not old.is_deleted)]
 
     def _candidate(self, old: _Old, why: str) -> RenameCandidate:
         row = old.resource.row

@@ -181,6 +181,29 @@ def test_no_group_is_deleted_before_its_members_are_in_another(tmp_path: Path, s
     assert report.outcomes[1].reason == "the service accepted it, and 1 of 1 are not in the list; nobody is removed"
 
 
+@pytest.mark.parametrize("lag", [0.0, 5.0])
+def test_no_field_is_deleted_before_its_answers_are_in_another(tmp_path: Path, sandbox: Sandbox, lag: float) -> None:
+    """An answer whose copy has no effect keeps the old field; one that shows late is waited for."""
+    fields = "custom_fields: [{name: New, type: TEXT, migrate: {from: Old}}]"
+    answers = "users: [{email: anna@acme.example, answers: {Old: Red}}, {email: bo@acme.example, answers: {Old: Red}}]"
+    applied(tmp_path, StaleReadTransport(sandbox), f"custom_fields: [{{name: Old, type: TEXT}}]\n{answers}")
+    late = StaleReadTransport(sandbox, idle="/update-custom-field-choice")
+    report = applied(tmp_path, late, fields)
+    assert [one.status for one in report.outcomes] == [
+        CallStatus.DONE,
+        CallStatus.FAILED,
+        CallStatus.FAILED,
+        CallStatus.BLOCKED,
+    ]
+    assert report.outcomes[1].reason == (
+        "the service accepted it, and 1 of 1 are not among the person's answers; "
+        "what they were copied from is not deleted"
+    )
+    late = StaleReadTransport(sandbox, lag)
+    assert applied(tmp_path, late, fields).exit == ExitCode.OK
+    assert [one.split()[0] for one in late.sent] == ["POST", "POST", "DELETE"]
+
+
 def test_nobody_loses_rights_before_whoever_gets_them_has_them(tmp_path: Path, sandbox: Sandbox) -> None:
     """Where the new administrator is none, the only one stays one, also one who would be archived."""
     options = (tmp_path / "lmsconf.yaml").read_text(encoding="utf-8")

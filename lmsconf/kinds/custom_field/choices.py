@@ -15,7 +15,7 @@ from lmsconf.model.declarations import DesiredResource, pin_in
 from lmsconf.model.names import normalize_name
 from lmsconf.planner.claim_matching import match_claims
 from lmsconf.planner.claims import Claim
-from lmsconf.planner.context import Match, MatchResult, NewParts, PlanContext
+from lmsconf.planner.context import ANSWERED, Match, MatchResult, NewParts, PlanContext
 from lmsconf.planner.diff import KeyedNames
 from lmsconf.support.lazy_dataclass import dataclass
 
@@ -113,6 +113,11 @@ def _both(planning: PlanContext) -> dict[Address, tuple[KeyedNames, KeyedNames]]
 def choices_before_and_after(planning: PlanContext, address: Address) -> tuple[KeyedNames, KeyedNames]:
     """The choices of a field before and after the plan; both empty where no choices are declared."""
     return _both(planning).get(address, (KeyedNames({}), KeyedNames({})))
+
+
+def answered_ref(field: Address, choice: str | None = None) -> Ref:
+    """Return the Ref for answers to a field, or those that pick a choice, being set."""
+    return Ref(field, ANSWERED if choice is None else f"{ANSWERED} {choice}")
 
 
 def _doubtful(planning: PlanContext) -> set[tuple[Address, str]]:

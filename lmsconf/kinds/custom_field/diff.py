@@ -7,7 +7,7 @@ from lmsconf.kinds.custom_field.types import FLAGS, CustomFieldSpec, FieldRow
 from lmsconf.kinds.shared.manifest_entries import refuse_missing_key
 from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.forms import Form
-from lmsconf.model.names import normalize_name
+from lmsconf.model.names import normalize_name, quote_name
 from lmsconf.planner.context import BeforeAfter, Match, PlanContext
 from lmsconf.planner.diff import KeyedNames
 
@@ -22,7 +22,8 @@ def diff_field(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow]) -
         planning.problem(
             "custom-field/type",
             f"{declared.address}: its type is {row.type} and cannot become {spec.type}",
-            hint="Declare a new field under another name, move people over, and list this one under `absent`.",
+            hint="In place of this one, declare a field under another name, with "
+            f"`migrate: {{from: {quote_name(declared.address.name)}}}`: `lmsconf help migration` explains it.",
             at=declared.places.at("type"),
             address=declared.address,
         )

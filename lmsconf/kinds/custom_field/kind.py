@@ -16,6 +16,14 @@ from lmsconf.kinds.custom_field.choices import register_choices
 from lmsconf.kinds.custom_field.diff import diff_field, live_field_form
 from lmsconf.kinds.custom_field.export import field_entry_body, replay_field_entry
 from lmsconf.kinds.custom_field.lost_answers import field_undo, record_deletions
+from lmsconf.kinds.custom_field.migration import (
+    MIGRATE,
+    active_migrations,
+    find_bad_migrations,
+    has_migration,
+    migration_to_json,
+    parse_replayed_deletion,
+)
 from lmsconf.kinds.custom_field.parse import parse_field
 from lmsconf.kinds.custom_field.schema import SCHEMA
 from lmsconf.kinds.custom_field.steps import (
@@ -27,7 +35,7 @@ from lmsconf.kinds.custom_field.steps import (
 )
 from lmsconf.kinds.custom_field.types import MOST_FIELDS, CustomFieldSpec, FieldRow, parse_field_row
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP
-from lmsconf.kinds.shared.manifest_entries import ABSENT_NAMED, delete_entry_by_name, desired_resource_by_name
+from lmsconf.kinds.shared.manifest_entries import ABSENT_NAMED, desired_resource_by_name
 from lmsconf.kinds.shared.renames import find_rename_cycles
 from lmsconf.kinds.shared.response_json import id_in_response
 from lmsconf.model.address import Address, Ref
@@ -37,7 +45,7 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normalize_name
-from lmsconf.model.plan import Change, Undo
+from lmsconf.model.plan import Action, Change, Undo
 from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, SideEffect, Similarity
 from lmsconf.planner.diff import KeyedNames
@@ -80,14 +88,15 @@ class CustomFieldKind(Kind[CustomFieldSpec, FieldRow]):
 
     def parse_absent(self, entry: ManifestEntry) -> Iterator[DeleteEntry[Any]]:
         """Yield the field that an `absent` entry deletes."""
-        yield delete_entry_by_name(CUSTOM_FIELD, entry)
+        yield parse_replayed_deletion(entry)
 
     def check_declarations(
         self,
         declared: Sequence[DesiredResource[CustomFieldSpec]],
         everything: Mapping[str, Sequence[DesiredResource[CustomFieldSpec]]],
     ) -> Iterator[Problem]:
-        """Yield a problem for each declared field beyond MOST_FIELDS; no snapshot is needed."""
+        """Yield a problem for each declared field beyond MOST_FIELDS, and those of migrations."""
+        yield from find_bad_migrations(declared)
         names = dict.fromkeys(one.address for one in declared)
         for extra in list(names)[MOST_FIELDS:]:
             declared_field = next(one for one in declared if one.address == extra)
@@ -111,9 +120,17 @@ class CustomFieldKind(Kind[CustomFieldSpec, FieldRow]):
         declared: Sequence[DesiredResource[CustomFieldSpec]],
         absent: Sequence[DeleteEntry[Any]],
     ) -> MatchResult[CustomFieldSpec, FieldRow]:
-        """Match fields by name, then the choices of each field by name."""
+        """Match fields by name, then the choices of each field by name, then the answers that migrations copy."""
+        if has_migration(declared, absent):
+            from lmsconf.kinds.custom_field.planned_migration import deletions_by_migration
+
+            absent = [*absent, *deletions_by_migration(planning, declared, absent)]
         matched = match_named(planning, FieldRow, self.noun, declared, absent)
         register_choices(planning, matched)
+        if has_migration((), absent):
+            from lmsconf.kinds.custom_field.planned_migration import plan_migrations
+
+            plan_migrations(planning, matched)
         return matched
 
     def diff(self, planning: PlanContext, match: Match[CustomFieldSpec, FieldRow]) -> BeforeAfter | None:
@@ -121,8 +138,12 @@ class CustomFieldKind(Kind[CustomFieldSpec, FieldRow]):
         return diff_field(planning, match)
 
     def state_before_delete(self, planning: PlanContext, deletion: Deletion[FieldRow]) -> BeforeAfter:
-        """The live name, type, choices and description; `after` is None."""
-        return BeforeAfter(before=live_field_form(deletion.row), after=None)
+        """The live name, type, choices and description, and where its answers move; `after` is None."""
+        form = live_field_form(deletion.row)
+        migration = active_migrations(planning).get(deletion.address)
+        if migration is not None:
+            form[MIGRATE] = migration_to_json(migration.migration)
+        return BeforeAfter(before=form, after=None)
 
     def live_form(self, planning: PlanContext, row: FieldRow) -> Form:
         """Its name, type, choices and description."""
@@ -174,6 +195,14 @@ class CustomFieldKind(Kind[CustomFieldSpec, FieldRow]):
         """A created field, and the new choices of a created or replaced one."""
         return super().created_refs(call) | choices_created_by(call)
 
+    def revokes_access(self, call: Call) -> bool:
+        """Deletions of a field: the copies of its answers, if there are any, are verified before."""
+        return call.operation == "custom-fields.delete"
+
+    def is_compared_again(self, change: Change) -> bool:
+        """A field whose answers are copied: people may answer it until it is deleted."""
+        return isinstance(change.before, dict) and MIGRATE in change.before
+
     parts_key = "choices"
     graph_shape = "parallelogram"
 
@@ -183,6 +212,8 @@ class CustomFieldKind(Kind[CustomFieldSpec, FieldRow]):
 
     def replay_entry(self, change: Change, form: Mapping[str, Json], calls: Sequence[Call]) -> Mapping[str, Json]:
         """The field with every choice that it keeps pinned, as the call that replaces it sends them."""
+        if change.action is Action.DELETE and MIGRATE in form:
+            return {**super().replay_entry(change, form, calls), MIGRATE: form[MIGRATE]}
         return replay_field_entry(change, super().replay_entry(change, form, calls), calls)
 
     def required_listings(self, reading: ReadContext) -> frozenset[str]:

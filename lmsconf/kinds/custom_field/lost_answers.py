@@ -11,6 +11,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from lmsconf.errors import InvalidResponse, Severity
 from lmsconf.kinds.custom_field.choices import choices_before_and_after
+from lmsconf.kinds.custom_field.migration import active_migrations
 from lmsconf.kinds.custom_field.types import CustomFieldSpec, FieldRow
 from lmsconf.kinds.shared.answer_rows import AnswerRow, parse_answer
 from lmsconf.kinds.shared.kind_names import ANSWERS, USER
@@ -117,7 +118,7 @@ def count_lost_answers(planning: PlanContext, people: MatchResult[PersonSpec, Pe
     losses = recorded_deletions(planning)
     if not losses:
         return
-    known = _known(planning.snapshot)
+    known = known_answers(planning.snapshot)
     everybody: set[RemoteId] = set()
     unknown: str | None = None
     for loss in losses:
@@ -149,7 +150,7 @@ def field_undo(planning: PlanContext, address: Address) -> Undo:
     return Undo(level=UndoLevel.PARTIAL, reason=f"{again}{answers}")
 
 
-def _known(snapshot: Snapshot) -> Answers | str:
+def known_answers(snapshot: Snapshot) -> Answers | str:
     """The answers of all people by user id, or the reason why they are unknown."""
     if snapshot.redaction is not None:
         return "a redacted snapshot does not contain answers"
@@ -164,7 +165,7 @@ def _known(snapshot: Snapshot) -> Answers | str:
     if rows and not any(row.has_answers for row in rows):
         return "no person has customFields in the response"
     fields = snapshot.rows(FieldRow)
-    names = {key for field in fields for key in _keys(field)}
+    names = {key for field in fields for key in answer_keys(field)}
     answered = {name for row in rows for name, _ in row.answers or ()}
     if answered and not answered & names:
         return "answers have names that no field has"
@@ -179,7 +180,7 @@ def _from_person(row: PersonRow) -> AnswersRow:
     return AnswersRow(row.id, held)
 
 
-def _keys(field: FieldRow) -> frozenset[str]:
+def answer_keys(field: FieldRow) -> frozenset[str]:
     """The keys under which answers to a field may be listed."""
     return frozenset({normalize_name(field.name), field.id})
 
@@ -187,9 +188,10 @@ def _keys(field: FieldRow) -> frozenset[str]:
 def _answering(
     planning: PlanContext, people: MatchResult[PersonSpec, PersonRow], loss: FieldOrChoiceDeletion
 ) -> frozenset[RemoteId]:
-    """The ids of people who get an answer from the plan, to a field that is not deleted."""
+    """The ids of people who lose no answer: they get another from the plan, or theirs is moved to another field."""
     if loss.choices is None:
-        return frozenset()
+        migration = active_migrations(planning).get(loss.address)
+        return frozenset() if migration is None else migration.settled
     return frozenset(
         match.row.id
         for match in people.matches
@@ -203,7 +205,7 @@ def _holders_of(
     """The people who answered a field or, given a choice id, who picked that choice."""
     if isinstance(known, str):
         return _Holders(frozenset(), known)
-    keys = _keys(loss.field)
+    keys = answer_keys(loss.field)
     unreadable = any(row.answers is None for row in known.values())
     held: dict[RemoteId, frozenset[str]] = {}
     for row in known.values():

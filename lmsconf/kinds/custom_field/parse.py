@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import cast
 
 from lmsconf.errors import Problem, shorten
+from lmsconf.kinds.custom_field.migration import parse_migration
 from lmsconf.kinds.custom_field.types import FLAGS, CustomFieldSpec, DeclaredChoice, DeclaredChoices
 from lmsconf.kinds.shared.manifest_entries import parse_names, parse_pins
 from lmsconf.model.canonical_json import Json
@@ -35,6 +36,7 @@ def parse_field(entry: ManifestEntry) -> CustomFieldSpec:
         if "description" in body
         else None,
         **{key: cast("bool | None", body.get(key)) for key in FLAGS},
+        migrate=parse_migration(entry, normalize_name(str(body["name"]))),
     )
 
 

@@ -8,7 +8,8 @@ from typing import Final, TypeAlias
 
 from lmsconf.api.spec.listings import CUSTOM_FIELDS
 from lmsconf.kinds.custom_field.lost_answers import deletes_answers, may_delete_choices
-from lmsconf.kinds.custom_field.types import CustomFieldSpec, FieldRow, parse_field_row
+from lmsconf.kinds.custom_field.migration import has_migration
+from lmsconf.kinds.custom_field.types import CustomFieldSpec, FieldRow, Migration, parse_field_row
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP, USER
 from lmsconf.model.api import Api, ListedRows
 from lmsconf.model.plan import Action, Change
@@ -42,9 +43,19 @@ def may_lose_answers(kind: FieldKind, reading: ReadContext) -> bool:
     if not reading.covers(kind.name) or reading.policy.additive:
         return False
     deletes = reading.absent_of(kind.name) or reading.policy.ownership.get(kind.name)
-    if not deletes and not any(may_delete_choices(one.spec) for one in reading.declared_of(kind)):
+    declared = reading.declared_of(kind)
+    if not deletes and not any(may_delete_choices(one.spec) or one.spec.migrate for one in declared):
         return False
     return any(deletes_answers(*matched) for matched in reading.matches(kind))
+
+
+def copies_answers(kind: FieldKind, reading: ReadContext) -> bool:
+    """Return whether answers may move to another field, so that all people and their answers are needed."""
+    versions = [version.of_kind(kind.name) for version in reading.versions]
+    if reading.policy.additive or not any(has_migration(*version) for version in versions):
+        return False
+    deletions = (deletion for _, matched in reading.matches(kind) for deletion in matched.deletions)
+    return any(one.absent is not None and isinstance(one.absent.spec, Migration) for one in deletions)
 
 
 def _creates(kind: FieldKind, reading: ReadContext, rows: ListedRows) -> bool:

@@ -6,15 +6,16 @@ references it, must stay until the last smart group drops it, and the service ma
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from typing import Final
 
 from lmsconf.api.spec.value_encoding import encode_cleared_description
 from lmsconf.errors import Severity, SourceLocation
 from lmsconf.kinds.custom_field.choices import NEW
+from lmsconf.kinds.custom_field.migration import ActiveMigration, active_migrations
 from lmsconf.kinds.custom_field.types import FLAGS, MOST_FIELDS, CustomFieldSpec, FieldRow
-from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD
+from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP
 from lmsconf.kinds.shared.renames import free_name_ref, freed_name_ref, temporary_name, uses_temporary_name
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.calls import Call, Step
@@ -33,23 +34,56 @@ class _Slots:
 
 
 def pair_slots_with_deletions(planning: PlanContext, matched: MatchResult[CustomFieldSpec, FieldRow]) -> None:
-    """Pair each creation beyond the free slots with a deletion to wait for; report creations that exceed the limit."""
+    """Pair each creation beyond the free slots with a deletion to wait for; report creations that exceed the limit.
+
+    A field whose answers move is deleted last, after the calls that set answers to new fields: it frees no slot for
+    them.
+    """
     deleted = sorted(
         one.address for one in matched.deletions if planning.chosen(one.address) and not planning.policy.additive
     )
+    first = [one for one in deleted if one not in active_migrations(planning)]
     new = sorted(one.address for one in matched.matches if one.row is None and planning.chosen(one.address))
     over = matched.live + len(new) - len(deleted) - MOST_FIELDS
-    if over > 0 and new:
-        planning.problem(
-            "refusal/too-many-fields",
-            f"{new[-1]}: a workspace has at most {MOST_FIELDS} custom fields, and with this plan there would be "
-            f"{MOST_FIELDS + over}",
-            hint=f"{matched.live} are live. List {over} of them under `absent`, or declare {over} fewer.",
-            at=next(one.declared.source for one in matched.matches if one.address == new[-1]),
-            address=new[-1],
-        )
     free = max(0, MOST_FIELDS - matched.live)
-    planning.state(_Slots).freed_by = dict(zip(new[free:], deleted, strict=False))
+    if over > 0 and new:
+        _refuse_too_many(planning, matched, new[-1], over)
+    elif len(new) > free + len(first):
+        last = next(one for one in deleted if one not in first)
+        _refuse_without_slot(planning, matched, new[-1], last, len(new) - free - len(first))
+    planning.state(_Slots).freed_by = dict(zip(new[free:], first, strict=False))
+
+
+def _refuse_too_many(
+    planning: PlanContext, matched: MatchResult[CustomFieldSpec, FieldRow], creation: Address, over: int
+) -> None:
+    planning.problem(
+        "refusal/too-many-fields",
+        f"{creation}: a workspace has at most {MOST_FIELDS} custom fields, and with this plan there would be "
+        f"{MOST_FIELDS + over}",
+        hint=f"{matched.live} are live. List {over} of them under `absent`, or declare {over} fewer.",
+        at=next(one.declared.source for one in matched.matches if one.address == creation),
+        address=creation,
+    )
+
+
+def _refuse_without_slot(
+    planning: PlanContext,
+    matched: MatchResult[CustomFieldSpec, FieldRow],
+    creation: Address,
+    old: Address,
+    lacking: int,
+) -> None:
+    slots = "slot is" if lacking == 1 else "slots are"
+    planning.problem(
+        "refusal/no-free-field",
+        f"{creation}: {lacking} more free {slots} needed, because {old} is deleted only after its answers are copied, "
+        f"and a workspace has at most {MOST_FIELDS} custom fields",
+        hint=f"{matched.live} are live. List a field that nobody needs under `absent`, or migrate one field after the "
+        "other.",
+        at=next(one.declared.source for one in matched.matches if one.address == creation),
+        address=creation,
+    )
 
 
 def _slot(planning: PlanContext, creation: Address) -> frozenset[Ref]:
@@ -111,10 +145,36 @@ def field_deletion(planning: PlanContext, deletion: Deletion[FieldRow]) -> list[
         revokes=True,
     )
     groups = planning.kept_refs.get(Ref(at), [])
+    migration = active_migrations(planning).get(at)
+    if migration is not None:
+        _refuse_unreplaced(planning, at, migration, groups)
+        return [step]
     if not groups or planning.call_templates.behaviour("custom-fields.in-use") == "never":
         return [step]
     _foretell(planning, deletion.absent.source if deletion.absent else None, at, groups, "deleted")
     return [replace(step, may_be_refused=True)]
+
+
+def _refuse_unreplaced(
+    planning: PlanContext, at: Address, migration: ActiveMigration, groups: Sequence[Address]
+) -> None:
+    """Refuse to delete a field whose answers moved while conditions still name it, or while that is not known."""
+    why = planning.snapshot.of(SMART_GROUP).incomplete
+    if not groups and why is None:
+        return
+    names = ", ".join(sorted({str(group) for group in groups}))
+    planning.problem(
+        "refusal/conditions-not-replaced",
+        f"{at}: it cannot be deleted, because it is still named by the conditions of {names}"
+        if groups
+        else f"{at}: it cannot be deleted, because it is not known which smart groups name it: {why}",
+        hint=f"Declare `conditions` on {migration.target} for them, or write `conditions: all` under `migrate`, "
+        "which replaces the conditions of smart groups that no manifest declares."
+        if groups
+        else "Plan again once all smart groups can be read.",
+        at=migration.migration.places.at("from"),
+        address=at,
+    )
 
 
 def _creation(planning: PlanContext, at: Address, after: Form) -> Step:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import field
 from typing import Final, cast
 
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD
 from lmsconf.kinds.shared.response_json import object_list, require_text
 from lmsconf.model.address import RemoteId
 from lmsconf.model.canonical_json import Json
+from lmsconf.model.declarations import SourceMap
 from lmsconf.support.lazy_dataclass import dataclass
 
 MOST_FIELDS: Final = 10
@@ -59,6 +61,25 @@ class DeclaredChoices:
     whole: bool = True
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Migration:
+    """How answers move from the field `source` to the field `target`. Names are normalized.
+
+    choices: old choice, or text → new choice, None: no answer; others keep their name.
+    deletes_rest: whether answers that cannot be copied are deleted with the old field, instead of keeping it.
+    all_groups: whether conditions that no manifest declares are replaced too. places: of the parts of the mapping.
+    is_replayed: whether it is that of a plan, which deletes the old field.
+    """
+
+    source: str
+    target: str
+    choices: Mapping[str, str | None]
+    deletes_rest: bool
+    all_groups: bool
+    places: SourceMap = field(compare=False)
+    is_replayed: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class CustomFieldSpec:
     """A declared field; None for an undeclared key. `description` is "" where the manifest has null: clear it."""
@@ -69,6 +90,7 @@ class CustomFieldSpec:
     hidden: bool | None
     locked: bool | None
     optional: bool | None
+    migrate: Migration | None = None
 
 
 def parse_field_row(data: Mapping[str, Json]) -> FieldRow:

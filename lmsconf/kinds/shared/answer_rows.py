@@ -44,10 +44,10 @@ def try_parse_answers(data: Mapping[str, Json]) -> tuple[AnswerRow, ...] | None:
 
 
 def parse_answers(data: Mapping[str, Json]) -> tuple[AnswerRow, ...]:
-    """Parse a person's answers, sorted by field name. Raises InvalidResponse for an unrecognized shape."""
+    """Parse a person's answers, sorted by field name, without empty ones. Raises InvalidResponse for another shape."""
     held = require_object(data.get("customFields") or {}, "the answers of a user")
     answers = (parse_answer(name, held[name]) for name in sorted(held))
-    return tuple(answer for answer in answers if answer is not None)
+    return tuple(answer for answer in answers if answer is not None and answer.picked)
 
 
 def parse_answer(name: str, value: Json) -> AnswerRow | None:

@@ -31,6 +31,7 @@ from lmsconf.kinds.smart_group.conditions import (
 from lmsconf.kinds.smart_group.diff import diff_smart_group, state_before_deletion
 from lmsconf.kinds.smart_group.export import PART_REFERENCES, REFERENCES, only_choice, smart_group_entry_body
 from lmsconf.kinds.smart_group.parse import find_unknown_choices, parse_smart_group
+from lmsconf.kinds.smart_group.replaced_conditions import add_replaced_conditions
 from lmsconf.kinds.smart_group.schema import SCHEMA
 from lmsconf.kinds.smart_group.steps import smart_group_deletion, smart_group_steps
 from lmsconf.kinds.smart_group.types import SmartGroupRow, SmartGroupSpec, parse_listed_row
@@ -123,8 +124,9 @@ class SmartGroupKind(Kind[SmartGroupSpec, SmartGroupRow]):
         declared: Sequence[DesiredResource[SmartGroupSpec]],
         absent: Sequence[DeleteEntry[Any]],
     ) -> MatchResult[SmartGroupSpec, SmartGroupRow]:
-        """Match by name."""
-        return match_named(planning, SmartGroupRow, self.noun, declared, absent)
+        """Match by name, with the conditions that migrations of fields replace."""
+        wanted = add_replaced_conditions(planning, declared, absent)
+        return match_named(planning, SmartGroupRow, self.noun, wanted, absent)
 
     def diff(self, planning: PlanContext, match: Match[SmartGroupSpec, SmartGroupRow]) -> BeforeAfter | None:
         """Compare name, and conditions and managers where declared."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
-from lmsconf.kinds.shared.kind_names import SMART_GROUP
+from lmsconf.kinds.custom_field.choices import answered_ref
+from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP
 from lmsconf.kinds.shared.people_lists import PeopleList
 from lmsconf.kinds.shared.renames import free_name_ref, freed_name_ref, rename_steps
 from lmsconf.kinds.smart_group.conditions import (
@@ -13,7 +14,7 @@ from lmsconf.kinds.smart_group.conditions import (
     conditions_by_name,
     ordered_conditions,
 )
-from lmsconf.kinds.smart_group.types import SmartGroupRow, SmartGroupSpec
+from lmsconf.kinds.smart_group.types import DeclaredCondition, SmartGroupRow, SmartGroupSpec
 from lmsconf.kinds.user.people_directory import people_directory
 from lmsconf.kinds.user.people_list_steps import people_dependencies, people_list_steps
 from lmsconf.model.address import Address, Ref
@@ -65,14 +66,23 @@ def _replace(planning: PlanContext, path: Mapping[str, str], before: Form, after
     body = planning.call_templates.body(
         "smart-groups.replace-conditions", conditions=conditions_by_id(planning, conditions)
     )
-    now = condition_refs(conditions)
+    now, old = condition_refs(conditions), ordered_conditions(before)
     return Step(
         operation="smart-groups.replace-conditions",
         path=path,
         body=body,
-        uses=now,
-        releases=condition_refs(ordered_conditions(before)) - now,
+        uses=now.union(_new_answers(old, conditions)),
+        releases=condition_refs(old) - now,
     )
+
+
+def _new_answers(before: Sequence[DeclaredCondition], after: Sequence[DeclaredCondition]) -> Iterator[Ref]:
+    """Yield Refs to the answers that conditions start to ask for: nobody leaves before theirs is set."""
+    fields = {condition.field for condition in before}
+    for condition in after:
+        if condition.field not in fields:
+            at = Address.of(CUSTOM_FIELD, condition.field)
+            yield from (answered_ref(at, choice) for choice in condition.choices or (None,))
 
 
 def smart_group_deletion(planning: PlanContext, deletion: Deletion[SmartGroupRow]) -> Step:

@@ -7,8 +7,8 @@ from typing import Final, cast
 
 from lmsconf.api.spec.value_encoding import ANSWERS, build_answers_body, encode_answer
 from lmsconf.errors import shorten
-from lmsconf.kinds.custom_field.choices import choice_has_error, field_types, renamed_choice_hint
-from lmsconf.kinds.custom_field.lost_answers import FieldOrChoiceDeletion, recorded_deletions
+from lmsconf.kinds.custom_field.choices import answered_ref, choice_has_error, field_types, renamed_choice_hint
+from lmsconf.kinds.custom_field.lost_answers import FieldOrChoiceDeletion, answer_keys, recorded_deletions
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.shared.answer_rows import AnswerRow
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, choices_registry_kind
@@ -168,9 +168,25 @@ def answers_step(
         operation=ANSWERS,
         path=path,
         body=build_answers_body(planning.call_templates.behaviour, body),
+        makes=_answered(changed, new),
         uses=_to_come(planning, changed) | frozenset(one for one in path.values() if isinstance(one, Ref)),
-        releases=old - new,
+        releases=(old - new) | _deleted_fields(planning, row),
     )
+
+
+def _answered(changed: Mapping[str, Answer], picked: frozenset[Ref]) -> frozenset[Ref]:
+    """Return Refs to the answers that a call sets: smart groups that start to ask for them wait for it."""
+    fields = {Address.of(CUSTOM_FIELD, field) for field in changed}
+    return frozenset(answered_ref(ref.address, ref.part) for ref in picked if ref.address in fields) | {
+        answered_ref(field) for field in fields
+    }
+
+
+def _deleted_fields(planning: PlanContext, row: PersonRow | None) -> frozenset[Ref]:
+    """Return Refs to the answered fields that the plan deletes: they are deleted after the call."""
+    answered = {answer.field for answer in (row.answers if row else None) or ()}
+    deleted = (loss for loss in recorded_deletions(planning) if loss.choices is None)
+    return frozenset(Ref(loss.address) for loss in deleted if answered & answer_keys(loss.field))
 
 
 def _to_come(planning: PlanContext, answers: Mapping[str, Answer]) -> frozenset[Ref]:
@@ -202,13 +218,14 @@ def _value(planning: PlanContext, field: str, answer: Answer) -> object:
 def _kept(planning: PlanContext, row: PersonRow) -> dict[str, object]:
     """Return all live answers of a person by field id, in the form of a request.
 
-    Choices and fields that the plan deletes are left out: their call may come first, and the service would refuse.
+    Choices that the plan deletes are left out: their call may come first, and the service would refuse. A field is
+    deleted after the call.
     """
     out: dict[str, object] = {}
     lost = {subject for loss in recorded_deletions(planning) for subject in _lost_ids(loss)}
     for answer in row.answers or ():
         id = _field_ids(planning).get(answer.field)
-        if id is not None and id not in lost:
+        if id is not None:
             name = _field_name(planning, answer)
             type = field_types(planning).get(name, _SEVERAL)
             ids = [_choice_id(planning, name, one) for one in sorted(answer.picked) if (id, one) not in lost]
@@ -218,12 +235,9 @@ def _kept(planning: PlanContext, row: PersonRow) -> dict[str, object]:
 
 
 def _lost_ids(loss: FieldOrChoiceDeletion) -> Iterator[object]:
-    """Yield the id of a deleted field, or the field id with the id and the name of each deleted choice."""
-    if loss.choices is None:
-        yield loss.field.id
-        return
+    """Yield the field id with the id and the name of each deleted choice of a field that stays."""
     for choice in loss.field.choices:
-        if choice.id in loss.choices:
+        if loss.choices is not None and choice.id in loss.choices:
             yield from ((loss.field.id, choice.id), (loss.field.id, choice.name))
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from lmsconf.kinds.custom_field.kind import KIND as FIELDS
-from lmsconf.kinds.custom_field.read import may_lose_answers
+from lmsconf.kinds.custom_field.read import copies_answers, may_lose_answers
 from lmsconf.kinds.manual_group.types import ManualGroupSpec
 from lmsconf.kinds.shared.kind_names import ADMIN, ANSWERS, CUSTOM_FIELD, HOLDERS, USER
 from lmsconf.kinds.shared.response_json import require_object
@@ -56,7 +56,7 @@ PersonKind: TypeAlias = "Kind[PersonSpec, PersonRow]"
 
 def read_people(kind: PersonKind, reading: ReadContext) -> Listing[PersonRow] | None:
     """Return the people, with the attributes that are compared, and count them; None if only their number is needed."""
-    count, needed = reading.shared_state(PeopleCount), reading.is_needed(USER)
+    count, needed = reading.shared_state(PeopleCount), reading.is_needed(USER) or copies_answers(FIELDS, reading)
     if not needed:
         answer = reading.api.get("users.list", query={"skip": 0, "limit": 1})
         total = require_object(answer, "the people").get("matchCount")

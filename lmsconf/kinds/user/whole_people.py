@@ -64,7 +64,7 @@ class WholePeople(ReadState):
         readable = [answer for answer in parsed if not isinstance(answer, InvalidResponse)]
         if len(readable) < len(parsed):
             return None
-        return tuple(answer for answer in readable if answer is not None)
+        return tuple(answer for answer in readable if answer is not None and answer.picked)
 
     def answers_row(self, row: Mapping[str, Json]) -> AnswersRow:
         """Parse the answers of a compact row, as `parse_answers_row` those of a whole one."""

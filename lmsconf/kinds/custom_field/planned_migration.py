@@ -1,0 +1,404 @@
+"""Which answers a migration copies, which it cannot copy, and whether the old field is deleted.
+
+Nothing is kept between runs: what is left follows from the live answers to both fields.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
+from typing import Any, Final
+
+from lmsconf.errors import Severity, shorten
+from lmsconf.kinds.custom_field.lost_answers import answer_keys, known_answers
+from lmsconf.kinds.custom_field.migration import (
+    ActiveMigration,
+    active_migrations,
+    deletion_of_source,
+    unknown_target_choice,
+)
+from lmsconf.kinds.custom_field.types import CustomFieldSpec, FieldRow, Migration
+from lmsconf.kinds.shared.answer_rows import AnswerRow
+from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER, choices_registry_kind
+from lmsconf.kinds.user.types import Answer, AnswersRow, PersonRow, PersonSpec
+from lmsconf.model.address import Address, RemoteId
+from lmsconf.model.declarations import DeleteEntry, DesiredResource
+from lmsconf.model.names import did_you_mean, matches_patterns, normalize_name, quote_name
+from lmsconf.planner.context import Deletion, MatchResult, PlanContext, UndeclaredResource
+from lmsconf.support.lazy_dataclass import dataclass
+
+_SHOWN: Final = 3
+"""How many people a message names; the others are counted."""
+_OTHER: Final = "the person has another answer to {target}"
+_SEVERAL: Final = "several choices are picked, and {target} takes one"
+_NO_CHOICE: Final = "it is not a choice of {target}"
+_NO_EMAIL: Final = "no e-mail names the person alone"
+_LEFT_OUT: Final = "the person is not in this plan"
+Fields = MatchResult[CustomFieldSpec, FieldRow]
+
+
+def deletions_by_migration(
+    planning: PlanContext, declared: Sequence[DesiredResource[CustomFieldSpec]], absent: Sequence[DeleteEntry[Any]]
+) -> Iterator[DeleteEntry[Migration]]:
+    """Yield the deletion of the old field of each migration; none if that field is not live any more."""
+    rows = {normalize_name(row.name) for row in planning.snapshot.rows(FieldRow)}
+    listed = {entry.address: entry for entry in absent}
+    for one in declared:
+        migration = one.spec.migrate
+        if migration is None or planning.policy.additive or migration.source == one.address.name:
+            continue
+        entry = deletion_of_source(migration, one)
+        if migration.source not in rows:
+            _warn_of_unknown_source(planning, one, migration, rows)
+        elif entry.address in listed:
+            planning.problem(
+                "migrate/absent",
+                f"{one.address}: migrate: {entry.address} is listed under `absent` too",
+                hint=f"Remove it there ({listed[entry.address].source}): the migration deletes it once every answer is "
+                "copied.",
+                at=migration.places.at("from"),
+                address=one.address,
+            )
+        elif not planning.chosen(entry.address):
+            planning.problem(
+                "migrate/left-out",
+                f"{one.address}: no answer is copied, because the plan leaves out {entry.address}",
+                hint="Plan without --only and --except to migrate.",
+                at=migration.places.at("from"),
+                address=one.address,
+                severity=Severity.NOTE,
+            )
+        else:
+            yield entry
+
+
+def _warn_of_unknown_source(
+    planning: PlanContext, one: DesiredResource[CustomFieldSpec], migration: Migration, live: set[str]
+) -> None:
+    """Warn of an old field that is not live while the new one is not live either: its name may be wrong."""
+    near = did_you_mean(migration.source, live)
+    if one.address.name in live or near is None or planning.policy.verifying:
+        return
+    planning.problem(
+        "migrate/unknown-field",
+        f"{one.address}: migrate: no field called {quote_name(shorten(migration.source))} is live, so that no answer "
+        "is copied",
+        hint=near,
+        at=migration.places.at("from"),
+        address=one.address,
+        severity=Severity.WARNING,
+    )
+
+
+def plan_migrations(planning: PlanContext, matched: Fields) -> None:
+    """Record what each migration copies; keep the old field where some answers cannot be copied."""
+    for deletion in list(matched.deletions):
+        migration = deletion.absent.spec if deletion.absent else None
+        if not isinstance(migration, Migration) or not planning.chosen(deletion.address):
+            continue
+        target = Address.of(CUSTOM_FIELD, migration.target)
+        planning.replaced[target].add(deletion.row.id)
+        type = _type_of(planning, matched, target)
+        if type is None or _refuse_choices(planning, migration, target, type, deletion.row):
+            continue
+        active = _Copying(planning, migration, deletion, target, type, _live_row(planning, target)).plan()
+        active_migrations(planning)[deletion.address] = active
+        if active.is_held:
+            _keep(planning, matched, deletion)
+
+
+def _live_row(planning: PlanContext, target: Address) -> FieldRow | None:
+    """Return the live new field, also one that the plan renames so."""
+    rows = planning.snapshot.rows(FieldRow)
+    return next((row for row in rows if planning.registry.name(CUSTOM_FIELD, row.id) == target.name), None)
+
+
+def _type_of(planning: PlanContext, matched: Fields, target: Address) -> str | None:
+    """Return the type of the new field; None, after an error of its own, if that is not known."""
+    row = _live_row(planning, target)
+    declared = next((match.declared.spec.type for match in matched.matches if match.address == target), None)
+    return row.type if row is not None else declared
+
+
+def _refuse_choices(planning: PlanContext, migration: Migration, target: Address, type: str, old: FieldRow) -> bool:
+    """Report the choices without a counterpart; return whether there are any."""
+    if type == "TEXT":
+        return False
+    known = planning.registry.names(choices_registry_kind(target.name))
+    before = len(planning.problems)
+    for name, new in migration.choices.items():
+        if new is not None and new not in known:
+            planning.problems.append(unknown_target_choice(target, migration, name, new, sorted(known)))
+    if old.type != "TEXT":
+        names = [normalize_name(choice.name) for choice in old.choices]
+        for name in sorted(migration.choices.keys() - set(names)):
+            near = did_you_mean(name, names)
+            planning.problem(
+                "reference/unknown-choice",
+                f'{target}: migrate: {quote_name(migration.source)} has no choice "{shorten(name)}"',
+                hint=" ".join(filter(None, [f"It has {', '.join(sorted(names))}.", near])),
+                at=migration.places.at("choices", name),
+                address=target,
+            )
+        for name in names:
+            if name not in migration.choices and name not in known:
+                planning.problem(
+                    "migrate/unmapped-choice",
+                    f"{target}: migrate: {quote_name(migration.source)} has the choice {quote_name(shorten(name))}, "
+                    f"and {target.name} has none of that name",
+                    hint=f"Write what it becomes: `choices: {{{quote_name(name)}: …}}`, or `null` for no answer. "
+                    f"{target.name} has {', '.join(sorted(known))}.",
+                    at=migration.places.at("choices") if migration.choices else migration.places.at(),
+                    address=target,
+                )
+    return any(problem.is_error for problem in planning.problems[before:])
+
+
+def _keep(planning: PlanContext, matched: Fields, deletion: Deletion[FieldRow]) -> None:
+    """Keep the old field, as one that no manifest declares."""
+    matched.deletions.remove(deletion)
+    planning.deleted.discard(deletion.address)
+    planning.registry.register(CUSTOM_FIELD, deletion.address.name, deletion.row.id)
+    matched.unmanaged.append(UndeclaredResource(deletion.address, deletion.row))
+
+
+@dataclass(frozen=True, slots=True)
+class _Uncopied:
+    """Why an answer cannot be copied."""
+
+    reason: str
+
+
+@dataclass(slots=True)
+class _Copying:
+    """The answers to one old field, compared with those to the new one."""
+
+    planning: PlanContext
+    migration: Migration
+    deletion: Deletion[FieldRow]
+    target: Address
+    type: str
+    new: FieldRow | None
+    copies: dict[RemoteId, Answer] = field(default_factory=dict)
+    settled: set[RemoteId] = field(default_factory=set)
+    uncopied: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    unreadable: int = 0
+
+    def plan(self) -> ActiveMigration:
+        known = known_answers(self.planning.snapshot)
+        if isinstance(known, str):
+            self._refuse_unknown(known)
+        else:
+            self._compare(known)
+        stop = bool(self.uncopied) and not self.migration.deletes_rest
+        if stop or _LEFT_OUT in self.uncopied:
+            self._tell_uncopied()
+        self._tell_copies()
+        return ActiveMigration(
+            migration=self.migration,
+            old=self.deletion.row,
+            target=self.target,
+            target_type=self.type,
+            copies=self.copies,
+            settled=frozenset(self.settled),
+            is_held=(stop or _LEFT_OUT in self.uncopied) and not self.migration.is_replayed,
+        )
+
+    def _compare(self, known: Mapping[RemoteId, AnswersRow]) -> None:
+        people = {row.id: row for row in self.planning.snapshot.rows(PersonRow)}
+        named, declared = _addressable(people), self._declared_answers(people)
+        old_keys, new_keys = answer_keys(self.deletion.row), self._new_keys()
+        for id, row in known.items():
+            old, new = _answer(row, old_keys), _answer(row, new_keys)
+            if row.answers is None or old is _UNREADABLE or new is _UNREADABLE:
+                self.unreadable += row.answers is None or old is not None
+            elif isinstance(old, AnswerRow):
+                live = declared[id] if id in declared else self._live(new if isinstance(new, AnswerRow) else None)
+                self._add(id, self._translated(old), live, people.get(id), named, row)
+        if self.unreadable:
+            self._refuse_unknown(f"the answers of {_people(self.unreadable)} have an unknown format")
+
+    def _new_keys(self) -> frozenset[str]:
+        return frozenset() if self.new is None else answer_keys(self.new)
+
+    def _declared_answers(self, people: Mapping[RemoteId, PersonRow]) -> dict[RemoteId, frozenset[str] | None]:
+        """Return the declared answers to the new field, which hold after the plan; None for no answer."""
+        workspace, by_name = self.planning.policy.workspace, _addressable(people)
+        found: dict[RemoteId, frozenset[str] | None] = {}
+        for one in self.planning.declared:
+            answers = one.spec.answers if isinstance(one.spec, PersonSpec) else {}
+            if self.target.name in answers and self.planning.chosen(one.address):
+                pin, answer = one.pin(workspace), answers[self.target.name]
+                names = (one.address.name, *one.previously)
+                picked = answer if isinstance(answer, frozenset) else frozenset({answer} if answer else ())
+                ids = {pin} if pin is not None else {by_name[name] for name in names if name in by_name}
+                found.update(dict.fromkeys(ids, picked or None))
+        return found
+
+    def _add(
+        self,
+        id: RemoteId,
+        wanted: frozenset[str] | _Uncopied,
+        live: frozenset[str] | None,
+        person: PersonRow | None,
+        named: Mapping[str, RemoteId],
+        row: AnswersRow,
+    ) -> None:
+        """Sort one person's answer: to be copied, already there, without a counterpart, or not to be copied.
+
+        live: the answer to the new field, as declared or live; None: declared to be none.
+        """
+        if isinstance(wanted, _Uncopied):
+            reason = wanted.reason
+        elif not wanted:
+            return
+        elif live and (live == wanted or (self.type == "MULTI_SELECT" and wanted <= live)):
+            self._settle(id, row)
+            return
+        elif live or live is None:
+            reason = _OTHER
+        elif person is None or named.get(person.name) != id:
+            reason = _NO_EMAIL
+        elif not self._is_planned(Address.of(USER, person.name)):
+            reason = _LEFT_OUT
+        elif any(answer is None for _, answer in row.answers or ()):
+            self.unreadable += 1
+            return
+        else:
+            self.copies[id] = wanted if self.type == "MULTI_SELECT" else next(iter(wanted))
+            self._settle(id, row)
+            return
+        self.uncopied[reason].append(f"user id {id}" if person is None or not person.email else f"user/{person.name}")
+
+    def _settle(self, id: RemoteId, row: AnswersRow) -> None:
+        """Count a person as moved, unless a part of the answer is dropped."""
+        old = _answer(row, answer_keys(self.deletion.row))
+        picked = self._picked(old) if isinstance(old, AnswerRow) else frozenset[str]()
+        if all(self.migration.choices.get(name, name) is not None for name in picked):
+            self.settled.add(id)
+
+    def _is_planned(self, address: Address) -> bool:
+        policy = self.planning.policy
+        return self.planning.chosen(address) and not matches_patterns(str(address), policy.leave_alone)
+
+    def _live(self, answer: AnswerRow | None) -> frozenset[str]:
+        """Return a live answer to the new field, by the names after the plan."""
+        if answer is None:
+            return frozenset()
+        if self.type == "TEXT":
+            return frozenset({normalize_name(answer.as_text)} if answer.as_text else ())
+        scope = choices_registry_kind(self.target.name)
+        return frozenset(self.planning.registry.name(scope, one) or normalize_name(one) for one in answer.picked)
+
+    def _picked(self, answer: AnswerRow) -> frozenset[str]:
+        """Return the choices of an answer to the old field by name, or its text."""
+        old = self.deletion.row
+        if old.type == "TEXT":
+            return frozenset({normalize_name(answer.as_text)} if answer.as_text else ())
+        names: dict[str, str] = {choice.id: normalize_name(choice.name) for choice in old.choices}
+        return frozenset(names.get(one, normalize_name(one)) for one in answer.picked)
+
+    def _translated(self, answer: AnswerRow) -> frozenset[str] | _Uncopied:
+        """Return an answer in the choices of the new field; empty if it has no counterpart there."""
+        picked, old = self._picked(answer), self.deletion.row
+        if old.type != "TEXT" and picked - {normalize_name(choice.name) for choice in old.choices}:
+            return _Uncopied(_NO_CHOICE)
+        mapped = (self.migration.choices.get(name, name) for name in picked)
+        out = frozenset(name for name in mapped if name is not None)
+        if self.type != "MULTI_SELECT" and len(out) > 1:
+            return _Uncopied(_SEVERAL)
+        if self.type != "TEXT":
+            scope = choices_registry_kind(self.target.name)
+            if not all(self.planning.registry.has(scope, name) for name in out):
+                return _Uncopied(_NO_CHOICE)
+        return out
+
+    def _refuse_unknown(self, why: str) -> None:
+        self.planning.problem(
+            "refusal/answers-unknown",
+            f"{self.deletion.address}: it cannot be migrated, because it is not known who answered it: {why}",
+            hint="Plan again once all answers can be read. Nothing is deleted before.",
+            at=self.migration.places.at("from"),
+            address=self.deletion.address,
+        )
+
+    def _tell_uncopied(self) -> None:
+        """Report who keeps the old field from being deleted."""
+        replayed = self.migration.is_replayed
+        for reason, labels in sorted(self.uncopied.items()):
+            more = f" and {len(labels) - _SHOWN:,} more" if len(labels) > _SHOWN else ""
+            who = ", ".join(sorted(labels)[:_SHOWN]) + more
+            verb = "cannot be deleted" if replayed else "is kept"
+            count = "1 answer to it is" if len(labels) == 1 else f"{len(labels):,} answers to it are"
+            self.planning.problem(
+                "refusal/not-copied" if replayed else "migrate/not-copied",
+                f"{self.deletion.address}: it {verb}, because {count} not copied: "
+                f"{reason.format(target=self.target.name)} ({who})",
+                hint=_HINTS[reason],
+                at=self.migration.places.at("from"),
+                address=self.deletion.address,
+                severity=Severity.ERROR if replayed else Severity.WARNING,
+            )
+
+    def _tell_copies(self) -> None:
+        """Note how many calls the migration takes, and how long, where the pace is known."""
+        number = len(self.copies)
+        if not number:
+            return
+        pace = self.planning.policy.pace
+        # Each answer is one call, and is read back before the old field is deleted.
+        time = (
+            "how long that takes is not known: --max-rate sets a pace"
+            if pace is None
+            else f"about {_minutes(2 * number / pace)} at {pace:g} requests a second"
+        )
+        self.planning.problem(
+            "migrate/copies",
+            f"{self.target}: the answers of {_people(number)} are copied from {self.deletion.address}: {number:,} "
+            f"{'call' if number == 1 else 'calls'} and as many reads to verify them, {time}",
+            at=self.migration.places.at("from"),
+            severity=Severity.NOTE,
+        )
+
+
+_DELETE: Final = "write `not_copied: delete` to delete them with the field, which the guard `answers` counts."
+_HINTS: Final = {
+    _OTHER: f"Nobody's answer is overwritten. Correct one of the two answers, or {_DELETE}",
+    _SEVERAL: f"Reduce them to one choice, make the new field MULTI_SELECT, or {_DELETE}",
+    _NO_CHOICE: f"Write under `choices` what they become, or {_DELETE}",
+    _NO_EMAIL: f"Give each account an e-mail of its own, or {_DELETE}",
+    _LEFT_OUT: "Plan without --only and --except, and without `leave_alone` for these people.",
+}
+_UNREADABLE: Final = object()
+
+
+def _answer(row: AnswersRow, keys: frozenset[str]) -> object:
+    """Return the answer to a field: an AnswerRow, None for no answer, or `_UNREADABLE`."""
+    for name, answer in row.answers or ():
+        if name in keys:
+            return _UNREADABLE if answer is None else answer
+    return None
+
+
+def _addressable(people: Mapping[RemoteId, PersonRow]) -> dict[str, RemoteId]:
+    """Return e-mail → id of the people that an address names: of several, the only active one."""
+    by_name: defaultdict[str, list[PersonRow]] = defaultdict(list)
+    for row in people.values():
+        if row.email and not row.stand_in:
+            by_name[row.name].append(row)
+    out: dict[str, RemoteId] = {}
+    for name, rows in by_name.items():
+        named = rows if len(rows) == 1 else [row for row in rows if not row.archived]
+        if len(named) == 1:
+            out[name] = named[0].id
+    return out
+
+
+def _people(number: int) -> str:
+    return f"{number:,} {'person' if number == 1 else 'people'}"
+
+
+def _minutes(seconds: float) -> str:
+    minutes = max(1, round(seconds / 60))
+    return f"{minutes:,} {'minute' if minutes == 1 else 'minutes'}"

@@ -1,0 +1,100 @@
+"""Conditions that no manifest declares, on a field whose answers move to another: replaced where `migrate` says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from lmsconf.kinds.custom_field.migration import ActiveMigration, active_migrations
+from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP
+from lmsconf.kinds.smart_group.conditions import conditions_by_name
+from lmsconf.kinds.smart_group.types import DeclaredCondition, SmartGroupRow, SmartGroupSpec
+from lmsconf.model.address import Address, RemoteId
+from lmsconf.model.declarations import DeleteEntry, DesiredResource
+from lmsconf.model.names import matches_patterns, normalize_name
+from lmsconf.planner.context import PlanContext
+
+Group: TypeAlias = "DesiredResource[SmartGroupSpec]"
+
+
+def add_replaced_conditions(
+    planning: PlanContext, declared: Sequence[Group], absent: Sequence[DeleteEntry[Any]]
+) -> Sequence[Group]:
+    """Return the declared smart groups, and others, with the conditions that migrations replace."""
+    active = {
+        migration.old.id: migration
+        for migration in active_migrations(planning).values()
+        if migration.migration.all_groups and not migration.is_held
+    }
+    if not active:
+        return declared
+    out = {id(one): one for one in declared}
+    more: list[Group] = []
+    for row in planning.snapshot.rows(SmartGroupRow):
+        migrations = [active[one.field] for one in row.conditions or () if one.field in active]
+        conditions = _replaced(planning, row, active) if migrations else None
+        if conditions is None:
+            continue
+        own = [one for one in declared if _is_of(one, row, planning.policy.workspace)]
+        for one in own:
+            if one.spec.conditions is None:
+                out[id(one)] = replace(one, spec=replace(one.spec, conditions=conditions))
+        if not own and not _is_left(planning, row, absent):
+            more.append(_undeclared(planning, row, conditions, migrations[0]))
+    return [*out.values(), *more]
+
+
+def _is_of(one: Group, row: SmartGroupRow, workspace: str) -> bool:
+    """Whether a declaration is of a live smart group, by id or by name, also by an earlier one."""
+    pin = one.pin(workspace)
+    return row.id == pin if pin is not None else normalize_name(row.name) in (one.address.name, *one.previously)
+
+
+def _is_left(planning: PlanContext, row: SmartGroupRow, absent: Sequence[DeleteEntry[Any]]) -> bool:
+    """Whether the plan deletes an undeclared smart group, or must not touch it."""
+    policy, name = planning.policy, normalize_name(row.name)
+    address = Address.of(SMART_GROUP, name)
+    owned = not policy.only and matches_patterns(name, policy.ownership.get(SMART_GROUP, ()))
+    return owned or matches_patterns(str(address), policy.leave_alone) or any(one.address == address for one in absent)
+
+
+def _undeclared(
+    planning: PlanContext, row: SmartGroupRow, conditions: tuple[DeclaredCondition, ...], active: ActiveMigration
+) -> Group:
+    return DesiredResource(
+        address=Address.of(SMART_GROUP, normalize_name(row.name)),
+        spec=SmartGroupSpec(conditions=conditions, managers=None),
+        places=active.migration.places,
+        pins={planning.policy.workspace: row.id},
+    )
+
+
+def _replaced(
+    planning: PlanContext, row: SmartGroupRow, active: dict[RemoteId, ActiveMigration]
+) -> tuple[DeclaredCondition, ...] | None:
+    """Return the conditions on the new fields; None if one has no counterpart there, or names what is not known."""
+    live = row.conditions or ()
+    out: list[DeclaredCondition] = []
+    for condition, named in zip(live, conditions_by_name(planning, live), strict=True):
+        if planning.registry.name(CUSTOM_FIELD, condition.field) is None:
+            return None
+        migration = active.get(condition.field)
+        moved = named if migration is None else _moved(named, migration)
+        if moved is None:
+            return None
+        out.append(moved)
+    return tuple(out)
+
+
+def _moved(condition: DeclaredCondition, active: ActiveMigration) -> DeclaredCondition | None:
+    """Return a condition on the new field with the choices that the old ones become; None if none is left."""
+    choices = frozenset(_counterparts(condition.choices, active))
+    if condition.choices and (not choices or active.target_type == "TEXT"):
+        return None
+    return condition._replace(field=active.target.name, choices=choices)
+
+
+def _counterparts(choices: frozenset[str], active: ActiveMigration) -> Iterator[str]:
+    mapping = active.migration.choices
+    return (new for new in (mapping.get(choice, choice) for choice in choices) if new is not None)

@@ -1,0 +1,393 @@
+"""A field in use is replaced by a new one: answers, conditions, then the deletion, resumed wherever it stopped."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from lmsconf.apply.applier import Applier
+from lmsconf.documents.plan_file import dumps, loads
+from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, StalePlan
+from lmsconf.kinds.user.types import PersonRow
+from lmsconf.model.blockers import blockers
+from lmsconf.model.calls import Call
+from lmsconf.model.effects import Basis
+from lmsconf.model.outcomes import CallStatus
+from lmsconf.model.plan import Action, Plan
+from lmsconf.workspace.connection import Connection
+from lmsconf.workspace.project_manifests import load_manifests
+
+from .project import Project
+
+SEED = """
+custom_fields:
+  - {name: Team, type: CHOICE, choices: [Sales, Tech, HR]}
+  - {name: Country, type: MULTI_SELECT, choices: [SE, FI]}
+people:
+  - {email: a@x.se, first_name: A, last_name: A, answers: {Team: Sales, Country: [SE]}}
+  - {email: b@x.se, first_name: B, last_name: B, answers: {Team: Tech}}
+  - {email: c@x.se, first_name: C, last_name: C, answers: {Country: [SE, FI]}}
+  - {email: d@x.se, first_name: D, last_name: D, answers: {Team: HR}, archived: true}
+smart_groups:
+  - {name: Sellers, conditions: [{field: Team, choices: [Sales]}]}
+  - {name: Others, conditions: [{field: Team, choices: [Tech, HR]}]}
+content: [{name: Welcome}]
+content_targets:
+  - {content: Welcome, assign_to: [{smart_group: Sellers}, {smart_group: Others}]}
+"""
+FIELD = """
+custom_fields:
+  - name: Department
+    type: CHOICE
+    choices: [Sales and Marketing, Tech, People]
+    migrate: {from: Team, choices: {Sales: Sales and Marketing, HR: People}MORE}
+"""
+GROUPS = """
+smart_groups:
+  - {name: Sellers, conditions: [{field: Department, choices: [Sales and Marketing]}]}
+"""
+WHOLE = FIELD.replace("MORE", ", conditions: all") + GROUPS
+MOVED = {"a@x.se": "Sales and Marketing", "b@x.se": "Tech", "d@x.se": "People"}
+
+
+def project(root: Path, seed: str = SEED, options: str = "") -> Project:
+    return Project(root, seed, options)
+
+
+def answers(it: Project, field: str) -> dict[str, object]:
+    """E-mail → answer to a field, by the names of its choices; a sorted list for several."""
+    choices = {one["choiceId"]: one["name"] for row in it.fields().values() for one in _choices(row)}
+    settings = it.settings
+    with Connection(settings) as connection:
+        rows = Applier(settings=settings, connection=connection).snapshot().rows(PersonRow)
+    given = {row.email: answer for row in rows for answer in row.answers or () if answer.field == field}
+    named = {email: sorted(choices.get(one, one) for one in answer.picked) for email, answer in given.items()}
+    return {email: names[0] if len(names) == 1 else names for email, names in named.items()}
+
+
+def _choices(field: Mapping[str, object]) -> list[dict[str, str]]:
+    return cast("list[dict[str, str]]", field.get("choices", []))
+
+
+def answer(it: Project, email: str, answers: str) -> None:
+    """Somebody sets answers by hand: another project on the same workspace."""
+    other = Project(it.root, it.seed, it.options)
+    kept = (it.root / "manifests" / "all.yaml").read_text() if (it.root / "manifests" / "all.yaml").exists() else ""
+    other.apply(f"users: [{{email: {email}, answers: {answers}}}]")
+    it.write(kept)
+
+
+def problems(plan: Plan, code: str) -> list[str]:
+    return [problem.message for problem in plan.all_problems if problem.code == code]
+
+
+def stopped_after(it: Project, number: int) -> int:
+    """Applies, and dies before call `number` + 1; gives how many calls the plan had."""
+    settings, sent = it.settings, []
+
+    def stop(call: Call) -> None:
+        if len(sent) == number:
+            raise LmsconfError("killed")
+        sent.append(call)
+
+    with Connection(settings) as connection:
+        workspace = Applier(settings=settings, connection=connection, parallelism=1)
+        plan = workspace.plan(load_manifests(settings), settings.policy)
+        workspace.execute(plan, meta={}, keep=stop)
+    return len(plan.calls)
+
+
+def test_a_field_in_use_is_migrated(tmp_path: Path) -> None:
+    """One plan: the new field, the answers, the conditions, then the deletion; nobody's groups change."""
+    it = project(tmp_path)
+    plan = it.plan(WHOLE)
+    counted = {one.name: one.total for one in plan.guards if one.total}
+    assert counted == {"deletes": 1, "removals": 2, "updates": 5}
+    order = [call.operation for call in plan.calls]
+    copies = ["users.update-custom-field-choice"] * 3
+    replaced = ["smart-groups.replace-conditions"] * 2
+    assert order == ["custom-fields.create", *copies, *replaced, "custom-fields.delete"]
+    assert set(plan.calls[-1].needs) == {call.id for call in plan.calls[1:-1]}
+    for group in plan.calls[4:6]:
+        assert {call.operation for call in plan.calls if call.id in group.needs} == {order[0], order[1]}
+    assert plan.effects.basis is Basis.EXACT
+    assert plan.effects.people.lose == plan.effects.people.gain == 0
+    assert plan.effects.groups == ()
+    it.settled(WHOLE)
+    assert answers(it, "Department") == MOVED
+    assert answers(it, "Country") == {"a@x.se": "SE", "c@x.se": ["FI", "SE"]}
+    assert sorted(it.fields()) == ["Country", "Department"]
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("number", range(8))
+def test_killed_at_any_call_it_ends_with_every_answer(tmp_path: Path, number: int) -> None:
+    """Whichever call a run dies before, the next plan has what is left, and ends as an undisturbed one does."""
+    it = project(tmp_path)
+    it.write(WHOLE)
+    total = stopped_after(it, number)
+    assert total == 7
+    left = it.plan()
+    assert len(left.calls) == total - min(number, total)
+    assert answers(it, "Team" if number < total else "Department")
+    it.settled(WHOLE)
+    assert answers(it, "Department") == MOVED
+    assert answers(it, "Country") == {"a@x.se": "SE", "c@x.se": ["FI", "SE"]}
+
+
+def test_an_answer_that_differs_keeps_the_old_field(tmp_path: Path) -> None:
+    """Somebody who answered both fields differently is named; nothing is overwritten, and the rest is copied."""
+    it = project(tmp_path)
+    it.write(WHOLE)
+    stopped_after(it, 1)
+    answer(it, "a@x.se", "{Department: People}")
+    plan = it.plan(WHOLE)
+    (message,) = problems(plan, "migrate/not-copied")
+    assert "1 answer to it is not copied: the person has another answer to Department (user/a@x.se)" in message
+    assert "custom-fields.delete" not in [call.operation for call in plan.calls]
+    it.apply()
+    assert answers(it, "Department") == {**MOVED, "a@x.se": "People"}
+    assert answers(it, "Team")["a@x.se"] == "Sales"
+    answer(it, "a@x.se", "{Department: Sales and Marketing}")
+    it.settled(WHOLE)
+    assert answers(it, "Department") == MOVED
+
+
+@pytest.mark.sampled
+def test_answers_that_cannot_be_copied_are_deleted_on_request_and_counted(tmp_path: Path) -> None:
+    """`not_copied: delete` deletes them with the field, which the guard counts and stops; so it does for `null`."""
+    it = project(tmp_path)
+    it.write(WHOLE)
+    stopped_after(it, 1)
+    answer(it, "a@x.se", "{Department: People}")
+    manifests = WHOLE.replace("conditions: all", "conditions: all, not_copied: delete").replace(
+        "HR: People", "HR: null"
+    )
+    plan = it.plan(manifests)
+    (guard,) = [one for one in plan.guards if one.tripped]
+    assert (guard.name, guard.total) == ("answers", 2)
+    it.settled(manifests, "answers=2")
+    assert answers(it, "Department") == {"a@x.se": "People", "b@x.se": "Tech"}
+
+
+def test_an_old_choice_without_a_counterpart_is_an_error(tmp_path: Path) -> None:
+    """A choice that is not mapped keeps its name, and the new field must have it."""
+    it = project(tmp_path)
+    for manifests, code, word in (
+        (WHOLE.replace(", HR: People", ""), "migrate/unmapped-choice", "HR"),
+        (WHOLE.replace("HR: People", "Hr: People, HR: Tech"), "reference/unknown-choice", "HR"),
+    ):
+        with pytest.raises(ProblemsFound) as error:
+            it.plan(manifests)
+        (problem,) = [one for one in error.value.problems if one.is_error]
+        assert (problem.code, problem.source and problem.source.line) == (code, 6)
+        assert word in f"{problem.message} {problem.hint}"
+
+
+def test_conditions_that_no_manifest_declares_stop_the_deletion(tmp_path: Path) -> None:
+    """Without the word, an undeclared smart group is not touched, and the apply is refused before its first call."""
+    it = project(tmp_path)
+    plan = it.plan(FIELD.replace("MORE", "") + GROUPS)
+    (blocker,) = blockers(plan)
+    assert blocker.name == "refusal/conditions-not-replaced"
+    assert "smart_group/Others" in blocker.message
+    assert "conditions: all" in str(blocker.hint)
+    assert "smart_group/Others" not in {str(one.address) for one in plan.changes}
+
+
+def test_ten_fields_need_a_free_slot(tmp_path: Path) -> None:
+    """With all fields taken the new one cannot exist beside the old one: refused, unless another is deleted."""
+    more = "".join(f"  - {{name: F{number}, type: TEXT}}\n" for number in range(8))
+    it = project(tmp_path, SEED.replace("people:", f"{more}people:", 1))
+    (blocker,) = blockers(it.plan(WHOLE))
+    assert blocker.name == "refusal/no-free-field"
+    assert it.settled(f"{WHOLE}absent: {{custom_fields: [F1]}}\n")[0] == "custom-fields.delete"
+    assert answers(it, "Department") == MOVED
+
+
+@pytest.mark.sampled
+def test_each_new_field_needs_a_slot(tmp_path: Path) -> None:
+    """Two migrations in one plan need two slots, and are refused with one."""
+    second = "  - {name: Land, type: MULTI_SELECT, choices: [SE, FI], migrate: {from: Country}}\n"
+    manifests = WHOLE.replace("\nsmart_groups:", f"{second}\nsmart_groups:")
+    for number in (7, 6):
+        more = "".join(f"  - {{name: F{number}, type: TEXT}}\n" for number in range(number))
+        it = project(tmp_path / str(number), SEED.replace("people:", f"{more}people:", 1))
+        plan = it.plan(manifests)
+        assert [one.name for one in blockers(plan)] == ["refusal/no-free-field"] * (number - 6)
+    it.settled(manifests)
+    assert answers(it, "Department") == MOVED
+    assert answers(it, "Land") == {"a@x.se": "SE", "c@x.se": ["FI", "SE"]}
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize(
+    ("old", "new", "moved"),
+    [
+        ("TEXT", "TEXT", {"a@x.se": "Red", "b@x.se": "Blue"}),
+        ("TEXT", "CHOICE, choices: [Red, Navy]", {"a@x.se": "Red", "b@x.se": "Navy"}),
+        ("CHOICE", "TEXT", {"a@x.se": "Red", "b@x.se": "Navy"}),
+        ("CHOICE", "MULTI_SELECT, choices: [Red, Navy]", {"a@x.se": "Red", "b@x.se": "Navy"}),
+        ("MULTI_SELECT", "CHOICE, choices: [Red, Navy]", {"a@x.se": "Red", "b@x.se": "Navy"}),
+    ],
+)
+def test_answers_move_between_types(tmp_path: Path, old: str, new: str, moved: dict[str, str]) -> None:
+    """Where an answer can be said in the other type, it is."""
+    choices = "" if old == "TEXT" else ", choices: [Red, Blue]"
+    seed = f"""
+custom_fields: [{{name: Old, type: {old}{choices}}}]
+people:
+  - {{email: a@x.se, first_name: A, last_name: A, answers: {{Old: {"[Red]" if old == "MULTI_SELECT" else "Red"}}}}}
+  - {{email: b@x.se, first_name: B, last_name: B, answers: {{Old: {"[Blue]" if old == "MULTI_SELECT" else "Blue"}}}}}
+"""
+    it = project(tmp_path, seed)
+    mapping = "" if (old, new) == ("TEXT", "TEXT") else ", choices: {Blue: Navy}"
+    it.settled(f"custom_fields: [{{name: New, type: {new}, migrate: {{from: Old{mapping}}}}}]")
+    assert answers(it, "New") == moved
+
+
+def test_what_another_type_cannot_say_is_kept(tmp_path: Path) -> None:
+    """Several choices do not fit into one, and a text that is no choice is none: told, and kept."""
+    it = project(tmp_path)
+    plan = it.plan("custom_fields: [{name: Land, type: CHOICE, choices: [SE, FI], migrate: {from: Country}}]")
+    (message,) = problems(plan, "migrate/not-copied")
+    assert "several choices are picked, and Land takes one (user/c@x.se)" in message
+    it.apply()
+    assert answers(it, "Land") == {"a@x.se": "SE"}
+    assert answers(it, "Country") == {"a@x.se": "SE", "c@x.se": ["FI", "SE"]}
+    assert it.plan().changes == ()
+
+
+@pytest.mark.sampled
+def test_a_plan_file_no_longer_fits_when_somebody_answers(tmp_path: Path) -> None:
+    """A new or another answer to the old field makes the plan stale: nothing is sent."""
+    for email, team in (("c@x.se", "Tech"), ("a@x.se", "HR")):
+        it = project(tmp_path / email)
+        plan = it.plan(WHOLE)
+        settings = it.settings
+        answer(it, email, f"{{Team: {team}}}")
+        with Connection(settings) as connection:
+            workspace = Applier(settings=settings, connection=connection)
+            with pytest.raises(StalePlan) as error:
+                workspace.refuse_stale_plan(plan)
+        assert f"user/{email}" in error.value.message
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize(("email", "team"), [("c@x.se", "Tech"), ("a@x.se", "Tech")])
+def test_an_answer_given_during_the_run_keeps_the_old_field(tmp_path: Path, email: str, team: str) -> None:
+    """Somebody answers the old field while the others' answers are copied: it is read again, and not deleted."""
+    it = project(tmp_path)
+    it.write(WHOLE)
+    settings = it.settings
+
+    def meanwhile(call: Call) -> None:
+        if call.operation == "smart-groups.replace-conditions" and answers(it, "Team").get(email) != team:
+            answer(it, email, f"{{Team: {team}}}")
+
+    with Connection(settings) as connection:
+        workspace = Applier(settings=settings, connection=connection, parallelism=1)
+        plan = workspace.plan(load_manifests(settings), settings.policy)
+        report = workspace.execute(plan, meta={}, keep=meanwhile)
+    *done, deletion = report.outcomes
+    assert {one.status for one in done} == {CallStatus.DONE}
+    assert deletion.status is CallStatus.FAILED
+    assert "the workspace has changed during this run" in str(deletion.reason)
+    assert f"user/{email}" in str(deletion.reason)
+    assert report.exit == ExitCode.PARTIAL
+    assert answers(it, "Team")[email] == team
+    left = it.plan()
+    if email == "c@x.se":
+        it.settled(WHOLE)
+        assert answers(it, "Department") == {**MOVED, email: team}
+    else:
+        assert len(problems(left, "migrate/not-copied")) == 1
+        assert left.calls == ()
+
+
+def test_a_plan_file_is_applied_as_it_was_reviewed(tmp_path: Path) -> None:
+    """The file is the whole migration: it fits an unchanged workspace, and what it leaves is nothing."""
+    it = project(tmp_path)
+    plan = loads(dumps(it.plan(WHOLE)))
+    settings = it.settings
+    with Connection(settings) as connection:
+        Applier(settings=settings, connection=connection).refuse_stale_plan(plan)
+    report = it.apply(plan=plan)
+    assert (report.exit, report.converged) == (ExitCode.OK, True)
+
+
+@pytest.mark.sampled
+def test_declared_answers_hold(tmp_path: Path) -> None:
+    """What a manifest says of a person is set, not overwritten by a copy; where it differs, the old field is kept."""
+    it = project(tmp_path)
+    person = "users: [{email: a@x.se, first_name: Ada, answers: {Department: WANTED}}]\n"
+    plan = it.plan(WHOLE + person.replace("WANTED", "People"))
+    assert "(user/a@x.se)" in problems(plan, "migrate/not-copied")[0]
+    it.settled(WHOLE + person.replace("WANTED", "Sales and Marketing"))
+    assert answers(it, "Department") == MOVED
+
+
+@pytest.mark.sampled
+def test_a_declared_person_keeps_what_is_declared(tmp_path: Path) -> None:
+    """A copied answer joins what a manifest says of the person."""
+    it = project(tmp_path)
+    it.settled(WHOLE + "users: [{email: a@x.se, first_name: Ada, answers: {Country: [FI]}}]\n", "removals=3")
+    assert answers(it, "Department") == MOVED
+    assert answers(it, "Country")["a@x.se"] == "FI"
+
+
+def test_a_selection_keeps_the_old_field(tmp_path: Path) -> None:
+    """Without the people in the plan nothing is copied, and so nothing is deleted."""
+    it = project(tmp_path)
+    plan = it.plan(WHOLE, excluded=("user/b@x.se",))
+    (message,) = problems(plan, "migrate/not-copied")
+    assert "the person is not in this plan (user/b@x.se)" in message
+    assert [one.action for one in plan.changes if one.action is Action.DELETE] == []
+    plan = it.plan(WHOLE, only=("custom_field/Department",))
+    assert [str(one.address) for one in plan.changes] == ["custom_field/Department"]
+    assert len(problems(plan, "migrate/left-out")) == 1
+
+
+def test_the_pace_is_told_where_it_is_known(tmp_path: Path) -> None:
+    """How many calls, and how many minutes at the rate that was asked for; without one, that it is not known."""
+    it = project(tmp_path)
+    (unknown,) = problems(it.plan(WHOLE), "migrate/copies")
+    assert "the answers of 3 people are copied" in unknown
+    assert "how long that takes is not known" in unknown
+    (known,) = problems(it.plan(WHOLE, pace=0.05), "migrate/copies")
+    assert "about 2 minutes at 0.05 requests a second" in known
+
+
+@pytest.mark.sampled
+def test_what_is_done_stays_in_the_file(tmp_path: Path) -> None:
+    """Where the old field is not live there is nothing to do, and the people are not read for it."""
+    it = project(tmp_path)
+    it.settled(WHOLE)
+    before = len(it.calls)
+    it.plan()
+    with_it = sorted(call.operation for call in it.calls)
+    it.plan(re.sub(r" *migrate: .*\n", "", WHOLE))
+    assert with_it == sorted(call.operation for call in it.calls)
+    assert before == 0
+
+
+@pytest.mark.parametrize(
+    ("manifests", "code"),
+    [
+        (FIELD.replace("from: Team", "from: Department"), "migrate/same-field"),
+        (FIELD.replace("from: Team", "from: Team, to: Team"), "migrate/to"),
+        (FIELD + "  - {name: Team, type: TEXT}\n", "migrate/declared"),
+        (FIELD + "  - {name: B, type: TEXT, migrate: {from: Team}}\n", "migrate/twice"),
+        (FIELD.replace("type: CHOICE", "type: CHOICE\n    previously: [Team]"), "migrate/renamed"),
+        (FIELD.replace("HR: People", "HR: Peeple"), "reference/unknown-choice"),
+    ],
+)
+def test_validate_refuses(tmp_path: Path, manifests: str, code: str) -> None:
+    """What is wrong without any workspace."""
+    it = project(tmp_path)
+    it.write(manifests.replace("MORE", ""))
+    assert code in [problem.code for problem in load_manifests(it.settings).problems]
