@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from lmsconf.model.fleet import FleetEntry, FleetReport, SharedChanges, SharedFailure, group_failures
-from lmsconf.render.fleet_wording import failed_workspaces, fleet_headline, outcome_words, shared_headline
+from lmsconf.render.fleet_wording import failed_workspaces, fleet_headline, name_list, outcome_words, shared_headline
 from lmsconf.render.html.call_graph import ACTIONS
 from lmsconf.render.html.components import (
     RowGroup,
@@ -87,7 +87,8 @@ def _groups(report: FleetReport) -> Iterator[RowGroup]:
 
 
 def _heading(shared: SharedChanges, of: int) -> str:
-    return f"{shared_headline(shared, of)}: {', '.join(shared.workspaces)}"
+    headline = shared_headline(shared, of)
+    return headline if shared.one_each else f"{headline}: {name_list(shared.workspaces, _NAMES)}"
 
 
 def _workspaces(entries: tuple[FleetEntry, ...]) -> Child:
