@@ -1,7 +1,7 @@
 """The safe sequence of an apply. Every apply runs it, from the command line and from Python.
 
     1. take the local lock, and wait until no request of an earlier run can arrive any more
-    2. make the plan, or load it; compare its digest with the expected one
+    2. make the plan, or load it; compare its digest with the expected one, and with that of its rehearsal
     3. compare a saved plan with the workspace as it is now: all that its changes rest on is read
     4. stop at certain refusals and tripped guards
     5. ask for approval
@@ -36,6 +36,7 @@ from typing import TYPE_CHECKING, Final
 from lmsconf.apply.ambiguous_writes import WaitClock
 from lmsconf.apply.applier import Applier
 from lmsconf.apply.phases import unreported
+from lmsconf.apply.rehearsal.receipts import refuse_unrehearsed
 from lmsconf.apply.remote_lock import LockManager
 from lmsconf.apply.scheduler import Begin
 from lmsconf.documents.plan_file import plan_digest
@@ -128,13 +129,15 @@ class ApplyOptions:
     """How a plan is applied.
 
     approve: called once with the plan after all checks have passed; False ends the run with nothing sent. Default:
-    approved. digest: the digest that the plan must have. verify: what is planned again afterwards. meta: key and value
+    approved. digest: the digest that the plan must have. needs_rehearsal: whether the plan must have the receipt of a
+    rehearsal that succeeded. verify: what is planned again afterwards. meta: key and value
     pairs for the report and the journal. max_rate: requests a second; default: as many as the service accepts. on_call:
     called after each attempt of a request, from several threads.
     """
 
     approve: Callable[[Plan], bool] | None = None
     digest: str | None = None
+    needs_rehearsal: bool = False
     verify: VerifyMode = VerifyMode.ALL
     meta: Mapping[str, str] = field(default_factory=dict)
     parallelism: int = 8
@@ -158,8 +161,8 @@ def apply_safely(
     """Apply the plan of `source` safely. Returns the report, and whether a journal of the run was written.
 
     Raises, with nothing sent: Locked and LockHeldElsewhere where another run has the workspace, StalePlan where the
-    digest or the workspace differs, ProblemsFound with exit 4 where a guard or a refusal stops it, LmsconfError where
-    the plan is not approved or the journal cannot be written.
+    digest, the rehearsal or the workspace differs, ProblemsFound with exit 4 where a guard or a refusal stops it,
+    LmsconfError where the plan is not approved or the journal cannot be written.
     """
     reads = _ReadLog(progress)
     with (
@@ -206,6 +209,8 @@ def _cleared(
         raise StalePlan(
             f"expected the digest {options.digest}, but the plan's is {digest}", hint="Review the plan as it is now."
         )
+    if options.needs_rehearsal:
+        refuse_unrehearsed(plan, digest)
     if source.saved:
         # A plan that no longer fits is stale first, whatever its guards say.
         kept, read_at = _check_fresh(workspace, plan, progress), workspace.timing.now()

@@ -39,6 +39,12 @@ if TYPE_CHECKING:
 @selection_options
 @click.option("--auto-approve", is_flag=True, help="Do not ask.")
 @click.option("--expect-digest", "digest", metavar="D", help="Apply only a plan with this digest.")
+@click.option(
+    "--require-rehearsal",
+    "needs_rehearsal",
+    is_flag=True,
+    help="Apply only a plan file made with plan --rehearse whose rehearsal succeeded, without faults.",
+)
 @allow
 @click.option(
     "--verify",
@@ -63,6 +69,7 @@ def apply(
     no_effects: bool,
     auto_approve: bool,
     digest: str | None,
+    needs_rehearsal: bool,
     allow: tuple[str, ...],
     verify: str,
     meta: tuple[str, ...],
@@ -88,6 +95,9 @@ def apply(
     if planfile is not None and (only or excluded or additive or no_effects):
         hint = "Use --only, --except, --additive and --no-effects with lmsconf plan."
         raise UsageError("a plan file is always applied as a whole", hint=hint)
+    if needs_rehearsal and planfile is None:
+        hint = "Save a rehearsed plan with: lmsconf plan --rehearse --out FILE. Then apply FILE."
+        raise UsageError("--require-rehearsal needs a plan file, which holds the rehearsal's receipt", hint=hint)
     asks = planfile is None and not auto_approve and digest is None
     if asks:
         refuse_without_terminal("Pass --auto-approve, or apply a plan file.")
@@ -108,6 +118,7 @@ def apply(
     options = ApplyOptions(
         approve=approval_prompt(events) if asks else None,
         digest=digest,
+        needs_rehearsal=needs_rehearsal,
         verify=VerifyMode(verify),
         meta=noted,
         parallelism=parallelism,

@@ -70,6 +70,19 @@ _FORMATS = ("text", "json", "markdown", "html", "github", "sarif", "codequality"
     metavar="FILE",
     help="Write who gains and who loses what, by e-mail, to FILE: .json or .csv.",
 )
+@click.option(
+    "--rehearse",
+    "rehearses",
+    is_flag=True,
+    help="Read the whole workspace, and try the plan's calls on a twin of it in memory.",
+)
+@click.option(
+    "--faults",
+    "faults_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="With --rehearse: inject the faults in this file, as sandbox serve does.",
+)
 @click.option("--detailed-exitcode", "detailed", is_flag=True, help="Exit with 2 when there are changes.")
 @parallelism
 @max_rate
@@ -89,6 +102,8 @@ def plan(
     base: str | None,
     since_file: Path | None,
     trust_project: str | None,
+    rehearses: bool,
+    faults_file: Path | None,
     detailed: bool,
     parallelism: int,
     max_rate: float | None,
@@ -114,6 +129,11 @@ def plan(
     --only. Only these resources are read; the people, contents and audiences that they refer to come from a snapshot
     saved with `lmsconf snapshot`. Nothing is deleted by ownership. Such a plan can be applied. The snapshot must be
     complete, of this workspace, and not older than plans are valid.
+
+    With --rehearse, the whole workspace is read, as by `lmsconf snapshot`, and loaded into an embedded workspace in
+    memory, the twin. The plan's own calls are sent to the twin, which is then read back and planned again. The plan
+    shows what was refused, what is left, and on which assumptions about the service that rests. With --out, the file
+    has a receipt, which `lmsconf apply --require-rehearsal` checks. See: lmsconf help rehearsal
     """
     from lmsconf.documents.plan_file import dumps
     from lmsconf.project.base_trust import PARTS, parse_trusted_parts
@@ -125,6 +145,10 @@ def plan(
         raise UsageError("--trust-project needs --base", hint="Without --base, the project file is trusted.")
     if since_file is not None:
         _check_since(base, snapshot_file, only)
+    if rehearses or faults_file is not None:
+        from lmsconf.cli.rehearsal import RehearsalRequest, refuse_rehearsal_options, rehearsed_plan
+
+        refuse_rehearsal_options(rehearses=rehearses, faults=faults_file, since=since_file)
     trusted = parse_trusted_parts(trust_project)
     for option, file in (("--out", out), ("--people", people)):
         if file is not None:
@@ -143,7 +167,16 @@ def plan(
     snapshot = None if snapshot_file is None else _loaded(snapshot_file)
     since = None if since_file is None else _loaded(since_file)
     with open_workspace(settings, parallelism, max_rate, events) as workspace:
-        if base is not None and since is not None:
+        if rehearses:
+            from lmsconf.workspace.base_loader import load_base
+
+            kept = trusted if snapshot is None else PARTS
+            beside = None if base is None else load_base(base, settings, policy, context.environ, trusted=kept)
+            request = RehearsalRequest(
+                policy=policy, snapshot=snapshot, base=beside, faults_file=faults_file, max_rate=max_rate
+            )
+            made = rehearsed_plan(workspace, request, events)
+        elif base is not None and since is not None:
             made = _since(workspace, policy, base, since, context, trusted, events)
         elif base is not None:
             # Planning on a snapshot sends no request, so every part counts as trusted.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Mapping
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from lmsconf.documents.change_values import problem_json
 from lmsconf.documents.document import (
@@ -47,6 +47,9 @@ from lmsconf.errors import StalePlan
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json, canonical_json, sha256
 from lmsconf.model.plan import Plan
+
+if TYPE_CHECKING:
+    from lmsconf.model.rehearsal import Rehearsal
 
 FORMAT = "lmsconf.plan/1"
 _ANY_PLAN = "lmsconf.plan/"
@@ -167,6 +170,10 @@ def _document(plan: Plan, tool: Json) -> dict[str, Json]:
         let_go: list[Json] = [{"address": str(item.address), "absent": item.absent} for item in plan.let_go]
         settings: list[Json] = [setting_json(change) for change in plan.settings_changed]
         document |= {"base": plan.base, "let_go": let_go, "settings_changed": settings}
+    if plan.rehearsal is not None:
+        from lmsconf.documents.rehearsal_values import rehearsal_json  # few plans are rehearsed
+
+        document["rehearsal"] = rehearsal_json(plan.rehearsal)
     if plan.masked_digest is not None:
         return {**document, "digest": plan.masked_digest, "masked": True}
     return {**document, "digest": _digest(document)}
@@ -202,4 +209,11 @@ def _plan(at: JsonObjectReader) -> Plan:
         base=at.text("base") if at.has("base") else None,
         let_go=at.each("let_go", no_longer_declared_from_json) if at.has("let_go") else (),
         settings_changed=at.each("settings_changed", setting_from_json) if at.has("settings_changed") else (),
+        rehearsal=_rehearsal(at.reader("rehearsal")) if at.has("rehearsal") else None,
     )
+
+
+def _rehearsal(at: JsonObjectReader) -> Rehearsal:
+    from lmsconf.documents.rehearsal_values import rehearsal_from_json
+
+    return rehearsal_from_json(at)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from hashlib import sha256
 from typing import Final
 
 from lmsconf.documents import document
@@ -28,6 +29,24 @@ def dumps(snapshot: Snapshot) -> str:
 
 def text_pieces(snapshot: Snapshot) -> Iterator[str]:
     """Yield the text of the snapshot file piece by piece: of a large workspace it is hundreds of megabytes."""
+    return document.json_pieces(_body(snapshot))
+
+
+def snapshot_json(snapshot: Snapshot) -> dict[str, Json]:
+    """Return the document of a snapshot, as parsing its file gives it."""
+    return {key: list(value) if isinstance(value, Iterator) else value for key, value in _body(snapshot).items()}
+
+
+def snapshot_digest(snapshot: Snapshot) -> str:
+    """Return the SHA-256 of the snapshot file."""
+    digest = sha256()
+    for piece in text_pieces(snapshot):
+        digest.update(piece.encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
+
+
+def _body(snapshot: Snapshot) -> dict[str, Json | Iterator[Json]]:
+    """Return the document of a snapshot, with the rows of each listing as an iterator."""
     body: dict[str, Json | Iterator[Json]] = {
         "format": FORMAT,
         "tool": document.TOOL,
@@ -44,7 +63,7 @@ def text_pieces(snapshot: Snapshot) -> Iterator[str]:
     for listing in _row_types():
         if listing in snapshot.listings:
             body[listing] = (row_to_json(row, in_order=True) for row in snapshot.listings[listing].rows)
-    return document.json_pieces(body)
+    return body
 
 
 def loads(text: str) -> Snapshot:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.model.address import Address, RemoteId
@@ -18,6 +19,9 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.effects import EFFECTS_OFF, Effects
 from lmsconf.model.scope import EVERYTHING, SINCE_CODE, PlanScope
 from lmsconf.support.lazy_dataclass import dataclass
+
+if TYPE_CHECKING:
+    from lmsconf.model.rehearsal import Rehearsal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,7 +227,7 @@ class Plan:
     command: the command line that applies it; shown, not saved. renames: creations that may be renames; only their
     problems are saved.
     masked_digest: the digest of the original, in a copy with people masked, which cannot be applied; else None.
-    effects: what it does to people.
+    effects: what it does to people. rehearsal: what its calls did on a twin of the workspace; None if it was not tried.
     """
 
     workspace: str
@@ -252,6 +256,7 @@ class Plan:
     renames: tuple[PossibleRename, ...] = field(default=(), compare=False)
     masked_digest: str | None = None
     effects: Effects = EFFECTS_OFF
+    rehearsal: Rehearsal | None = None
 
     @property
     def partial(self) -> bool:

@@ -218,6 +218,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "refusal/progress-unknown": "`keep` is for people in progress, and it is not known who they are. Give the token the right to read results, or remove `keep`.",
     "refusal/protected": "`guards.protect` covers the resource: it is never deleted or renamed, and nothing is removed from it.",
     "refusal/too-many-fields": "With this plan the workspace would have more than ten custom fields.",
+    "rehearsal/no-twin": "The plan cannot be rehearsed: the snapshot is redacted, incomplete, or holds something that the sandbox cannot hold. Review the plan without `--rehearse`.",
     "rename/close-name": "A name that would be created is close to a live, unmanaged one. If it is a rename, declare `previously:`.",
     "rename/not-compared": "More than 200 unmanaged resources are live, so they were not compared with creations.",
     "select/ambiguous": "A name without a kind may be several resources. Write one of the addresses of the hint.",

@@ -30,6 +30,7 @@ from lmsconf.planner.context import (
     Spec,
 )
 from lmsconf.planner.grant_verification import AccessHooks
+from lmsconf.planner.kind_readback import KindReadback
 from lmsconf.planner.live_names import LiveNames
 from lmsconf.planner.manifest_entries import (
     EntryBody,
@@ -67,7 +68,7 @@ class ManifestEntry:
     report: Callable[[Problem], None]
 
 
-class Kind(AccessHooks[Spec], ABC, Generic[Spec, Row]):
+class Kind(AccessHooks[Spec], KindReadback[Spec, Row], ABC, Generic[Spec, Row]):
     """A kind of resource, with all code specific to it. Spec: what an entry declares. Row: a live resource as read.
 
     name: the first part of its addresses. section: the manifest key of its entries. noun, plural: its display names.

@@ -21,7 +21,7 @@ from lmsconf.model.scope import PlanScope
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.time_formats import format_utc
 from lmsconf.planner.calls import order_calls
-from lmsconf.planner.context import CallTemplates, MatchResult, PlanContext
+from lmsconf.planner.context import CallTemplates, Match, MatchResult, PlanContext
 from lmsconf.planner.declaration_checks import refuse_expired_absent, refuse_left_alone, refuse_left_alone_renames
 from lmsconf.planner.effects import PredictedEffects
 from lmsconf.planner.guard_counts import count_for_guards
@@ -140,7 +140,7 @@ def draft_plan(
         expires_at=format_utc(datetime.fromisoformat(created_at) + policy.valid_for),
         policy=policy.settings_json(),
         unmanaged=tuple(_unmanaged(results)),
-        fingerprints=_fingerprints(items),
+        fingerprints=_fingerprints(kinds, items),
         problems=tuple(problems),
         left_out=tuple(left_out),
         measures=measures,
@@ -202,17 +202,18 @@ def attach_problems(changes: Sequence[Change], problems: Sequence[Problem]) -> t
     return tuple(replace(change, problems=tuple(by_address[str(change.address)])) for change in changes), rest
 
 
-def _fingerprints(items: Sequence[PlannedResource]) -> dict[str, str]:
+def _fingerprints(kinds: Mapping[str, AnyKind], items: Sequence[PlannedResource]) -> dict[str, str]:
     """Return address → fingerprint; a combined one where a resource and a deleted duplicate share an address."""
     fingerprints: dict[str, str] = {}
     for item in items:
-        address, digest = str(item.address), _fingerprint(item)
+        address, digest = str(item.address), _fingerprint(kinds[item.address.kind], item)
         fingerprints[address] = sha256([fingerprints[address], digest]) if address in fingerprints else digest
     return fingerprints
 
 
-def _fingerprint(item: PlannedResource) -> str:
-    return NOT_LIVE if item.subject.row is None else sha256(row_to_json(item.subject.row))
+def _fingerprint(kind: AnyKind, item: PlannedResource) -> str:
+    row = kind.compared_row(item.subject) if isinstance(item.subject, Match) else item.subject.row
+    return NOT_LIVE if row is None else sha256(row_to_json(row))
 
 
 def _relevant(planning: PlanContext, selection: Selection) -> Iterator[Problem]:

@@ -75,12 +75,24 @@ def load_seed(path: Path) -> Mapping[str, object]:
 
 
 def fill_workspace(
-    repository: Repository, values: Mapping[str, object], *, source: str = "seed", spec: ApiSpec | None = None
+    repository: Repository,
+    values: Mapping[str, object],
+    *,
+    source: str = "seed",
+    spec: ApiSpec | None = None,
+    keeps_unlisted: bool = False,
 ) -> None:
-    """Fill an empty workspace. Raises ProblemsFound with every error; the workspace then stays empty."""
+    """Fill an empty workspace. Raises ProblemsFound with every error; the workspace then stays empty.
+
+    keeps_unlisted: as for `fill_from_snapshot`.
+    """
     context = RequestContext(repository, (spec or ApiSpec.default()).behaviour)
     with repository.without_indexes():
-        problems = fill_from_snapshot(context, values) if is_snapshot(values) else _fill_from_seed(context, values)
+        problems = (
+            fill_from_snapshot(context, values, keeps_unlisted=keeps_unlisted)
+            if is_snapshot(values)
+            else _fill_from_seed(context, values)
+        )
     if problems:
         raise ProblemsFound([file_problem("seed", source, message) for message in problems])
 

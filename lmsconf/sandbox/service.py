@@ -64,6 +64,7 @@ class SandboxService:
     token   the first of the API keys that it accepts; `keys` creates others
     seed    a seed file, loaded if the workspace is empty
     faults  the fault script
+    sleep   waits for the delay of a fault
     on_log  called with every request after it is answered
     """
 
@@ -78,6 +79,7 @@ class SandboxService:
         seed: Path | None = None,
         faults: FaultScript | None = None,
         on_log: Callable[[LoggedRequest], None] | None = None,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.spec = spec or ApiSpec.default()
         self.log: list[LoggedRequest] = []
@@ -86,6 +88,7 @@ class SandboxService:
         self._validators: dict[str, RequestValidator] = {}
         self._faults = faults
         self._on_log = on_log
+        self._sleep = sleep
         if seed is not None:
             self._fill_from_seed(seed)
 
@@ -96,6 +99,8 @@ class SandboxService:
         fault = self._faults.take_fault(operation.id, writes=operation.writes) if self._faults and operation else None
         status = 0
         try:
+            if fault is not None and fault.delay:
+                self._sleep(fault.delay)
             answer = _apply_fault(fault, lambda: self._answer(request, operation, parameters, fault))
             status = answer.status
         finally:
@@ -195,7 +200,6 @@ def _apply_fault(fault: Fault | None, answer: Callable[[], SandboxResponse]) -> 
     """Apply a fault to the response. Raises ConnectionLost if it breaks the connection, before or after the request."""
     if fault is None:
         return answer()
-    time.sleep(fault.delay)
     if fault.cut:
         raise ConnectionLost
     if fault.status is not None:

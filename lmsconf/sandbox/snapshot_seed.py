@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import cached_property, partial
 from typing import Final, NamedTuple, TypeAlias
 from unicodedata import normalize
 
@@ -40,7 +40,7 @@ _READ: Final = ("user", "custom_field", GROUP_LISTING, SMART_GROUP_LISTING, "con
 """The listings that a workspace is made of."""
 _GROUP_KINDS: Final = {GROUP_LISTING: GROUP, SMART_GROUP_LISTING: SMART_GROUP}
 _AUDIENCES: Final = {"user": USER, **_GROUP_KINDS}
-_TARGET_COLUMNS: Final = "targets (content, kind, audience, mandatory, start, finish, created_at, updated_at)"
+_TARGET_COLUMNS: Final = "targets (content, kind, audience, mandatory, start, finish, created_at, updated_at, type)"
 _CONDITION_COLUMNS: Final = "conditions (grp, position, field, system_condition, any_answer)"
 _PICKED_COLUMNS: Final = "condition_choices (grp, position, choice, place, field)"
 _DETAILS: Final = json.dumps({"partOfPrograms": [], "categories": [], "metadata": {}})
@@ -52,8 +52,14 @@ def is_snapshot(values: Mapping[str, object]) -> bool:
     return values.get("format") == FORMAT
 
 
-def fill_from_snapshot(context: RequestContext, values: Mapping[str, object]) -> list[str]:
-    """Insert the rows of a snapshot; return the problems of what cannot be inserted."""
+def fill_from_snapshot(
+    context: RequestContext, values: Mapping[str, object], *, keeps_unlisted: bool = False
+) -> list[str]:
+    """Insert the rows of a snapshot; return the problems of what cannot be inserted.
+
+    keeps_unlisted: whether ids of people and audiences that no listing has stay in lists and assignments, as in the
+    workspace: some services list only active people. Else each is a problem.
+    """
     if "pseudonyms" in values:
         return [REDACTED]
     try:
@@ -66,7 +72,7 @@ def fill_from_snapshot(context: RequestContext, values: Mapping[str, object]) ->
     missing += [f"{name}: it was not read" for name in _READ if name not in values]
     if missing:
         return missing
-    loader = _SnapshotLoader(context, values)
+    loader = _SnapshotLoader(context, values, keeps_unlisted=keeps_unlisted)
     loader.load()
     return loader.problems
 
@@ -74,13 +80,15 @@ def fill_from_snapshot(context: RequestContext, values: Mapping[str, object]) ->
 class _SnapshotLoader:
     """One snapshot being loaded. Rows refer to each other by id. problems: of single rows; loading continues."""
 
-    def __init__(self, context: RequestContext, values: Mapping[str, object]) -> None:
+    def __init__(self, context: RequestContext, values: Mapping[str, object], *, keeps_unlisted: bool) -> None:
         self.problems: list[str] = []
+        self._keeps_unlisted = keeps_unlisted
         self._values, self._repository = values, context.repository
         self._now = self._repository.now()
         self._time_format = context.behaviour("content-targets.time-format")
         self._everyone = context.behaviour("content-targets.everyone")
         self._ids: dict[str, set[str]] = {}
+        self._names: dict[tuple[str, str], str] = {}
         self._fields: dict[str, list[_Field]] = {}
         self._field_of: dict[str, str] = {}
 
@@ -182,13 +190,17 @@ class _SnapshotLoader:
                 raise InvalidSeedValue(f"the answer to {name!r} fits no custom field of that name")
 
     def _group(self, listing: str, entry: Entry) -> Iterator[_Row]:
-        yield self._new_id(listing, entry), _GROUP_KINDS[listing], read_text(entry, "name")
+        id = self._new_id(listing, entry)
+        if listing == SMART_GROUP_LISTING and id in self._ids.get(GROUP_LISTING, ()):
+            raise InvalidSeedValue(f"a group has the same id {id!r}, and the sandbox has one id for one group")
+        self._names[_GROUP_KINDS[listing], id] = read_text(entry, "name")
+        yield id, _GROUP_KINDS[listing], read_text(entry, "name")
 
     def _list(self, key: str, entry: Entry) -> Iterator[_Row]:
         if key not in entry:
             raise InvalidSeedValue(f"{key} were not read")
         for person in read_texts(entry, key):
-            yield read_text(entry, "id"), self._known("user", person)
+            yield read_text(entry, "id"), person if self._keeps_unlisted else self._known("user", person)
 
     def _picked(self, entry: Entry) -> Iterator[_Row]:
         for position, condition in enumerate(read_mappings(entry, "conditions")):
@@ -211,16 +223,41 @@ class _SnapshotLoader:
     def _target(self, entry: Entry) -> Iterator[_Row]:
         content, audience = self._known("content", read_text(entry, "content")), read_text(entry, "target")
         window = (self._instant(entry, "start"), self._instant(entry, "finish"))
-        kind = self._audience_kind(audience, read_text(entry, "type", ""))
-        yield content, kind, audience, read_flag(entry, "mandatory"), *window, self._now, self._now
+        type = read_text(entry, "type", "")
+        kind = self._audience_kind(entry)
+        own_type = type if type and type != kind else None
+        yield content, kind, audience, read_flag(entry, "mandatory"), *window, self._now, self._now, own_type
 
-    def _audience_kind(self, id: str, type: str) -> str:
-        """Return what kind of audience an id is; the type decides where people and groups share an id."""
-        kinds = [_AUDIENCES[listing] for listing in _AUDIENCES if id in self._ids.get(listing, ())]
-        kinds += [EVERYONE] if id == self._everyone else []
-        if not kinds or (len(kinds) > 1 and type not in kinds):
-            raise InvalidSeedValue(f"the audience {id!r} is not a person, group or smart group of the snapshot")
-        return type if type in kinds else kinds[0]
+    def _audience_kind(self, entry: Entry) -> str:
+        """Return what kind of audience a target has; its type, or its label, decides where kinds share an id."""
+        id, type = read_text(entry, "target"), read_text(entry, "type", "")
+        kinds = self._holders(id)
+        if type in kinds:
+            return type
+        if len(kinds) > 1:
+            kinds &= self._kinds_of_types.get(type, kinds)
+        if len(kinds) > 1:
+            label = read_text(entry, "label", "")
+            kinds = {kind for kind in kinds if self._names.get((kind, id)) == label}
+        if len(kinds) == 1:
+            return next(iter(kinds))
+        if self._keeps_unlisted and not self._holders(id):
+            return type if type in _AUDIENCES.values() else USER
+        raise InvalidSeedValue(f"the audience {id!r} is not a person, group or smart group of the snapshot")
+
+    def _holders(self, id: str) -> set[str]:
+        """Return the kinds of audiences of which one has this id."""
+        kinds = {kind for listing, kind in _AUDIENCES.items() if id in self._ids.get(listing, ())}
+        return kinds | ({EVERYONE} if id == self._everyone else set())
+
+    @cached_property
+    def _kinds_of_types(self) -> Mapping[str, set[str]]:
+        """The type of a target → the kinds of the targets with that type whose id is that of one kind only."""
+        types: dict[str, set[str]] = {}
+        for entry in read_mappings(self._values, "content_target"):
+            if len(holders := self._holders(read_text(entry, "target"))) == 1:
+                types.setdefault(read_text(entry, "type", ""), set()).update(holders)
+        return types
 
     def _instant(self, entry: Entry, key: str) -> int | None:
         if key not in entry:

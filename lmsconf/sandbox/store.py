@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final, TypeAlias, TypeVar, cast
 
 from lmsconf.errors import LmsconfError
-from lmsconf.sandbox.tables import INDEXES, TABLES, VERSION
+from lmsconf.sandbox.tables import INDEXES, TABLES, UPGRADES, VERSION
 
 Value: TypeAlias = "str | int | None"
 T = TypeVar("T")
@@ -157,6 +157,10 @@ class Store:
     def _prepare(self) -> None:
         with self.write_transaction() as repository:
             version = repository.number("PRAGMA user_version")
+            while version in UPGRADES:
+                repository.execute(UPGRADES[version])
+                version += 1
+                repository.execute(f"PRAGMA user_version = {version}")
             if version not in (0, VERSION):
                 raise sqlite3.DatabaseError(f"it is of version {version}, and this program reads version {VERSION}")
             if not version:

@@ -3,14 +3,15 @@
 An answer to a TEXT field is in `text`, with an empty `choice`; every other answer names a choice. Both kinds of groups
 share one table, because people, managers and targets reference them in the same way. Members of a smart group are
 computed on request, and so are not stored. Values that are never queried by their parts are JSON: metadata,
-applications, attachments, order details, and the details of a content that only the catalog shows.
+applications, attachments, order details, and the details of a content that only the catalog shows. The `type` of a
+target is the `targetType` that a snapshot has for it; without one it is the kind.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-VERSION: Final = 2
+VERSION: Final = 3
 
 TABLES: Final = """
 CREATE TABLE counters (prefix TEXT PRIMARY KEY, last INTEGER NOT NULL) WITHOUT ROWID;
@@ -56,7 +57,7 @@ CREATE TABLE contents (
 CREATE TABLE targets (
     seq INTEGER PRIMARY KEY, content TEXT NOT NULL, kind TEXT NOT NULL, audience TEXT NOT NULL,
     mandatory INTEGER NOT NULL, start INTEGER, finish INTEGER, created_at INTEGER NOT NULL,
-    updated_at INTEGER NOT NULL, UNIQUE (content, kind, audience)
+    updated_at INTEGER NOT NULL, type TEXT, UNIQUE (content, kind, audience)
 );
 CREATE TABLE certificates (
     seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, person TEXT NOT NULL, content TEXT NOT NULL,
@@ -77,6 +78,9 @@ CREATE TABLE events (
     revision INTEGER NOT NULL, at INTEGER NOT NULL, mandatory INTEGER NOT NULL, manually INTEGER NOT NULL
 );
 """
+
+UPGRADES: Final = {2: "ALTER TABLE targets ADD COLUMN type TEXT"}
+"""Version of an older file → the statement that makes it the next version."""
 
 INDEXES: Final = {
     "people_by_email": "people (casefold(email))",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from lmsconf.api.circuit_breaker import CircuitBreaker
-from lmsconf.api.concurrent_reader import ConcurrentReader
+from lmsconf.api.concurrent_reader import AnsweredRequests, ConcurrentReader
 from lmsconf.api.rate_limiter import RateLimiter
 from lmsconf.api.retry import RetryPolicy
 from lmsconf.api.spec import ApiSpec
@@ -52,6 +52,7 @@ class Connection:
     All clients of all its pools share one RateLimiter and one CircuitBreaker.
 
     max_rate: requests a second, at most. retry: the retry policy, with its clock. only_reads: no client can write.
+    service: an embedded workspace that answers instead of the one that the settings name; it stays open.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class Connection:
         max_rate: float | None = None,
         retry: RetryPolicy | None = None,
         only_reads: bool = False,
+        service: SandboxService | None = None,
     ) -> None:
         self.url = settings.workspace.url
         self.name = settings.workspace.name
@@ -73,15 +75,21 @@ class Connection:
             max_rate, clock=self._retry.clock, sleep=self._retry.sleep, wall_clock=self._retry.wall_clock
         )
         self._circuit_breaker = CircuitBreaker(self._retry)
-        self._sandbox: SandboxService | None = None
-        self._token: str | None = None
+        self._sandbox: SandboxService | None = service
+        self._token: str | None = None if service is None else "sandbox"
+        self._is_given = service is not None
 
     def __enter__(self) -> Connection:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._sandbox is not None:
+        if self._sandbox is not None and not self._is_given:
             self._sandbox.close_workspace()
+
+    @property
+    def rate(self) -> float | None:
+        """The requests a second that `max_rate`, or the service by refusing more, limits this run to; None: unknown."""
+        return self._rate_limiter.rate()
 
     def worker_pool(self, parallelism: int, progress: Report | None = None) -> WorkerPool:
         """Return a pool that sends at most so many concurrent requests. Close it, or use it in a `with`.
@@ -95,9 +103,14 @@ class Connection:
             self._rate_limiter.on_wait = pool.report_progress
         return pool
 
-    def reader(self, pool: WorkerPool, *, everything: bool = False) -> ConcurrentReader:
-        """Return a read-only API over a pool. everything: whether all fields of each row are read."""
-        return ConcurrentReader(pool, self.spec, whole_rows=everything)
+    def reader(
+        self, pool: WorkerPool, *, everything: bool = False, answered: AnsweredRequests | None = None
+    ) -> ConcurrentReader:
+        """Return a read-only API over a pool. everything: whether all fields of each row are read.
+
+        answered: responses that this run has already; each is used once, instead of its request.
+        """
+        return ConcurrentReader(pool, self.spec, whole_rows=everything, answered=answered)
 
     def _open(self) -> None:
         """Resolve the token, or open the sandbox, once.

@@ -31,6 +31,8 @@ from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import add_previous_names, refuse_errors, without_entries
 
 if TYPE_CHECKING:
+    from lmsconf.api.concurrent_reader import AnsweredRequests, ConcurrentReader
+    from lmsconf.api.worker_pool import WorkerPool
     from lmsconf.planner.drift_findings import AppliedBase
     from lmsconf.workspace.base_comparison import BaseManifests, ManifestsVersion
 
@@ -60,13 +62,19 @@ class WorkspaceReader:
         """The current time in UTC, as documents show it."""
         return format_utc(self.clock())
 
-    def snapshot(self, progress: Report | None = None, manifests: Manifests | None = None) -> Snapshot:
+    def snapshot(
+        self,
+        progress: Report | None = None,
+        manifests: Manifests | None = None,
+        answered: AnsweredRequests | None = None,
+    ) -> Snapshot:
         """Read everything that manifests can declare.
 
         Language and applications need a request per person, and are read only where `manifests` declare them.
+        answered: first pages that were read already.
         """
         wanted = reads_needed(manifests or Manifests(), self.settings.policy)
-        return self.read(replace(wanted, everything=True), progress)
+        return self.read(replace(wanted, everything=True), progress, answered)
 
     def redact_snapshot(self, snapshot: Snapshot, manifests: Manifests | None) -> Snapshot:
         """The snapshot reduced to the people that the manifests name."""
@@ -75,10 +83,12 @@ class WorkspaceReader:
         planning = PlanContext(snapshot, self.settings.policy, self.call_templates, lambda _: True)
         return redact_snapshot(planning, manifests or Manifests(), all_kinds())
 
-    def read(self, wanted: ReadScope, progress: Report | None = None) -> Snapshot:
+    def read(
+        self, wanted: ReadScope, progress: Report | None = None, answered: AnsweredRequests | None = None
+    ) -> Snapshot:
         with self.connection.worker_pool(self.parallelism, progress) as pool:
             snapshot = read_workspace(
-                self.connection.reader(pool, everything=wanted.everything),
+                self._api(pool, wanted, answered),
                 all_kinds(),
                 wanted,
                 self.call_templates,
@@ -87,6 +97,11 @@ class WorkspaceReader:
             )
         self.on_read(snapshot)
         return snapshot
+
+    def _api(self, pool: WorkerPool, wanted: ReadScope, answered: AnsweredRequests | None) -> ConcurrentReader:
+        if not answered:
+            return self.connection.reader(pool, everything=wanted.everything)
+        return self.connection.reader(pool, everything=wanted.everything, answered=answered)
 
     def plan(self, manifests: Manifests, policy: Policy, progress: Report | None = None) -> Plan:
         """Return what apply would do. Raises ProblemsFound if the manifests or the workspace do not allow a plan."""

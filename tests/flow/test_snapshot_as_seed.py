@@ -134,3 +134,22 @@ def test_what_cannot_be_loaded_is_named(quickstart: Path, change: Callable[[Docu
     ran = lmsconf(quickstart, "sandbox", "reset", "--from", "edited.json", "--yes")
     assert ran.code == 1
     assert f"edited.json: error: {message}" in ran.err
+
+
+def test_a_type_of_a_target_stays_as_the_service_spelt_it(quickstart: Path) -> None:
+    """Whatever the service calls an audience, the twin calls it the same, deletes by it, and uses it for a new one."""
+    document = saved(quickstart)
+    kinds = {one["type"] for one in document["content_target"]}
+    for target in document["content_target"]:
+        target["type"] = f"SOME_{target['type']}"
+    (quickstart / "edited.json").write_text(json.dumps(document), encoding="utf-8")
+    assert lmsconf(quickstart, "sandbox", "reset", "--from", "edited.json", "--yes").code == 0
+    assert saved(quickstart)["content_target"] == document["content_target"]
+    assert lmsconf(quickstart, "apply", "--auto-approve").code == 0
+    types = {one["type"] for one in saved(quickstart)["content_target"]}
+    assert {f"SOME_{kind}" for kind in kinds} <= types
+    old = document["content_target"][0]
+    query = [f"--query={key}={old[name]}" for key, name in (("contentId", "content"),)]
+    body = json.dumps({"contentId": old["content"], "targetId": old["target"], "targetType": old["type"]})
+    assert lmsconf(quickstart, "api", "DELETE", "/content/targets", "--body", body).code == 0
+    assert lmsconf(quickstart, "api", "GET", "/content/targets", *query).document["targets"] == []

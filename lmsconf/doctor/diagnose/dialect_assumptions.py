@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final
 
 from lmsconf.api.spec import ApiSpec
+from lmsconf.api.spec.assumed_keys import assumed_keys
 from lmsconf.doctor.findings import DialectAssumption
 from lmsconf.errors import SourceLocation
 from lmsconf.kinds import all_kinds
-
-_NEVER_SENT: Final = {
-    "manual-groups.create.memberIds",
-    "manual-groups.create.managerIds",
-    "content-targets.create.purchaseMetadata",
-}
-"""Optional body fields that manifests never set."""
 
 
 def list_dialect_assumptions(
@@ -25,7 +18,8 @@ def list_dialect_assumptions(
 
     at: where the project file overrides a key.
     """
-    default, leaning = ApiSpec.default(), _leaning(spec, kinds)
+    default = ApiSpec.default()
+    operations_of_kinds = {operation for kind in kinds for operation in all_kinds()[kind].operations}
     return tuple(
         DialectAssumption(
             key=key,
@@ -34,16 +28,5 @@ def list_dialect_assumptions(
             operations=tuple(operations),
             source=at.get(key),
         )
-        for key, operations in leaning.items()
+        for key, operations in assumed_keys(spec, operations_of_kinds).items()
     )
-
-
-def _leaning(spec: ApiSpec, kinds: Iterable[str]) -> dict[str, list[str]]:
-    """Key → the operations that depend on it."""
-    wanted = {operation for kind in kinds for operation in all_kinds()[kind].operations}
-    dependents: dict[str, list[str]] = {}
-    for operation in spec.operations:
-        for key in spec.dialect_keys(operation) if operation in wanted else ():
-            if key not in _NEVER_SENT:
-                dependents.setdefault(key, []).append(operation)
-    return dependents

@@ -32,7 +32,7 @@ from lmsconf.kinds.shared.people_lists import PeopleList, parse_people_list, peo
 from lmsconf.kinds.shared.renames import find_rename_cycles
 from lmsconf.kinds.user.export import people_list_trails, people_lists_body, team_of_people
 from lmsconf.kinds.user.people_directory import people_addresses, people_directory, people_display_names
-from lmsconf.model.address import Address
+from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.api import Api
 from lmsconf.model.calls import Call, Step
 from lmsconf.model.canonical_json import Json
@@ -83,6 +83,7 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
         "content-targets.list",
         "content-targets.delete",
     )
+    has_members = True
     schema = entry_schema(
         {
             **NAMED,
@@ -221,6 +222,12 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
         from lmsconf.kinds.manual_group.read import can_reread_groups
 
         return can_reread_groups(kept, changes)
+
+    def live_members(self, api: Api, name: str, id: RemoteId | None) -> frozenset[RemoteId] | None:
+        """The members of the group with that id; a service may have several of a name."""
+        from lmsconf.kinds.manual_group.read import parse_user_ids
+
+        return None if id is None else parse_user_ids(api.get("manual-groups.members", path={"groupId": id}))
 
     def reread(self, api: Api, kept: Snapshot, changes: Sequence[Change]) -> Listing[GroupRow]:
         """Members and managers of the touched groups, and the listing where a name is given."""

@@ -9,9 +9,8 @@ from lmsconf.api.spec.listings import SMART_GROUPS, USERS
 from lmsconf.errors import Problem, Severity
 from lmsconf.kinds.shared.kind_names import SMART_GROUP
 from lmsconf.kinds.shared.response_json import id_set, require_object
-from lmsconf.model.address import Address, RemoteId
+from lmsconf.model.address import RemoteId
 from lmsconf.model.api import Api
-from lmsconf.model.effects import GroupEffects
 from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Action, Plan
 from lmsconf.planner.reading import keep_keys
@@ -33,7 +32,7 @@ def compare_members(api: Api, plan: Plan) -> Iterator[Problem]:
     for group in plan.effects.groups:
         if group.address.kind != SMART_GROUP or group.after is None or group.address in deleted:
             continue
-        members = _members(api, group, ids.get(group.address))
+        members = read_members(api, group.address.name, ids.get(group.address))
         if members is None or len(members) == group.after:
             continue
         if active is None:
@@ -48,9 +47,9 @@ def compare_members(api: Api, plan: Plan) -> Iterator[Problem]:
             )
 
 
-def _members(api: Api, group: GroupEffects, id: RemoteId | None) -> frozenset[RemoteId] | None:
-    """Return the members of a smart group; None if it or they are not listed."""
-    found = id or _id_by_name(api, group.address)
+def read_members(api: Api, name: str, id: RemoteId | None) -> frozenset[RemoteId] | None:
+    """Return the members of a smart group, by its id or else its name; None if it or they are not listed."""
+    found = id or _id_by_name(api, name)
     if found is None:
         return None
     answer = require_object(
@@ -59,9 +58,9 @@ def _members(api: Api, group: GroupEffects, id: RemoteId | None) -> frozenset[Re
     return None if answer.get("members") is None else id_set(answer, "members")
 
 
-def _id_by_name(api: Api, address: Address) -> RemoteId | None:
-    rows = api.rows(SMART_GROUPS, query={"filter": address.name}, keep=keep_keys("smartGroupId", "name")).rows
-    ids = [str(row["smartGroupId"]) for row in rows if normalize_name(str(row.get("name"))) == address.name]
+def _id_by_name(api: Api, name: str) -> RemoteId | None:
+    rows = api.rows(SMART_GROUPS, query={"filter": name}, keep=keep_keys("smartGroupId", "name")).rows
+    ids = [str(row["smartGroupId"]) for row in rows if normalize_name(str(row.get("name"))) == name]
     return RemoteId(ids[0]) if len(ids) == 1 else None
 
 

@@ -27,7 +27,15 @@ from lmsconf.kinds.user.people_directory import register_planned_people
 from lmsconf.kinds.user.rights import admin_grant_verification, refuse_admin_lockout, revoked_rights, revokes_admin
 from lmsconf.kinds.user.schema import ABSENT_SCHEMA, SCHEMA
 from lmsconf.kinds.user.steps import person_steps
-from lmsconf.kinds.user.types import AdminRow, HolderRow, PersonRow, PersonSpec, parse_person_row
+from lmsconf.kinds.user.types import (
+    AdminRow,
+    HolderRow,
+    PersonRow,
+    PersonSpec,
+    declared_row,
+    needs_single_read,
+    parse_person_row,
+)
 from lmsconf.model.address import Address
 from lmsconf.model.api import Api
 from lmsconf.model.calls import Call, Step
@@ -139,6 +147,14 @@ class UserKind(Kind[PersonSpec, PersonRow]):
         refuse_taken_names(planning, matched, rows)
         register_planned_people(planning, matched)
         return matched
+
+    def single_reads(self, declared: Sequence[DesiredResource[Any]]) -> int:
+        """One for each person whose language or applications are declared."""
+        return sum(one.address.kind == USER and needs_single_read(one.spec) for one in declared)
+
+    def compared_row(self, match: Match[PersonSpec, PersonRow]) -> PersonRow | None:
+        """Return the row with the declared attributes alone: a reading of everything has those of everybody."""
+        return None if match.row is None else declared_row(match.row, match.declared.spec)
 
     def diff(self, planning: PlanContext, match: Match[PersonSpec, PersonRow]) -> BeforeAfter | None:
         """Compare the declared keys; None, with problems reported, if the person cannot be created or compared."""

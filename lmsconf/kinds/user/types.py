@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from datetime import datetime
 from typing import Final, TypeAlias
 
@@ -20,6 +20,11 @@ from lmsconf.support.lazy_dataclass import dataclass
 APPLICATIONS: Final = ("achievements", "analyse", "create", "learn", "follow-up")
 TEXTS: Final = {"first_name": "firstName", "last_name": "lastName", "language": "language"}
 RIGHTS: Final = ("admin", "manager")
+_ATTRIBUTES: Final = {
+    **{key: key for key in (*TEXTS, *RIGHTS, "applications", "metadata", "answers")},
+    "custom_archive_date": "archive_date",
+}
+"""Key of an entry → attribute of a row that is None unless it was read."""
 Answer: TypeAlias = "str | frozenset[str] | None"
 """A declared answer to a field: a choice or a text, several choices, or None for no answer."""
 
@@ -123,6 +128,18 @@ class PersonSpec:
         return (
             not self.declared_keys.isdisjoint(RIGHTS) or self.flag("archived") is True or self.archive_date is not None
         )
+
+
+def needs_single_read(spec: PersonSpec) -> bool:
+    """Return whether a key is declared that only GET /users/{userId} has."""
+    return not spec.declared_keys.isdisjoint(("language", "applications"))
+
+
+def declared_row(row: PersonRow, spec: PersonSpec) -> PersonRow:
+    """Return a row with the declared attributes alone, and both rights if the declaration needs them."""
+    kept = {*spec.declared_keys, *(RIGHTS if spec.needs_live_rights else ())}
+    dropped = {name: None for key, name in _ATTRIBUTES.items() if key not in kept}
+    return replace(row, **dropped)  # type: ignore[arg-type]  # all of them may be None
 
 
 def parse_person_row(data: Mapping[str, Json]) -> PersonRow:

@@ -49,6 +49,7 @@ from lmsconf.render.html.document import Child, Markup, join_markup, render_docu
 from lmsconf.render.html.effects import effects_summary, effects_tables
 from lmsconf.render.html.effects_people import people_search, people_warning
 from lmsconf.render.html.packed_rows import is_large, packed_notes
+from lmsconf.render.html.rehearsal import rehearsal_section, rehearsal_verdict
 from lmsconf.render.plan_wording import (
     abandoned_heading,
     count_severities,
@@ -56,6 +57,7 @@ from lmsconf.render.plan_wording import (
     scope_sentences,
     workspace_line,
 )
+from lmsconf.render.rehearsal_wording import HEADING as REHEARSAL_HEADING
 from lmsconf.render.resource_wording import count_listed_rows, count_noun, count_unmanaged, resource_title
 
 
@@ -68,6 +70,7 @@ def plan_html(plan: Plan) -> str:
         ("who", "Who gains, who loses", people_search(plan)),
         ("attention", "Check this first", _attention(plan)),
         ("changes", "Changes", _changes(plan)),
+        ("rehearsal", REHEARSAL_HEADING, rehearsal_section(plan)),
         ("let-go", "No longer declared", _let_go(plan)),
         ("left-out", "Left out", _left_out(plan)),
         ("unmanaged", "Not managed", _unmanaged(plan)),
@@ -79,6 +82,7 @@ def plan_html(plan: Plan) -> str:
         people_warning(plan),
         effects_summary(plan),
         list(blocker_notes(plan)),
+        rehearsal_verdict(plan),
         tag("p", plan_summary(plan), class_="verdict"),
         [tag("p", line, class_="scope") for line in scope_sentences(plan)],
         headed_list(settings_wording.CHANGED_HEADING, settings_wording.changed_settings(plan)),

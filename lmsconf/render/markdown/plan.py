@@ -23,6 +23,7 @@ from lmsconf.render.change_summary import (
 )
 from lmsconf.render.escape import escape_markdown, markdown_code, markdown_fence
 from lmsconf.render.markdown.effects import effects_paragraphs, effects_sections
+from lmsconf.render.markdown.rehearsal import rehearsal_paragraph, rehearsal_sections
 from lmsconf.render.markdown.sections import (
     NAME_SIZE,
     MarkdownSection,
@@ -56,6 +57,7 @@ def plan_markdown(plan: Plan, *, limit: SizeLimit = UNLIMITED) -> str:
         effects,
         _stops(plan),
         details,
+        rehearsal_paragraph(plan),
         f"**{plan_summary(plan)}**",
         workspace_paragraph(plan.workspace, plan.url, plan.people),
         *map(escape_markdown, scope_sentences(plan)),
@@ -71,6 +73,7 @@ def plan_markdown(plan: Plan, *, limit: SizeLimit = UNLIMITED) -> str:
     sections = [
         *effects_sections(plan, limit),
         *problem_section(errors),
+        *rehearsal_sections(plan, limit),
         *(section for risk, section in changes if not risk.safe),
         *(section_if_any(abandoned_heading(plan), map(abandoned_entry, plan.let_go)) if plan.let_go else ()),
         *problem_section(others),

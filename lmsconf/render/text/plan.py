@@ -37,6 +37,7 @@ from lmsconf.render.plan_wording import (
 from lmsconf.render.resource_wording import count_listed_rows, count_noun, count_unmanaged, resource_title
 from lmsconf.render.text.blocks import change_lines, indent_lines, join_blocks, problem_lines, unchanged_lines
 from lmsconf.render.text.effects import effects_lines, effects_reminder
+from lmsconf.render.text.rehearsal import rehearsal_blocks, rehearsal_reminder
 
 
 def plan_text(plan: Plan, *, color: bool = False) -> str:
@@ -56,7 +57,13 @@ def plan_text(plan: Plan, *, color: bool = False) -> str:
             _left_out(plan.left_out),
             _let_go(plan),
             _unmanaged(plan),
-            [*effects_reminder(plan), plan_summary(plan), *([f"Digest: {plan_digest(plan)}"] if plan.changes else [])],
+            *rehearsal_blocks(plan),
+            [
+                *effects_reminder(plan),
+                *rehearsal_reminder(plan),
+                plan_summary(plan),
+                *([f"Digest: {plan_digest(plan)}"] if plan.changes else []),
+            ],
             _stops(plan),
         ],
         color,

@@ -13,8 +13,15 @@ from lmsconf.sandbox.store import Repository, Value
 USER: Final = "USER"
 EVERYONE: Final = "EVERYONE"
 _BY: Final = "api"
+_DELETE: Final = "DELETE FROM targets WHERE content = ? AND coalesce(type, kind) = ? AND audience = ?"
+_INSERT: Final = """
+    INSERT OR IGNORE INTO targets
+        (content, kind, audience, mandatory, start, finish, created_at, updated_at, type)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, (SELECT type FROM targets WHERE kind = ? AND type IS NOT NULL LIMIT 1))
+"""
+"""A new target has the type of those of its kind that a snapshot had."""
 _WITH_NAMES: Final = """
-    SELECT t.audience, t.kind, c.type, t.mandatory, t.start, t.finish, t.created_at, t.updated_at,
+    SELECT t.audience, coalesce(t.type, t.kind), c.type, t.mandatory, t.start, t.finish, t.created_at, t.updated_at,
         coalesce(g.name, nullif(trim(p.first_name || ' ' || p.last_name), ''), p.email, 'Everyone')
     FROM targets t JOIN contents c ON c.id = t.content
         LEFT JOIN groups g ON g.id = t.audience AND t.kind = g.kind
@@ -56,7 +63,7 @@ def create_target(context: RequestContext, request: Request) -> None:
 def delete_target(context: RequestContext, request: Request) -> None:
     """Delete an assignment."""
     key = (request.body_text("contentId"), request.body_text("targetType"), request.body_text("targetId"))
-    if not context.repository.execute("DELETE FROM targets WHERE content = ? AND kind = ? AND audience = ?", *key):
+    if not context.repository.execute(_DELETE, *key):
         raise not_found("target", " ".join(key))
 
 
@@ -81,12 +88,7 @@ def assign_content(
     )
     if renewed:
         return
-    made = repository.execute(
-        "INSERT OR IGNORE INTO targets (content, kind, audience, mandatory, start, finish, created_at, updated_at) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        *(content, *audience, *value, now, now),
-    )
-    if not made:
+    if not repository.execute(_INSERT, content, *audience, *value, now, now, audience[0]):
         raise conflict("the content is assigned to this audience already: delete the target first")
 
 

@@ -1,0 +1,104 @@
+"""What a full reading of a workspace costs, estimated from the first page of each listing.
+
+These pages are part of the full reading, which uses them instead of requesting them again, so that the estimate costs
+no request of its own.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final, cast
+
+from lmsconf.api.concurrent_reader import query_key
+from lmsconf.api.pagination import ListingSchema
+from lmsconf.api.spec.listings import CATALOG, MANUAL_GROUPS, SMART_GROUPS, USERS
+from lmsconf.kinds import all_kinds
+from lmsconf.model.api import ListOperation
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.declarations import Manifests
+from lmsconf.support.lazy_dataclass import dataclass
+from lmsconf.workspace.reader import WorkspaceReader
+
+_LISTED: Final = (USERS, MANUAL_GROUPS, SMART_GROUPS, CATALOG)
+_PEOPLE_LISTINGS: Final = 2
+"""GET /users, and GET /users/extended-info with rights and groups."""
+_LISTS_OF_A_GROUP: Final = 2
+"""Members and managers, where the extended listing takes more requests."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadingCost:
+    """requests: about how many a full reading takes. at_least: whether some listing gives no total, so that it may be
+    more. rate: requests a second, at most; None if not limited.
+    """
+
+    requests: int
+    at_least: bool
+    rate: float | None
+
+    @property
+    def seconds(self) -> float | None:
+        """The time of the requests at this rate; None if the rate is not known."""
+        return None if self.rate is None else self.requests / self.rate
+
+
+@dataclass(frozen=True, slots=True)
+class _FirstPage:
+    """A first page: the number of its rows, and the total if the response has one."""
+
+    rows: int
+    total: int | None
+    is_full: bool
+
+    @property
+    def count(self) -> int:
+        return self.rows if self.total is None else self.total
+
+    @property
+    def pages(self) -> int:
+        """The number of requests for the pages; without a total, an empty page proves the end of a short one."""
+        if self.total is None:
+            return 3 if self.is_full else 2
+        return max(1, -(-self.total // max(1, self.rows)))
+
+
+def read_first_pages(
+    workspace: WorkspaceReader, manifests: Manifests
+) -> tuple[ReadingCost, dict[tuple[str, str], Json]]:
+    """Read the first page of each listing; return the cost of a full reading, and the pages for that reading.
+
+    Raises ApiError.
+    """
+    spec, answered, first = workspace.connection.spec, dict[tuple[str, str], Json](), dict[str, _FirstPage]()
+    query: dict[str, Json] = {"skip": 0, "limit": spec.integer_behaviour("paging.limit")}
+    with workspace.connection.worker_pool(workspace.parallelism) as pool:
+        api = workspace.connection.reader(pool)
+        jobs = {one.name: partial(api.get, one.name, query=query) for one in _LISTED}
+        pages = cast("dict[str, Json]", api.together(jobs))
+    for listing in _LISTED:
+        answered[listing.name, query_key(query)] = pages[listing.name]
+        size = ListingSchema.for_operation(spec, listing).page_size
+        first[listing.name] = _first_page(pages[listing.name], listing, size)
+    people, groups, smart, contents = (first[one.name] for one in _LISTED)
+    of_groups = _LISTS_OF_A_GROUP * groups.count
+    requests = (
+        1
+        + _PEOPLE_LISTINGS * people.pages
+        + groups.pages
+        # The extended listing has the lists of all groups; it is used where it takes fewer requests.
+        + (0 if people.pages < of_groups else of_groups)
+        + (smart.pages + smart.count)
+        + (contents.pages + contents.count)
+        + sum(kind.single_reads(manifests.declared) for kind in all_kinds().values())
+    )
+    at_least = any(page.total is None and page.is_full for page in first.values())
+    return ReadingCost(requests=requests, at_least=at_least, rate=workspace.connection.rate), answered
+
+
+def _first_page(page: Json, listing: ListOperation, size: int) -> _FirstPage:
+    """Return what a page tells; a page without rows, which the full reading refuses, counts as empty."""
+    rows = page.get(listing.rows) if isinstance(page, dict) else None
+    total = page.get(listing.total) if isinstance(page, dict) and listing.total else None
+    number = len(rows) if isinstance(rows, list) else 0
+    known = total if isinstance(total, int) and not isinstance(total, bool) else None
+    return _FirstPage(number, known, is_full=number >= size)

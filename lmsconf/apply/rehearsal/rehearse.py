@@ -1,0 +1,307 @@
+"""Rehearse a plan on a twin: check the twin, send the plan's own calls, read back, and plan a second time.
+
+Guards and foretold refusals stop nothing here: the calls are sent as if they were allowed, to see what becomes of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from lmsconf import __version__
+from lmsconf.api.spec import ApiSpec
+from lmsconf.api.spec.assumed_keys import assumed_keys
+from lmsconf.api.spec.listings import USERS
+from lmsconf.apply.phases import Phase, unreported
+from lmsconf.apply.rehearsal.injected_faults import RehearsedFaults
+from lmsconf.apply.rehearsal.twin import CannotRehearse, Twin, open_twin
+from lmsconf.documents.plan_file import plan_digest
+from lmsconf.documents.snapshot_file import snapshot_digest
+from lmsconf.errors import Problem, ProblemsFound
+from lmsconf.kinds import all_kinds
+from lmsconf.model.address import Address, RemoteId
+from lmsconf.model.calls import Call
+from lmsconf.model.canonical_json import Json, canonical_json
+from lmsconf.model.declarations import Manifests
+from lmsconf.model.outcomes import ApplyReport, CallStatus
+from lmsconf.model.plan import Action, Change, Plan
+from lmsconf.model.policy import Policy
+from lmsconf.model.rehearsal import (
+    FailedCall,
+    FaultedRun,
+    InjectedFaults,
+    Rehearsal,
+    RehearsalOutcome,
+    RehearsalPace,
+    RehearsalReceipt,
+    RehearsedAssumption,
+    RehearsedGroup,
+)
+from lmsconf.model.scope import VerifyMode
+from lmsconf.model.snapshot import Snapshot
+from lmsconf.planner.reading import keep_keys
+from lmsconf.project.settings import Settings
+from lmsconf.support.lazy_dataclass import dataclass
+from lmsconf.workspace.reader import reads_needed
+
+if TYPE_CHECKING:
+    from lmsconf.sandbox.faults import Fault
+
+_SHOWN: Final = 5
+"""How many resources are named that the twin plans otherwise; the others are counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RehearsalOptions:
+    """How a plan is rehearsed.
+
+    rate: requests a second that the service takes, as far as it is known. is_limit: it is `--max-rate`. injected: the
+    file of `faults`. phase: receives the progress.
+    """
+
+    rate: float | None = None
+    is_limit: bool = False
+    faults: tuple[Fault, ...] | None = None
+    injected: InjectedFaults | None = None
+    phase: Phase = unreported
+
+
+def rehearse(
+    plan: Plan, manifests: Manifests, policy: Policy, snapshot: Snapshot, settings: Settings, options: RehearsalOptions
+) -> Rehearsal:
+    """Rehearse a plan that was just made from these manifests and this snapshot, under this policy.
+
+    Raises CannotRehearse where no twin can be made of the snapshot, or where the twin gives another plan.
+    """
+    faults = None if options.faults is None else RehearsedFaults(options.faults)
+    on_call = None if faults is None else faults.record
+    with open_twin(snapshot, settings, plan.created_at, faults=faults, on_call=on_call) as twin:
+        return rehearse_on(twin, plan, manifests, policy, snapshot, options, faults)
+
+
+def rehearse_on(
+    twin: Twin,
+    plan: Plan,
+    manifests: Manifests,
+    policy: Policy,
+    snapshot: Snapshot,
+    options: RehearsalOptions,
+    faults: RehearsedFaults | None = None,
+) -> Rehearsal:
+    """Rehearse a plan on an open twin of the snapshot, which is then as the plan leaves it. faults: those of the twin.
+
+    Raises CannotRehearse where the twin gives another plan.
+    """
+    policy = replace(policy, effects=False, people=False)
+    return _Rehearsing(plan, manifests, policy, twin, options, faults).run(snapshot)
+
+
+class _Rehearsing:
+    """One rehearsal on an open twin."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        manifests: Manifests,
+        policy: Policy,
+        twin: Twin,
+        options: RehearsalOptions,
+        faults: RehearsedFaults | None,
+    ) -> None:
+        self._plan, self._manifests, self._policy = plan, manifests, policy
+        self._twin, self._options, self._faults = twin, options, faults
+
+    def run(self, snapshot: Snapshot) -> Rehearsal:
+        """Rehearse the plan, and return what came of it."""
+        self._refuse_other_plan()
+        report = self._applied(self._plan, self._faults)
+        requests, waited = self._twin.requests, self._twin.clock.passed()
+        if self._faults is not None:
+            self._twin = self._twin.reconnected()
+        remaining, problems = self._second_plan(report)
+        faulted = None
+        if self._faults is not None:
+            faulted, remaining, problems = self._finished(self._faults, report, remaining, problems, waited)
+        failed = tuple(_failed_calls(report))
+        return Rehearsal(
+            receipt=RehearsalReceipt(
+                plan_digest=plan_digest(self._plan),
+                snapshot_digest=snapshot_digest(snapshot),
+                outcome=_outcome(failed, remaining, problems, faulted),
+                at=self._plan.created_at,
+                faults=self._options.injected,
+                tool=f"lmsconf {__version__}",
+            ),
+            taken_at=snapshot.taken_at,
+            calls=len(self._plan.calls),
+            done=report.count(CallStatus.DONE),
+            failed=failed,
+            remaining=remaining,
+            problems=problems,
+            assumptions=rehearsed_assumptions(self._twin.applier.connection.spec, self._plan.calls, self._declared()),
+            groups=tuple(self._groups(report)),
+            pace=RehearsalPace(requests=requests, rate=self._options.rate, is_limit=self._options.is_limit),
+            faulted=faulted,
+        )
+
+    def _declared(self) -> frozenset[str]:
+        return frozenset(self._twin.applier.settings.dialect)
+
+    def _planned(self) -> tuple[Plan, tuple[Problem, ...]]:
+        """Read the twin and plan the manifests on it."""
+        applier = self._twin.applier
+        with self._options.phase("Reading") as progress:
+            snapshot = applier.read(reads_needed(self._manifests, self._policy), progress)
+        return applier.partial_plan(self._manifests, self._policy, snapshot)
+
+    def _refuse_other_plan(self) -> None:
+        """Raise CannotRehearse if the twin, before the first call, does not give the plan that is rehearsed."""
+        now = {str(one.address): one for one in self._planned()[0].changes}
+        before = {str(one.address): one for one in self._plan.changes}
+        differs = sorted(address for address in now.keys() | before.keys() if _differs(before, now, address))
+        if differs:
+            more = f", and {len(differs) - _SHOWN:,} more" if len(differs) > _SHOWN else ""
+            raise CannotRehearse(
+                f"the plan cannot be rehearsed: the twin gives another plan for {', '.join(differs[:_SHOWN])}{more}",
+                hint="The service returns something that the sandbox cannot hold. Review the plan without --rehearse.",
+            )
+
+    def _applied(self, plan: Plan, faults: RehearsedFaults | None) -> ApplyReport:
+        with nullcontext() if faults is None else faults.active():
+            return self._twin.applier.execute(
+                plan,
+                meta={},
+                phase=self._options.phase,
+                verify=VerifyMode.ALL,
+                made_from=self._manifests,
+            )
+
+    def _second_plan(self, report: ApplyReport) -> tuple[tuple[Change, ...], tuple[Problem, ...]]:
+        """Return the changes and errors of the second plan: that of the run's verification, if it was made.
+
+        Faults may have hidden something from the verification, or given it an old state, and what went wrong with it
+        then is not what is left.
+        """
+        problems = report.problems if self._faults is None else ()
+        if report.verified.scope is VerifyMode.ALL and self._faults is None:
+            return report.residue, problems
+        try:
+            now, broken = self._planned()
+        except ProblemsFound as error:
+            return (), tuple(dict.fromkeys((*problems, *error.problems)))
+        return now.changes, tuple(dict.fromkeys((*problems, *broken)))
+
+    def _finished(
+        self,
+        faults: RehearsedFaults,
+        report: ApplyReport,
+        remaining: tuple[Change, ...],
+        problems: tuple[Problem, ...],
+        waited: float,
+    ) -> tuple[FaultedRun, tuple[Change, ...], tuple[Problem, ...]]:
+        """Apply a second time, without faults, if something is left; return what the faults did, and what is left."""
+        calls, second = faults.faulted_calls(report.outcomes), None
+        if remaining:
+            again = self._planned()[0]
+            second = len(again.calls)
+            remaining, problems = self._second_plan(self._applied(again, None))
+        faulted = FaultedRun(
+            calls=calls,
+            reads=faults.reads,
+            waited=waited,
+            second_calls=second,
+            converged=not remaining and not any(problem.is_error for problem in problems),
+        )
+        return faulted, remaining, problems
+
+    def _groups(self, report: ApplyReport) -> Iterator[RehearsedGroup]:
+        """Yield the groups whose membership the plan changes, with the members that they have on the twin now."""
+        kinds = all_kinds()
+        deleted = {change.address for change in self._plan.changes if change.action is Action.DELETE}
+        ids = {change.address: change.id for change in self._plan.changes if change.id is not None}
+        made = {one.address: RemoteId(one.id) for one in report.outcomes if one.id is not None}
+        wanted = [one for one in self._plan.effects.groups if kinds[one.address.kind].has_members]
+        if not wanted:
+            return
+        with self._twin.applier.connection.worker_pool(1) as pool:
+            api = self._twin.applier.connection.reader(pool)
+            people = api.rows(USERS, keep=keep_keys("userId", "archivedAt")).rows
+            archived = {RemoteId(str(row["userId"])) for row in people if row.get("archivedAt")}
+            for group in wanted:
+                reached = None
+                if group.address not in deleted:
+                    kind, id = kinds[group.address.kind], ids.get(group.address) or made.get(group.address)
+                    members = kind.live_members(api, group.address.name, id)
+                    reached = None if members is None else len(members - archived)
+                elif _is_deleted(report, group.address):
+                    reached = 0
+                yield RehearsedGroup(
+                    address=group.address,
+                    before=group.before,
+                    predicted=group.after,
+                    reached=reached,
+                    basis=group.basis,
+                )
+
+
+def rehearsed_assumptions(
+    spec: ApiSpec, calls: Iterable[Call], declared: frozenset[str]
+) -> tuple[RehearsedAssumption, ...]:
+    """Return the dialect keys that these calls rely on. declared: those of the project file."""
+    operations = {call.operation for call in calls}
+    return tuple(
+        RehearsedAssumption(key=key, value=spec.behaviour(key), operations=tuple(relying), declared=key in declared)
+        for key, relying in assumed_keys(spec, operations).items()
+    )
+
+
+def _is_deleted(report: ApplyReport, address: Address) -> bool:
+    return all(one.status is CallStatus.DONE for one in report.outcomes if one.address == address)
+
+
+def _differs(before: dict[str, Change], now: dict[str, Change], address: str) -> bool:
+    """Whether a change is not the same in both plans; the order of lists is that of responses, and means nothing."""
+    both = [plan.get(address) for plan in (before, now)]
+    forms = [None if one is None else (one.action, _form(one.before), _form(one.after)) for one in both]
+    return forms[0] != forms[1]
+
+
+def _form(value: Json) -> str:
+    return canonical_json(_unordered(value)).decode("utf-8", "surrogatepass")
+
+
+def _unordered(value: Json) -> Json:
+    if isinstance(value, list):
+        return sorted(map(_unordered, value), key=lambda one: str(canonical_json(one)))
+    return {key: _unordered(item) for key, item in value.items()} if isinstance(value, dict) else value
+
+
+def _failed_calls(report: ApplyReport) -> Iterator[FailedCall]:
+    for one in report.outcomes:
+        if one.status is not CallStatus.DONE:
+            yield FailedCall(
+                call=one.call,
+                address=one.address,
+                operation=one.operation,
+                status=one.status,
+                reason=one.reason,
+                hint=one.hint,
+            )
+
+
+def _outcome(
+    failed: tuple[FailedCall, ...],
+    remaining: tuple[Change, ...],
+    problems: tuple[Problem, ...],
+    faulted: FaultedRun | None,
+) -> RehearsalOutcome:
+    """Return the outcome: with faults, only whether the workspace was as planned at the end."""
+    if faulted is not None:
+        return RehearsalOutcome.SUCCESS if faulted.converged else RehearsalOutcome.NOT_CONVERGED
+    if failed:
+        return RehearsalOutcome.REFUSED
+    if remaining or any(problem.is_error for problem in problems):
+        return RehearsalOutcome.NOT_CONVERGED
+    return RehearsalOutcome.SUCCESS

@@ -1,0 +1,158 @@
+"""The result of a rehearsal: a plan's own calls on a twin of the workspace in memory, and what that rests on.
+
+A twin is not the service: what it shows holds as far as the service behaves as the dialect assumes.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from lmsconf.errors import Problem
+from lmsconf.model.address import Address
+from lmsconf.model.effects import Basis
+from lmsconf.model.outcomes import CallStatus
+from lmsconf.model.plan import Change
+from lmsconf.support.lazy_dataclass import dataclass
+
+
+class RehearsalOutcome(StrEnum):
+    """SUCCESS: every call was done, and the second plan is empty. REFUSED: the twin refused a call, or answered none.
+
+    NOT_CONVERGED: every call was done, and the second plan still has changes or errors.
+    """
+
+    SUCCESS = "success"
+    REFUSED = "refused"
+    NOT_CONVERGED = "not_converged"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InjectedFaults:
+    """The file of faults that a rehearsal ran with, and the SHA-256 of its content."""
+
+    file: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RehearsalReceipt:
+    """Proof, inside a plan file, of what was rehearsed. at: when, in UTC.
+
+    plan_digest: of the plan whose calls were sent. snapshot_digest: of the snapshot file that the twin was made of.
+    """
+
+    plan_digest: str
+    snapshot_digest: str
+    outcome: RehearsalOutcome
+    at: str
+    faults: InjectedFaults | None
+    tool: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedCall:
+    """A call that was not done on the twin. reason: the twin's answer; hint: the fix."""
+
+    call: str
+    address: Address
+    operation: str
+    status: CallStatus
+    reason: str | None
+    hint: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultedCall:
+    """A call that met faults. sent: how many times it was sent. status: how it ended.
+
+    adopted: its response was lost, and reading back showed that it had been carried out.
+    """
+
+    call: str
+    address: Address
+    operation: str
+    faults: tuple[str, ...]
+    sent: int
+    status: CallStatus
+    adopted: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultedRun:
+    """What faults did to a rehearsed apply.
+
+    reads: requests that read and met a fault. waited: seconds that the run would have waited, on a clock of its own.
+    second_calls: the calls of a second apply, without faults; None if it was not needed. converged: whether the
+    workspace was as planned at the end.
+    """
+
+    calls: tuple[FaultedCall, ...]
+    reads: int
+    waited: float
+    second_calls: int | None
+    converged: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RehearsedAssumption:
+    """A dialect key that the plan's calls rely on, its value, and whether the project file declares it."""
+
+    key: str
+    value: str
+    operations: tuple[str, ...]
+    declared: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RehearsedGroup:
+    """The active members of a group: predicted by the effects of the plan, and reached on the twin; None: not known."""
+
+    address: Address
+    before: int | None
+    predicted: int | None
+    reached: int | None
+    basis: Basis
+
+    @property
+    def differs(self) -> bool:
+        """Whether both numbers are known and not equal."""
+        return self.predicted is not None and self.reached is not None and self.predicted != self.reached
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RehearsalPace:
+    """How long an apply would take. requests: of the rehearsed apply, with its checks and reading back.
+
+    rate: requests a second, None if not known. is_limit: it is `--max-rate`, and not a limit that the service showed.
+    """
+
+    requests: int
+    rate: float | None = None
+    is_limit: bool = False
+
+    @property
+    def seconds(self) -> float | None:
+        """The time of the requests at this rate; None if the rate is not known."""
+        return None if self.rate is None else self.requests / self.rate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rehearsal:
+    """A rehearsed plan.
+
+    taken_at: when the workspace was read. calls: how many the plan has; done: how many were done on the twin.
+    failed: the others. remaining: the changes of the second plan. problems: errors of the second plan, and where the
+    twin is not as predicted. faulted: what faults did; None without faults.
+    """
+
+    receipt: RehearsalReceipt
+    taken_at: str
+    calls: int
+    done: int
+    failed: tuple[FailedCall, ...]
+    remaining: tuple[Change, ...]
+    problems: tuple[Problem, ...]
+    assumptions: tuple[RehearsedAssumption, ...]
+    groups: tuple[RehearsedGroup, ...]
+    pace: RehearsalPace
+    faulted: FaultedRun | None = None

@@ -1,0 +1,44 @@
+"""What a kind says about live rows that were read: what a declaration compares of one, and who is in a group.
+
+`Kind` inherits this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Generic
+
+from lmsconf.model.address import RemoteId
+from lmsconf.model.api import Api
+from lmsconf.model.declarations import DesiredResource
+from lmsconf.model.snapshot import Row
+from lmsconf.planner.context import Match, Spec
+
+
+class KindReadback(Generic[Spec, Row]):
+    """The part of a kind that looks at live rows, without comparing or changing them.
+
+    has_members: the service lists members of its resources.
+    """
+
+    has_members = False
+
+    def compared_row(self, match: Match[Spec, Row]) -> Row | None:
+        """Return a match's row as its fingerprint has it: equal, however much of the workspace was read.
+
+        A kind whose rows hold more where everything is read overrides this, and drops what the declaration does not
+        compare. A row of most kinds is read as a whole as soon as its resource changes.
+        """
+        return match.row
+
+    def single_reads(self, declared: Sequence[DesiredResource[Any]]) -> int:
+        """Return how many requests by id, beyond those for its rows, a reading of everything takes for declarations."""
+        return 0
+
+    def live_members(self, api: Api, name: str, id: RemoteId | None) -> frozenset[RemoteId] | None:
+        """Return the ids of the members that the service lists for a resource; None if it is not there.
+
+        id: None for one that is found by its name alone. Archived people may be among them. May raise ApiError. Only
+        called for a kind with `has_members`.
+        """
+        return None

@@ -1,0 +1,143 @@
+"""Wording of a rehearsal, shared by all formats. Results are not escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lmsconf.model.blockers import blockers
+from lmsconf.model.outcomes import CallStatus
+from lmsconf.model.plan import Plan
+from lmsconf.model.rehearsal import (
+    FailedCall,
+    FaultedCall,
+    FaultedRun,
+    Rehearsal,
+    RehearsalOutcome,
+    RehearsalPace,
+    RehearsedAssumption,
+    RehearsedGroup,
+)
+from lmsconf.model.time_formats import duration_in_words
+from lmsconf.render.resource_wording import count_noun, resource_title
+
+HEADING = "Rehearsal on a twin of the workspace"
+NOT_THE_SERVICE = (
+    "The twin is the embedded sandbox, filled with what was read. It has no progress, certificates or times of "
+    "creation, and it is not the service: the service may answer otherwise."
+)
+ASSUMPTIONS_HEADING = "The calls rely on these assumptions about the service, which the rehearsal cannot check"
+FAILED_HEADING = "Calls that were not done on the twin"
+GROUPS_HEADING = "Active members"
+REMAINING_HEADING = "The second plan on the twin still has these changes"
+FAULTS_HEADING = "With faults"
+
+
+def rehearsal_sentences(plan: Plan, rehearsal: Rehearsal) -> Iterator[str]:
+    """Yield the result, how it came about, and what it does not show."""
+    yield outcome_sentence(rehearsal)
+    if rehearsal.calls:
+        if blockers(plan):
+            yield "The calls were sent as if nothing stopped an apply; what stops it stands with the plan."
+        yield pace_sentence(rehearsal.pace)
+    yield NOT_THE_SERVICE
+
+
+def reminder_line(rehearsal: Rehearsal) -> str:
+    """Return the result as a line beside the plan's summary."""
+    return f"Rehearsal: {_outcome_clause(rehearsal)}"
+
+
+def outcome_sentence(rehearsal: Rehearsal) -> str:
+    """Return the result in one sentence."""
+    clause = _outcome_clause(rehearsal)
+    return clause[0].upper() + clause[1:]
+
+
+def _outcome_clause(rehearsal: Rehearsal) -> str:
+    calls = count_noun(rehearsal.calls, "API call")
+    if rehearsal.faulted is not None:
+        return f"{rehearsal.done:,} of {calls} were done on the twin with faults. {_after_faults(rehearsal.faulted)}"
+    match rehearsal.receipt.outcome:
+        case RehearsalOutcome.SUCCESS:
+            if not rehearsal.calls:
+                return "there is no call to rehearse."
+            return f"all {calls} were done on the twin, and a second plan is empty."
+        case RehearsalOutcome.REFUSED:
+            refused = sum(call.status is CallStatus.FAILED for call in rehearsal.failed)
+            return f"{rehearsal.done:,} of {calls} were done on the twin, and {refused:,} failed."
+        case RehearsalOutcome.NOT_CONVERGED:
+            return f"all {calls} were done on the twin, but a second plan is not empty."
+
+
+def _after_faults(run: FaultedRun) -> str:
+    if run.second_calls is None:
+        return f"A second plan is {'' if run.converged else 'not '}empty."
+    if not run.converged:
+        return "After a second apply without faults, a plan is still not empty."
+    return f"A second apply without faults did the rest ({count_noun(run.second_calls, 'API call')}); a plan is empty."
+
+
+def failed_call_line(call: FailedCall) -> str:
+    """Return the line of a call that was not done."""
+    verb = {CallStatus.FAILED: "Refused", CallStatus.BLOCKED: "Skipped"}.get(call.status, "Not attempted")
+    return f"{verb}: {resource_title(call.address)} ({call.operation})"
+
+
+def pace_sentence(pace: RehearsalPace) -> str:
+    """Return how many requests an apply takes, and how long."""
+    number = f"An apply takes about {count_noun(pace.requests, 'request')}, with its checks and reading back"
+    if pace.rate is None or pace.seconds is None:
+        return (
+            f"{number}; how long that takes is not known, since no request was refused as too many, and --max-rate was "
+            "not given."
+        )
+    limit = "--max-rate" if pace.is_limit else "the limit that the service showed"
+    return f"{number}: about {duration_in_words(pace.seconds)} at {rate_text(pace.rate)} a second ({limit})."
+
+
+def rate_text(rate: float) -> str:
+    """Return two significant digits, or a whole number."""
+    return f"{rate:,.0f}" if rate >= 10 else f"{rate:.2g}"
+
+
+def assumption_line(one: RehearsedAssumption) -> str:
+    """Return a dialect key, its value and the operations that rely on it."""
+    where = ", declared in the project file" if one.declared else ""
+    return f"{one.key}: {one.value} ({', '.join(one.operations)}{where})"
+
+
+def group_line(group: RehearsedGroup) -> str:
+    """Return the members of a group before, as predicted and as reached."""
+    before, predicted, reached = (_number(one) for one in (group.before, group.predicted, group.reached))
+    if group.reached is None or group.differs or group.predicted is None:
+        return f"{resource_title(group.address)}: {before} → {predicted} predicted, {reached} on the twin"
+    return f"{resource_title(group.address)}: {before} → {reached}, as predicted"
+
+
+def _number(number: int | None) -> str:
+    return "unknown" if number is None else f"{number:,}"
+
+
+def faulted_call_line(call: FaultedCall) -> str:
+    """Return what faults a call met, and how it ended."""
+    met = "; ".join(call.faults)
+    return f"{resource_title(call.address)} ({call.operation}): {met}: {_ending(call)}"
+
+
+def _ending(call: FaultedCall) -> str:
+    times = f"sent {count_noun(call.sent, 'time')}"
+    if call.status is not CallStatus.DONE:
+        return f"left for the next apply ({times})"
+    if call.adopted:
+        return f"its response was lost, but reading back showed that it was done ({times})"
+    return f"done ({times})"
+
+
+def faults_sentences(run: FaultedRun) -> Iterator[str]:
+    """Yield what the faults did beside the calls."""
+    if run.reads:
+        yield f"{count_noun(run.reads, 'request')} that only read met a fault."
+    if run.waited:
+        yield f"The run would have waited {duration_in_words(run.waited)}; here that took no time."
+    if not run.calls and not run.reads:
+        yield "No request of the apply met a fault."

@@ -1,0 +1,73 @@
+"""The rehearsal of a plan as text: its result, what was not done, what is left, and what it rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from lmsconf.model.plan import Plan
+from lmsconf.model.rehearsal import FailedCall, FaultedRun, Rehearsal
+from lmsconf.render.escape import escape_terminal
+from lmsconf.render.rehearsal_wording import (
+    ASSUMPTIONS_HEADING,
+    FAULTS_HEADING,
+    GROUPS_HEADING,
+    HEADING,
+    REMAINING_HEADING,
+    assumption_line,
+    failed_call_line,
+    faulted_call_line,
+    faults_sentences,
+    group_line,
+    rehearsal_sentences,
+    reminder_line,
+)
+from lmsconf.render.text.blocks import change_lines, indent_lines, problem_lines
+
+
+def rehearsal_blocks(plan: Plan) -> Iterator[Iterable[str]]:
+    """Yield the blocks of a plan's rehearsal; none for a plan that was not rehearsed."""
+    rehearsal = plan.rehearsal
+    if rehearsal is None:
+        return
+    yield _head(plan, rehearsal)
+    yield from (_failed(call) for call in rehearsal.failed)
+    if rehearsal.remaining:
+        yield [f"{REMAINING_HEADING}:"]
+        yield from (change_lines(change) for change in rehearsal.remaining)
+    for problem in rehearsal.problems:
+        yield problem_lines(problem)
+    if rehearsal.faulted is not None:
+        yield _faults(rehearsal.faulted)
+    yield _listed(GROUPS_HEADING, map(group_line, rehearsal.groups))
+    yield _listed(ASSUMPTIONS_HEADING, map(assumption_line, rehearsal.assumptions))
+
+
+def rehearsal_reminder(plan: Plan) -> Iterator[str]:
+    """Yield the result of the rehearsal, for the end of the plan."""
+    if plan.rehearsal is not None:
+        yield reminder_line(plan.rehearsal)
+
+
+def _head(plan: Plan, rehearsal: Rehearsal) -> Iterator[str]:
+    yield f"{HEADING}, as it was read at {rehearsal.taken_at}:"
+    yield from (f"  {sentence}" for sentence in rehearsal_sentences(plan, rehearsal))
+
+
+def _failed(call: FailedCall) -> Iterator[str]:
+    yield escape_terminal(f"  {failed_call_line(call)}")
+    yield from indent_lines(call.reason, indent="      ")
+    yield from indent_lines(call.hint, indent="      ")
+
+
+def _faults(run: FaultedRun) -> Iterator[str]:
+    yield f"{FAULTS_HEADING}:"
+    yield from (escape_terminal(f"  {faulted_call_line(call)}") for call in run.calls)
+    yield from (f"  {sentence}" for sentence in faults_sentences(run))
+
+
+def _listed(heading: str, lines: Iterable[str]) -> Iterator[str]:
+    """Yield lines under a heading; nothing without lines."""
+    for number, line in enumerate(lines):
+        if not number:
+            yield f"{heading}:"
+        yield escape_terminal(f"  {line}")

@@ -1,0 +1,321 @@
+"""`plan --rehearse`, its receipt, and `apply --require-rehearsal`, as a shell runs them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from flow.project import Project
+from flow.shell import Ran, lmsconf
+from lmsconf.apply.rehearsal import twin
+from lmsconf.sandbox.service import LoggedRequest, SandboxService
+
+PEOPLE = [f"p{n}@x.example" for n in range(1, 8)]
+SEED: Mapping[str, Any] = {
+    "people": [{"email": email, "answers": {"Department": "Sales"}} for email in PEOPLE[:4]]
+    + [{"email": email, "admin": email == PEOPLE[6]} for email in PEOPLE[4:]],
+    "custom_fields": [{"name": "Department", "type": "CHOICE", "choices": ["Sales", "HR"]}],
+    "groups": [{"name": "Coaches", "members": PEOPLE[:2]}, {"name": "Old", "members": PEOPLE[2:3]}],
+    "smart_groups": [{"name": "Sellers", "conditions": [{"field": "Department", "choices": ["Sales"]}]}],
+    "content": [{"name": "GDPR"}, {"name": "Intro"}],
+    "content_targets": [
+        {"content": "GDPR", "assign_to": [{"group": "Coaches"}], "visible_until": "2030-01-01T00:00:00Z"}
+    ],
+}
+MANIFESTS = f"""
+custom_fields: [{{name: Site, type: CHOICE, choices: [Oslo, Lund]}}]
+groups:
+  - {{name: Mentors, previously: [Coaches], members: [{", ".join(PEOPLE[1:4])}]}}
+smart_groups:
+  - {{name: All departments, conditions: [{{field: Department, choices: [Sales, HR]}}]}}
+content_targets:
+  - {{content: GDPR, mandatory: true, assign_to: [{{group: Mentors}}, {{smart_group: All departments}}]}}
+"""
+IN_USE = "custom_fields: [{name: Department, choices: [Sales, HR], description: Where}]\n"
+
+
+@pytest.fixture
+def it(tmp_path: Path) -> Project:
+    """A project with something to create, rename, change and assign."""
+    made = Project(tmp_path, yaml.safe_dump(dict(SEED)), "guards: {people: {count: 100, share: 100%}}\n")
+    made.write(MANIFESTS)
+    return made
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> list[LoggedRequest]:
+    """The requests to the embedded workspace of the project; a twin, which has ids of its own, is not logged."""
+    seen: list[LoggedRequest] = []
+    assert twin  # imported before, so that it keeps the class itself
+
+    def open(*arguments: Any, **options: Any) -> SandboxService:
+        return SandboxService(*arguments, **({"on_log": seen.append} | options))
+
+    monkeypatch.setattr("lmsconf.sandbox.service.SandboxService", open)
+    return seen
+
+
+def rehearsed(it: Project, *options: str) -> tuple[Ran, dict[str, Any]]:
+    """A rehearsed plan as JSON, and its key `rehearsal`."""
+    ran = lmsconf(it.root, "plan", "--rehearse", "--format", "json", *options)
+    assert ran.code == 0, ran.out + ran.err
+    rehearsal: Any = ran.document["rehearsal"]
+    return ran, rehearsal
+
+
+def test_a_rehearsal_shows_that_all_calls_work(it: Project) -> None:
+    """Every call is done on the twin, nothing in the workspace changes, and the digest is that of the plan."""
+    plain = lmsconf(it.root, "plan", "--format", "json").document
+    ran, rehearsal = rehearsed(it)
+    assert rehearsal["receipt"]["outcome"] == "success"
+    assert rehearsal["calls"] == {"total": len(ran.document["calls"]), "done": len(ran.document["calls"])}  # type: ignore[arg-type]
+    assert (rehearsal["failed"], rehearsal["remaining"], rehearsal["problems"], rehearsal["faults"]) == (
+        [],
+        [],
+        [],
+        None,
+    )
+    assert ran.document["digest"] == plain["digest"] == rehearsal["receipt"]["plan_digest"]
+    assert lmsconf(it.root, "plan", "--format", "json").document["digest"] == plain["digest"]
+
+
+def test_memberships_are_predicted_and_reached(it: Project) -> None:
+    """Of each group whose members change, the predicted number and that on the twin are shown, of active people."""
+    _, rehearsal = rehearsed(it)
+    groups = {one["address"]: (one["before"], one["predicted"], one["reached"]) for one in rehearsal["memberships"]}
+    assert groups == {"group/Mentors": (2, 3, 3), "smart_group/All departments": (0, 4, 4)}
+    text = lmsconf(it.root, "plan", "--rehearse").out
+    assert "group/Mentors: 2 → 3, as predicted" in text
+
+
+def test_the_assumptions_are_those_of_the_calls(it: Project) -> None:
+    """Each dialect key that a call relies on is listed with its value; keys of other operations are not."""
+    _, rehearsal = rehearsed(it)
+    keys = {one["key"]: one["value"] for one in rehearsal["assumptions"]}
+    assert keys["manual-groups.rename.name"] == it.spec.behaviour("manual-groups.rename.name")
+    assert not any(key.startswith(("users.", "custom-fields.in-use")) for key in keys)
+
+
+def test_a_rehearsal_requests_what_a_snapshot_requests(it: Project, log: list[LoggedRequest]) -> None:
+    """It costs exactly the requests of `lmsconf snapshot`, and says about how many before it reads."""
+    assert lmsconf(it.root, "snapshot", "saved.json").code == 0
+    saved = sorted((one.method, one.path, one.status) for one in log)
+    log.clear()
+    ran, _ = rehearsed(it)
+    assert sorted((one.method, one.path, one.status) for one in log) == saved
+    told = re.search(r"reads the whole workspace: about (\d+) requests\. How many the service takes a second", ran.err)
+    assert told is not None
+    assert abs(int(told[1]) - len(saved)) <= 2
+
+
+def test_the_time_follows_from_the_rate(it: Project) -> None:
+    """With --max-rate, reading and apply have a time; without, it is said that none is known."""
+    ran, rehearsal = rehearsed(it, "--max-rate", "500")
+    assert " at 500 requests a second." in ran.err
+    pace = rehearsal["pace"]
+    assert (pace["rate"], pace["is_limit"], pace["seconds"]) == (500, True, pace["requests"] / 500)
+    assert rehearsed(it)[1]["pace"]["seconds"] is None
+    assert "how long that takes is not known" in lmsconf(it.root, "plan", "--rehearse").out
+
+
+def test_refusals_are_shown_with_the_fix(it: Project) -> None:
+    """A field in use cannot be changed: the twin says it as the service does, with the way out, in every format."""
+    it.write(IN_USE)
+    it.write_options("dialect: {custom-fields.in-use: condition}\n")
+    _, rehearsal = rehearsed(it)
+    assert rehearsal["receipt"]["outcome"] == "refused"
+    [failed] = rehearsal["failed"]
+    assert (failed["address"], failed["status"]) == ("custom_field/Department", "failed")
+    assert "403" in failed["reason"]
+    assert failed["hint"]
+    assert [change["address"] for change in rehearsal["remaining"]] == ["custom_field/Department"]
+    for format in ("text", "markdown", "html"):
+        out = lmsconf(it.root, "plan", "--rehearse", "--format", format).out.replace("\\", "")
+        assert "0 of 1 API call were done on the twin, and 1 failed" in out
+        assert failed["reason"].split("\n")[0][:30] in out
+        assert "sent as if nothing stopped an apply" in out
+
+
+def test_a_receipt_is_required(it: Project) -> None:
+    """A plan file without a receipt is not applied; one with a success is; a plan made afresh has none."""
+    for name, options in (("plain", ()), ("rehearsed", ("--rehearse",))):
+        assert lmsconf(it.root, "plan", "--out", f"{name}.json", *options).code == 0
+    refused = lmsconf(it.root, "apply", "plain.json", "--require-rehearsal")
+    assert (refused.code, "the plan was not rehearsed" in refused.err) == (3, True)
+    afresh = lmsconf(it.root, "apply", "--auto-approve", "--require-rehearsal")
+    assert (afresh.code, "--require-rehearsal needs a plan file" in afresh.err) == (64, True)
+    done = lmsconf(it.root, "apply", "rehearsed.json", "--require-rehearsal")
+    assert done.code == 0, done.err
+
+
+def test_a_rehearsal_that_did_not_succeed_is_no_receipt(it: Project) -> None:
+    """What was refused on the twin, or ran with faults, is not applied where a rehearsal is required."""
+    (it.root / "faults.yaml").write_text("- {operation: custom-fields.create, status: 503}\n", encoding="utf-8")
+    assert lmsconf(it.root, "plan", "--rehearse", "--faults", "faults.yaml", "--out", "faults.json").code == 0
+    ran = lmsconf(it.root, "apply", "faults.json", "--require-rehearsal")
+    assert (ran.code, "rehearsed with the faults of faults.yaml" in ran.err) == (3, True)
+    it.write(IN_USE)
+    it.write_options("dialect: {custom-fields.in-use: condition}\n")
+    assert lmsconf(it.root, "plan", "--rehearse", "--out", "refused.json").code == 0
+    ran = lmsconf(it.root, "apply", "refused.json", "--require-rehearsal", "--allow", "refusals=1")
+    assert (ran.code, "the rehearsal of the plan did not succeed" in ran.err) == (3, True)
+
+
+def test_a_receipt_cannot_be_moved(it: Project) -> None:
+    """A receipt in another plan's file breaks its seal; with the seal made anew, its digest is another plan's."""
+    assert lmsconf(it.root, "plan", "--rehearse", "--only", "custom_field/Site", "--out", "part.json").code == 0
+    assert lmsconf(it.root, "plan", "--out", "whole.json").code == 0
+    part, whole = (json.loads((it.root / f"{name}.json").read_text(encoding="utf-8")) for name in ("part", "whole"))
+    whole["rehearsal"] = part["rehearsal"]
+    _write_canonical(it.root / "moved.json", whole)
+    ran = lmsconf(it.root, "apply", "moved.json", "--require-rehearsal")
+    assert (ran.code, "seal" in ran.err or "changed" in ran.err) == (3, True)
+    whole["seal"] = sha256(_canonical({**whole, "seal": ""}).encode()).hexdigest()
+    _write_canonical(it.root / "sealed.json", whole)
+    ran = lmsconf(it.root, "apply", "sealed.json", "--require-rehearsal")
+    assert (ran.code, "the rehearsal in the file is of a plan with the digest" in ran.err) == (3, True)
+
+
+def test_a_receipt_is_signed_with_the_plan(it: Project) -> None:
+    """With a key, a receipt that was changed and sealed again is refused."""
+    key = {"LMSCONF_PLAN_KEY": "k" * 40}
+    assert lmsconf(it.root, "plan", "--rehearse", "--out", "plan.json", env=key).code == 0
+    document = json.loads((it.root / "plan.json").read_text(encoding="utf-8"))
+    document["rehearsal"]["receipt"]["at"] = "2026-01-01T00:00:00Z"
+    document["seal"] = sha256(_canonical({**document, "seal": ""}).encode()).hexdigest()
+    _write_canonical(it.root / "plan.json", document)
+    ran = lmsconf(it.root, "apply", "plan.json", "--require-rehearsal", env=key)
+    assert (ran.code, "signed with another key, or changed" in ran.err) == (3, True)
+
+
+def test_a_saved_rehearsal_is_shown_as_it_was(it: Project) -> None:
+    """`show` prints the plan and its rehearsal as `plan` did, in each format."""
+    for format in ("text", "markdown", "html"):
+        made = lmsconf(it.root, "plan", "--rehearse", "--out", "plan.json", "--format", format).out
+        shown = lmsconf(it.root, "show", "plan.json", "--format", format).out
+        part = "Rehearsal: all " if format == "text" else "were done on the twin, and a second plan is empty"
+        assert (part in made, part in shown) == (True, True)
+        assert made.count("assumptions") == shown.count("assumptions") > 0
+
+
+def test_faults_are_rehearsed_without_waiting(it: Project) -> None:
+    """A refused call is sent again, a lost answer is looked for, and a second apply does what was left."""
+    faults = [
+        {"operation": "custom-fields.create", "lose_answer": True},
+        {"operation": "manual-groups.rename", "status": 429, "headers": {"retry-after": 50}},
+        {"operation": "manual-groups.add-members", "status": 400},
+        {"operation": "smart-groups.create", "delay": 3000},
+    ]
+    (it.root / "faults.yaml").write_text(json.dumps(faults), encoding="utf-8")
+    _, rehearsal = rehearsed(it, "--faults", "faults.yaml")
+    ended = {one["operation"]: (one["status"], one["sent"], one["adopted"]) for one in rehearsal["faults"]["calls"]}
+    assert ended == {
+        "custom-fields.create": ("done", 1, True),
+        "manual-groups.rename": ("done", 2, False),
+        "manual-groups.add-members": ("failed", 1, False),
+        "smart-groups.create": ("done", 1, False),
+    }
+    assert rehearsal["faults"]["waited"] >= 3050
+    assert rehearsal["faults"]["converged"] is True
+    assert rehearsal["faults"]["second_calls"] >= 1
+    assert rehearsal["remaining"] == []
+    text = lmsconf(it.root, "plan", "--rehearse", "--faults", "faults.yaml").out
+    assert "lose_answer: its response was lost, but reading back showed that it was done (sent 1 time)" in text
+    assert "A second apply without faults did the rest" in text
+
+
+def test_faults_that_never_end_leave_the_rest_to_a_second_apply(it: Project) -> None:
+    """A service that answers nothing any more ends the run; once it answers, the next one converges."""
+    (it.root / "faults.yaml").write_text(
+        "- {operation: '*', after: 20, times: always, status: 503}\n", encoding="utf-8"
+    )
+    _, rehearsal = rehearsed(it, "--faults", "faults.yaml")
+    assert rehearsal["faults"]["converged"] is True
+    assert rehearsal["receipt"]["faults"]["file"] == "faults.yaml"
+
+
+def test_a_redacted_snapshot_is_not_rehearsed(it: Project) -> None:
+    """It names too few people; the plan on it is still made without --rehearse."""
+    assert lmsconf(it.root, "snapshot", "redacted.json", "--redact").code == 0
+    ran = lmsconf(it.root, "plan", "--snapshot", "redacted.json", "--rehearse")
+    assert (ran.code, ran.out) == (1, "")
+    assert "a redacted snapshot names too few people to make a workspace of" in ran.err
+
+
+def test_a_saved_snapshot_is_rehearsed(it: Project, log: list[LoggedRequest]) -> None:
+    """No request is sent, the receipt has the digest of the file, and the pace is not known."""
+    assert lmsconf(it.root, "snapshot", "saved.json").code == 0
+    log.clear()
+    ran, rehearsal = rehearsed(it, "--snapshot", "saved.json")
+    assert (rehearsal["receipt"]["outcome"], rehearsal["pace"]["rate"]) == ("success", None)
+    assert rehearsal["receipt"]["snapshot_digest"] == sha256((it.root / "saved.json").read_bytes()).hexdigest()
+    assert log == []
+    assert ran.document["offline"] is True
+
+
+def test_a_snapshot_that_refers_to_what_it_lacks_is_not_rehearsed(it: Project) -> None:
+    """The reasons are named, and nothing is foretold."""
+    assert lmsconf(it.root, "snapshot", "saved.json").code == 0
+    document = json.loads((it.root / "saved.json").read_text(encoding="utf-8"))
+    document["content_target"][0]["target"] = "nothing"
+    (it.root / "saved.json").write_text(json.dumps(document), encoding="utf-8")
+    ran = lmsconf(it.root, "plan", "--snapshot", "saved.json", "--rehearse")
+    assert ran.code == 1
+    assert "the audience 'nothing' is not a person, group or smart group of the snapshot" in ran.err
+
+
+def test_parts_of_the_manifests_are_rehearsed(it: Project) -> None:
+    """--only and --additive plan as ever; the second plan is of the same part."""
+    _, rehearsal = rehearsed(it, "--only", "custom_field/Site")
+    assert (rehearsal["calls"]["total"], rehearsal["receipt"]["outcome"]) == (1, "success")
+    ran, rehearsal = rehearsed(it, "--additive")
+    assert rehearsal["receipt"]["outcome"] == "success"
+    assert ran.document["left_out"]
+
+
+def test_a_base_is_compared_beside_a_rehearsal(it: Project, tmp_path: Path) -> None:
+    """With --base each change has its origin, and the plan can be applied."""
+    base = tmp_path / "base" / "manifests"
+    base.mkdir(parents=True)
+    (base / "all.yaml").write_text("groups: [{name: Coaches}]\n", encoding="utf-8")
+    (base.parent / "lmsconf.yaml").write_text((it.root / "lmsconf.yaml").read_text(encoding="utf-8"), encoding="utf-8")
+    ran, rehearsal = rehearsed(it, "--base", "base", "--out", "plan.json")
+    changes: Any = ran.document["changes"]
+    assert (rehearsal["receipt"]["outcome"], {one["origin"] for one in changes}) == ("success", {"from this change"})
+    assert lmsconf(it.root, "apply", "plan.json", "--require-rehearsal").code == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--faults", "faults.yaml"), "--faults needs --rehearse"),
+        (("--rehearse", "--base", "base", "--since", "saved.json"), "--rehearse and --since exclude each other"),
+    ],
+)
+def test_options_that_do_not_go_together(it: Project, options: tuple[str, ...], message: str) -> None:
+    """They are a wrong command line, before anything is read."""
+    ran = lmsconf(it.root, "plan", *options)
+    assert (ran.code, message in ran.err) == (64, True)
+
+
+def test_nothing_to_rehearse(it: Project) -> None:
+    """A plan without changes has a receipt too: nothing was left to do."""
+    assert lmsconf(it.root, "apply", "--auto-approve").code == 0
+    _, rehearsal = rehearsed(it)
+    assert (rehearsal["calls"]["total"], rehearsal["receipt"]["outcome"]) == (0, "success")
+    assert "There is no call to rehearse." in lmsconf(it.root, "plan", "--rehearse").out
+
+
+_canonical = partial(json.dumps, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+def _write_canonical(file: Path, document: Mapping[str, Any]) -> None:
+    file.write_text(_canonical(document), encoding="utf-8")
