@@ -547,12 +547,12 @@ def test_the_lints_are_listed(tmp_path: Path) -> None:
 
 
 def test_the_guide_lists_every_code() -> None:
-    """With its default level, the commands that report it, and its title, in the order of `explain lint`."""
+    """With its title, its default level and the commands that report it, in the order of `explain lint`."""
     page = read_guide_page("lints")
     rows = [row for row in page.splitlines() if row.startswith("| `lint/")]
     where = {True: "validate, plan", False: "plan"}
     expected = [
-        f"| `{rule.code}` | {rule.level} | {where[rule.in_validate]} | {rule.title} |" for rule in RULES.values()
+        f"| `{rule.code}` | {rule.title} | {rule.level} | {where[rule.in_validate]} |" for rule in RULES.values()
     ]
     assert rows == expected
     assert "No lint is an error by default." in page
