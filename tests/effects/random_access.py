@@ -50,6 +50,7 @@ class Case:
     ownership: dict[str, tuple[str, ...]] = field(default_factory=dict)
     dialect: dict[str, str | int] = field(default_factory=dict)
     only: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
     additive: bool = False
 
     def seed(self) -> Entry:
@@ -75,6 +76,10 @@ class RandomCase:
         self._manifests()
         if self._chance(8):
             self.case.only = tuple(self._some(("group/*", "smart_group/*", "user/*", "content_target/*", "*1*"), 1, 2))
+        elif self._chance(10):
+            self.case.excluded = (
+                self._pick(("group/*", "smart_group/S1*", "user/a*", "content_target/* -> everyone")),
+            )
         # What an additive plan adds to a group that it does not rename, apply takes for a change of another group.
         self.case.additive = self._chance(10) and "previously" not in str(self.case.document)
         return self.case
@@ -240,6 +245,9 @@ class RandomCase:
             if self._chance(6) and not answered:
                 said |= {"name": f"{name} now", "previously": [name]}
             self.sections["custom_fields"].append(said)
+            for person in self.sections["users"]:
+                if "new" in str(said["choices"]) and name in person.get("answers", {}) and self._chance(2):
+                    person["answers"][name] = "new" if _TYPES[name] == "CHOICE" else ["new"]
 
     def _swapped_choices(self, name: str) -> list[object]:
         """All choices of a field, two of them under each other's name."""

@@ -52,7 +52,9 @@ def planned(folder: Path, seed: int, dialect: str) -> tuple[SandboxProject, Plan
         case = RandomCase(f"{seed}/{attempt}", dict(DIALECTS[dialect])).make()
         stage = opened(folder, case)
         try:
-            policy = replace(stage.settings.policy, people=True, only=case.only, additive=case.additive)
+            policy = replace(
+                stage.settings.policy, people=True, only=case.only, excluded=case.excluded, additive=case.additive
+            )
             plan = stage.plan(policy)
         except (AssertionError, UnsatisfiedAssumption):
             stage.sandbox.close_workspace()
