@@ -324,6 +324,7 @@ def test_new_accounts_do_not_lower_the_share_of_all_people(tmp_path: Path) -> No
     assert (guard(document(it), "mandatory")["total"], applied(it).code) == (32, ExitCode.BLOCKED)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("limit", ["{count: off, share: 10%}", "{share: 90%}", "{count: 1000, share: off}"])
 def test_a_number_that_is_not_known_stops_at_any_limit(tmp_path: Path, limit: str) -> None:
     """Of the two limits of a guard, one may be off: the other one is not kept either."""

@@ -260,6 +260,7 @@ def ten_more(said: dict[str, Any]) -> None:
         said[key] += [f"u-unlisted-{number}" for number in range(10)]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("manifests", "name", "address"),
     [
