@@ -206,10 +206,7 @@ class Client:
 
     def _may_send(self, breaker: CircuitBreaker) -> bool:
         """Wait for the rate limiter; return False if the circuit breaker is open or would open before then."""
-        left = breaker.seconds_until_open()
-        return (
-            left > 0 and self._rate_limiter.wait_turn(breaker.seconds_until_open) and breaker.seconds_until_open() > 0
-        )
+        return self._rate_limiter.wait_turn(breaker.seconds_until_open) and breaker.seconds_until_open() > 0
 
     def _attempt(
         self, request: PreparedRequest, start: float, breaker: CircuitBreaker

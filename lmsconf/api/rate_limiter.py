@@ -61,14 +61,14 @@ class RateLimiter:
         self.on_wait: Callable[[], None] = lambda: None
 
     def wait_turn(self, seconds_left: Callable[[], float]) -> bool:
-        """Wait for the caller's turn. Return False once no time is left, or at once if a Retry-After is longer."""
+        """Wait for the caller's turn. Return False once no time is left, at once if a Retry-After takes it all."""
         if self._free:
             return True
         turn = self._taken(self._clock())
         try:
             while True:
                 at, now, left = turn.at, self._clock(), seconds_left()
-                if left <= 0 or self._since - now > left:
+                if left <= 0 or self._since - now >= left:
                     return False
                 if at <= now:
                     return True

@@ -256,6 +256,14 @@ def test_an_answer_that_cannot_be_used_is_a_bad_answer(what: What, body: bytes) 
     assert (error.status, error.operation) == (200, what[0])
 
 
+@pytest.mark.parametrize("what", [READ, CREATE], ids=["read", "create"])
+def test_an_answer_of_too_many_values_is_not_decoded(what: What) -> None:
+    """A body that would take too much memory is refused as such, and its beginning is shown."""
+    error = failure(what, raw(200, b'{"userIds": [' + b"{}," * 200_000 + b"{}]}"))
+    assert isinstance(error, InvalidResponse)
+    assert "it holds more values than fit in 64 MiB of memory" in error.message
+
+
 def test_answers_are_read_leniently() -> None:
     """Unknown keys, nulls, a byte order mark and whole surrogate pairs are fine."""
     body = b'\xef\xbb\xbf{"userIds": null, "more": "\\ud83d\\ude00"}'

@@ -42,6 +42,8 @@ def test_a_quota_can_be_used_up_to_its_last_byte() -> None:
     budget.charge(value)
     with pytest.raises(InvalidResponse):
         budget.charge([])
+    with pytest.raises(InvalidResponse):
+        MemoryQuota(estimate_memory(value) - 1, "to GET /x").charge(value)
 
 
 def test_the_estimate_is_near_what_python_takes() -> None:

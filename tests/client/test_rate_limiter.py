@@ -245,13 +245,50 @@ def test_eight_answers_are_enough_to_measure_a_rate(answers: int, rate: float) -
     assert learning.rate() == pytest.approx(rate)
 
 
-def test_nobody_waits_in_vain_for_a_time_that_the_service_named() -> None:
-    """A Retry-After that lies beyond what is left of the run's budget is not waited for."""
+@pytest.mark.parametrize("left", [3.0, 7.0])
+def test_nobody_waits_in_vain_for_a_time_that_the_service_named(left: float) -> None:
+    """A Retry-After that takes all that is left of the run's budget, or more, is not waited for."""
     clock = Clock()
     told = rate_limiter(clock)
     told.record_rate_limited(clock.time, 7.0)
-    assert not told.wait_turn(lambda: 3.0)
+    assert not told.wait_turn(lambda: left)
     assert clock.waits == []
+
+
+def test_an_answer_brings_a_turn_forward() -> None:
+    """Who waits at a rate of once in five seconds goes sooner once answers to others show that more is accepted."""
+    clock = Clock()
+    answers = iter([5])
+
+    def sleep(seconds: float) -> None:
+        clock.sleep(seconds)
+        for _ in range(next(answers, 0)):
+            slow.record_response()
+
+    slow = RateLimiter(clock=clock, sleep=sleep)
+    for _ in range(9):
+        slow.record_rate_limited(clock.time, None)
+        clock.time += 0.01
+    assert slow.rate() == 0.2
+    start = clock.time
+    assert slow.wait_turn(lambda: 60.0)
+    assert clock.time - start == pytest.approx(2.5, abs=0.1)
+
+
+def test_the_average_is_that_since_the_service_first_refused() -> None:
+    """Answers to requests that were sent before it count no more once it has settled; none at all are no rate."""
+    clock = Clock()
+    refused = rate_limiter(clock)
+    answered(refused, clock, 40.0, 200)
+    refused.record_rate_limited(clock.time, None)
+    clock.time += 1.0
+    status = refused.status()
+    assert status is not None
+    assert status.rate is None
+    answered(refused, clock, 10.0, 200)
+    status = refused.status()
+    assert status is not None
+    assert status.rate == pytest.approx(10.0, rel=0.02)
 
 
 def test_a_turn_far_away_ends_no_run() -> None:

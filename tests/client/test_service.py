@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import socket
+import threading
 from collections.abc import Callable
 
 import httpx
 import pytest
+from waiting import HANGS
 
 from lmsconf.api import LEFT_OUT, Service
 from lmsconf.api.client import Client
@@ -420,3 +423,42 @@ def test_a_wrong_dialect_says_what_is_wrong(dialect: dict[str, str | int], text:
     with pytest.raises(ProblemsFound) as caught:
         Service.at("https://lms.example/api", CANARY, dialect=dialect)
     assert str(caught.value) == text
+
+
+def test_the_package_has_no_other_public_names() -> None:
+    """Names that are imported on first access do not hide a misspelt one."""
+    import lmsconf.api
+
+    with pytest.raises(AttributeError, match="no attribute 'Servise'"):
+        lmsconf.api.Servise  # noqa: B018  # the access is what is tried
+
+
+def test_an_update_of_nothing_is_misuse() -> None:
+    """A rule of the description that has no wording of its own is told in the validator's words, without the value."""
+    network = Network(raw(204))
+    with pytest.raises(ValueError, match=r"users\.update-fullname must contain at least 1 properties"):
+        service(network=network).users.update_fullname("u")
+    assert network.requests == []
+
+
+def test_a_service_closes_its_connection() -> None:
+    """At the end of `with`, the other side of its connection sees that it is closed."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        at = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        seen: list[bytes] = []
+
+        def peer() -> None:
+            accepted, _ = listening.accept()
+            with accepted:
+                accepted.settimeout(HANGS)
+                accepted.recv(65536)
+                accepted.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 14\r\n\r\n" + b'{"userIds":[]}')
+                seen.append(accepted.recv(65536))
+
+        thread = threading.Thread(target=peer, daemon=True)
+        thread.start()
+        with Service.at(at, CANARY) as given:
+            assert given.groups.members("g") == {"userIds": []}
+            assert seen == []
+        thread.join(HANGS)
+        assert seen == [b""]

@@ -205,8 +205,9 @@ def test_the_total_counts_pages_before_they_are_asked_for_and_never_falls() -> N
             return said(200, page | {"matchCount": 2_500})
 
         with WorkerPool(lambda: client(network=Network(answering=counted)), progress=told.append) as pool:
-            ConcurrentReader(pool).rows(USERS)
-            pool.end_total()
+            reader = ConcurrentReader(pool)
+            reader.rows(USERS)
+            reader.end_total()
         totals = [now.total for now in told]
         assert totals == sorted(totals)
         assert 25 in totals[:2]

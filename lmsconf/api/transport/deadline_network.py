@@ -56,6 +56,3 @@ class DeadlineNetwork(httpcore.NetworkBackend):
         left = self._deadline.cap_timeout(timeout, httpcore.ConnectTimeout)
         stream = self._network.connect_tcp(host, port, left, local_address, socket_options)
         return _Stream(stream, self._deadline)
-
-    def sleep(self, seconds: float) -> None:
-        self._network.sleep(seconds)

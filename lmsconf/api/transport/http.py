@@ -137,9 +137,7 @@ class HttpTransport:
             raise self._failure(error) from error
 
     def _headers_of(self, method: str, body: bytes | None, extra: Mapping[str, str] | None) -> RawHeaders:
-        """Return the headers of one request; those of one without a body are the same each time."""
-        if method in _WITHOUT_BODY and body is None and not extra:
-            return self._headers
+        """Return the headers of one request."""
         length = [] if method in _WITHOUT_BODY and body is None else [(b"Content-Length", b"%d" % len(body or b""))]
         kind = [] if body is None else [(b"Content-Type", b"application/json")]
         more = [(name.encode("ascii"), value.encode("ascii")) for name, value in (extra or {}).items()]
