@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lmsconf.errors import LmsconfError
-from lmsconf.support.atomic_files import is_writable, read_text, write_atomically
+from lmsconf.support.atomic_files import is_writable, leads_to_stdout, read_text, write_atomically
 
 
 def test_writes_whole_private_files(tmp_path: Path) -> None:
@@ -90,6 +90,13 @@ def test_a_descriptor_by_its_name_is_that_descriptor(tmp_path: Path) -> None:
         file.seek(0)
         assert file.read() == b"first second"
     assert link.is_symlink()
+
+
+def test_only_stdout_is_stdout(tmp_path: Path) -> None:
+    """By whatever name it goes; other descriptors and files are none."""
+    (tmp_path / "link").symlink_to("/dev/stdout")
+    assert [leads_to_stdout(path) for path in (Path("/dev/stdout"), Path("/dev/fd/1"), tmp_path / "link")] == [True] * 3
+    assert [leads_to_stdout(path) for path in (Path("/dev/fd/0"), Path("/dev/fd/2"), tmp_path / "1")] == [False] * 3
 
 
 def test_links_in_a_ring_are_replaced(tmp_path: Path) -> None:

@@ -113,6 +113,7 @@ class ConcurrentReader:
         ]
         for thread in threads:
             thread.start()
+        wait(futures.values())
         return {name: future.result() for name, future in futures.items()}
 
     def _readable(self, operation: str) -> Operation:

@@ -64,6 +64,23 @@ def test_what_differs_is_refused_until_it_is_named(
         assert told(tmp_path, now, base, code.removeprefix("trust/")) == [one for one in codes if one != code]
 
 
+def test_each_part_is_refused_at_its_place(tmp_path: Path) -> None:
+    """The file, line and column of the value; nothing for one that the file does not have any more."""
+    text = "dialect: {paging.limit: 50}\n" + BASE
+    with pytest.raises(ProblemsFound) as found:
+        refuse_untrusted_changes(read(tmp_path / "now", text), NOWHERE, frozenset(), workspace="p", name="main")
+    places = {problem.code: problem.source for problem in found.value.problems}
+    assert {code: (at.line, at.column) for code, at in places.items() if at} == {
+        "trust/url": (2, text.splitlines()[1].index("'https") + 1),
+        "trust/token": (2, text.splitlines()[1].index("{env") + 1),
+        "trust/dialect": (1, 11),
+    }
+    now, base = read(tmp_path / "now", BASE.replace(", token: {env: LMSCONF_TOKEN}", "")), read(tmp_path / "base", BASE)
+    with pytest.raises(ProblemsFound) as found:
+        refuse_untrusted_changes(now, base, frozenset(), workspace="p", name="main")
+    assert [problem.source for problem in found.value.problems] == [None]
+
+
 def test_a_command_of_the_project_is_never_that_of_the_base(tmp_path: Path) -> None:
     """The words are the same, but the file that they run is the one of the change."""
     said = BASE.replace("{env: LMSCONF_TOKEN}", "{command: [sh, bin/token.sh]}")

@@ -91,11 +91,14 @@ def test_known_tokens_are_hidden_in_every_form() -> None:
     """As it is, as JSON writes it, and as a URL does. What is too short to be a token is none."""
     register_secret(ODD)
     register_secret("sandbox")
-    texts = [ODD, json.dumps({"echo": ODD}), quote(ODD), quote(ODD, safe="")]
+    texts = [ODD, json.dumps({"echo": ODD}), json.dumps(f"a {ODD} b"), quote(ODD), quote(ODD, safe="")]
     assert not [text for text in texts if "canary" in redact_registered_tokens(f"you sent {text} here")]
     assert redact_registered_tokens("Workspace sandbox") == "Workspace sandbox"
     register_secret("eight4in")
     assert redact_registered_tokens("it was eight4in.") == "it was ***."
+    for part in ("eight4in-and", "eight4in-and-more", "and-more"):
+        register_secret(part)
+    assert redact_registered_tokens("it was eight4in-and-more.") == "it was ***."
 
 
 def test_long_answers_take_no_time() -> None:

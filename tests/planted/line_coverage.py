@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import json
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import closing
+from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from functools import cache
 from itertools import chain, zip_longest
@@ -26,6 +28,10 @@ _FOLDER: Final = ROOT / "build" / "planted"
 _NOT_EVERYDAY: Final = (
     "benchmarks", "ci", "examples", "judges", "laws", "pictures", "planted", "rules", "simulation",
 )  # fmt: skip
+
+_REACHED: Final = """
+    SELECT context, count(DISTINCT file_id) FROM line_bits JOIN context ON context.id = context_id GROUP BY context
+"""
 
 
 def everyday() -> list[str]:
@@ -94,15 +100,21 @@ def collect(tests: Sequence[str]) -> int:
 
 @dataclass(frozen=True)
 class Reached:
-    """What the kept run says of one file. lines: a line as it is now → the tests; seconds: of every test."""
+    """What the kept run says of one file. lines: a line as it is now → the tests; seconds: of every test.
+
+    breadth: how many files of lmsconf a test reaches. One that reaches few looks closely at them.
+    imported: the lines that run before any test, as what a module makes once does.
+    """
 
     lines: Mapping[int, frozenset[str]]
     seconds: Mapping[str, float]
+    breadth: Mapping[str, int] = field(default_factory=dict)
+    imported: frozenset[int] = frozenset()
 
     def tests(self, lines: Sequence[int], within: float) -> list[str]:
         """Tests that reach one of these lines, then those that reach the file, else any, in so many seconds.
 
-        Of each function first the quickest.
+        Those that reach few files come first, then the quickest; of each function one, and then the others.
         """
         near = frozenset().union(*(self.lines.get(line, ()) for line in lines))
         # What is done once for all tests, as imports and caches are, shows in the first of them or in none.
@@ -118,7 +130,9 @@ class Reached:
     def _quickest(self, tests: frozenset[str]) -> Iterator[str]:
         """One test of each function, then another one of each, those before which take less time."""
         functions: dict[str, list[str]] = {}
-        for test in sorted(tests & self.seconds.keys(), key=lambda one: (self.seconds[one], one)):
+        for test in sorted(
+            tests & self.seconds.keys(), key=lambda one: (self.breadth.get(one, 0), self.seconds[one], one)
+        ):
             functions.setdefault(test.partition("[")[0], []).append(test)
         return filter(None, chain.from_iterable(zip_longest(*functions.values())))
 
@@ -132,6 +146,12 @@ def _kept() -> tuple[Mapping[str, float], Mapping[str, str]]:
 
 
 @cache
+def _breadth() -> Mapping[str, int]:
+    with closing(sqlite3.connect(_FOLDER / "lines")) as kept:
+        return dict(kept.execute(_REACHED))
+
+
+@cache
 def reached(file: str) -> Reached:
     """What the kept run says of a file as it is now."""
     from coverage import CoverageData
@@ -141,8 +161,9 @@ def reached(file: str) -> Reached:
     data.read()
     before = data.contexts_by_lineno(file)
     then = moved(texts.get(file, "").splitlines(), (ROOT / file).read_text(encoding="utf-8").splitlines())
-    lines = {line: frozenset(before.get(old or 0, ())) - {""} for line, old in then.items()}
-    return Reached(lines, seconds)
+    lines = {line: frozenset(before.get(old or 0, ())) for line, old in then.items()}
+    imported = frozenset(line for line, tests in lines.items() if "" in tests)
+    return Reached({line: tests - {""} for line, tests in lines.items()}, seconds, _breadth(), imported)
 
 
 def moved(before: Sequence[str], now: Sequence[str]) -> dict[int, int | None]:

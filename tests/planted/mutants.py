@@ -280,7 +280,7 @@ class Judge:
         if not tests:
             return RunResult(Outcome.MISSED, 0.0, "")
         changed = self._forks.functions(mutant.codes)
-        if changed:
+        if changed and known.imported.isdisjoint(mutant.lines):
             found = self._forks.judged(changed, tests)
         else:
             found = self._tried({mutant.file: mutant.text}, list(tests), _STARTING + sum(tests.values()))

@@ -194,3 +194,5 @@ def test_the_tests_of_a_line_come_before_those_of_its_file() -> None:
     assert known.tests([2], 0.05) == ["other"]
     assert known.tests([3], 9.0)[0] == "other"
     assert Reached({}, seconds).tests([1], 0.3) == ["elsewhere", "other"]
+    broad = Reached({1: frozenset({"f[a]", "g"})}, seconds, {"f[a]": 3, "g": 40})
+    assert broad.tests([1], 9.0)[:2] == ["f[a]", "g"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import traceback
@@ -483,6 +484,7 @@ def test_a_command_runs_only_where_somebody_allowed_it(tmp_path: Path) -> None:
     assert shown == ["sh say.sh", "sh say.sh"]
     (kept,) = (home / ".local" / "state" / "lmsconf").iterdir()
     assert kept.stat().st_mode & 0o777 == 0o600
+    assert kept.parent.stat().st_mode & 0o777 == 0o700
     elsewhere = tmp_path / "other"
     elsewhere.mkdir()
     for of, at in (("{command: [sh, say.sh, more]}", root), (said, elsewhere)):
@@ -492,6 +494,12 @@ def test_a_command_runs_only_where_somebody_allowed_it(tmp_path: Path) -> None:
     with pytest.raises(LmsconfError, match="not allowed"):
         secret(None)
     assert secret(True) == "other"
+    document = json.loads(kept.read_text())
+    for other in (document | {"format": document["format"] + "x"}, [document]):
+        kept.write_text(json.dumps(other))
+        with pytest.raises(LmsconfError, match="not allowed"):
+            secret(None)
+    kept.write_text(json.dumps(document))
     kept.chmod(0o666)
     with pytest.raises(LmsconfError, match="not allowed"):
         secret(None)
