@@ -73,12 +73,15 @@ class Slow(httpx.BaseTransport):
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         path = request.url.path
         self._asked(request.method, path)
-        response = self._day.sandbox.handle_request(request)
-        if (request.method, path) == ("POST", "/groups"):
-            self._shows[json.loads(response.read())["groupId"]] = self._day.now + self._seconds
+        try:
+            response = self._day.sandbox.handle_request(request)
+        finally:
+            if (request.method, path) == ("POST", "/groups"):
+                for group in self._day.groups():
+                    self._shows.setdefault(group, self._day.now + self._seconds)
         if (request.method, path) == ("GET", "/groups"):
             found = json.loads(response.read())
-            found["groups"] = [row for row in found["groups"] if self._shows.get(row["groupId"], 0) <= self._day.now]
+            found["groups"] = [row for row in found["groups"] if self._shows.get(row["name"], 0) <= self._day.now]
             return httpx.Response(200, json=found)
         return response
 
@@ -379,6 +382,23 @@ def test_a_lock_is_known_by_its_key_where_its_answer_is_lost(mishap: Fault) -> N
         holding.renew_before(CALL)
         assert len(day.groups()) == 1
     assert day.groups() == []
+
+
+def test_no_other_lock_is_taken_away() -> None:
+    """Where the answer to its creation was lost, a lock is looked for by its key, and others stay."""
+    day = ClockedWorkspace(Fault(operation="manual-groups.create", lose_answer=True))
+    Slow(day, 60)
+    theirs = f"{LOCK_PREFIX}theirs until 2099-01-01T00:00:00Z held by another"
+
+    def sleep(_: float) -> None:
+        day.now += 60
+        day.make(theirs)
+        raise KeyboardInterrupt
+
+    day.sleep = sleep
+    with pytest.raises(KeyboardInterrupt), day.smith().hold(TERMS):
+        pytest.fail("it is held")
+    assert day.groups() == [theirs]
 
 
 def test_a_lock_that_may_be_left_is_told() -> None:

@@ -121,10 +121,9 @@ class Reached:
         inside = frozenset().union(*self.lines.values())
         chosen: list[str] = []
         for test in (*self._quickest(near), *self._quickest((inside or frozenset(self.seconds)) - near)):
-            within -= self.seconds[test]
-            if within < 0 and chosen:
-                break
-            chosen.append(test)
+            if self.seconds[test] <= within or not chosen:
+                within -= self.seconds[test]
+                chosen.append(test)
         return chosen
 
     def _quickest(self, tests: frozenset[str]) -> Iterator[str]:
