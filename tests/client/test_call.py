@@ -507,6 +507,18 @@ def test_a_refused_certificate_says_which_check_failed(code: int, said_of_it: st
 
 
 @pytest.mark.parametrize(
+    ("said_of_it", "hint"),
+    [
+        ("[SSL: WRONG_VERSION_NUMBER] wrong version number", "No TLS at this port of sandbox: check the port"),
+        ("[Errno 111] Connection refused", "Check the workspace's url and the network."),
+    ],
+)
+def test_a_port_without_tls_is_named(said_of_it: str, hint: str) -> None:
+    """Only where TLS got an answer that is none; other failures to connect are about the url or the network."""
+    assert str(failure(WRITE, httpx.ConnectError(said_of_it)).hint).startswith(hint)
+
+
+@pytest.mark.parametrize(
     "url",
     [
         "http://lms.example",

@@ -24,6 +24,7 @@ from lmsconf.planner.redaction import pseudonym
 def test_unordered_objects_are_sorted_by_their_values() -> None:
     """The order of the keys of an object does not decide where it stands."""
     assert sort_items([{"b": 1, "a": 2}, {"a": 1, "b": 3}]) == [{"a": 1, "b": 3}, {"b": 1, "a": 2}]
+    assert sort_items([{"a": "é"}, {"a": "z"}, "é", "z"]) == ["z", {"a": "z"}, {"a": "é"}, "é"]
 
 
 def test_a_value_that_no_manifest_has_is_an_error() -> None:

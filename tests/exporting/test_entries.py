@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from datetime import date
+from typing import Any, NamedTuple
 
 import pytest
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.kinds.custom_field.export import field_entry_body
+from lmsconf.kinds.custom_field.kind import CustomFieldKind
 from lmsconf.kinds.custom_field.types import parse_field_row
 from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.kinds.smart_group.export import smart_group_entry_body
 from lmsconf.kinds.smart_group.types import SmartGroupRow
-from lmsconf.kinds.user.export import people_lists_body
+from lmsconf.kinds.user.export import people_lists_body, person_entries
 from lmsconf.kinds.user.types import PersonRow
-from lmsconf.model.address import RemoteId
+from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.context import PlanContext
 from lmsconf.planner.live_names import LiveNames
-from lmsconf.planner.manifest_entries import EntryBody
+from lmsconf.planner.manifest_entries import EntryBody, UnexportableRow
 
 SHARED = "choices that share a name, or have none: "
 
@@ -69,10 +71,28 @@ def test_a_field_has_one_id_under_either_key(ids: dict[str, Json], id: str) -> N
     assert parse_field_row({"name": "Dept", "type": "TEXT", **ids}).id == id
 
 
-def live_names(*people: PersonRow) -> LiveNames:
-    """A workspace with these people."""
+def test_only_whole_choices_of_an_answer_are_learnt() -> None:
+    """A choice without id or name in the answer to a creation teaches nothing, and is no failure."""
+    at = Address.of("custom_field", "Dept")
+    answer: Json = {
+        "customFieldId": "f",
+        "choices": [{"choiceId": "c", "name": "A"}, {"name": "B"}, {"choiceId": "d"}, 5],
+    }
+    assert CustomFieldKind().ids_from_response(at, "custom-fields.create", answer) == {Ref(at): "f", Ref(at, "A"): "c"}
+    assert CustomFieldKind().ids_from_response(at, "custom-fields.create", []) == {}
+
+
+class CatalogEntry(NamedTuple):
+    """What a name is looked up for."""
+
+    id: str
+    name: str
+
+
+def live_names(*people: PersonRow, content: tuple[CatalogEntry, ...] = ()) -> LiveNames:
+    """A workspace with these people and contents."""
     policy = Policy(workspace="w", today=date(2026, 6, 1))
-    listings = {"user": Listing(rows=people)}
+    listings: dict[str, Listing[Any]] = {"user": Listing(rows=people), "content": Listing(rows=content)}
     snapshot = Snapshot(workspace="w", url="u", taken_at="t", people=None, listings=listings)
     planning = PlanContext(snapshot, policy, SpecCallTemplates(ApiSpec.default()), lambda address: True)
     return LiveNames(planning, policy)
@@ -81,6 +101,26 @@ def live_names(*people: PersonRow) -> LiveNames:
 def test_a_smart_group_whose_conditions_were_not_read_has_none_in_its_entry() -> None:
     """A snapshot file may hold its name alone; no conditions are made up for it."""
     assert smart_group_entry_body(live_names(), SmartGroupRow(RemoteId("s"), "S")) == EntryBody({})
+
+
+def test_a_person_without_an_e_mail_of_her_own_is_no_entry() -> None:
+    """Each of two people with one e-mail is left out, with the reason; the others are entries."""
+    live = live_names(
+        PersonRow(RemoteId("u-1"), "anna@acme.example"),
+        PersonRow(RemoteId("u-2"), "twin@acme.example"),
+        PersonRow(RemoteId("u-3"), "Twin@acme.example"),
+    )
+    found = [(one.id, one.reason if isinstance(one, UnexportableRow) else None) for one in person_entries(live)]
+    reason = "no e-mail that names one person only"
+    assert sorted(found, key=str) == [("u-1", None), ("u-2", reason), ("u-3", reason)]
+
+
+def test_names_that_are_there_twice() -> None:
+    """Contents with one name need their ids; those whose names only look alike have each its own."""
+    rows = (CatalogEntry("c-1", "A"), CatalogEntry("c-2", "A"), CatalogEntry("c-3", "a"), CatalogEntry("c-4", "B"))
+    live = live_names(content=rows)
+    assert [live.is_duplicate("content", row) for row in rows] == [True, True, False, False]
+    assert [live.needs_id("content", row) for row in rows] == [True, True, True, False]
 
 
 def test_people_who_cannot_be_named_are_left_out_with_the_reason() -> None:

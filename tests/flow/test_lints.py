@@ -310,6 +310,18 @@ def test_a_field_that_no_condition_uses(
     assert found(lmsconf(tmp_path, "plan", "--format", "json")) == []
 
 
+def test_a_field_that_a_condition_still_uses(tmp_path: Path) -> None:
+    """One that only the live conditions ask for, which the plan replaces, is not told."""
+    listed = "".join(f"  - {{name: Field {n}, type: CHOICE, choices: [A]}}\n" for n in range(10))
+    before, after = (
+        f"custom_fields:\n{listed}smart_groups: [{{name: A, conditions: [{{field: Field {n}, choices: [A]}}]}}]\n"
+        for n in (1, 0)
+    )
+    made(tmp_path, after, seed=f"people: [{{email: ann@acme.example}}]\n{before}")
+    told = found(lmsconf(tmp_path, "plan", "--format", "json"))
+    assert [one["address"] for one in told] == [f"custom_field/Field {n}" for n in range(2, 10)]
+
+
 @pytest.mark.parametrize("manifests", [one for one, _ in PLANNED.values()], ids=PLANNED)
 def test_lints_request_nothing(manifests: str, tmp_path: Path) -> None:
     """A plan sends the same requests with all of them on and with all of them off."""

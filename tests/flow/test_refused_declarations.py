@@ -125,6 +125,12 @@ def odd_time(snapshot: dict[str, Any]) -> None:
     snapshot["content_target"][0]["start"] = "soon"
 
 
+def twice(snapshot: dict[str, Any]) -> None:
+    """The service holds one assignment twice."""
+    [row] = snapshot["content_target"]
+    snapshot["content_target"].append(dict(row))
+
+
 def shared_id(snapshot: dict[str, Any]) -> None:
     """A person and a group have one id, and the assignment does not say which of them it is for."""
     snapshot["user"][0]["id"] = "g-1"
@@ -162,6 +168,13 @@ def twin_field(snapshot: dict[str, Any]) -> None:
             "content-targets.time-format",
         ),
         (
+            twice,
+            "content_targets: [{content: Intro, assign_to: [{group: G}], mandatory: true}]",
+            "identity/live-twice",
+            "content_target/Intro -> group/G: it is live 2 times, as c-1/GROUP/g-1, c-1/GROUP/g-1",
+            "Delete the duplicate in the product",
+        ),
+        (
             shared_id,
             "content_targets: [{content: Intro, assign_to: [{group: G}], visible_from: 2026-01-05T10:00:00Z}]",
             "content-target/audience",
@@ -178,6 +191,18 @@ def test_what_the_workspace_leaves_open_is_an_error(
     found = errors(lambda: plan_against(Project(tmp_path, SEED), manifests, edit))
     assert [(one.code, one.message) for one in found] == [(code, message)]
     assert hint in str(found[0].hint)
+
+
+def test_an_id_that_no_list_of_people_holds_is_noted(tmp_path: Path) -> None:
+    """It is not removed from a declared list, and the plan says that it is there."""
+
+    def edit(snapshot: dict[str, Any]) -> None:
+        next(row for row in snapshot["group"] if row["id"] == "g-1")["members"] = ["u-404"]
+
+    plan = plan_against(Project(tmp_path, SEED), "groups: [{name: G, members: []}]", edit)
+    assert plan.changes == ()
+    [note] = [one for one in plan.all_problems if one.code == "person/unexplained"]
+    assert note.message == "group/G: members hold user id u-404, which is in no list of people; it is not changed"
 
 
 def test_what_leans_on_a_resource_in_doubt_says_what_to_plan_too(tmp_path: Path) -> None:

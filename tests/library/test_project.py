@@ -114,6 +114,15 @@ REFUSED: Mapping[str, tuple[Callable[[Folder], None], Callable[[Folder], None], 
 }
 
 
+def test_manifests_with_errors_make_no_plan(folder: Folder) -> None:
+    """What they leave out is not taken for what should be deleted: every way of reading them raises the errors."""
+    folder.write("groups: [{name: Coaches}, {name: Trainers, colour: red}]\n")
+    project = opened(folder)
+    for attempt in (project.plan, project.drift, project.export):
+        with pytest.raises(ProblemsFound, match="colour"):
+            attempt()
+
+
 @pytest.mark.parametrize(("before", "after", "options", "words"), REFUSED.values(), ids=REFUSED)
 def test_it_refuses_as_the_command_line_does(
     folder: Folder,

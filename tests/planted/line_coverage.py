@@ -10,6 +10,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -102,7 +103,7 @@ def collect(tests: Sequence[str]) -> int:
 class Reached:
     """What the kept run says of one file. lines: a line as it is now → the tests; seconds: of every test.
 
-    breadth: how many files of lmsconf a test reaches. One that reaches few looks closely at them.
+    breadth: how many files of lmsconf a test reaches.
     imported: the lines that run before any test, as what a module makes once does.
     """
 
@@ -114,7 +115,7 @@ class Reached:
     def tests(self, lines: Sequence[int], within: float) -> list[str]:
         """Tests that reach one of these lines, then those that reach the file, else any, in so many seconds.
 
-        Those that reach few files come first, then the quickest; of each function one, and then the others.
+        First those that reach much of this file and few others, then the quickest; of each function one first.
         """
         near = frozenset().union(*(self.lines.get(line, ()) for line in lines))
         # What is done once for all tests, as imports and caches are, shows in the first of them or in none.
@@ -129,9 +130,9 @@ class Reached:
     def _quickest(self, tests: frozenset[str]) -> Iterator[str]:
         """One test of each function, then another one of each, those before which take less time."""
         functions: dict[str, list[str]] = {}
-        for test in sorted(
-            tests & self.seconds.keys(), key=lambda one: (self.breadth.get(one, 0), self.seconds[one], one)
-        ):
+        inside = Counter(chain.from_iterable(self.lines.values())) if self.breadth else Counter[str]()
+        near = {test: -inside[test] / self.breadth.get(test, 1) for test in tests & self.seconds.keys()}
+        for test in sorted(near, key=lambda one: (near[one], self.seconds[one], one)):
             functions.setdefault(test.partition("[")[0], []).append(test)
         return filter(None, chain.from_iterable(zip_longest(*functions.values())))
 

@@ -512,6 +512,7 @@ def test_a_command_runs_only_where_somebody_allowed_it(tmp_path: Path) -> None:
         ("lms.example", "https://LMS.example./api", True),
         ("a.example, lms.example:443", "https://lms.example", True),
         ("127.0.0.1:1", "http://127.0.0.1:1", True),
+        ("127.0.0.1:80", "http://127.0.0.1", True),
         ("", "https://lms.example", False),
         ("lms.example:8443", "https://lms.example", False),
         ("example", "https://lms.example", False),
