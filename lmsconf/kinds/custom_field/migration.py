@@ -42,6 +42,11 @@ class ActiveMigration:
     settled: frozenset[RemoteId]
     is_held: bool
 
+    @property
+    def old_address(self) -> Address:
+        """The address of the old field."""
+        return Address.of(CUSTOM_FIELD, self.migration.source)
+
 
 @dataclass(slots=True)
 class _Migrations:

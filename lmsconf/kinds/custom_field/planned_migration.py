@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any, Final
 
 from lmsconf.errors import Severity, shorten
@@ -60,13 +60,13 @@ def deletions_by_migration(
                 at=migration.places.at("from"),
                 address=one.address,
             )
-        elif not planning.chosen(entry.address):
+        elif left := [address for address in (entry.address, one.address) if not planning.chosen(address)]:
             planning.problem(
                 "migrate/left-out",
-                f"{one.address}: no answer is copied, because the plan leaves out {entry.address}",
+                f"{one.address}: no answer is copied, because the plan leaves out {left[0]}",
                 hint="Plan without --only and --except to migrate.",
                 at=migration.places.at("from"),
-                address=one.address,
+                address=one.address if planning.chosen(one.address) else None,
                 severity=Severity.NOTE,
             )
         else:
@@ -106,6 +106,9 @@ def plan_migrations(planning: PlanContext, matched: Fields) -> None:
         active_migrations(planning)[deletion.address] = active
         if active.is_held:
             _keep(planning, matched, deletion)
+        else:
+            reason = f"its answers are copied to {target}"
+            matched.deletions[matched.deletions.index(deletion)] = replace(deletion, reason=reason)
 
 
 def _live_row(planning: PlanContext, target: Address) -> FieldRow | None:

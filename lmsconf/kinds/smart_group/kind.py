@@ -31,7 +31,7 @@ from lmsconf.kinds.smart_group.conditions import (
 from lmsconf.kinds.smart_group.diff import diff_smart_group, state_before_deletion
 from lmsconf.kinds.smart_group.export import PART_REFERENCES, REFERENCES, only_choice, smart_group_entry_body
 from lmsconf.kinds.smart_group.parse import find_unknown_choices, parse_smart_group
-from lmsconf.kinds.smart_group.replaced_conditions import add_replaced_conditions
+from lmsconf.kinds.smart_group.replaced_conditions import add_replaced_conditions, give_reasons
 from lmsconf.kinds.smart_group.schema import SCHEMA
 from lmsconf.kinds.smart_group.steps import smart_group_deletion, smart_group_steps
 from lmsconf.kinds.smart_group.types import SmartGroupRow, SmartGroupSpec, parse_listed_row
@@ -127,7 +127,9 @@ class SmartGroupKind(Kind[SmartGroupSpec, SmartGroupRow]):
     ) -> MatchResult[SmartGroupSpec, SmartGroupRow]:
         """Match by name, with the conditions that migrations of fields replace."""
         wanted = add_replaced_conditions(planning, declared, absent)
-        return match_named(planning, SmartGroupRow, self.noun, wanted, absent)
+        matched = match_named(planning, SmartGroupRow, self.noun, wanted, absent)
+        give_reasons(planning, matched)
+        return matched
 
     def diff(self, planning: PlanContext, match: Match[SmartGroupSpec, SmartGroupRow]) -> BeforeAfter | None:
         """Compare name, and conditions and managers where declared."""

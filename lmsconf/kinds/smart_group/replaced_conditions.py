@@ -13,7 +13,7 @@ from lmsconf.kinds.smart_group.types import DeclaredCondition, SmartGroupRow, Sm
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.names import matches_patterns, normalize_name
-from lmsconf.planner.context import PlanContext
+from lmsconf.planner.context import MatchResult, PlanContext
 
 Group: TypeAlias = "DesiredResource[SmartGroupSpec]"
 
@@ -43,6 +43,16 @@ def add_replaced_conditions(
         if not own and not _is_left(planning, row, absent):
             more.append(_undeclared(planning, row, conditions, migrations[0]))
     return [*out.values(), *more]
+
+
+def give_reasons(planning: PlanContext, matched: MatchResult[SmartGroupSpec, SmartGroupRow]) -> None:
+    """Give the smart groups that no manifest declares the reason for which their conditions are replaced."""
+    migrations = [one for one in active_migrations(planning).values() if one.migration.all_groups]
+    for position, match in enumerate(matched.matches if migrations else ()):
+        for one in migrations:
+            if match.declared.places is one.migration.places:
+                reason = f"its conditions name {one.old_address}, whose answers move to {one.target}"
+                matched.matches[position] = replace(match, reason=reason)
 
 
 def _is_of(one: Group, row: SmartGroupRow, workspace: str) -> bool:

@@ -65,17 +65,23 @@ def _with_answers(one: Person, added: Mapping[str, Answer]) -> Person:
     return replace(one, spec=replace(spec, declared_keys=keys, answers={**added, **spec.answers}))
 
 
-def read_copied_rows(planning: PlanContext, matched: MatchResult[PersonSpec, PersonRow]) -> None:
-    """Give the rows of people with copied answers their live answers, as if they had been declared when reading."""
-    wanted = {id for active in active_migrations(planning).values() for id in active.copies}
+def complete_copies(planning: PlanContext, matched: MatchResult[PersonSpec, PersonRow]) -> None:
+    """Give the rows of people with copied answers their live answers, and undeclared people a reason.
+
+    The rows are then as if the answers had been declared when they were read.
+    """
+    active = list(active_migrations(planning).values())
+    wanted = {id for one in active for id in one.copies}
     known = known_answers(planning.snapshot) if wanted else {}
     if isinstance(known, str):
         return
     for position, match in enumerate(matched.matches):
         row = match.row
         if row is not None and row.answers is None and row.id in wanted:
-            answers = tuple(_held(known[row.id]))
-            matched.matches[position] = replace(match, row=replace(row, answers=answers))
+            answers, places = tuple(_held(known[row.id])), match.declared.places
+            moves = [f"{one.old_address} to {one.target}" for one in active if one.migration.places is places]
+            reason = f"its answer is copied from {' and '.join(moves)}" if moves else None
+            matched.matches[position] = replace(match, row=replace(row, answers=answers), reason=reason)
 
 
 def _held(row: AnswersRow) -> Iterator[AnswerRow]:

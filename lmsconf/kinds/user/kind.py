@@ -19,7 +19,7 @@ from lmsconf.kinds.custom_field.lost_answers import count_lost_answers
 from lmsconf.kinds.shared.kind_names import ADMIN, CUSTOM_FIELD, HOLDERS, USER
 from lmsconf.kinds.shared.manifest_entries import delete_entry, parse_names, parse_pins, partial_undo
 from lmsconf.kinds.user.answer_verification import answers_verification
-from lmsconf.kinds.user.copied_answers import add_copied_answers, read_copied_rows
+from lmsconf.kinds.user.copied_answers import add_copied_answers, complete_copies
 from lmsconf.kinds.user.diff import diff_person
 from lmsconf.kinds.user.export import PART_REFERENCES, REFERENCES, only_text, person_entries, unread_value_notes
 from lmsconf.kinds.user.parse import find_contradictions, parse_person
@@ -143,7 +143,7 @@ class UserKind(Kind[PersonSpec, PersonRow]):
         rows = _nameable(planning, declared)
         matched, _ = match_declared(planning, USER, self.noun, declared, rows)
         matched.live = len(rows)
-        read_copied_rows(planning, matched)
+        complete_copies(planning, matched)
         refuse_taken_names(planning, matched, rows)
         register_planned_people(planning, matched)
         return matched
