@@ -59,3 +59,14 @@ def test_unknown_answers_stop_the_migration(open_desk: Open, answers: str) -> No
     assert code == 4
     assert "it is not known who answered it" in desk.err
     assert desk.stranger.writes() == []
+
+
+def test_a_refused_deletion_leaves_every_answer(open_desk: Open) -> None:
+    """A service for which an answered field is in use refuses the deletion: the answers are in both fields."""
+    desk = open_desk(Case(Choices(in_use="answered"), {}), MIGRATED)
+    code, _ = desk.run("apply", "--auto-approve")
+    assert code == 5
+    held = desk.stranger.held
+    assert {one["name"] for one in held.fields.values()} >= {"Unit", "Department"}
+    bo = held.users[held.named(held.users, "bo@acme.example")]["answers"]
+    assert len(bo) == 2
