@@ -94,7 +94,8 @@ def _title(run: JsonObjectReader) -> str:
 def _run(run: JsonObjectReader) -> list[Child]:
     return [
         tag("p", _outcome(run), class_="lead"),
-        definition_list([(term, value) for term, value in _facts(run) if value is not None]),
+        definition_list([(term, value) for term, value in _facts(run) if value is not None], "record"),
+        tag("details", tag("summary", "Digests"), _digests(run), class_="fold"),
         tag("p", "Files: ", [[link, " "] for link in _links(run)]),
     ]
 
@@ -127,17 +128,28 @@ def _facts(run: JsonObjectReader) -> Iterator[tuple[str, Child]]:
     yield "Effects on people", _effects(run)
     for consent in map(JsonObjectReader, run.items("consents")):
         yield f"Consent: {consent.text('guard')}", f"{consent.json('total')}: {consent.text('reason')}"
-    yield "Plan", tag("code", run.text("digest"))
-    if (manifests := run.maybe("manifests", run.text)) is not None:
-        yield "Manifests", tag("code", manifests)
-    yield "Workspace before", _snapshot(run, "before")
-    yield "Workspace after", _snapshot(run, "after")
     yield "Chain", _link(run)
+
+
+def _digests(run: JsonObjectReader) -> Child:
+    """Render the SHA-256 of the plan, of the manifests, of what was read, and of the files of the run."""
     originals = run.reader("originals")
+    files: list[tuple[str, Child]] = []
     for name in ("journal", "plan", "report"):
         digest = originals.maybe(name, originals.text)
         missing = None if name == "journal" else originals.maybe(f"without_{name}", originals.text)
-        yield f"Original {name}", tag("code", digest) if digest is not None else missing
+        files.append((f"Original {name}", tag("code", digest) if digest is not None else missing))
+    manifests = run.maybe("manifests", run.text)
+    return definition_list(
+        [
+            ("Plan", tag("code", run.text("digest"))),
+            ("Manifests", "not known: the plan is not kept" if manifests is None else tag("code", manifests)),
+            ("Workspace before", _snapshot(run, "before")),
+            ("Workspace after", _snapshot(run, "after")),
+            *files,
+        ],
+        "record",
+    )
 
 
 def _commit(run: JsonObjectReader) -> Child:

@@ -288,6 +288,7 @@ def folded_titles(heading: str, addresses: Sequence[Address]) -> Markup:
     return tag("details", tag("summary", heading), tag("ul", items, class_="names"), class_="fold")
 
 
-def definition_list(pairs: Iterable[tuple[str, Child]]) -> Markup:
-    """Render (term, value) pairs as a definition list, for the footer."""
-    return tag("dl", [(tag("dt", term), tag("dd", value)) for term, value in pairs if value is not NOTHING])
+def definition_list(pairs: Iterable[tuple[str, Child]], class_: str | None = None) -> Markup:
+    """Render (term, value) pairs as a definition list, for the footer; elsewhere of the class `record`."""
+    items = [(tag("dt", term), tag("dd", value)) for term, value in pairs if value is not NOTHING]
+    return tag("dl", items, class_=class_)
