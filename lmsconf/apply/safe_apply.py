@@ -56,7 +56,6 @@ from lmsconf.model.snapshot import Snapshot
 from lmsconf.project.settings import Settings
 from lmsconf.support.lazy_dataclass import dataclass
 from lmsconf.workspace.connection import Connection
-from lmsconf.workspace.manifests_commit import manifests_commit
 
 if TYPE_CHECKING:
     from lmsconf.api.client import Exchange
@@ -249,6 +248,8 @@ class _ReadLog:
 
 
 def _journal(settings: Settings, plan: Plan, options: ApplyOptions, before: Snapshot | None) -> Journal:
+    from lmsconf.workspace.manifests_commit import manifests_commit  # needs subprocess, which is slow to import
+
     # The embedded workspace is in this process: no call of an earlier one can still take effect.
     retention = Retention(keep=settings.kept_runs, settle=0.0 if settings.workspace.embedded else settings.settle)
     commit = manifests_commit(settings, plan.manifests_files, plan.manifests_digest, os.environ)

@@ -205,6 +205,20 @@ def test_a_forged_page_is_found(written: Path) -> None:
     assert "index.html does not show what evidence.json states" in ran.err
 
 
+def test_the_page_of_another_version_is_compared_by_its_digest(written: Path) -> None:
+    """Another version may word it in another way: verify says so, and still finds a changed byte."""
+    copy = copy_of(written)
+    path = copy / "evidence.json"
+    document = json.loads(path.read_text())
+    document["tool"]["version"] = "9.9.9"
+    path.write_text(render_json(document))
+    rewrite(copy, lambda runs: None)
+    assert "so the page was compared by its digest only" in verified(copy).out
+    page = copy / "index.html"
+    page.write_text(page.read_text().replace("T-2", "T-9"))
+    assert "index.html was changed" in verified(copy).err
+
+
 def test_each_finding_is_named(written: Path) -> None:
     """All findings at once, each with the file or the runs that it is about, and exit 1."""
     copy = copy_of(written)

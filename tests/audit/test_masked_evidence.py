@@ -84,6 +84,13 @@ def test_a_folder_names_nobody(tmp_path: Path) -> None:
     (run,) = json.loads(files["evidence.json"])["runs"]
     assert run["approvals"]["ticket"] == "T-1"
     assert re.fullmatch(r"person \d+", run["approvals"]["approved_by"])
+    records = [
+        json.loads(line) for name in files if name.endswith("journal.jsonl") for line in files[name].splitlines()
+    ]
+    (report,) = (json.loads(content) for name, content in files.items() if name.endswith("report.json"))
+    people = [one for one in (*records, *report["outcomes"]) if "user/" in one.get("address", "")]
+    assert {one["operation"] for one in people if one.get("status") == "done"} >= {"users.create"}
+    assert {one.get("id") for one in people} == {None}
     (folder.root / "evidence").rename(folder.root / "masked")
     whole = bundle(folder, "--people")
     for content in (b"di.canary@canary.example", b"Canaryfirst", b"canarysaid", b"canary-teams.yaml"):

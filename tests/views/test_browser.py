@@ -7,8 +7,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from audit.scene import evidence, project_with_runs
 from browser import CHROMIUM, Browser, browser
 from document_samples import MIXED, PEOPLE, PLANS, REPORTS, change
 from drift_samples import DRIFTS
@@ -26,6 +28,14 @@ from lmsconf.sandbox.transport import Sandbox
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 AXE = os.environ.get("LMSCONF_AXE", "")
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH")]
+
+
+def evidence_page() -> str:
+    """The page of evidence of four runs."""
+    with TemporaryDirectory() as folder:
+        return (evidence(project_with_runs(Path(folder) / "project")) / "index.html").read_text(encoding="utf-8")
+
+
 NAMED = replace(PEOPLE, effects=replace(LOSSES, rows=NAMES))
 PAGES = {
     "mixed": lambda: plan_html(MIXED),
@@ -33,6 +43,7 @@ PAGES = {
     "people": lambda: plan_html(NAMED),
     "partial": lambda: apply_html(REPORTS["partial"]),
     "drift": lambda: drift_html(DRIFTS["all"]),
+    "evidence": evidence_page,
 }
 
 WIDE = (
@@ -190,14 +201,14 @@ def test_people_are_found(chromium: Browser, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", PAGES)
 def test_pages_complain_of_nothing(name: str, chromium: Browser, tmp_path: Path) -> None:
-    """Plans, reports and drift, hostile names among them, load without a complaint or a request."""
+    """Plans, reports, drift and evidence, hostile names among them, load without a complaint or a request."""
     path = tmp_path / "page.html"
     path.write_text(PAGES[name](), encoding="utf-8")
     chromium.open(path)
     chromium.settle()
     assert chromium.complaints == []
     assert chromium.requests == [path.as_uri()]
-    assert chromium.run("document.querySelectorAll('#rows .row').length") > 0
+    assert chromium.run("document.querySelectorAll('#rows .row, .record').length") > 0
 
 
 TANGLED = """[...document.querySelectorAll('#rows .row > summary')].flatMap(summary => {
