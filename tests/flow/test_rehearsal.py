@@ -87,6 +87,7 @@ def test_a_rehearsal_shows_that_all_calls_work(it: Project) -> None:
     assert lmsconf(it.root, "plan", "--format", "json").document["digest"] == plain["digest"]
 
 
+@pytest.mark.sampled
 def test_memberships_are_predicted_and_reached(it: Project) -> None:
     """Of each group whose members change, the predicted number and that on the twin are shown, of active people."""
     _, rehearsal = rehearsed(it)
@@ -116,6 +117,7 @@ def test_a_rehearsal_requests_what_a_snapshot_requests(it: Project, log: list[Lo
     assert abs(int(told[1]) - len(saved)) <= 2
 
 
+@pytest.mark.sampled
 def test_the_time_follows_from_the_rate(it: Project) -> None:
     """With --max-rate, reading and apply have a time; without, it is said that none is known."""
     ran, rehearsal = rehearsed(it, "--max-rate", "500")
@@ -126,6 +128,7 @@ def test_the_time_follows_from_the_rate(it: Project) -> None:
     assert "how long that takes is not known" in lmsconf(it.root, "plan", "--rehearse").out
 
 
+@pytest.mark.sampled
 def test_refusals_are_shown_with_the_fix(it: Project) -> None:
     """A field in use cannot be changed: the twin says it as the service does, with the way out, in every format."""
     it.write(IN_USE)
@@ -156,6 +159,7 @@ def test_a_receipt_is_required(it: Project) -> None:
     assert done.code == 0, done.err
 
 
+@pytest.mark.sampled
 def test_a_rehearsal_that_did_not_succeed_is_no_receipt(it: Project) -> None:
     """What was refused on the twin, or ran with faults, is not applied where a rehearsal is required."""
     (it.root / "faults.yaml").write_text("- {operation: custom-fields.create, status: 503}\n", encoding="utf-8")
@@ -169,6 +173,7 @@ def test_a_rehearsal_that_did_not_succeed_is_no_receipt(it: Project) -> None:
     assert (ran.code, "the rehearsal of the plan did not succeed" in ran.err) == (3, True)
 
 
+@pytest.mark.sampled
 def test_a_receipt_cannot_be_moved(it: Project) -> None:
     """A receipt in another plan's file breaks its seal; with the seal made anew, its digest is another plan's."""
     assert lmsconf(it.root, "plan", "--rehearse", "--only", "custom_field/Site", "--out", "part.json").code == 0
@@ -196,6 +201,7 @@ def test_a_receipt_is_signed_with_the_plan(it: Project) -> None:
     assert (ran.code, "signed with another key, or changed" in ran.err) == (3, True)
 
 
+@pytest.mark.sampled
 def test_a_saved_rehearsal_is_shown_as_it_was(it: Project) -> None:
     """`show` prints the plan and its rehearsal as `plan` did, in each format."""
     for format in ("text", "markdown", "html"):
@@ -232,6 +238,7 @@ def test_faults_are_rehearsed_without_waiting(it: Project) -> None:
     assert "A second apply without faults did the rest" in text
 
 
+@pytest.mark.sampled
 def test_faults_that_never_end_leave_the_rest_to_a_second_apply(it: Project) -> None:
     """A service that answers nothing any more ends the run; once it answers, the next one converges."""
     (it.root / "faults.yaml").write_text(
@@ -242,6 +249,7 @@ def test_faults_that_never_end_leave_the_rest_to_a_second_apply(it: Project) -> 
     assert rehearsal["receipt"]["faults"]["file"] == "faults.yaml"
 
 
+@pytest.mark.sampled
 def test_a_redacted_snapshot_is_not_rehearsed(it: Project) -> None:
     """It names too few people; the plan on it is still made without --rehearse."""
     assert lmsconf(it.root, "snapshot", "redacted.json", "--redact").code == 0
@@ -250,6 +258,7 @@ def test_a_redacted_snapshot_is_not_rehearsed(it: Project) -> None:
     assert "a redacted snapshot names too few people to make a workspace of" in ran.err
 
 
+@pytest.mark.sampled
 def test_a_saved_snapshot_is_rehearsed(it: Project, log: list[LoggedRequest]) -> None:
     """No request is sent, the receipt has the digest of the file, and the pace is not known."""
     assert lmsconf(it.root, "snapshot", "saved.json").code == 0
@@ -261,17 +270,33 @@ def test_a_saved_snapshot_is_rehearsed(it: Project, log: list[LoggedRequest]) ->
     assert ran.document["offline"] is True
 
 
+@pytest.mark.sampled
 def test_a_snapshot_that_refers_to_what_it_lacks_is_not_rehearsed(it: Project) -> None:
-    """The reasons are named, and nothing is foretold."""
+    """The reasons are named, and nothing is foretold. An audience or member that no listing has stays as it is."""
     assert lmsconf(it.root, "snapshot", "saved.json").code == 0
     document = json.loads((it.root / "saved.json").read_text(encoding="utf-8"))
-    document["content_target"][0]["target"] = "nothing"
+    document["content_target"].append({**document["content_target"][0], "target": "nobody"})
+    document["group"][1]["members"].append("nobody")
+    (it.root / "saved.json").write_text(json.dumps(document), encoding="utf-8")
+    assert rehearsed(it, "--snapshot", "saved.json")[1]["receipt"]["outcome"] == "success"
+    document["content_target"][0]["content"] = "nothing"
     (it.root / "saved.json").write_text(json.dumps(document), encoding="utf-8")
     ran = lmsconf(it.root, "plan", "--snapshot", "saved.json", "--rehearse")
-    assert ran.code == 1
-    assert "the audience 'nothing' is not a person, group or smart group of the snapshot" in ran.err
+    assert (ran.code, ran.out) == (1, "")
+    assert "content_target[0]: there is no content with the id 'nothing'" in ran.err
 
 
+@pytest.mark.sampled
+def test_people_are_masked_in_a_rehearsal(it: Project) -> None:
+    """With --mask-people no e-mail is in the rehearsal, whatever was refused."""
+    it.write(f"users: [{{email: {PEOPLE[6]}, archived: true}}]\ngroups: [{{name: Coaches, members: [{PEOPLE[5]}]}}]\n")
+    for format in ("text", "json", "markdown", "html"):
+        ran = lmsconf(it.root, "--mask-people", "plan", "--rehearse", "--format", format)
+        assert (ran.code, "@x.example" in ran.out + ran.err) == (0, False)
+        assert "ehearsal" in ran.out
+
+
+@pytest.mark.sampled
 def test_parts_of_the_manifests_are_rehearsed(it: Project) -> None:
     """--only and --additive plan as ever; the second plan is of the same part."""
     _, rehearsal = rehearsed(it, "--only", "custom_field/Site")
@@ -281,6 +306,7 @@ def test_parts_of_the_manifests_are_rehearsed(it: Project) -> None:
     assert ran.document["left_out"]
 
 
+@pytest.mark.sampled
 def test_a_base_is_compared_beside_a_rehearsal(it: Project, tmp_path: Path) -> None:
     """With --base each change has its origin, and the plan can be applied."""
     base = tmp_path / "base" / "manifests"
@@ -306,6 +332,7 @@ def test_options_that_do_not_go_together(it: Project, options: tuple[str, ...], 
     assert (ran.code, message in ran.err) == (64, True)
 
 
+@pytest.mark.sampled
 def test_nothing_to_rehearse(it: Project) -> None:
     """A plan without changes has a receipt too: nothing was left to do."""
     assert lmsconf(it.root, "apply", "--auto-approve").code == 0

@@ -27,6 +27,7 @@ from lmsconf.model.snapshot import Snapshot
 Both = tuple[RandomWorkspace, RandomManifests]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("second", [False, True], ids=["assumed", "second"])
 def test_what_is_rehearsed_comes_true(opened: Open, second: bool) -> None:
     """Calls that the twin does are done, calls that it refuses are refused, and both end as the same workspace."""
