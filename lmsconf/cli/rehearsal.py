@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -91,14 +92,11 @@ def _read(workspace: WorkspaceReader, manifests: Manifests, events: CommandEvent
 
 def reading_cost_sentence(cost: ReadingCost) -> str:
     """Return what a full reading costs, as a sentence."""
-    about = "at least" if cost.at_least else "about"
-    number = f"{about} {cost.requests:,} requests"
+    number = f"at least {cost.requests:,} requests"
     if cost.seconds is None or cost.rate is None:
         return f"Rehearsing reads the whole workspace: {number}. How many the service takes a second is not known."
     time = duration_in_words(cost.seconds)
-    return (
-        f"Rehearsing reads the whole workspace: {number}, {about} {time} at {rate_text(cost.rate)} requests a second."
-    )
+    return f"Rehearsing reads the whole workspace: {number}, {time} or more at {rate_text(cost.rate)} a second."
 
 
 def _injected(file: Path) -> InjectedFaults:
@@ -107,7 +105,8 @@ def _injected(file: Path) -> InjectedFaults:
 
 @contextmanager
 def _shown_phase(label: str) -> Iterator[Report]:
-    with show_progress(label=_LABEL) as tell:
+    # A twin answers at once: in a log, its progress would only be lines.
+    with show_progress(label=_LABEL, quiet=not sys.stderr.isatty()) as tell:
 
         def report(progress: RunProgress) -> None:
             tell(progress, _LABEL)

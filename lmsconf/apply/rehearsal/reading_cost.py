@@ -28,12 +28,11 @@ _LISTS_OF_A_GROUP: Final = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadingCost:
-    """requests: about how many a full reading takes. at_least: whether some listing gives no total, so that it may be
-    more. rate: requests a second, at most; None if not limited.
+    """requests: at least how many a full reading takes: the length of a listing is not always known beforehand, and
+    what looks missing is read twice. rate: requests a second, at most; None if not limited.
     """
 
     requests: int
-    at_least: bool
     rate: float | None
 
     @property
@@ -91,8 +90,7 @@ def read_first_pages(
         + (contents.pages + contents.count)
         + sum(kind.single_reads(manifests.declared) for kind in all_kinds().values())
     )
-    at_least = any(page.total is None and page.is_full for page in first.values())
-    return ReadingCost(requests=requests, at_least=at_least, rate=workspace.connection.rate), answered
+    return ReadingCost(requests=requests, rate=workspace.connection.rate), answered
 
 
 def _first_page(page: Json, listing: ListOperation, size: int) -> _FirstPage:
