@@ -327,6 +327,7 @@ def test_an_additive_plan_only_assigns_the_new_one(tmp_path: Path, manifests: st
     plan = it.plan(manifests + KEEP, additive=True)
     assert set(changed(plan)) == {"content_target/GDPR 2026 -> group/Sales"}
     assert list(map(str, plan.left_out)) == [ADDRESS]
+    assert coded(plan, "refusal/progress-unknown") == []
     assert "analytics.results" not in [call.operation for call in it.calls]
 
 
@@ -437,7 +438,7 @@ FAULTY = {
     "keep too short": (CLOSE + KEEP.replace("2027-03", "2026-12"), "content-target/replaces", "7:38", "later date"),
     "gap": (CLOSE + "    visible_from: 2027-01-02\n", "content-target/replacement-gap", "6:42", "earlier"),
     "then": (REMOVE.replace("then: remove", "then: removed"), "manifest/value", "6:42", 'Did you mean "remove"?'),
-    "no then": (REMOVE.replace(", then: remove", ""), "manifest/missing", "6:15", "What becomes of the old"),
+    "no then": (REMOVE.replace(", then: remove", ""), "manifest/missing", "6:15", "what becomes of the old"),
     "date": (CLOSE.replace("12-31", "13-31"), "manifest/time", "6:58", "Write a time"),
     "key": (REMOVE.replace("replaces", "replace"), "manifest/unknown-key", "6:5", 'Did you mean "replaces"?'),
     "twice": (

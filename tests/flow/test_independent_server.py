@@ -126,6 +126,31 @@ def test_a_stranger_is_configured(open_desk: Open, case: Case) -> None:
     assert_second(desk.stranger)
 
 
+RERUN = (
+    FIRST.partition("  - content: GDPR basics")[0]
+    + """
+  - content: First aid
+    mandatory: true
+    assign_to: [{group: Coaches}, {smart_group: Oslo desks}, everyone, {user: jon@acme.example}]
+    replaces: {content: GDPR basics, then: remove}
+  - {content: First aid, assign_to: [{group: Welcome committee, visible_until: 2026-06-30}]}
+"""
+)
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_a_course_is_repeated_on_a_stranger(open_desk: Open, case: Case) -> None:
+    """Whatever the audience, the new assignments are seen before the old ones go; it has no results, which is said."""
+    desk = open_desk(case, FIRST)
+    desk.applies()
+    desk.write(RERUN, case.dialect, "guards: off\n")
+    assert "how many are in progress is not known" in desk.plans(2)
+    desk.applies()
+    held = desk.stranger.held
+    names = [held.contents[target["content"]]["name"] for target in held.targets]
+    assert (names.count("GDPR basics"), names.count("First aid")) == (0, 5)
+
+
 def assert_second(stranger: IndependentServer) -> None:
     """The workspace is what the second manifest says, with ids kept where things were renamed."""
     held = stranger.held
