@@ -254,6 +254,15 @@ def test_an_earlier_end_is_moved_and_a_later_one_stays(tmp_path: Path) -> None:
         assert it.plan().changes == ()
 
 
+def test_somebody_who_finishes_keeps_their_own_assignment_until_the_date(tmp_path: Path) -> None:
+    """Who is kept is chosen once: a later result changes nothing, also where the own assignment was the replaced one."""
+    own = '{content: GDPR 2025, visible_until: "2027-03-31T21:59:59Z", assign_to: [{user: bo@x.example}]}'
+    it = made(tmp_path, SEED.replace("{content: GDPR 2025, mandatory: true, assign_to: [{group: Sales}]}", own))
+    manifests = PERSON.replace("ann@", "bo@") + KEEP
+    assert set(changed(it.plan(manifests))) == {"content_target/GDPR 2026 -> user/bo@x.example"}
+    it.settled(manifests)
+
+
 def test_a_keep_that_is_over_keeps_nobody(tmp_path: Path) -> None:
     """The date has passed before the content is replaced: nobody is kept, and a warning counts who is in progress."""
     plan = made(tmp_path).plan(REMOVE + KEEP.replace("2027-03-31", "2026-05-31"))
