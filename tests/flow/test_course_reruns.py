@@ -255,7 +255,7 @@ def test_an_earlier_end_is_moved_and_a_later_one_stays(tmp_path: Path) -> None:
 
 
 def test_somebody_who_finishes_keeps_their_own_assignment_until_the_date(tmp_path: Path) -> None:
-    """Who is kept is chosen once: a later result changes nothing, also where the own assignment was the replaced one."""
+    """Who is kept is chosen once: a later result changes nothing, also where that assignment was the replaced one."""
     own = '{content: GDPR 2025, visible_until: "2027-03-31T21:59:59Z", assign_to: [{user: bo@x.example}]}'
     it = made(tmp_path, SEED.replace("{content: GDPR 2025, mandatory: true, assign_to: [{group: Sales}]}", own))
     manifests = PERSON.replace("ann@", "bo@") + KEEP
