@@ -12,8 +12,20 @@ from lmsconf.cli.command import GLOBAL_OPTIONS
 from lmsconf.cli.output_streams import terminal_size
 
 OPTION_GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
-    "Select": ("--only", "--except", "--additive", "--kind", "--into", "--by", "--members", "--live", "--hosts"),
+    "Select": (
+        "--only",
+        "--except",
+        "--additive",
+        "--kind",
+        "--into",
+        "--by",
+        "--members",
+        "--live",
+        "--hosts",
+        "--select",
+    ),
     "Compare": ("--snapshot", "--base", "--since", "--unmanaged", "--coverage"),
+    "Fleet": ("--processes", "--time-limit", "--shard", "--shards", "--image", "--max-failures"),
     "Accept": ("--accept",),
     "Answers": ("--url", "--workspace-name", "--token-env", "--timezone", "--ci", "--schemas", "--no-input"),
     "Rehearsal": ("--rehearse",),
@@ -150,6 +162,42 @@ EXAMPLES: Final[Mapping[str, tuple[Example, Example]]] = {
     "lmsconf sandbox": (
         ("Serve the project's embedded workspace on this machine", "lmsconf sandbox serve"),
         ("Fill a new workspace with 500 users", "lmsconf sandbox seed --db big.db --users 500"),
+    ),
+    "lmsconf fleet": (
+        ("Plan every workspace of the project", "lmsconf fleet plan"),
+        ("Apply the saved plans of these workspaces", "lmsconf fleet apply plans"),
+    ),
+    "lmsconf fleet validate": (
+        ("Check the manifests of all workspaces", "lmsconf fleet validate"),
+        ("Check those of one ring", "lmsconf fleet validate --select ring=canary"),
+    ),
+    "lmsconf fleet plan": (
+        ("Save the plans of all workspaces", "lmsconf fleet plan --out plans"),
+        ("Plan all workspaces but those of a region", "lmsconf fleet plan --select 'region!=us'"),
+    ),
+    "lmsconf fleet drift": (
+        ("Look for drift in all workspaces", "lmsconf fleet drift"),
+        ("Write what was found as a page", "lmsconf fleet drift --format html --output drift.html"),
+    ),
+    "lmsconf fleet test": (
+        ("Run the tests in all workspaces", "lmsconf fleet test"),
+        ("Run them in one ring", "lmsconf fleet test --select ring=canary"),
+    ),
+    "lmsconf fleet show": (
+        ("Show saved plans", "lmsconf fleet show plans"),
+        ("Write them as a page", "lmsconf fleet show plans --format html --output plans.html"),
+    ),
+    "lmsconf fleet collect": (
+        ("Put the plans of two shards together", "lmsconf fleet collect shard-1 shard-2 --out plans"),
+        ("Write them as Markdown as well", "lmsconf fleet collect shard-1 shard-2 --out plans --format markdown"),
+    ),
+    "lmsconf fleet matrix": (
+        ("Print a matrix of eight jobs for GitHub", "lmsconf fleet matrix --format github --shards 8"),
+        ("Print a child pipeline for GitLab", "lmsconf fleet matrix --format gitlab --shards 8"),
+    ),
+    "lmsconf fleet apply": (
+        ("Apply saved plans, after a question", "lmsconf fleet apply plans"),
+        ("Allow what the fleet's guard counts", "lmsconf fleet apply plans --allow people=26"),
     ),
     "lmsconf sandbox serve": (
         ("Serve a workspace in memory on a free port", "lmsconf sandbox serve --port 0 --seed workspace.yaml"),

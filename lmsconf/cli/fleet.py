@@ -76,7 +76,7 @@ def fleet() -> None:
 @output_options(_FORMATS)
 @pass_context
 def validate(context: CommandContext, /, output: Output, **options: Any) -> ExitCode:
-    """Check the manifests of each workspace without looking at it."""
+    """Check the manifests of each workspace, without a connection."""
     return _run(context, "validate", output, options)
 
 

@@ -28,7 +28,9 @@ COMMANDS_ELSEWHERE: Final[Mapping[str, str]] = {
     **dict.fromkeys(("rollback", "revert", "undo"), _REVERT),
     **dict.fromkeys(("get", "list", "describe", "ls"), f"For one request, run lmsconf api GET PATH. {_LIVE}"),
     **dict.fromkeys(("deploy", "push", "sync", "up"), "Run lmsconf plan, then lmsconf apply."),
-    **dict.fromkeys(("history", "log", "logs"), "Run lmsconf runs."),
+    **dict.fromkeys(
+        ("log", "logs"), "lmsconf runs lists what was applied from here, lmsconf history who changed what."
+    ),
     **dict.fromkeys(("create", "new"), "lmsconf init creates a project. Resources are created by lmsconf apply."),
     **dict.fromkeys(
         ("rename", "mv", "move"), "Change the name in the manifest, and list the old one under `previously`."

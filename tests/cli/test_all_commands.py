@@ -8,6 +8,7 @@ import io
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from lmsconf.cli.command import Group
 from lmsconf.cli.frame import CommandContext, pass_context, run_command_line
 from lmsconf.cli.output import Output, output_options
 from lmsconf.cli.output_streams import show_progress, write_redacted
+from lmsconf.cli.wrong_usage import COMMANDS_ELSEWHERE
 from lmsconf.errors import (
     ExitCode,
     LmsconfError,
@@ -366,3 +368,11 @@ def test_every_error_of_ours_has_an_exit_code() -> None:
     """No class of errors gives 0."""
     kinds = [LmsconfError, *LmsconfError.__subclasses__()]
     assert all(kind.exit is not ExitCode.OK for kind in kinds)
+
+
+def test_commands_of_other_tools_are_none_of_ours() -> None:
+    """A word that is a command, or becomes one, needs no hint what to run in its place."""
+    assert not COMMANDS.keys() & COMMANDS_ELSEWHERE.keys()
+    for name, hint in COMMANDS_ELSEWHERE.items():
+        named = set(re.findall(r"\blmsconf ([a-z]+)", hint))
+        assert named <= COMMANDS.keys(), name

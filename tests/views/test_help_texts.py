@@ -76,7 +76,9 @@ def test_an_example_parses(line: str, tmp_path: Path) -> None:
     call = re.sub(r'^eval "\$\((.*)\)"$', r"\1", line).partition(" | ")[0]
     program, *words = shlex.split(call)
     assert program == "lmsconf"
-    (tmp_path / "lms").mkdir()
+    folders = {name: str(tmp_path / name) for name in ("lms", "plans", "shard-1", "shard-2")}
+    for folder in folders.values():
+        Path(folder).mkdir()
     context = click.Context(app, info_name=program, help_option_names=["-h", "--help"])
     command: click.Command | None = app
     while isinstance(command, click.Group):
@@ -84,7 +86,6 @@ def test_an_example_parses(line: str, tmp_path: Path) -> None:
         command = command.get_command(context, name)
         context = click.Context(command, info_name=name, parent=context) if command else context
     assert command is not None
-    folders = {"lms": str(tmp_path / "lms")}
     with command.make_context(command.name, [folders.get(word, word) for word in words], parent=context) as parsed:
         assert parsed.args == []
 
