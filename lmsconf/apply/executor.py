@@ -11,7 +11,6 @@ from lmsconf.api.pagination import ListingSchema, PageRequests
 from lmsconf.api.worker_pool import WorkerPool
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
 from lmsconf.apply.grant_verification import verify_grant
-from lmsconf.apply.late_comparison import LateCheck
 from lmsconf.apply.scheduler import Begin, Learnt, RunResult, Tell, run_calls
 from lmsconf.errors import (
     ApiError,
@@ -32,6 +31,7 @@ from lmsconf.planner.kind import AnyKind
 
 if TYPE_CHECKING:
     from lmsconf.api.client import Client
+    from lmsconf.apply.late_comparison import LateCheck
 
 _FORBIDDEN = 403
 _GONE = (404, 410)

@@ -144,6 +144,32 @@ def test_killed_at_any_call_it_ends_with_every_answer(tmp_path: Path, number: in
     assert answers(it, "Country") == {"a@x.se": "SE", "c@x.se": ["FI", "SE"]}
 
 
+@pytest.mark.sampled
+def test_nobody_leaves_a_group_in_between(tmp_path: Path) -> None:
+    """Before each call, and at the end, the smart groups have the members that they had before the first."""
+    it = project(tmp_path)
+    it.write(WHOLE)
+    settings, seen = it.settings, []
+
+    def look(call: Call | None = None) -> None:
+        seen.append([members(it, "sg-1"), members(it, "sg-2")])
+
+    with Connection(settings) as connection:
+        workspace = Applier(settings=settings, connection=connection, parallelism=1)
+        plan = workspace.plan(load_manifests(settings), settings.policy)
+        workspace.execute(plan, meta={}, keep=look)
+    look()
+    assert len(seen) == len(plan.calls) + 1
+    assert all(one == seen[0] for one in seen)
+    assert all(seen[0])
+
+
+def members(it: Project, group: str) -> object:
+    """The ids of the members of a smart group, as the service computes them."""
+    answer = it.ask("smart-groups.get", {"smartGroupId": group}, {"includeMembers": "true"})
+    return answer["members"] if isinstance(answer, dict) else None
+
+
 def test_an_answer_that_differs_keeps_the_old_field(tmp_path: Path) -> None:
     """Somebody who answered both fields differently is named; nothing is overwritten, and the rest is copied."""
     it = project(tmp_path)

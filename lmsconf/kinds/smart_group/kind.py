@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from lmsconf.api.spec.listings import SMART_GROUPS
 from lmsconf.errors import Problem
+from lmsconf.kinds.custom_field.migration import active_migrations
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.manifest_entries import (
     ABSENT_NAMED,
@@ -31,7 +32,6 @@ from lmsconf.kinds.smart_group.conditions import (
 from lmsconf.kinds.smart_group.diff import diff_smart_group, state_before_deletion
 from lmsconf.kinds.smart_group.export import PART_REFERENCES, REFERENCES, only_choice, smart_group_entry_body
 from lmsconf.kinds.smart_group.parse import find_unknown_choices, parse_smart_group
-from lmsconf.kinds.smart_group.replaced_conditions import add_replaced_conditions, give_reasons
 from lmsconf.kinds.smart_group.schema import SCHEMA
 from lmsconf.kinds.smart_group.steps import smart_group_deletion, smart_group_steps
 from lmsconf.kinds.smart_group.types import SmartGroupRow, SmartGroupSpec, parse_listed_row
@@ -126,6 +126,10 @@ class SmartGroupKind(Kind[SmartGroupSpec, SmartGroupRow]):
         absent: Sequence[DeleteEntry[Any]],
     ) -> MatchResult[SmartGroupSpec, SmartGroupRow]:
         """Match by name, with the conditions that migrations of fields replace."""
+        if not active_migrations(planning):
+            return match_named(planning, SmartGroupRow, self.noun, declared, absent)
+        from lmsconf.kinds.smart_group.replaced_conditions import add_replaced_conditions, give_reasons
+
         wanted = add_replaced_conditions(planning, declared, absent)
         matched = match_named(planning, SmartGroupRow, self.noun, wanted, absent)
         give_reasons(planning, matched)

@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from lmsconf.api.spec.listings import USERS
 from lmsconf.errors import Problem
 from lmsconf.kinds.custom_field.lost_answers import count_lost_answers
+from lmsconf.kinds.custom_field.migration import active_migrations
 from lmsconf.kinds.shared.kind_names import ADMIN, CUSTOM_FIELD, HOLDERS, USER
 from lmsconf.kinds.shared.manifest_entries import delete_entry, parse_names, parse_pins, partial_undo
-from lmsconf.kinds.user.answer_verification import answers_verification
-from lmsconf.kinds.user.copied_answers import add_copied_answers, complete_copies
 from lmsconf.kinds.user.diff import diff_person
 from lmsconf.kinds.user.export import PART_REFERENCES, REFERENCES, only_text, person_entries, unread_value_notes
 from lmsconf.kinds.user.parse import find_contradictions, parse_person
@@ -137,13 +136,20 @@ class UserKind(Kind[PersonSpec, PersonRow]):
         self, planning: PlanContext, declared: Sequence[DesiredResource[PersonSpec]], absent: Sequence[DeleteEntry[Any]]
     ) -> MatchResult[PersonSpec, PersonRow]:
         """Match by e-mail, ignoring case. Undeclared people are the usual case, so they are not listed as unmanaged."""
-        declared = add_copied_answers(planning, declared)
+        migrates = bool(active_migrations(planning))
+        if migrates:
+            from lmsconf.kinds.user.copied_answers import add_copied_answers
+
+            declared = add_copied_answers(planning, declared)
         if not declared:
             return MatchResult()
         rows = _nameable(planning, declared)
         matched, _ = match_declared(planning, USER, self.noun, declared, rows)
         matched.live = len(rows)
-        complete_copies(planning, matched)
+        if migrates:
+            from lmsconf.kinds.user.copied_answers import complete_copies
+
+            complete_copies(planning, matched)
         refuse_taken_names(planning, matched, rows)
         register_planned_people(planning, matched)
         return matched
@@ -188,6 +194,8 @@ class UserKind(Kind[PersonSpec, PersonRow]):
 
     def grant_verification(self, call: Call) -> GrantVerification | None:
         """Administrator rights and answers are verified by reading the person."""
+        from lmsconf.kinds.user.answer_verification import answers_verification
+
         return admin_grant_verification(call) or answers_verification(call)
 
     def revokes_access(self, call: Call) -> bool:
