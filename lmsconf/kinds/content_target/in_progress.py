@@ -10,33 +10,16 @@ from typing import Final
 
 from lmsconf.errors import InvalidResponse
 from lmsconf.kinds.content_target.effects.results import UNREADABLE, latest_states
-from lmsconf.kinds.content_target.types import TargetRow, kind_from_target_type
+from lmsconf.kinds.content_target.types import InProgressRow, TargetRow, kind_from_target_type
 from lmsconf.kinds.manual_group.read import parse_user_ids
-from lmsconf.kinds.shared.kind_names import GROUP, IN_PROGRESS, SMART_GROUP, USER
+from lmsconf.kinds.shared.kind_names import GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.response_json import id_set, require_object
 from lmsconf.model.address import RemoteId
 from lmsconf.model.api import Api
 from lmsconf.model.snapshot import Listing
 from lmsconf.planner.reading import ReadContext, sorted_listing
-from lmsconf.support.lazy_dataclass import dataclass
 
 _STATE: Final = "in_progress"
-
-
-@dataclass(frozen=True, slots=True)
-class InProgressRow:
-    """The people in the audience of a live target who are in progress; unknown: why some of them may be missing."""
-
-    listing = IN_PROGRESS
-
-    id: RemoteId
-    people: frozenset[RemoteId]
-    unknown: str | None = None
-
-    @property
-    def name(self) -> str:
-        """Return the id of the target."""
-        return self.id
 
 
 def read_in_progress(reading: ReadContext, targets: Sequence[TargetRow]) -> Listing[InProgressRow]:

@@ -7,12 +7,6 @@ from collections.abc import Container, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from lmsconf.kinds.content_target.content_resolver import ContentResolver, Identity
-from lmsconf.kinds.content_target.replacement import (
-    deletion_of_kept,
-    kept_until,
-    plan_replacements,
-    refuse_without_replacement,
-)
 from lmsconf.kinds.content_target.types import (
     AssignmentSpec,
     TargetRow,
@@ -81,8 +75,12 @@ def match_assignments(
         out.deletions.extend(Deletion(address=absent_entry.address, row=row, absent=absent_entry) for row in rows)
         if not rows:
             report_absent_not_live(planning, absent_entry, contents.similar_name(absent_entry))
-    plan_replacements(planning, contents, ready, live, spoken, out)
-    refuse_without_replacement(planning, (*declared, *absent), lambda: _existing(planning, live, ready))
+    if any(entry.spec.replaces or entry.spec.replaced_by for entry in (*declared, *absent)):
+        # Rare, so not imported for every plan.
+        from lmsconf.kinds.content_target.replacement import plan_replacements, refuse_without_replacement
+
+        plan_replacements(planning, contents, ready, live, spoken, out)
+        refuse_without_replacement(planning, (*declared, *absent), lambda: _existing(planning, live, ready))
     _settle(planning, contents, live, spoken, frozenset(map(contents.find_id, declared)), out)
     if listing.incomplete:
         for deletion in out.deletions:
@@ -188,9 +186,6 @@ def _settle(
                 out.deletions.append(Deletion(address=address, row=row, absent=None, with_=audience))
             elif matches_patterns(str(address), policy.leave_alone):
                 out.ignored += 1
-            elif (kept := kept_until(planning, key, row)) is not None:
-                deletion = deletion_of_kept(planning, address, row, *kept)
-                out.deletions.extend([] if deletion is None else [deletion])
             elif audience is not None and not policy.only and ("all" in owned or (owned and row.content in declared)):
                 out.deletions.append(Deletion(address=address, row=row, absent=None))
             else:

@@ -15,11 +15,10 @@ from typing import Any, TypeAlias
 
 from lmsconf.errors import SourceLocation
 from lmsconf.kinds.content_target.content_resolver import ContentResolver, Identity
-from lmsconf.kinds.content_target.in_progress import InProgressRow
 from lmsconf.kinds.content_target.replacement_problems import ReplacementProblems, is_over
 from lmsconf.kinds.content_target.steps import parse_live_window
-from lmsconf.kinds.content_target.types import AssignmentSpec, Replacement, TargetRow, assignment_address
-from lmsconf.kinds.shared.kind_names import USER
+from lmsconf.kinds.content_target.types import AssignmentSpec, InProgressRow, Replacement, TargetRow, assignment_address
+from lmsconf.kinds.shared.kind_names import CONTENT, USER
 from lmsconf.kinds.shared.times import format_time
 from lmsconf.kinds.user.people_directory import people_directory
 from lmsconf.model.address import Address, RemoteId
@@ -97,9 +96,10 @@ def plan_replacements(
     for replaced in found.values():
         planner.plan(replaced)
     planner.note_other_audiences(found)
+    planner.leave_kept()
 
 
-def kept_until(
+def _kept_until(
     planning: PlanContext, key: Identity, row: TargetRow
 ) -> tuple[datetime, tuple[_Declared, Replacement]] | None:
     """Return until when somebody keeps a replaced content through a live assignment, and the entry that says so."""
@@ -110,13 +110,11 @@ def kept_until(
     return finish, moments[finish]
 
 
-def deletion_of_kept(
+def _deletion_of_kept(
     planning: PlanContext, address: Address, row: TargetRow, until: datetime, by: tuple[_Declared, Replacement]
-) -> Deletion[TargetRow] | None:
-    """Return the deletion of an assignment by which somebody kept a content; None until the day after."""
+) -> Deletion[TargetRow]:
+    """Return the deletion of an assignment by which somebody kept a content until a day that is over."""
     entry, one = by
-    if not is_over(planning, until):
-        return None
     spec = AssignmentSpec(one.content, Address.of(USER, ""), False, None, None, one.content_pins)
     absent = DeleteEntry(address=address, spec=spec, places=FixedSource(entry.places.at("keep")))
     reason = f"it was kept until {format_time(until, planning.policy.timezone)} for somebody in progress"
@@ -324,8 +322,20 @@ class _ReplacementPlanner:
             if rest:
                 self._problems.others(replaced.by[0][0], replaced.how, sorted(rest))
 
+    def leave_kept(self) -> None:
+        """Leave alone the assignments by which people keep a content; delete them once the day is over."""
+        for key, rows in self._live.items():
+            for row in rows if key not in self._spoken and key[0] in self._state.kept else ():
+                kept = _kept_until(self._planning, key, row)
+                address = assignment_address(self._planning.registry.name(CONTENT, row.content) or "", key[1])
+                if kept is None or matches_patterns(str(address), self._planning.policy.leave_alone):
+                    continue
+                self._spoken[key] = kept[1][0]
+                if is_over(self._planning, kept[0]):
+                    self._out.deletions.append(_deletion_of_kept(self._planning, address, row, *kept))
+
     def _is_kept(self, content: RemoteId, to: Address) -> bool:
-        return any(kept_until(self._planning, (content, to), row) for row in self._live[content, to])
+        return any(_kept_until(self._planning, (content, to), row) for row in self._live[content, to])
 
 
 def _old(entry: _Declared, one: Replacement) -> _Declared:

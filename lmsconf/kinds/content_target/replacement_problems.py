@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, TypeAlias
 
 from lmsconf.errors import Severity, SourceLocation
-from lmsconf.kinds.content_target.in_progress import InProgressRow
-from lmsconf.kinds.content_target.types import AssignmentSpec, Replacement, TargetRow
+from lmsconf.kinds.content_target.types import AssignmentSpec, InProgressRow, Replacement, TargetRow
 from lmsconf.kinds.shared.times import format_time
 from lmsconf.model.address import Address
 from lmsconf.model.declarations import DeleteEntry, DesiredResource

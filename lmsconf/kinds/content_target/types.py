@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, tzinfo
 from typing import Any, Final
 
-from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, EVERYONE, GROUP, SMART_GROUP, USER
+from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, EVERYONE, GROUP, IN_PROGRESS, SMART_GROUP, USER
 from lmsconf.kinds.shared.manifest_entries import parse_pins
 from lmsconf.kinds.shared.response_json import optional_text, require_text
 from lmsconf.kinds.shared.times import format_time
@@ -103,6 +103,22 @@ def parse_target_row(content: RemoteId, data: Mapping[str, Json]) -> TargetRow:
 
 def _text(value: Json) -> str | None:
     return None if value is None or value == "" else str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class InProgressRow:
+    """The people in the audience of a live target who are in progress; unknown: why some of them may be missing."""
+
+    listing = IN_PROGRESS
+
+    id: RemoteId
+    people: frozenset[RemoteId]
+    unknown: str | None = None
+
+    @property
+    def name(self) -> str:
+        """Return the id of the target."""
+        return self.id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
