@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from lmsconf.model.blockers import blockers
 from lmsconf.model.outcomes import CallStatus
-from lmsconf.model.plan import Plan
+from lmsconf.model.plan import Change, Plan
 from lmsconf.model.rehearsal import (
     FailedCall,
     FaultedCall,
@@ -18,6 +18,7 @@ from lmsconf.model.rehearsal import (
     RehearsedGroup,
 )
 from lmsconf.model.time_formats import duration_in_words
+from lmsconf.render.plan_wording import ACTION_SIGNS, ACTION_WORDS
 from lmsconf.render.resource_wording import count_noun, resource_title
 
 HEADING = "Rehearsal on a twin of the workspace"
@@ -81,6 +82,12 @@ def failed_call_line(call: FailedCall) -> str:
     """Return the line of a call that was not done."""
     verb = {CallStatus.FAILED: "Refused", CallStatus.BLOCKED: "Skipped"}.get(call.status, "Not attempted")
     return f"{verb}: {resource_title(call.address)} ({call.operation})"
+
+
+def remaining_line(change: Change) -> str:
+    """Return a change of the second plan in one line: the plan itself, and JSON, have it in full."""
+    keys = f": {', '.join(field.path for field in change.fields)}" if change.fields else ""
+    return f"{ACTION_SIGNS[change.action]} {resource_title(change.address)} {ACTION_WORDS[change.action]}{keys}"
 
 
 def pace_sentence(pace: RehearsalPace) -> str:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import date, timedelta
 
 import effect_samples
+import rehearsal_samples
 
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.model.address import Address, Ref, RemoteId
@@ -479,7 +480,19 @@ SINCE = replace(
     ),
 )
 
+REHEARSED = replace(
+    UPDATE,
+    rehearsal=rehearsal_samples.refused(COACHES, UPDATE.changes[1:2], "409 conflict: the name is taken"),
+)
+FAULTED = replace(UPDATE, rehearsal=rehearsal_samples.with_faults(COACHES, "faults.yaml"))
+HOSTILE_REHEARSAL = replace(
+    HOSTILE, rehearsal=rehearsal_samples.refused(Address.of("group", EVIL), HOSTILE.changes[:1], EVIL)
+)
+
 PLANS = {
+    "rehearsed": REHEARSED,
+    "rehearsed_with_faults": FAULTED,
+    "rehearsed_hostile": HOSTILE_REHEARSAL,
     "since": SINCE,
     "empty": EMPTY,
     "create": CREATE,

@@ -138,7 +138,8 @@ class _Rehearsing:
             calls=len(self._plan.calls),
             done=report.count(CallStatus.DONE),
             failed=failed,
-            remaining=remaining,
+            # What a plan says of such a change is said of the plan itself.
+            remaining=tuple(replace(change, problems=()) for change in remaining),
             problems=problems,
             assumptions=rehearsed_assumptions(self._twin.applier.connection.spec, self._plan.calls, self._declared()),
             groups=tuple(self._groups(report)),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from lmsconf.model.plan import Plan
 from lmsconf.model.rehearsal import FailedCall, FaultedRun, RehearsalOutcome
-from lmsconf.render.html.components import change_details, headed_list, hint_paragraph, problem_note
+from lmsconf.render.html.components import headed_list, hint_paragraph, problem_note
 from lmsconf.render.html.document import Child, Markup, tag
 from lmsconf.render.rehearsal_wording import (
     ASSUMPTIONS_HEADING,
@@ -20,6 +20,7 @@ from lmsconf.render.rehearsal_wording import (
     faults_sentences,
     group_line,
     rehearsal_sentences,
+    remaining_line,
     reminder_line,
 )
 
@@ -42,7 +43,7 @@ def rehearsal_section(plan: Plan) -> Child:
     return [
         [tag("p", sentence) for sentence in rehearsal_sentences(plan, rehearsal)],
         [tag("p", tag("b", f"{FAILED_HEADING}:")), list(map(_failed, rehearsal.failed))] if rehearsal.failed else None,
-        _remaining(plan),
+        headed_list(REMAINING_HEADING, map(remaining_line, rehearsal.remaining)),
         [problem_note(problem) for problem in rehearsal.problems],
         None if rehearsal.faulted is None else headed_list(FAULTS_HEADING, _faults(rehearsal.faulted)),
         headed_list(GROUPS_HEADING, map(group_line, rehearsal.groups)),
@@ -54,13 +55,6 @@ def rehearsal_section(plan: Plan) -> Child:
 def _failed(call: FailedCall) -> Markup:
     reason = tag("p", call.reason) if call.reason is not None else None
     return tag("div", tag("p", failed_call_line(call)), reason, hint_paragraph(call.hint), class_="note error")
-
-
-def _remaining(plan: Plan) -> Child:
-    if plan.rehearsal is None or not plan.rehearsal.remaining:
-        return None
-    items = [tag("li", change_details(change)) for change in plan.rehearsal.remaining]
-    return [tag("p", tag("b", f"{REMAINING_HEADING}:")), tag("ul", items)]
 
 
 def _faults(run: FaultedRun) -> Iterator[str]:

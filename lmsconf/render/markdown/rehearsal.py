@@ -12,7 +12,6 @@ from lmsconf.render.markdown.sections import (
     NAME_SIZE,
     MarkdownSection,
     SectionEntry,
-    change_entry,
     problem_entry,
     truncate,
 )
@@ -28,6 +27,7 @@ from lmsconf.render.rehearsal_wording import (
     faults_sentences,
     group_line,
     rehearsal_sentences,
+    remaining_line,
     reminder_line,
 )
 from lmsconf.render.size_limit import SizeLimit
@@ -49,8 +49,7 @@ def rehearsal_sections(plan: Plan, limit: SizeLimit) -> Iterator[MarkdownSection
     if rehearsal.failed:
         yield MarkdownSection(FAILED_HEADING, [_failed_entry(call) for call in rehearsal.failed])
     if rehearsal.remaining:
-        changes = [change_entry(change, folds=limit.folds) for change in rehearsal.remaining]
-        yield MarkdownSection(REMAINING_HEADING, changes)
+        yield _lines(REMAINING_HEADING, map(remaining_line, rehearsal.remaining), ("change", "changes"))
     if rehearsal.problems:
         yield MarkdownSection("After the rehearsal", [problem_entry(problem) for problem in rehearsal.problems])
     if rehearsal.faulted is not None:

@@ -19,9 +19,10 @@ from lmsconf.render.rehearsal_wording import (
     faults_sentences,
     group_line,
     rehearsal_sentences,
+    remaining_line,
     reminder_line,
 )
-from lmsconf.render.text.blocks import change_lines, indent_lines, problem_lines
+from lmsconf.render.text.blocks import indent_lines, problem_lines
 
 
 def rehearsal_blocks(plan: Plan) -> Iterator[Iterable[str]]:
@@ -31,9 +32,7 @@ def rehearsal_blocks(plan: Plan) -> Iterator[Iterable[str]]:
         return
     yield _head(plan, rehearsal)
     yield from (_failed(call) for call in rehearsal.failed)
-    if rehearsal.remaining:
-        yield [f"{REMAINING_HEADING}:"]
-        yield from (change_lines(change) for change in rehearsal.remaining)
+    yield _listed(REMAINING_HEADING, map(remaining_line, rehearsal.remaining))
     for problem in rehearsal.problems:
         yield problem_lines(problem)
     if rehearsal.faulted is not None:
