@@ -6,7 +6,7 @@ Nothing is kept between runs: what is left follows from the live answers to both
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, Final
 
@@ -42,13 +42,15 @@ def deletions_by_migration(
     planning: PlanContext, declared: Sequence[DesiredResource[CustomFieldSpec]], absent: Sequence[DeleteEntry[Any]]
 ) -> Iterator[DeleteEntry[Migration]]:
     """Yield the deletion of the old field of each migration; none if that field is not live any more."""
-    rows = {normalize_name(row.name) for row in planning.snapshot.rows(FieldRow)}
+    rows = {normalize_name(row.name): row.id for row in planning.snapshot.rows(FieldRow)}
     listed = {entry.address: entry for entry in absent}
     for one in declared:
         migration = one.spec.migrate
         if migration is None or planning.policy.additive or migration.source == one.address.name:
             continue
         entry = deletion_of_source(migration, one)
+        if migration.source in rows:
+            planning.replaced[one.address].add(rows[migration.source])
         if migration.source not in rows:
             _warn_of_unknown_source(planning, one, migration, rows)
         elif entry.address in listed:
@@ -74,7 +76,7 @@ def deletions_by_migration(
 
 
 def _warn_of_unknown_source(
-    planning: PlanContext, one: DesiredResource[CustomFieldSpec], migration: Migration, live: set[str]
+    planning: PlanContext, one: DesiredResource[CustomFieldSpec], migration: Migration, live: Collection[str]
 ) -> None:
     """Warn of an old field that is not live while the new one is not live either: its name may be wrong."""
     near = did_you_mean(migration.source, live)
