@@ -9,12 +9,14 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from lmsconf.apply.phases import CallCounter
 from lmsconf.apply.scheduler import Learnt, RunResult, run_calls
 from lmsconf.errors import DuplicateResource, LmsconfError, Rejected, Unauthorized, Unreachable, WriteOutcomeUnknown
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.calls import Call
-from lmsconf.model.outcomes import CallOutcome
+from lmsconf.model.outcomes import CallOutcome, CallStatus
 from lmsconf.model.plan import Plan
+from lmsconf.model.progress import RateLimit, RunProgress
 
 
 def call(id: str, *needs: str, may_be_refused: bool = False) -> Call:
@@ -254,3 +256,20 @@ def test_a_plan_without_calls_has_no_outcomes() -> None:
     """There is nothing to do, and nothing was written."""
     done, _ = carried_out([])
     assert (done.outcomes, done.may_have_written, done.stopped_by, done.interrupted_by) == ((), False, None, None)
+
+
+def test_the_progress_of_calls_is_told() -> None:
+    """After each call that was sent; a pause that the service asks for is told too, other news of requests are not."""
+    told: list[RunProgress] = []
+    counter = CallCounter(3, told.append)
+    for status in (CallStatus.DONE, CallStatus.NOT_ATTEMPTED, CallStatus.FAILED):
+        counter.count(CallOutcome(call="c", address=Address("toy", "a"), operation="toys.create", status=status))
+    limit = RateLimit(at=0.0, rate=1.0, resumes_in=5.0, wall=0.0)
+    for now in (None, limit):
+        counter.report(RunProgress(done=7, total=9, is_final=False, limit=now))
+    assert [(one.done, one.total, one.is_final, one.limit) for one in told] == [
+        (1, 3, True, None),
+        (1, 3, True, None),
+        (2, 3, True, None),
+        (2, 3, True, limit),
+    ]

@@ -10,9 +10,11 @@ from lmsconf.documents import problems_file, snapshot_file
 from lmsconf.documents.document import JsonObjectReader, render_json
 from lmsconf.errors import InvalidResponse, LmsconfError, Problem, StalePlan
 from lmsconf.kinds.custom_field.types import ChoiceRow, FieldRow
+from lmsconf.kinds.manual_group.read import parse_user_ids
 from lmsconf.kinds.manual_group.types import GroupRow
 from lmsconf.kinds.shared.response_json import object_list
 from lmsconf.model.address import RemoteId
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.snapshot import Listing, Snapshot
 
 FORMAT = json.loads(problems_file.dumps([Problem(code="a/b", message="m")]))["format"]
@@ -68,3 +70,24 @@ def test_an_answer_with_a_text_where_an_object_should_be_is_refused() -> None:
     """The error says where."""
     with pytest.raises(InvalidResponse, match="an item of choices"):
         object_list({"choices": ["x"]}, "choices")
+
+
+@pytest.mark.parametrize("answer", [{}, {"userIds": None}, [], None])
+def test_an_answer_without_its_list_is_no_empty_group(answer: Json) -> None:
+    """Members that the service does not name are not nobody: all of them would be added again, or none removed."""
+    with pytest.raises(InvalidResponse, match="missing its list of userIds"):
+        parse_user_ids(answer)
+    assert parse_user_ids({"userIds": ["u-1"]}) == {"u-1"}
+
+
+def test_a_damaged_row_is_not_left_out() -> None:
+    """A snapshot in which one row cannot be read is refused, with the listing and the number of the row."""
+    rows = (GroupRow(RemoteId("g-1"), "A"), GroupRow(RemoteId("g-2"), "B"))
+    text = snapshot_file.dumps(
+        Snapshot(workspace="w", url="u", taken_at="t", people=None, listings={"group": Listing(rows=rows)})
+    )
+    assert snapshot_file.loads(text).rows(GroupRow) == rows
+    document = json.loads(text)
+    document["group"][1]["id"] = ["g-2"]
+    with pytest.raises(LmsconfError, match=r"the snapshot cannot be read: group\[1\]"):
+        snapshot_file.loads(json.dumps(document))

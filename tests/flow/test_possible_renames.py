@@ -62,6 +62,14 @@ def test_several_that_it_may_be_are_all_named(tmp_path: Path) -> None:
     assert lmsconf(tmp_path, "apply", "--auto-approve", "--allow", "recreates=1").code == 0
 
 
+@pytest.mark.parametrize(("number", "stops"), [(1, False), (2, True), (3, True)])
+def test_two_members_are_enough_to_compare(tmp_path: Path, number: int, stops: bool) -> None:
+    """The same two, or more; one person is in many groups."""
+    same = f"[{', '.join(CROWD[:number])}]"
+    plan = Project(tmp_path, PEOPLE + groups("A", members=same)).plan(groups("Other", members=same))
+    assert told(plan) == ([(POSSIBLE, "group/Other")] if stops else [])
+
+
 @pytest.mark.parametrize("line", ['previously: ["A"]', "id: {sandbox: g-7}"])
 def test_the_line_that_is_told_makes_it_a_rename(tmp_path: Path, line: str) -> None:
     """One call, and nothing is made."""
