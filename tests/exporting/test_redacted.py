@@ -303,6 +303,24 @@ def test_who_is_new_to_the_manifests_is_not_compared_and_no_error(project: Proje
     assert [change["address"] for change in ran.document["changes"]][-1] == "content_target/First aid -> group/Group 0"
 
 
+def test_deletions_are_planned_against_a_redacted_snapshot(project: Project, tmp_path: Path) -> None:
+    """What stands under `absent` names no people, and is left whole."""
+    other = Project(tmp_path, "", OPTIONS)
+    (tmp_path / "red.json").write_bytes((project.root / "red.json").read_bytes())
+    other.write(
+        "absent:\n  groups: [Group 5]\n  smart_groups: [Nordics]\n  custom_fields: [Nickname]\n"
+        "  content_targets: [{content: GDPR basics, assign_to: [everyone]}]\n"
+    )
+    ran = lmsconf(tmp_path, "plan", "--snapshot", "red.json", "--format", "json")
+    assert ran.code == 0, ran.err
+    assert sorted((change["action"], change["address"]) for change in ran.document["changes"]) == [
+        ("delete", "content_target/GDPR basics -> everyone"),
+        ("delete", "custom_field/Nickname"),
+        ("delete", "group/Group 5"),
+        ("delete", "smart_group/Nordics"),
+    ]
+
+
 def test_who_is_named_and_not_live_is_an_error_as_ever(tmp_path: Path) -> None:
     """The snapshot knows whom the manifests named when it was taken, so it can tell that somebody is not there."""
     project = Project(tmp_path, seed(60), OPTIONS)
