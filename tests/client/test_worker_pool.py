@@ -73,7 +73,9 @@ def test_answers_come_in_the_order_of_their_requests() -> None:
     """However the pool runs them, each answer stands where its request stood, and never too many run at once."""
     network = BarrierNetwork(3, answering=echo)
     with WorkerPool(lambda: client(network=network), parallelism=3) as pool:
-        answers = ConcurrentReader(pool).each("manual-groups.members", members(*map(str, range(30))))
+        reader = ConcurrentReader(pool)
+        answers = reader.each("manual-groups.members", members(*map(str, range(30))))
+        assert reader.requests == 30
     assert answers == [{"userIds": [f"/groups/{number}/members"]} for number in range(30)]
     assert len(network.threads) == 3
 

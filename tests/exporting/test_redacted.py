@@ -304,12 +304,13 @@ def test_who_is_new_to_the_manifests_is_not_compared_and_no_error(project: Proje
 
 
 def test_deletions_are_planned_against_a_redacted_snapshot(project: Project, tmp_path: Path) -> None:
-    """What stands under `absent` names no people, and is left whole."""
+    """What stands under `absent` without people is left whole, also beside somebody who is new to the manifests."""
     other = Project(tmp_path, "", OPTIONS)
     (tmp_path / "red.json").write_bytes((project.root / "red.json").read_bytes())
     other.write(
         "absent:\n  groups: [Group 5]\n  smart_groups: [Nordics]\n  custom_fields: [Nickname]\n"
         "  content_targets: [{content: GDPR basics, assign_to: [everyone]}]\n"
+        "users: [{email: person334@acme.example, first_name: X}]\n"
     )
     ran = lmsconf(tmp_path, "plan", "--snapshot", "red.json", "--format", "json")
     assert ran.code == 0, ran.err
