@@ -5,14 +5,17 @@ A rename is followed back: before it, the resource is looked for under its old n
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
+from lmsconf.documents import plan_file
+from lmsconf.documents.document import escape_invisible
 from lmsconf.errors import LmsconfError
-from lmsconf.journal.kept_documents import kept_plan
+from lmsconf.journal.kept_documents import kept_plan_text
 from lmsconf.kinds import all_kinds
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
@@ -105,17 +108,26 @@ class _Search:
         self.seen: set[str] = set()
 
     def in_run(self, root: Path, run: RecordedRun) -> Iterator[RecordedChange]:
+        self.seen.update(call.address for call in run.calls)
         try:
-            plan = kept_plan(root, run)
+            text = kept_plan_text(root, run)
+            # Most plans name neither: loading a large one takes seconds.
+            plan = plan_file.loads(text) if self._may_be_in(text) else None
         except LmsconfError as error:
             yield from self._without_plan(run, f"{error.message}. {error.hint}")
             return
-        found = [shown for change in plan.changes if (shown := self._fitting(change)) is not None]
-        self.seen.update(str(change.address) for change in plan.changes)
-        for change in found:
+        if plan is None:
+            return
+        for change in [shown for one in plan.changes if (shown := self._fitting(one)) is not None]:
             result, calls = _result(plan, change, run)
             yield RecordedChange(run=run, address=change.address, result=result, calls=calls, change=change)
             self._follow(change)
+
+    def _may_be_in(self, text: str) -> bool:
+        """Whether the text of a plan file has the address, or the e-mail, anywhere."""
+        if self.email is not None and self.email in normalize_email(text):
+            return True
+        return escape_invisible(json.dumps(self.current, ensure_ascii=False))[1:-1] in text
 
     def _fitting(self, change: Change) -> Change | None:
         """Return the change as far as it is about what is asked; None if it is not."""
@@ -142,7 +154,6 @@ class _Search:
         """Yield what the journal alone shows: which addresses had calls, and how these ended."""
         fitting: dict[str, list[CallState]] = {}
         for call in run.calls:
-            self.seen.add(call.address)
             named = self.email is not None and self.email in map(normalize_email, call.people)
             if call.address == self.current or named:
                 fitting.setdefault(call.address, []).append(call.state)
