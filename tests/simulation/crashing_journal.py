@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from lmsconf.journal.journal_writer import Journal
+from lmsconf.journal.run_chain import Retention
 from lmsconf.model.outcomes import CallOutcome
 
 from .request_faults import Killed
+
+KEPT = Retention(keep=50, settle=30.0)
 
 
 class MortalJournal(Journal):

@@ -19,7 +19,7 @@ from lmsconf.model.outcomes import ApplyReport, CallOutcome
 from lmsconf.model.plan import Plan
 
 from .canaries import RunOutputs
-from .crashing_journal import MortalJournal
+from .crashing_journal import KEPT, MortalJournal
 from .duplicates import Duplicate, delete_idle, twins
 from .network import LoggedRequest
 from .reference_apply import ReferenceApply, alone
@@ -104,7 +104,9 @@ class _Play:
         if self.root is None:
             return self.scene.workspace.execute(plan, meta={})
         clock = self.scene.workspace.clock
-        with MortalJournal.begin(self.root, plan, meta={}, clock=clock, sync=lambda descriptor: None) as journal:
+        with MortalJournal.begin(
+            self.root, plan, meta={}, retention=KEPT, clock=clock, sync=lambda descriptor: None
+        ) as journal:
             assert isinstance(journal, MortalJournal)
             journal.dies_at = dies_at
             return self.scene.workspace.execute(plan, meta={}, journal=journal)

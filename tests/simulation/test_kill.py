@@ -9,7 +9,7 @@ import pytest
 from lmsconf.journal.journal_reader import read_runs
 from lmsconf.model.recorded_run import CallState
 
-from .crashing_journal import MortalJournal
+from .crashing_journal import KEPT, MortalJournal
 from .reference_apply import alone, scene
 from .request_faults import KILLED_UNRECORDED, Killed, at_call
 from .schedules import Calm, ScriptedFaults
@@ -23,7 +23,7 @@ def test_the_journal_tells_which_call_was_in_flight(tmp_path: Path, kind: str) -
         root = tmp_path / str(number)
         root.mkdir()
         stage.reset(Calm() if kind == KILLED_UNRECORDED else ScriptedFaults({number: at_call(kind, number)}))
-        with alone(), MortalJournal.begin(root, stage.plan, meta={}) as journal:
+        with alone(), MortalJournal.begin(root, stage.plan, meta={}, retention=KEPT) as journal:
             assert isinstance(journal, MortalJournal)
             journal.dies_at = number if kind == KILLED_UNRECORDED else None
             with pytest.raises(Killed):
