@@ -7,9 +7,12 @@ operations on 25 KB, and counting is `int.bit_count`.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
+from itertools import accumulate
+from operator import or_
 from typing import Final, NamedTuple, TypeAlias
 
 from lmsconf.model.address import Address, RemoteId
@@ -153,23 +156,39 @@ def _covered(windows: Sequence[tuple[Window, Bits]], first: int, last: int) -> B
     return bits
 
 
-def shortened(before: Access, after: Access, now: int, ends: Mapping[int, Bits]) -> Bits:
-    """Return who has a content on both sides, and not at some second of the next 30 days when they had it before.
+@dataclass(frozen=True, slots=True)
+class AccountEnds:
+    """The accounts that will be archived, and were not to be so soon before a plan.
 
-    ends: when accounts will be archived, which were not to be so soon before → whose.
+    moments: when, in epoch seconds, in order. people: by the same position, everybody whose account ends by then.
     """
-    out = 0 if before.windows == after.windows else _uncovered(before.windows, after.windows, now)
-    for end, people in ends.items():
-        out |= _uncovered(before.windows, _until(after.windows, end), now) & people
+
+    moments: tuple[int, ...] = ()
+    people: tuple[Bits, ...] = ()
+
+    @classmethod
+    def of(cls, ends: Mapping[int, Bits]) -> AccountEnds:
+        """Return the ends of accounts from when → whose."""
+        moments = tuple(sorted(ends))
+        return cls(moments, tuple(accumulate((ends[moment] for moment in moments), or_)))
+
+    def cut(self, windows: Sequence[tuple[Window, Bits]], last: int) -> Bits:
+        """Return whose account ends while a window of theirs is open, at `last` or before."""
+        out = 0
+        for window, people in windows if self.moments else ():
+            until = last if window.finish is None else min(window.finish, last)
+            if window.start is None or window.start <= until:
+                ended = bisect_right(self.moments, until)
+                out |= people & self.people[ended - 1] if ended else 0
+        return out
+
+
+def shortened(before: Access, after: Access, now: int, ends: AccountEnds) -> Bits:
+    """Return who has a content on both sides, and not at some second of the next 30 days when they had it before."""
+    out = ends.cut(before.windows, now + HORIZON)
+    if before.windows != after.windows:
+        out |= _uncovered(before.windows, after.windows, now)
     return out & before.has & after.has
-
-
-def _until(windows: Sequence[tuple[Window, Bits]], end: int) -> list[tuple[Window, Bits]]:
-    """Return windows of which nothing is left from `end` on."""
-    last = end - 1
-    return [
-        (Window(one.start, last if one.finish is None else min(one.finish, last)), people) for one, people in windows
-    ]
 
 
 def _uncovered(before: Sequence[tuple[Window, Bits]], after: Sequence[tuple[Window, Bits]], now: int) -> Bits:
@@ -222,11 +241,8 @@ class ContentAccess:
         return self.after.has & ~self.changed
 
 
-def compare_access(assignments: Sequence[AudienceAssignment], now: int, ends: Mapping[int, Bits]) -> ContentAccess:
-    """Return what a plan changes for the people of one content. Every audience must be known.
-
-    ends: when accounts will be archived, as for `shortened`.
-    """
+def compare_access(assignments: Sequence[AudienceAssignment], now: int, ends: AccountEnds) -> ContentAccess:
+    """Return what a plan changes for the people of one content. Every audience must be known."""
     before = access_of(((one.before, one.audience.before or 0) for one in assignments), now)
     after = access_of(((one.after, one.audience.after or 0) for one in assignments), now)
     both = before.has & after.has
@@ -266,7 +282,7 @@ class AudienceModel:
     active: people who are not archived then. contents: id → name and assignments of each content that may change.
     groups: the audiences whose membership may change. changed_people: position → address, for people whose answers or
     account the plan changes. reasons: why numbers are estimates or not known.
-    sizes: of audiences that are known exactly. ends: when accounts will be archived, sooner than before → whose.
+    sizes: of audiences that are known exactly.
     """
 
     now: int
@@ -280,4 +296,4 @@ class AudienceModel:
     groups_compared: int = 0
     groups_equal: int = 0
     sizes: dict[Address, AudienceSize] = field(default_factory=dict)
-    ends: dict[int, Bits] = field(default_factory=dict)
+    ends: AccountEnds = field(default_factory=AccountEnds)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lmsconf.errors import ProblemsFound
+from lmsconf.errors import ExitCode, ProblemsFound
 
 from .project import Project
 from .shell import lmsconf
@@ -145,3 +145,25 @@ def test_every_address_of_a_plan_can_be_pasted(tmp_path: Path) -> None:
     only = it.plan(only=("group/A*",))
     assert [str(change.address) for change in only.changes] == ["group/A*"]
     assert [str(change.address) for change in it.plan(only=only.selection.only).changes] == ["group/A*"]
+
+
+@pytest.mark.parametrize(
+    ("option", "members"),
+    [("--only=group/*", "bo@acme.example"), ("--except=user/*", "bo@acme.example, anna@new.example")],
+    ids=["removed", "unchanged"],
+)
+def test_a_person_whose_rename_is_not_selected_keeps_the_live_email(tmp_path: Path, option: str, members: str) -> None:
+    """A group may lose the person, or keep them under the e-mail that a later plan sets."""
+    seed = """
+people: [{email: anna@acme.example}, {email: bo@acme.example}]
+groups: [{name: A, members: [anna@acme.example, bo@acme.example]}]
+"""
+    project = Project(tmp_path, seed, "")
+    project.write(
+        f"users: [{{email: anna@new.example, previously: [anna@acme.example]}}]\n"
+        f"groups: [{{name: A, members: [{members}]}}]\n"
+    )
+    shown = lmsconf(tmp_path, "plan", option).out
+    assert ("- anna@acme.example" in shown) is ("anna" not in members)
+    assert "- anna@new.example" not in shown
+    assert lmsconf(tmp_path, "apply", "--auto-approve", option).code == ExitCode.OK

@@ -28,6 +28,7 @@ class PeopleDirectory:
     archived: e-mails of archived people.
     twice: ambiguous e-mail → the ids of the active people who share it.
     new: e-mails of people to be created, who have no id yet.
+    not_renamed: id → declared e-mail, of people whose rename is not in the plan; lists may name them by it.
     """
 
     by_email: Mapping[str, PersonRow]
@@ -36,6 +37,7 @@ class PeopleDirectory:
     archived: frozenset[str]
     twice: Mapping[str, tuple[str, ...]]
     new: frozenset[str] = frozenset()
+    not_renamed: Mapping[str, str] = field(default_factory=dict)
 
     @staticmethod
     def of(people: Iterable[PersonRow], new: frozenset[str] = frozenset()) -> PeopleDirectory:
@@ -56,7 +58,12 @@ class PeopleDirectory:
 
     def live_to_compare(self, ids: Iterable[str], declared: PeopleList) -> PeopleList:
         """Return a live list in the form of a declared one, without unknown people and undeclared archived ones."""
-        live = frozenset(self.emails[id] for id in ids if id in self.emails)
+        named = declared.named_emails
+        live = frozenset(
+            later if (later := self.not_renamed.get(id)) in named else self.emails[id]
+            for id in ids
+            if id in self.emails
+        )
         return declared.live_to_compare(live - (self.archived - declared.named_emails) if self.archived else live)
 
     def unknown(self, ids: Iterable[str]) -> list[str]:
@@ -137,17 +144,19 @@ def register_planned_people(planning: PlanContext, matched: MatchResult[PersonSp
     planning.state(PeoplePlanningState).able_to_manage = _able_later(matched, planning)
     new = frozenset(match.address.name for match in matched.matches if match.row is None)
     people = (later.get(row.id, row) for row in listing)
-    planning.state(PeoplePlanningState).directory = PeopleDirectory.of(
-        people, new if planning.policy.create_people else frozenset()
-    )
+    directory = PeopleDirectory.of(people, new if planning.policy.create_people else frozenset())
+    rows = {match.address.name: later[match.row.id] for match in matched.matches if match.row is not None}
+    not_renamed: dict[str, str] = {row.id: email for email, row in rows.items() if normalize_email(row.email) != email}
+    directory = replace(directory, by_email={**rows, **directory.by_email}, not_renamed=not_renamed)
+    planning.state(PeoplePlanningState).directory = directory
 
 
 def _later(planning: PlanContext, match: Match[PersonSpec, PersonRow], row: PersonRow) -> PersonRow:
-    """Return a live row with the declared e-mail, and archived or not as after this plan."""
+    """Return a live row with the e-mail, and archived or not, as after this plan."""
+    if not planning.chosen(match.address) or planning.policy.additive:
+        return row
     archived = match.declared.spec.flag("archived")
-    row = replace(row, email=match.address.name)
-    changes = archived is not None and planning.chosen(match.address) and not planning.policy.additive
-    return replace(row, archived=bool(archived)) if changes else row
+    return replace(row, email=match.address.name, archived=row.archived if archived is None else bool(archived))
 
 
 def people_addresses(people: PeopleList) -> list[Address]:

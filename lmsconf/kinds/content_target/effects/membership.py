@@ -19,7 +19,7 @@ from lmsconf.kinds.shared.kind_names import GROUP, SMART_GROUP, USER
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.effects import Basis
 from lmsconf.model.names import normalize_email, normalize_name
-from lmsconf.planner.audiences import Audience, AudienceSize, Bits, to_bits
+from lmsconf.planner.audiences import AccountEnds, Audience, AudienceSize, Bits, to_bits
 from lmsconf.support.lazy_dataclass import dataclass
 
 _IS_ANY: Final = "IS_ANY"
@@ -142,13 +142,13 @@ class Memberships:
             if not self._is_filled_later(*key)
         }
 
-    def ends(self) -> dict[int, Bits]:
-        """Return when accounts will be archived, where the plan brings that forward → whose."""
+    def ends(self) -> AccountEnds:
+        """Return whose account will be archived soon, where the plan brings that forward."""
         ends: defaultdict[int, Bits] = defaultdict(int)
         for position, person in self.changed_people.items():
             if person.ends is not None:
                 ends[person.ends] |= 1 << position
-        return dict(ends)
+        return AccountEnds.of(ends)
 
     def _is_filled_later(self, kind: str, id: RemoteId | Ref) -> bool:
         group, smart = self.scope.groups.get(id), self.scope.smart_groups.get(id)
