@@ -19,6 +19,7 @@ from lmsconf.apply.verification import (
     NO_MANIFESTS,
     OTHER_MANIFESTS,
     TOUCHED_ONLY,
+    UNDONE,
     VerificationResult,
     skipped_verification,
     verify_by_replanning,
@@ -199,6 +200,8 @@ class Applier(PlanReplayer):
         manifests, reason = (
             (None, TOUCHED_ONLY) if verify is not VerifyMode.ALL else self._manifests_of(plan, made_from)
         )
+        if plan.undo_of is not None:
+            manifests, reason = None, UNDONE
         if manifests is None and not plan.changes:
             return lambda run, settling: skipped_verification(reason or "")
         return partial(

@@ -45,14 +45,18 @@ from lmsconf.journal.journal_writer import Journal
 from lmsconf.journal.pending_writes import PendingWrites, wait_for_pending_writes
 from lmsconf.journal.run_chain import Retention
 from lmsconf.journal.workspace_lock import hold_lock
+from lmsconf.kinds import all_kinds
 from lmsconf.model.blockers import refuse_blocked
 from lmsconf.model.calls import Call
 from lmsconf.model.declarations import Manifests
-from lmsconf.model.outcomes import ApplyReport, CallOutcome
+from lmsconf.model.outcomes import ApplyReport, CallOutcome, CallStatus
 from lmsconf.model.plan import Plan
 from lmsconf.model.progress import Report
+from lmsconf.model.recorded_run import undo_command
 from lmsconf.model.scope import VerifyMode
 from lmsconf.model.snapshot import Snapshot
+from lmsconf.planner.undo.hooks import MOST_KEPT
+from lmsconf.planner.undo.pre_image import count_destroyed, pre_image
 from lmsconf.project.settings import Settings
 from lmsconf.support.lazy_dataclass import dataclass
 from lmsconf.workspace.connection import Connection
@@ -175,7 +179,7 @@ def apply_safely(
         try:
             progress.planned(plan)
             keep, kept = _cleared(workspace, prepared, source, options, progress, leases)
-            journal = reads.journal = _journal(settings, plan, options, kept) if plan.calls else None
+            journal = reads.journal = _journal(settings, plan, options, kept, progress) if plan.calls else None
         except LmsconfError as error:
             progress.stopped(workspace.report_unstarted(plan, error, meta=options.meta))
             raise
@@ -186,7 +190,10 @@ def apply_safely(
         del prepared
         kept = None if options.verify is VerifyMode.ALL and manifests is not None else kept
         with journal or nullcontext():
-            return _executed(workspace, plan, manifests, options, progress, journal, keep, kept), journal is not None
+            report = _executed(workspace, plan, manifests, options, progress, journal, keep, kept)
+        if journal is not None and any(one.status is CallStatus.DONE or one.unsure for one in report.outcomes):
+            report = replace(report, undo_command=undo_command(journal.path.stem, settings.policy.command))
+        return report, journal is not None
 
 
 def _cleared(
@@ -247,13 +254,29 @@ class _ReadLog:
             self.journal.note_read(snapshot)
 
 
-def _journal(settings: Settings, plan: Plan, options: ApplyOptions, before: Snapshot | None) -> Journal:
+def _journal(
+    settings: Settings, plan: Plan, options: ApplyOptions, kept: Snapshot | None, progress: ApplyProgress
+) -> Journal:
+    """Open the journal, and keep the plan beside it, with what it changes and destroys as it is now."""
     from lmsconf.workspace.manifests_commit import manifests_commit  # needs subprocess, which is slow to import
 
     # The embedded workspace is in this process: no call of an earlier one can still take effect.
     retention = Retention(keep=settings.kept_runs, settle=0.0 if settings.workspace.embedded else settings.settle)
     commit = manifests_commit(settings, plan.manifests_files, plan.manifests_digest, os.environ)
-    return Journal.begin(settings.root, plan, meta=options.meta, retention=retention, before=before, commit=commit)
+    kinds = all_kinds()
+    if kept is not None and (number := count_destroyed(kinds, plan, kept)) > MOST_KEPT:
+        progress.note(
+            f"The answers of {number:,} people are deleted; those of {MOST_KEPT:,} are kept for `plan --undo`."
+        )
+    return Journal.begin(
+        settings.root,
+        plan,
+        meta=options.meta,
+        retention=retention,
+        before=kept,
+        pre_image=None if kept is None else pre_image(kinds, plan, kept),
+        commit=commit,
+    )
 
 
 @contextmanager

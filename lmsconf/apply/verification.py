@@ -18,6 +18,7 @@ TOUCHED_ONLY: Final = "Nothing else was checked (--verify touched)."
 OTHER_MANIFESTS: Final = (
     "The local manifests differ from those that this plan was made from, so nothing else was checked."
 )
+UNDONE: Final = "The plan undoes a run, so only what it touched was checked."
 NO_MANIFESTS: Final = "There are no readable local manifests, so only what this plan touched was checked."
 
 Whole = Callable[[], tuple[Plan, tuple[Problem, ...]]]

@@ -24,7 +24,7 @@ OPTION_GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
         "--hosts",
         "--select",
     ),
-    "Compare": ("--snapshot", "--base", "--since", "--unmanaged", "--coverage"),
+    "Compare": ("--snapshot", "--base", "--since", "--undo", "--unmanaged", "--coverage"),
     "Fleet": ("--processes", "--time-limit", "--shard", "--shards", "--image", "--max-failures"),
     "Accept": ("--accept",),
     "Answers": ("--url", "--workspace-name", "--token-env", "--timezone", "--ci", "--schemas", "--no-input"),

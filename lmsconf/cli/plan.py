@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lmsconf.cli.command import Command
+from lmsconf.cli.command import Command, completes
 from lmsconf.cli.events import CommandEvents, events_option
 from lmsconf.cli.frame import CommandContext, pass_context
 from lmsconf.cli.output import Output, output_options, refuse_unwritable
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from lmsconf.model.plan import Plan
     from lmsconf.model.policy import Policy
     from lmsconf.model.snapshot import Snapshot
+    from lmsconf.project.settings import Settings
     from lmsconf.workspace.reader import WorkspaceReader
 
 _FORMATS = ("text", "json", "markdown", "html", "github", "sarif", "codequality")
@@ -62,6 +63,13 @@ _FORMATS = ("text", "json", "markdown", "html", "github", "sarif", "codequality"
     type=click.Path(path_type=Path),
     metavar="SNAPSHOT",
     help="With --base: plan only what differs from it, and take what it refers to from this saved snapshot.",
+)
+@click.option(
+    "--undo",
+    "undone",
+    metavar="RUN",
+    shell_complete=completes("runs"),
+    help="Plan the way back from this run: what it changed becomes what it was before.",
 )
 @trust_project
 @click.option(
@@ -101,6 +109,7 @@ def plan(
     snapshot_file: Path | None,
     base: str | None,
     since_file: Path | None,
+    undone: str | None,
     trust_project: str | None,
     rehearses: bool,
     faults_file: Path | None,
@@ -134,6 +143,11 @@ def plan(
     memory, the twin. The plan's own calls are sent to the twin, which is then read back and planned again. The plan
     shows what was refused, what is left, and on which assumptions about the service that rests. With --out, the file
     has a receipt, which `lmsconf apply --require-rehearsal` checks. See: lmsconf help rehearsal
+
+    With --undo, the plan takes back what a run did: RUN is `latest`, or the beginning of the name of a run or of the
+    digest of its plan. What was deleted is created again, what was created is deleted, what was changed is changed
+    back. What others have changed since is listed and left alone. Save the plan with --out, and apply that file. The
+    manifests are not read: revert them too, or the next plan makes the same changes again.
     """
     from lmsconf.documents.plan_file import dumps
     from lmsconf.project.base_trust import PARTS, parse_trusted_parts
@@ -149,6 +163,8 @@ def plan(
         from lmsconf.cli.rehearsal import RehearsalRequest, refuse_rehearsal_options, rehearsed_plan
 
         refuse_rehearsal_options(rehearses=rehearses, faults=faults_file, since=since_file)
+    if undone is not None:
+        _check_undo(base, snapshot_file, additive=additive)
     trusted = parse_trusted_parts(trust_project)
     for option, file in (("--out", out), ("--people", people)):
         if file is not None:
@@ -176,6 +192,8 @@ def plan(
                 policy=policy, snapshot=snapshot, base=beside, faults_file=faults_file, max_rate=max_rate
             )
             made = rehearsed_plan(workspace, request, events)
+        elif undone is not None:
+            made = _undone(workspace, policy, undone, events)
         elif base is not None and since is not None:
             made = _since(workspace, policy, base, since, context, trusted, events)
         elif base is not None:
@@ -189,7 +207,7 @@ def plan(
             from lmsconf.workspace.snapshot_notices import add_snapshot_notices
 
             made = add_snapshot_notices(made, snapshot, policy.workspace, workspace.clock())
-    made = replace(made, command=apply_command_line(settings, made.selection.only, made.selection.excluded, additive))
+    made = replace(made, command=_command(settings, made, out, additive=additive))
     events.planned(made)
     if out is not None:
         write_atomically(out, dumps(made, plan_signing_key(context)))
@@ -197,6 +215,33 @@ def plan(
         _write_people(people, made)
     output.show({**PLAN_VIEWS, **PLAN_PROBLEMS_VIEWS}, made)
     return ExitCode.CHANGES if detailed and made.changes else ExitCode.OK
+
+
+def _command(settings: Settings, plan: Plan, out: Path | None, *, additive: bool) -> str:
+    """Return the command line that applies a plan; one that undoes a run is applied from its file."""
+    file = None if plan.undo_of is None else out or Path("undo.json")
+    return apply_command_line(settings, plan.selection.only, plan.selection.excluded, additive, file)
+
+
+def _check_undo(base: str | None, snapshot_file: Path | None, *, additive: bool) -> None:
+    """Raise UsageError for options that do not go with --undo."""
+    given = {"--base": base is not None, "--snapshot": snapshot_file is not None, "--additive": additive}
+    option = next((option for option, is_given in given.items() if is_given), None)
+    if option is not None:
+        raise UsageError(
+            f"--undo and {option} exclude each other",
+            hint="Remove one of them: --undo plans the way back from a run, and not what the manifests declare.",
+        )
+
+
+def _undone(workspace: WorkspaceReader, policy: Policy, name: str, events: CommandEvents) -> Plan:
+    """Return the plan that takes back what a run did."""
+    from lmsconf.journal.journal_reader import find_run
+    from lmsconf.workspace.undo_plan import load_run, plan_undo
+
+    run = load_run(workspace, find_run(workspace.settings.root, name))
+    with show_reading_progress("Reading", events) as tell:
+        return plan_undo(workspace, run, policy, tell)
 
 
 def _check_since(base: str | None, snapshot_file: Path | None, only: tuple[str, ...]) -> None:

@@ -39,6 +39,7 @@ from lmsconf.documents.plan_values import (
     setting_from_json,
     setting_json,
     summary_json,
+    undone_run_from_json,
     unmanaged_from_json,
     unmanaged_json,
     without_keys,
@@ -174,6 +175,8 @@ def _document(plan: Plan, tool: Json) -> dict[str, Json]:
         from lmsconf.documents.rehearsal_values import rehearsal_json  # few plans are rehearsed
 
         document["rehearsal"] = rehearsal_json(plan.rehearsal)
+    if plan.undo_of is not None:
+        document["undo_of"] = {"run": plan.undo_of.run, "digest": plan.undo_of.digest}
     if plan.masked_digest is not None:
         return {**document, "digest": plan.masked_digest, "masked": True}
     return {**document, "digest": _digest(document)}
@@ -208,6 +211,7 @@ def _plan(at: JsonObjectReader) -> Plan:
         left_out=tuple(map(Address.parse, at.texts("left_out"))),
         base=at.text("base") if at.has("base") else None,
         let_go=at.each("let_go", no_longer_declared_from_json) if at.has("let_go") else (),
+        undo_of=undone_run_from_json(at.reader("undo_of")) if at.has("undo_of") else None,
         settings_changed=at.each("settings_changed", setting_from_json) if at.has("settings_changed") else (),
         rehearsal=_rehearsal(at.reader("rehearsal")) if at.has("rehearsal") else None,
     )

@@ -20,6 +20,7 @@ from lmsconf.model.plan import (
     NoLongerDeclared,
     Plan,
     SettingChange,
+    UndoneRun,
     UnmanagedResources,
 )
 from lmsconf.model.scope import PlanScope
@@ -37,6 +38,10 @@ def plan_change_json(change: Change) -> dict[str, Json]:
     """Return a change without the source locations of its problems, which must not affect the digest."""
     problems: list[Json] = [without_keys(problem_json(problem), "source") for problem in change.problems]
     return {**change_json(change), "problems": problems}
+
+
+def undone_run_from_json(at: JsonObjectReader) -> UndoneRun:
+    return UndoneRun(run=at.text("run"), digest=at.text("digest"))
 
 
 def changes_and_problems(at: JsonObjectReader) -> tuple[tuple[Change, ...], tuple[Problem, ...]]:

@@ -141,6 +141,7 @@ def _opening(entry: JsonObjectReader, at: datetime) -> JournalHeader:
         meta=entry.text_map("meta"),
         chain=_link(entry.reader("chain")) if entry.has("chain") else None,
         plan_sha256=entry.text("plan_sha256") if entry.has("plan_sha256") else None,
+        pre_image_sha256=entry.text("pre_image_sha256") if entry.has("pre_image_sha256") else None,
         before=_digest(entry, "before"),
         commit=_commit(entry.reader("commit")) if entry.has("commit") else None,
     )

@@ -15,12 +15,12 @@ from threading import Lock
 from typing import Final, cast
 
 from lmsconf import __version__
-from lmsconf.documents import report_file
+from lmsconf.documents import report_file, snapshot_file
 from lmsconf.documents.plan_file import dumps_with_digest
 from lmsconf.documents.snapshot_digest import snapshot_digest, snapshot_digest_json
 from lmsconf.errors import LmsconfError, Problem, Severity
 from lmsconf.journal.journal_folder import RUNS, SUFFIX, ensure_folder, open_private_file, unwritable_error
-from lmsconf.journal.kept_documents import plan_path, report_path
+from lmsconf.journal.kept_documents import before_path, plan_path, report_path
 from lmsconf.journal.line_codec import FORMAT, encode_line
 from lmsconf.journal.run_chain import Retention, delete_run, plan_retention
 from lmsconf.model.calls import Call
@@ -69,13 +69,15 @@ class Journal:
         meta: Mapping[str, str],
         retention: Retention,
         before: Snapshot | None = None,
+        pre_image: Snapshot | None = None,
         commit: ManifestsCommit | None = None,
         clock: Clock = lambda: datetime.now(UTC),
         sync: Sync = os.fsync,
     ) -> Journal:
         """Create the journal of a run of the plan, in the project `root`, and keep the plan beside it.
 
-        before: the snapshot that the plan was compared with. commit: of the manifests. The caller holds the lock of the
+        before: the snapshot that the plan was compared with. pre_image: its part that the plan changes,
+        kept to undo the run. commit: of the manifests. The caller holds the lock of the
         workspace. Runs that are not to be kept are deleted. Raises LmsconfError if journal or plan cannot be written.
         """
         started, (text, digest) = clock(), dumps_with_digest(plan)
@@ -93,8 +95,12 @@ class Journal:
             opening |= {"chain": _link_json(link), "plan_sha256": sha256_of_bytes(text.encode())}
             opening |= {"before": None if before is None else snapshot_digest_json(snapshot_digest(before))}
             opening |= {} if commit is None else {"commit": _commit_json(commit)}
+            earlier = None if pre_image is None else redact_registered_tokens(snapshot_file.dumps(pre_image))
+            opening |= {} if earlier is None else {"pre_image_sha256": sha256_of_bytes(earlier.encode())}
             journal._write(opening, started, lasting=True)
             write_atomically(plan_path(path), text)
+            if earlier is not None:
+                write_atomically(before_path(path), earlier)
             fsync_folder(folder)
         except OSError as error:
             journal._abandon()

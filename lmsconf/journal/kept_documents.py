@@ -2,6 +2,7 @@
 
 NAME.jsonl        the journal
 NAME.plan.json    the plan, with what was before each change; written before the first call
+NAME.before.json  a part of a snapshot: what the run changes and destroys, as it was; written before the first call
 NAME.report.json  the report; missing if the run was cut short
 """
 
@@ -10,16 +11,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from lmsconf.documents import plan_file, report_file
+from lmsconf.documents import plan_file, report_file, snapshot_file
 from lmsconf.errors import LmsconfError
 from lmsconf.journal.journal_folder import FOLDER, RUNS, SUFFIX
 from lmsconf.model.canonical_json import sha256_of_bytes
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan
 from lmsconf.model.recorded_run import RecordedRun
+from lmsconf.model.snapshot import Snapshot
 from lmsconf.support.atomic_files import read_text
 
 PLAN_SUFFIX: Final = ".plan.json"
+BEFORE_SUFFIX: Final = ".before.json"
 REPORT_SUFFIX: Final = ".report.json"
 
 
@@ -38,6 +41,11 @@ def report_path(journal: Path) -> Path:
     return journal.with_name(f"{journal.stem}{REPORT_SUFFIX}")
 
 
+def before_path(journal: Path) -> Path:
+    """Return the path of the part of a snapshot that is kept beside a journal."""
+    return journal.with_name(f"{journal.stem}{BEFORE_SUFFIX}")
+
+
 def kept_plan(root: Path, run: RecordedRun) -> Plan:
     """Return the plan that a run applied. Raises LmsconfError if it is not kept, or not the one the run began with."""
     return plan_file.loads(kept_plan_text(root, run))
@@ -46,6 +54,14 @@ def kept_plan(root: Path, run: RecordedRun) -> Plan:
 def kept_report(root: Path, run: RecordedRun) -> ApplyReport:
     """Return the report of a run. Raises LmsconfError if it is not kept, or not the one that the run ended with."""
     return report_file.loads(kept_report_text(root, run))
+
+
+def kept_before(root: Path, run: RecordedRun) -> Snapshot:
+    """Return what a run changed, as it was before. Raises LmsconfError like `kept_plan`."""
+    recorded = None if run.opening is None else run.opening.pre_image_sha256
+    path = before_path(journal_path(root, run.name))
+    why = "Only runs of lmsconf from this version on keep what was before." if recorded is None else _why_no_plan(run)
+    return snapshot_file.loads(_verified(path, "earlier state", run.name, recorded, why))
 
 
 def kept_plan_text(root: Path, run: RecordedRun) -> str:

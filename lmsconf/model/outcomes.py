@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import field
 from enum import StrEnum
 
 from lmsconf.errors import Problem
@@ -64,6 +65,7 @@ class ApplyReport:
 
     converged: whether the workspace is as planned; None if it was not read back. residue: changes of a fresh plan.
     predicted: the effects on people that the plan predicted, in total; None for a plan without changes.
+    undo_command: the command line that plans the way back; shown, not saved. None where nothing was changed.
     """
 
     plan_digest: str
@@ -80,6 +82,7 @@ class ApplyReport:
     meta: Mapping[str, str]
     exit: int
     predicted: PredictedTotals | None = None
+    undo_command: str | None = field(default=None, compare=False)
 
     @property
     def remaining_changes(self) -> tuple[Change, ...]:

@@ -197,6 +197,14 @@ class NoLongerDeclared:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UndoneRun:
+    """The run that a plan undoes: its name, and the digest of the plan that it applied."""
+
+    run: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlanSummary:
     """The number of resources to create, update, replace and delete, and of calls."""
 
@@ -228,6 +236,7 @@ class Plan:
     problems are saved.
     masked_digest: the digest of the original, in a copy with people masked, which cannot be applied; else None.
     effects: what it does to people. rehearsal: what its calls did on a twin of the workspace; None if it was not tried.
+    undo_of: the run that it undoes; None for a plan of manifests.
     """
 
     workspace: str
@@ -257,6 +266,7 @@ class Plan:
     masked_digest: str | None = None
     effects: Effects = EFFECTS_OFF
     rehearsal: Rehearsal | None = None
+    undo_of: UndoneRun | None = None
 
     @property
     def partial(self) -> bool:

@@ -253,6 +253,8 @@ MEANINGS: Final[Mapping[str, str]] = {
     "trust/url": "The URL differs from that of the base. Review it, then pass --trust-project=url.",
     "url/host": "LMSCONF_ALLOWED_HOSTS does not list the host, so no token is sent to it.",
     "usage": "The command line is not valid. `lmsconf COMMAND --help` shows its options.",
+    "undo/conflict": "`plan --undo` leaves something alone, because others have changed it since the run, or because it cannot be undone without touching what is theirs. Change it by hand if you need to.",
+    "undo/limited": "Something of what `plan --undo` takes back does not come back: an id, progress, or answers that were not read.",
     "user/answer": "An answer does not fit the type of its custom field.",
     "user/archive-date": "An administrator or manager cannot have an archive date.",
     "user/archived-admin": "An administrator cannot be archived.",

@@ -83,6 +83,7 @@ class ManifestsCommit:
 class JournalHeader:
     """The first line of a journal, written before any call. calls: how many the plan has.
 
+    pre_image_sha256: that of the part of a snapshot that is kept, too.
     chain, plan_sha256: the run's place among earlier runs, and the SHA-256 of the plan file that is kept beside the
     journal. before: what was read of the workspace and compared with the plan, right before the run. commit: of the
     manifests. All are None in journals of versions that did not record them.
@@ -99,6 +100,7 @@ class JournalHeader:
     plan_sha256: str | None = None
     before: SnapshotDigest | None = None
     commit: ManifestsCommit | None = None
+    pre_image_sha256: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +118,11 @@ class RunEnding:
     seen: bool = False
     report_sha256: str | None = None
     after: SnapshotDigest | None = None
+
+
+def undo_command(run: str, command: str = "lmsconf") -> str:
+    """Return the command line that plans the way back from a run."""
+    return f"{command} plan --undo {run} --out undo.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,6 +40,7 @@ from lmsconf.planner.manifest_entries import (
     Trail,
     UnexportableRow,
 )
+from lmsconf.planner.undo.hooks import Undoable
 from lmsconf.support.lazy_dataclass import dataclass
 
 BOX: Final = "box"
@@ -68,7 +69,7 @@ class ManifestEntry:
     report: Callable[[Problem], None]
 
 
-class Kind(AccessHooks[Spec], KindReadback[Spec, Row], ABC, Generic[Spec, Row]):
+class Kind(Undoable[Row], AccessHooks[Spec], KindReadback[Spec, Row], ABC, Generic[Spec, Row]):
     """A kind of resource, with all code specific to it. Spec: what an entry declares. Row: a live resource as read.
 
     name: the first part of its addresses. section: the manifest key of its entries. noun, plural: its display names.

@@ -38,6 +38,7 @@ from lmsconf.planner.planned_resources import (
 )
 from lmsconf.planner.rename_detection import possible_renames
 from lmsconf.planner.selection import Selection
+from lmsconf.planner.undo.extent import with_undo_limits
 from lmsconf.support.lazy_dataclass import dataclass
 
 NOT_LIVE = sha256(None)
@@ -118,7 +119,7 @@ def draft_plan(
     problems = [*manifests.problems, *_placed(_relevant(planning, selection), [*declared, *absent])]
     if any(problem.is_error and not is_blocking(problem) for problem in problems):
         raise ProblemsFound(sorted(problems, key=lambda problem: problem.source or SourceLocation("")))
-    changes = tuple(to_change(kinds[item.address.kind], planning, item) for item in items)
+    changes = with_undo_limits(kinds, snapshot, [to_change(kinds[item.address.kind], planning, item) for item in items])
     sides = [(change, item.sides) for change, item in zip(changes, items, strict=True)]
     renames = possible_renames(kinds, planning, sides, results)
     measures = count_for_guards(kinds, sides, results, arranged, planning.measures, renames.likely)

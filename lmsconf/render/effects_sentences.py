@@ -54,9 +54,12 @@ def cause_places(plan: Plan) -> CausePlaces:
 
 def _place(change: Change) -> Phrase:
     """`, manifests/groups.yaml:16`, to be written behind an address."""
-    if change.source is not None:
-        place = change.source
+    place = change.source
+    if place is not None and (place.line or place.cell):
         return ", ", CodeText(f"{place.file}, {place.cell}" if place.cell else f"{place.file}:{place.line}")
+    if place is not None:
+        # The run that is undone: the plan names it once.
+        return ()
     return () if change.reason is None else (f" ({change.reason})",)
 
 

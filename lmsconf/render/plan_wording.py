@@ -44,6 +44,8 @@ def workspace_line(workspace: str, url: str, people: int | None) -> str:
 
 def scope_sentences(plan: Plan) -> Iterator[str]:
     """Yield the limits of a plan's scope: partial, offline, compared with a base."""
+    if plan.undo_of is not None:
+        yield f"This plan undoes the run {plan.undo_of.run}."
     if plan.partial:
         named = "that this change touches" if plan.is_of_change else "named on the command line"
         yield f"This plan is partial: it covers only the resources {named} and what they need."
@@ -97,6 +99,8 @@ def plan_summary(plan: Plan) -> str:
         return (
             f"No changes. This plan only adds (--additive), and leaves out {count_noun(len(plan.left_out), 'change')}."
         )
+    if not counts.changes and plan.undo_of is not None:
+        return f"No changes. Nothing is left to undo of the run {plan.undo_of.run}."
     if not counts.changes:
         looked_at = "The scope of this plan" if plan.partial else "The snapshot" if plan.offline else "The workspace"
         but_for = skipped_people_clause(count_skipped_people(plan.all_problems))

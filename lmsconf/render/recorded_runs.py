@@ -9,7 +9,7 @@ from typing import Final
 from lmsconf.documents.document import TOOL, render_json
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.recorded_run import CallState, RecordedCall, RecordedRun, RunEnding
+from lmsconf.model.recorded_run import CallState, RecordedCall, RecordedRun, RunEnding, undo_command
 from lmsconf.model.scope import VerifyMode
 from lmsconf.model.time_formats import format_utc
 from lmsconf.render.apply_wording import describe_call
@@ -134,6 +134,8 @@ def _counts(run: RecordedRun) -> Iterator[str]:
         yield f"{lines} of the journal cannot be read; more may have been done than is listed here."
     if run.in_flight:
         yield "Calls in flight may have been sent; it is not known whether they were carried out."
+    if run.opening is not None and run.opening.pre_image_sha256 and (run.summary[CallState.DONE] or run.in_flight):
+        yield escape_terminal(f"Undo: {undo_command(run.name)}")
     if run.ending is None:
         yield "If it was interrupted, run: lmsconf apply. What was done is detected, and only the rest is done."
 

@@ -18,7 +18,7 @@ from difflib import get_close_matches
 SHELL = ("sh", "console")
 _PIECE = re.compile(r"^```(?P<language>\w+)\n(?P<text>.*?)^```$|^<!-- (?P<mark>[^\n]*?) -->$", re.MULTILINE | re.DOTALL)
 _MARK = re.compile(r"(start|serve|setup|not run): (.+)")
-_DIGEST = re.compile(r"[0-9a-f]{64}")
+_DIGEST = re.compile(r"[0-9a-f]{64}|\d{8}T\d{6}Z-[0-9a-f]{12}(?:-\d+)?")
 _FILE = re.compile(r"# (\S+\.yaml)\n")
 _COMMAND = re.compile(r"\$ ((?:.*\\\n)*.*)\n?")
 _SETS_UP = "python3 -m venv .venv && .venv/bin/pip install -q -e . && "
@@ -154,7 +154,7 @@ def named_file(block: Block) -> str | None:
 
 
 def masked(text: str) -> str:
-    """The text without digests: they change with every detail of a plan, and nobody reads them."""
+    """The text without digests and names of runs: they change with every detail and run, and nobody reads them."""
     return _DIGEST.sub(_LEFT_OUT, text)
 
 

@@ -55,7 +55,7 @@ def test_plan_and_report_are_kept_beside_the_journal(folder: Folder) -> None:
     assert kept_plan(folder.root, run).changes == plan.changes
     assert kept_report(folder.root, run) == report
     files = {path.name: path for path in runs(folder).iterdir()}
-    assert set(files) == {f"{run.name}.jsonl", f"{run.name}.plan.json", f"{run.name}.report.json"}
+    assert set(files) == {f"{run.name}.{end}" for end in ("jsonl", "plan.json", "before.json", "report.json")}
     assert {stat.S_IMODE(path.stat().st_mode) for path in files.values()} == {0o600}
     sums = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files.items()}
     assert run.opening is not None

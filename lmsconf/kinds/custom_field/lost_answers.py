@@ -23,6 +23,7 @@ from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import GuardCount, Undo, UndoLevel
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.context import MatchResult, PlanContext
+from lmsconf.planner.undo.hooks import MOST_KEPT
 from lmsconf.support.lazy_dataclass import dataclass
 
 _UNREADABLE: Final = "answers have an unknown format"
@@ -49,10 +50,13 @@ class FieldOrChoiceDeletion:
 
 @dataclass(slots=True)
 class _LossState:
-    """The fields and choices that a plan deletes. counted: fields whose answers were read, and whether any are lost."""
+    """The fields and choices that a plan deletes.
+
+    counted: the fields whose answers were read → of how many people they are; None if some could not be read.
+    """
 
     losses: list[FieldOrChoiceDeletion] = field(default_factory=list)
-    counted: dict[Address, bool] = field(default_factory=dict)
+    counted: dict[Address, int | None] = field(default_factory=dict)
 
 
 class _Holders(NamedTuple):
@@ -122,14 +126,16 @@ def count_lost_answers(planning: PlanContext, people: MatchResult[PersonSpec, Pe
     everybody: set[RemoteId] = set()
     unknown: str | None = None
     for loss in losses:
-        moved, lost = _answering(planning, people, loss), False
+        moved, lost = _answering(planning, people, loss), frozenset[RemoteId]()
+        unread = False
         for subject, called in loss.subjects:
             holders = _holders_of(known, loss, subject, moved)
             everybody |= holders.people
-            unknown, lost = unknown or holders.unknown, lost or bool(holders.people or holders.unknown)
+            unknown, lost = unknown or holders.unknown, lost | holders.people
+            unread = unread or holders.unknown is not None
             _tell(planning, loss, called, holders, _counted_before(planning.snapshot, subject))
         if not isinstance(known, str):
-            planning.state(_LossState).counted[loss.address] = lost
+            planning.state(_LossState).counted[loss.address] = None if unread else len(lost)
     if everybody or unknown:
         taken = None if unknown else len(everybody)
         size = len(planning.snapshot.of(USER).rows) if isinstance(known, str) else len(known)
@@ -146,8 +152,12 @@ def field_undo(planning: PlanContext, address: Address) -> Undo:
     counted = planning.state(_LossState).counted
     if address not in counted:
         return Undo(level=UndoLevel.NONE, reason=f"{again}, and the answers were not read")
-    answers = ", and people must answer again" if counted[address] else ""
-    return Undo(level=UndoLevel.PARTIAL, reason=f"{again}{answers}")
+    number = counted[address]
+    if number is None:
+        return Undo(level=UndoLevel.NONE, reason=f"{again}, and without the answers that could not be read")
+    kept = f", and {MOST_KEPT:,} of {number:,} people with their answers" if number > MOST_KEPT else ""
+    answers = ", and with people's answers" if number else ""
+    return Undo(level=UndoLevel.PARTIAL, reason=f"{again}{kept or answers}")
 
 
 def known_answers(snapshot: Snapshot) -> Answers | str:

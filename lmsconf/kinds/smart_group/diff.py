@@ -10,6 +10,7 @@ from lmsconf.kinds.smart_group.conditions import (
     condition_set,
     conditions_by_name,
     keep_system_conditions,
+    ordered_conditions,
     record_planned_conditions,
     record_possible_renames,
     refuse_unknown_references,
@@ -87,3 +88,18 @@ def state_before_deletion(planning: PlanContext, deletion: Deletion[SmartGroupRo
     form["conditions"] = condition_set(conditions_by_name(planning, row.conditions))
     form["managers"] = PeopleList(people_display_names(planning, row.managers))
     return BeforeAfter(before=form, after=None, sizes={"managers": len(row.managers)})
+
+
+def kept_system_condition(sides: BeforeAfter) -> str | None:
+    """Return why conditions cannot be as before again: no entry takes a system condition from a live condition."""
+    before, after = (_by_content(side or {}) for side in (sides.before, sides.after))
+    given = any(None in systems and any(after.get(content, ())) for content, systems in before.items())
+    return "a condition without a system_condition keeps the one that it gets" if given else None
+
+
+def _by_content(form: Form) -> dict[tuple[str, frozenset[str]], list[str | None]]:
+    """(field, choices) → the system conditions of the conditions with these."""
+    systems: dict[tuple[str, frozenset[str]], list[str | None]] = {}
+    for condition in ordered_conditions(form):
+        systems.setdefault((condition.field, condition.choices), []).append(condition.system_condition)
+    return systems

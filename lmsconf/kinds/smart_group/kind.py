@@ -29,7 +29,7 @@ from lmsconf.kinds.smart_group.conditions import (
     conditions_by_name,
     record_references,
 )
-from lmsconf.kinds.smart_group.diff import diff_smart_group, state_before_deletion
+from lmsconf.kinds.smart_group.diff import diff_smart_group, kept_system_condition, state_before_deletion
 from lmsconf.kinds.smart_group.export import PART_REFERENCES, REFERENCES, only_choice, smart_group_entry_body
 from lmsconf.kinds.smart_group.parse import find_unknown_choices, parse_smart_group
 from lmsconf.kinds.smart_group.schema import SCHEMA
@@ -182,10 +182,13 @@ class SmartGroupKind(Kind[SmartGroupSpec, SmartGroupRow]):
         subject: Match[SmartGroupSpec, SmartGroupRow] | Deletion[SmartGroupRow] | SideEffect,
         sides: BeforeAfter,
     ) -> Undo:
-        """A smart group created again has another id; a condition removed with its field must be restored by hand."""
+        """A smart group, or a field in a condition, that is created again has another id."""
         if isinstance(subject, SideEffect):
-            return partial_undo("what it names comes back with another id, but its condition does not")
-        return partial_undo("the smart group comes back with another id") if isinstance(subject, Deletion) else Undo()
+            return partial_undo("its conditions come back, with the new id of what they name")
+        if isinstance(subject, Deletion):
+            return partial_undo("the smart group comes back with another id")
+        reason = kept_system_condition(sides)
+        return Undo() if reason is None else partial_undo(reason)
 
     def plan_delete(self, planning: PlanContext, deletion: Deletion[SmartGroupRow]) -> list[Step]:
         """One DELETE, after the assignments of the group are deleted."""

@@ -20,6 +20,7 @@ from lmsconf.model.forms import form_to_json
 from lmsconf.model.names import normalize_email, normalize_name
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.text_limits import is_representable
+from lmsconf.planner.context import PlanContext
 from lmsconf.planner.live_names import LiveNames
 from lmsconf.planner.manifest_entries import ANY, KEYS, EntryBody, ExportedEntry, PartReferences, Trail, UnexportableRow
 
@@ -140,7 +141,7 @@ def _person_body(live: LiveNames, row: PersonRow) -> dict[str, Json]:
         body["applications"] = form_to_json(row.applications)
     if row.metadata:
         body["metadata"] = dict(row.metadata)
-    if answers := dict(_answers(live, row.answers or ())):
+    if answers := dict(answer_values(live.planning, row.answers or ())):
         body["answers"] = answers
     if row.archived:
         body["archived"] = True
@@ -150,12 +151,12 @@ def _person_body(live: LiveNames, row: PersonRow) -> dict[str, Json]:
     return body
 
 
-def _answers(live: LiveNames, answers: tuple[AnswerRow, ...]) -> Iterator[tuple[str, Json]]:
+def answer_values(planning: PlanContext, answers: tuple[AnswerRow, ...]) -> Iterator[tuple[str, Json]]:
     """Yield a person's answers by field, in the form of the field's type."""
-    types = field_types(live.planning)
+    types = field_types(planning)
     for answer in answers:
         scope = choices_registry_kind(answer.field)
-        names = form_to_json(frozenset(live.planning.registry.name(scope, id) or id for id in answer.picked))
+        names = form_to_json(frozenset(planning.registry.name(scope, id) or id for id in answer.picked))
         if types.get(answer.field) == "TEXT":
             if answer.as_text:
                 yield answer.field, answer.as_text

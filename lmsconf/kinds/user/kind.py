@@ -18,7 +18,7 @@ from lmsconf.errors import Problem
 from lmsconf.kinds.custom_field.lost_answers import count_lost_answers
 from lmsconf.kinds.custom_field.migration import active_migrations
 from lmsconf.kinds.shared.kind_names import ADMIN, CUSTOM_FIELD, HOLDERS, USER
-from lmsconf.kinds.shared.manifest_entries import delete_entry, parse_names, parse_pins, partial_undo
+from lmsconf.kinds.shared.manifest_entries import delete_entry, parse_names, parse_pins
 from lmsconf.kinds.user.diff import diff_person
 from lmsconf.kinds.user.export import PART_REFERENCES, REFERENCES, only_text, person_entries, unread_value_notes
 from lmsconf.kinds.user.parse import find_contradictions, parse_person
@@ -27,6 +27,7 @@ from lmsconf.kinds.user.rights import admin_grant_verification, refuse_admin_loc
 from lmsconf.kinds.user.schema import ABSENT_SCHEMA, SCHEMA
 from lmsconf.kinds.user.steps import person_steps
 from lmsconf.kinds.user.types import (
+    TEXTS,
     AdminRow,
     HolderRow,
     PersonRow,
@@ -35,11 +36,12 @@ from lmsconf.kinds.user.types import (
     needs_single_read,
     parse_person_row,
 )
-from lmsconf.model.address import Address
+from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.api import Api
 from lmsconf.model.calls import Call, Step
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
+from lmsconf.model.forms import Form
 from lmsconf.model.names import normalize_email
 from lmsconf.model.plan import Change, Undo
 from lmsconf.model.snapshot import HasName, ListedRow, Listing, Snapshot
@@ -186,7 +188,9 @@ class UserKind(Kind[PersonSpec, PersonRow]):
         sides: BeforeAfter,
     ) -> Undo:
         """Return how far the change can be reverted: a created account can only be archived."""
-        return partial_undo("the account can be archived, and not deleted") if sides.before is None else Undo()
+        from lmsconf.kinds.user.undo import person_undo
+
+        return person_undo(planning, sides)
 
     def plan_delete(self, planning: PlanContext, deletion: Deletion[PersonRow]) -> list[Step]:
         """Return no calls: people are never deleted."""
@@ -201,6 +205,30 @@ class UserKind(Kind[PersonSpec, PersonRow]):
     def revokes_access(self, call: Call) -> bool:
         """Archiving, and taking away administrator rights."""
         return call.operation == "users.archive" or revokes_admin(call)
+
+    def whole_form(self, planning: PlanContext, row: PersonRow) -> Form:
+        """Every value that was read."""
+        from lmsconf.kinds.user.undo import whole_form
+
+        return whole_form(planning, row)
+
+    def limit_rows(
+        self, planning: PlanContext, snapshot: Snapshot, declared: Sequence[DesiredResource[Any]]
+    ) -> Snapshot:
+        """Declared values only: others of a person are not read."""
+        from lmsconf.kinds.user.undo import with_declared_values
+
+        return with_declared_values(planning, snapshot, declared)
+
+    def uncreate(self, change: Change, id: RemoteId | None) -> Mapping[str, Json] | None:
+        """Archive the account, without administrator rights, which archiving rules out."""
+        from lmsconf.kinds.user.undo import archived_instead
+
+        return archived_instead(change)
+
+    def not_restorable(self, key: str, value: Json) -> str | None:
+        """An empty name or language."""
+        return "the service takes no empty text" if key in TEXTS and not value else None
 
     # Other systems manage people, and a graph with a node for each is unreadable.
     exported_by_default = False

@@ -97,14 +97,17 @@ def plan_html(plan: Plan) -> str:
             ("Can be applied until", plan.expires_at),
             ("Digest", tag("code", digest)),
             *([("To apply exactly this plan", tag("code", command))] if command else []),
-            (
-                "Manifests",
-                f"{count_noun(len(plan.manifests_files), 'file')}, sha256 {plan.manifests_digest}",
-            ),
+            _made_from(plan),
         ]
     )
     large = is_large(len(plan.changes))
     return sections_page(f"Plan for {plan.workspace}", [top, verdict], sections, footer, large=large)
+
+
+def _made_from(plan: Plan) -> tuple[str, str]:
+    if plan.undo_of is not None:
+        return "Undoes", f"the run {plan.undo_of.run}"
+    return "Manifests", f"{count_noun(len(plan.manifests_files), 'file')}, sha256 {plan.manifests_digest}"
 
 
 def apply_html(report: ApplyReport) -> str:

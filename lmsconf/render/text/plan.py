@@ -87,6 +87,7 @@ def apply_text(report: ApplyReport, *, color: bool = False) -> str:
                 count_statuses(report) + ".",
                 verification_result(report),
                 apply_summary(report),
+                *([escape_terminal(f"Undo: {report.undo_command}")] if report.undo_command else []),
             ],
         ],
         color,

@@ -1,0 +1,137 @@
+"""What `plan --undo` needs of custom fields: their whole state, and the answers that are deleted with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, cast
+
+from lmsconf.kinds.custom_field.diff import live_field_form
+from lmsconf.kinds.custom_field.types import FLAGS, FieldRow
+from lmsconf.kinds.shared.answer_rows import AnswerRow
+from lmsconf.kinds.shared.kind_names import ANSWERS, CUSTOM_FIELD, USER
+from lmsconf.kinds.user.types import AnswersRow, PersonRow
+from lmsconf.model.address import Address
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.forms import Form
+from lmsconf.model.names import normalize_email, normalize_name
+from lmsconf.model.plan import Action, Change, Plan
+from lmsconf.model.snapshot import Snapshot
+from lmsconf.planner.context import PlanContext
+from lmsconf.planner.undo.hooks import EntryOf
+
+_SEVERAL: Final = "MULTI_SELECT"
+
+
+def whole_form(row: FieldRow) -> Form:
+    """Return every key of a live field; a flag that the response lacks is left out."""
+    flags = {key: getattr(row, key) for key in FLAGS}
+    return {**live_field_form(row), **{key: flag for key, flag in flags.items() if flag is not None}}
+
+
+def _deleted_choices(field: FieldRow, change: Change) -> frozenset[str] | None:
+    """Return the ids of the choices that a change deletes; None if it deletes the field."""
+    if change.action is Action.DELETE:
+        return None
+    names = {normalize_name(str(name)) for one in change.fields if one.path == "choices" for name in one.removed}
+    return frozenset(choice.id for choice in field.choices if normalize_name(choice.name) in names)
+
+
+def people_losing_answers(snapshot: Snapshot, changes: Iterable[Change]) -> Iterator[PersonRow]:
+    """Yield the people whose answers the changes delete, with their answers to these fields."""
+    fields = {row.id: row for row in snapshot.rows(FieldRow)}
+    lost: dict[str, tuple[FieldRow, frozenset[str] | None]] = {}
+    for change in changes:
+        field = fields.get(change.id) if change.id is not None and change.address.kind == CUSTOM_FIELD else None
+        choices = None if field is None else _deleted_choices(field, change)
+        if field is not None and (choices is None or choices):
+            lost |= dict.fromkeys((normalize_name(field.name), field.id), (field, choices))
+    people = {row.id: row for row in snapshot.rows(PersonRow)}
+    for row in _answers(snapshot) if lost else ():
+        held = tuple(one for field, one in row.answers or () if field in lost and one and _is_lost(one, *lost[field]))
+        person = people.get(row.id)
+        if held and person is not None:
+            yield PersonRow(person.id, person.email, person.archived, answers=held)
+        elif held:
+            # Only the answers of people were read, and an id is enough to give them back.
+            yield PersonRow(row.id, "", answers=held)
+
+
+def _answers(snapshot: Snapshot) -> Iterator[AnswersRow]:
+    """Yield the answers of each person: as they were read to count what is lost, else those of the people read."""
+    if ANSWERS in snapshot.listings:
+        yield from snapshot.rows(AnswersRow)
+        return
+    for row in snapshot.rows(PersonRow):
+        if row.answers is not None:
+            yield AnswersRow(row.id, tuple((one.field, one) for one in row.answers))
+
+
+def _is_lost(answer: AnswerRow, field: FieldRow, choices: frozenset[str] | None) -> bool:
+    return bool(answer.picked) if choices is None else bool(_picked(answer, field, choices))
+
+
+def _picked(answer: AnswerRow, field: FieldRow, choices: frozenset[str] | None) -> list[str]:
+    """Return the names of the choices of an answer, as far as they are among these."""
+    picked = frozenset(map(normalize_name, answer.picked))
+    return [
+        normalize_name(one.name)
+        for one in field.choices
+        if (choices is None or one.id in choices) and picked & {normalize_name(one.id), normalize_name(one.name)}
+    ]
+
+
+def lost_answer_entries(before: PlanContext, change: Change, row: FieldRow) -> Iterator[EntryOf]:
+    """Yield an entry for each person whose answer to a field, or whose choice, a run deleted."""
+    choices = _deleted_choices(row, change)
+    if choices is not None and not choices:
+        return
+    field = before.registry.name(CUSTOM_FIELD, row.id) or normalize_name(row.name)
+    for person in before.snapshot.rows(PersonRow):
+        for answer in person.answers or ():
+            if answer.field in (normalize_name(row.name), row.id):
+                value = _value(answer, row, choices)
+                if value:
+                    yield EntryOf(USER, {"email": person.name, "id": person.id, "answers": {field: value}})
+
+
+def _value(answer: AnswerRow, field: FieldRow, choices: frozenset[str] | None) -> Json:
+    if field.type == "TEXT":
+        return answer.as_text
+    names = _picked(answer, field, choices)
+    return [*names] if field.type == _SEVERAL else (names[0] if names else None)
+
+
+def answered_since(live: PlanContext, row: FieldRow, plan: Plan) -> str | None:
+    """Return how many people have answered a field that a run created, without those who got an answer from the run."""
+    name = normalize_name(row.name)
+    given = {
+        normalize_email(change.address.name)
+        for change in plan.changes
+        if change.address.kind == USER and name in _given(change.after)
+    }
+    emails = {person.id: person.name for person in live.snapshot.rows(PersonRow)}
+    number = sum(
+        emails.get(one.id) not in given
+        for one in _answers(live.snapshot)
+        if any(field in (name, row.id) and answer and answer.picked for field, answer in one.answers or ())
+    )
+    people = "1 person has" if number == 1 else f"{number:,} people have"
+    return f"{people} answered it since the run" if number else None
+
+
+def _given(form: Json) -> Mapping[str, Json]:
+    answers = form.get("answers") if isinstance(form, dict) else None
+    return cast("Mapping[str, Json]", answers) if isinstance(answers, dict) else {}
+
+
+def answers_taken(planning: PlanContext, address: Address, origin: Change) -> str | None:
+    """Return why the undo of a change to a field would delete answers that others have given since the run.
+
+    Of a field that the run created, `answered_since` knows whose answers are the run's own.
+    """
+    codes = {problem.code for problem in planning.problems if problem.address == str(address)}
+    if "custom-field/answers-unknown" in codes:
+        return "it is not known who has answered it since the run"
+    if origin.action is not Action.CREATE and "custom-field/answers-lost" in codes:
+        return "people have chosen since the run what it added"
+    return None

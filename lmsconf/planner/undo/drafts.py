@@ -1,0 +1,337 @@
+"""The changes of a run → drafts of the manifest entries that undo them, with ids for names, and conflicts."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+from typing import Any, Final
+
+from lmsconf.model.address import RemoteId
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.names import normalize_name
+from lmsconf.model.plan import Change
+from lmsconf.planner.kind import AnyKind
+from lmsconf.planner.undo.merge import (
+    EXCLUDE,
+    INCLUDE,
+    NoValue,
+    alike,
+    differing_keys,
+    is_text_list,
+    restored,
+    restored_items,
+)
+from lmsconf.planner.undo.times import Body, Times
+from lmsconf.planner.undo.vocabulary import renamed_parts
+from lmsconf.support.lazy_dataclass import dataclass
+
+ALL: Final = ""
+"""The key of a conflict about a whole resource."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftAlone:
+    """What an undo leaves alone, with the reason; without one, others have changed the value since the run.
+
+    key: ALL for the whole resource. before, made, live: the value before the run, as the run made it, and now.
+    """
+
+    change: Change
+    key: str
+    reason: str | None = None
+    before: Json = None
+    made: Json = None
+    live: Json = None
+
+
+@dataclass(slots=True, kw_only=True)
+class Draft:
+    """An entry that undoes a change. body: its keys beside name and id. parts: those of a live resource, whole.
+
+    id: the live resource; None for one to create. name: the name that it is to have; None: the one it has. whole: it is
+    one value, so that it is declared as a whole or not at all.
+    """
+
+    change: Change
+    kind: AnyKind
+    id: RemoteId | None
+    name: str | None = None
+    body: Body = field(default_factory=dict)
+    absent: bool = False
+    whole: bool = False
+
+
+class Drafter:
+    """Drafts the entries that undo the changes of a run."""
+
+    def __init__(self, times: Times) -> None:
+        self._times = times
+        self._left: list[LeftAlone] = []
+        self._related: dict[str, Mapping[str, list[tuple[Any, Body]]]] = {}
+
+    @property
+    def left(self) -> Sequence[LeftAlone]:
+        """What the drafts leave alone."""
+        return self._left
+
+    def undo_creation(self, change: Change) -> Draft | None:
+        """Return the entry that deletes what the run created; None if it is not live, or others have changed it."""
+        times, kind = self._times, self._times.kinds[change.address.kind]
+        made = times.body_made(change)
+        row = self._related_row(kind, made) if kind.is_relation else self._created_row(kind, change, made)
+        if row is None:
+            return None
+        live = times.body_now(kind, row)
+        other = kind.uncreate(change, row.id)
+        for key, value in made.items():
+            if not self._is_as_made(change, key, value, live.get(key), other):
+                self._conflict(change, key, None, value, live.get(key))
+                return None
+        reason = self._filled_since(kind, made, live) or kind.used_since(times.live, change, row, times.run.plan)
+        if reason is not None:
+            self._tell(change, ALL, f"it is not deleted: {reason}")
+            return None
+        if other is not None:
+            return Draft(change=change, kind=kind, id=row.id, body=dict(other))
+        if kind.is_relation:
+            keys = {key: made[key] for key in kind.required_keys}
+            return Draft(change=change, kind=kind, id=None, body=keys, absent=True, whole=True)
+        return Draft(change=change, kind=kind, id=row.id, absent=True, whole=True)
+
+    def _is_as_made(self, change: Change, key: str, made: Json, live: Json, other: Mapping[str, Json] | None) -> bool:
+        """Whether a key of a created resource is as the run made it, as far as it came."""
+        if alike(made, live) or (other is not None and key in other and alike(other[key], live)):
+            return True
+        run = self._times.run
+        if run.is_whole(change):
+            return False
+        made = made.get(INCLUDE, []) if isinstance(made, dict) and made.keys() <= {INCLUDE, EXCLUDE} else made
+        if not isinstance(made, list) or not isinstance(live, list):
+            return not live
+        late: Body = {key: [*sorted(run.unsure_people(change, key))]}
+        unsure = self._times.mark_made(change, late)[key]
+        missing = [item for item in made if item not in live]
+        return all(item in made for item in live) and isinstance(unsure, list) and all(one in unsure for one in missing)
+
+    def _created_row(self, kind: AnyKind, change: Change, made: Body) -> Any:
+        """Return the live resource that a run created: by the id in its journal, else by name, if it is new."""
+        times = self._times
+        id = times.run.created_id(change)
+        if id is not None:
+            return times.row_now(kind, id)
+        rows = [row for row in times.rows_now(kind).values() if kind.normalize_name(row.name) == change.address.name]
+        new = [row for row in rows if times.row_before(kind, row.id) is None]
+        return new[0] if len(new) == 1 else None
+
+    def _related_row(self, kind: AnyKind, body: Mapping[str, Json]) -> Any:
+        """Return the live relation between the same resources."""
+        for row, live in self._relations(kind).get(_relation_key(kind, body), ()):
+            if all(alike(body.get(key), live.get(key)) for key in kind.required_keys):
+                return row
+        return None
+
+    def _filled_since(self, kind: AnyKind, made: Body, live: Body) -> str | None:
+        """Return which text or list that the run did not declare is not empty now."""
+        key = next((key for key in live if key not in made and isinstance(live[key], str | list) and live[key]), None)
+        return None if key is None else f"it has {key} now, which the run did not give it"
+
+    def undo_deletion(self, change: Change) -> Draft | None:
+        """Return the entry that creates again what the run deleted; None if it was not deleted, or is there again."""
+        times, kind = self._times, self._times.kinds[change.address.kind]
+        row = times.row_before(kind, change.id)
+        if row is None:
+            self._tell(change, ALL, "it is not created again: what it was is not recorded")
+            return None
+        if not times.run.is_whole(change) and times.row_now(kind, change.id) is not None:
+            return None
+        body: Body = {key: value for key, value in times.body_before(kind, row).items() if value is not None}
+        if kind.is_relation:
+            return self._relation_again(change, kind, body)
+        name = kind.normalize_name(str(body.pop(kind.name_key)))
+        people = self._without_missing(change, kind, body)
+        id = times.recreated_id(kind, change)
+        if id is None:
+            return Draft(change=change, kind=kind, id=None, name=name, body=people)
+        lists: Body = {key: {INCLUDE: value} for key, value in people.items() if takes_part_lists(kind, key) and value}
+        return Draft(change=change, kind=kind, id=id, body=lists)
+
+    def _relation_again(self, change: Change, kind: AnyKind, body: Body) -> Draft | None:
+        row = self._related_row(kind, body)
+        if row is None:
+            return Draft(change=change, kind=kind, id=None, body=body, whole=True)
+        live = self._times.body_now(kind, row)
+        if not all(alike(value, live.get(key)) for key, value in body.items()):
+            self._conflict(change, ALL, body, None, live)
+        return None
+
+    def undo_update(self, change: Change, name: str | None) -> Draft | None:
+        """Return the entry that gives the keys that the run changed their earlier values. name: its earlier name."""
+        times, kind = self._times, self._times.kinds[change.address.kind]
+        row, then = times.row_now(kind, change.id), times.row_before(kind, change.id)
+        if row is None or then is None or change.id is None:
+            self._tell(change, ALL, "it is not changed back: it is not live any more")
+            return None
+        before, live = times.body_before(kind, then), times.body_now(kind, row)
+        draft = Draft(change=change, kind=kind, id=change.id, name=name, whole=kind.is_relation)
+        if kind.is_relation:
+            self._one_value(draft, before, times.body_made(change), live)
+            return draft if draft.body else None
+        declared, made = (form if isinstance(form, dict) else {} for form in (change.before, change.after))
+        changed = dict.fromkeys(one.path.partition(".")[0] for one in change.fields)
+        for key in changed:
+            if key == kind.name_key:
+                continue
+            if key == kind.parts_key:
+                self._parts(draft, then, row)
+            elif takes_part_lists(kind, key):
+                self._list(draft, key, live.get(key))
+            else:
+                wanted = times.mark_made(change, {key: made.get(key)}).get(key)
+                earlier = before.get(key, declared.get(key))
+                self._value(draft, key, earlier, wanted, live.get(key))
+        return draft if draft.body or name is not None else None
+
+    def _one_value(self, draft: Draft, before: Body, made: Body, live: Body) -> None:
+        value = restored(before, made, live)
+        if value is NoValue.CONFLICT:
+            self._conflict(draft.change, ALL, before, made, live)
+        elif value is not NoValue.NOTHING:
+            draft.body = before
+
+    def _value(self, draft: Draft, key: str, before: Json, made: Json, live: Json) -> None:
+        """Add the earlier value of a key, or of each key below it that the run changed."""
+        if isinstance(made, dict) and not isinstance(before, list):
+            earlier, now = (value if isinstance(value, dict) else {} for value in (before, live))
+            values: Body = {}
+            for part in (one for one in made if one in differing_keys(earlier, made)):
+                values |= self._part_value(draft, key, part, earlier.get(part), made[part], now.get(part))
+            if values:
+                draft.body[key] = values
+            return
+        value = restored(before, made, live)
+        reason = draft.kind.not_restorable(key, before) if value is not NoValue.NOTHING else None
+        if value is NoValue.CONFLICT:
+            self._conflict(draft.change, key, before, made, live)
+        elif reason is not None:
+            self._tell(draft.change, key, f"{key} is left as it is: {reason}")
+        elif value is not NoValue.NOTHING:
+            draft.body[key] = before
+
+    def _part_value(self, draft: Draft, key: str, part: str, before: Json, made: Json, live: Json) -> Body:
+        if isinstance(made, list) and is_text_list(made) and is_text_list(before or []) and is_text_list(live or []):
+            then, now = (value if isinstance(value, list) else [] for value in (before, live))
+            items = restored_items(then, made, now)
+            return {} if alike(items, now) else {part: items}
+        value = restored(before, made, live)
+        if value is NoValue.CONFLICT:
+            self._conflict(draft.change, key, {part: before}, {part: made}, {part: live})
+        return {} if isinstance(value, NoValue) else {part: before}
+
+    def _list(self, draft: Draft, key: str, live: Json) -> None:
+        """Include the people that the run removed and that are not in the list again; exclude those that it added."""
+        change, now = draft.change, live if isinstance(live, list) else []
+        done = self._times.run.people_of(change, key)
+        field_changes = [one for one in change.fields if one.path == key]
+        added = [item for one in field_changes for item in one.added if done is None or item in done]
+        removed = [item for one in field_changes for item in one.removed if done is None or item in done]
+        sides = self._times.mark_made(change, {key: {INCLUDE: removed, EXCLUDE: added}})[key]
+        missing: Json = [item for item in _items(sides, INCLUDE) if item not in now]
+        wanted = self._without_missing(change, draft.kind, {key: missing})[key]
+        parts: Body = {INCLUDE: wanted, EXCLUDE: [item for item in _items(sides, EXCLUDE) if item in now]}
+        if any(parts.values()):
+            draft.body[key] = {part: items for part, items in parts.items() if items}
+
+    def _parts(self, draft: Draft, then: Any, row: Any) -> None:
+        """Add the list of parts: the live ones with their ids, without those of the run, with those it removed."""
+        change, kind, key = draft.change, draft.kind, str(draft.kind.parts_key)
+        before = {part.id: normalize_name(part.name) for part in kind.parts(then)}
+        renames = dict(renamed_parts(kind, change))
+        added = {normalize_name(str(item)) for one in change.fields if one.path == key for item in one.added}
+        removed = {normalize_name(str(item)) for one in change.fields if one.path == key for item in one.removed}
+        names: dict[str, str] = {}
+        for part in kind.parts(row):
+            now, was = normalize_name(part.name), before.get(part.id)
+            if was is None and now in added:
+                continue
+            made = renames.get(was, was) if was is not None else None
+            if was is not None and was != made and now != was:
+                if now == made:
+                    now = was
+                else:
+                    self._conflict(change, key, was, made, now)
+            names[part.id] = now
+        missing = [name for id, name in before.items() if id not in names and name in removed]
+        taken = [name for name in missing if name in names.values()]
+        again = [name for name in missing if name not in taken]
+        live = {part.id: normalize_name(part.name) for part in kind.parts(row)}
+        if names == live and not again:
+            return
+        listed: Body = {id: {"name": name, "id": id} for id, name in names.items()}
+        listed |= {name: name for name in again}
+        order = [id if id in listed else name for id, name in before.items()]
+        keys = [one for one in order if one in listed] + [one for one in listed if one not in order]
+        draft.body[key] = [listed[one] for one in dict.fromkeys(keys)]
+
+    def _without_missing(self, change: Change, kind: AnyKind, body: Body) -> Body:
+        """Return an entry whose lists of people hold only live people; report how many are missing."""
+        out = dict(body)
+        for key, value in body.items():
+            if isinstance(value, list) and _holds_people(kind, key):
+                there = [item for item in value if self._times.is_person(str(item))]
+                out[key] = [*there]
+                if len(there) < len(value):
+                    missing = len(value) - len(there)
+                    people = "1 person who is" if missing == 1 else f"{missing:,} people who are"
+                    self._tell(change, key, f"{key} lack {people} not live any more")
+        return out
+
+    def _conflict(self, change: Change, key: str, before: Json, made: Json, live: Json) -> None:
+        self._left.append(LeftAlone(change=change, key=key, before=before, made=made, live=live))
+
+    def _tell(self, change: Change, key: str, reason: str) -> None:
+        self._left.append(LeftAlone(change=change, key=key, reason=reason))
+
+    def _relations(self, kind: AnyKind) -> Mapping[str, list[tuple[Any, Body]]]:
+        """Return the live relations of a kind, by what they relate."""
+        if kind.name not in self._related:
+            found: defaultdict[str, list[tuple[Any, Body]]] = defaultdict(list)
+            for row in self._times.rows_now(kind).values():
+                body = self._times.body_now(kind, row)
+                found[_relation_key(kind, body)].append((row, body))
+            self._related[kind.name] = found
+        return self._related[kind.name]
+
+
+def _relation_key(kind: AnyKind, body: Mapping[str, Json]) -> str:
+    def named(value: Json) -> Json:
+        return value["name"] if isinstance(value, dict) and "name" in value else value
+
+    return json.dumps([named(body.get(key)) for key in sorted(kind.required_keys)])
+
+
+def takes_part_lists(kind: AnyKind, key: str) -> bool:
+    """Whether a key holds a list that may be given in part, with `include` and `exclude`, but for that of parts."""
+    shapes = _schema(kind, key).get("oneOf")
+    return key != kind.parts_key and any(
+        isinstance(shape, dict) and INCLUDE in _object(shape.get("properties"))
+        for shape in (shapes if isinstance(shapes, list) else ())
+    )
+
+
+def _items(sides: Json, part: str) -> list[Json]:
+    value = sides.get(part) if isinstance(sides, dict) else None
+    return value if isinstance(value, list) else []
+
+
+def _holds_people(kind: AnyKind, key: str) -> bool:
+    return _schema(kind, key).get("x-people") is True
+
+
+def _schema(kind: AnyKind, key: str) -> Mapping[str, Json]:
+    return _object(_object(kind.schema.get("properties")).get(key))
+
+
+def _object(value: Json) -> Mapping[str, Json]:
+    return value if isinstance(value, dict) else {}

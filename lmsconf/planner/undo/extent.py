@@ -1,0 +1,67 @@
+"""How far a plan can be undone where names stand in the way: no resource is created with a name that is taken."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from lmsconf.model.address import Address
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.names import casefold_name
+from lmsconf.model.plan import Action, Change, Undo, UndoLevel
+from lmsconf.model.snapshot import Snapshot
+from lmsconf.planner.kind import AnyKind
+from lmsconf.planner.undo.names import map_references
+from lmsconf.planner.undo.vocabulary import renamed_to
+
+
+def with_undo_limits(kinds: Mapping[str, AnyKind], snapshot: Snapshot, changes: Sequence[Change]) -> tuple[Change, ...]:
+    """Return the changes of a plan with what their names, and what they refer to, keep from being undone."""
+    limited = [_limited_by_name(kinds[change.address.kind], snapshot, change) for change in changes]
+    lost = {_address_before(kinds, one) for one in limited if one.undo.level is UndoLevel.NONE and one.id is not None}
+    lost = {address for address in lost if kinds[address.kind].is_named}
+    return tuple(_limited_by_references(kinds, one, lost) if lost else one for one in limited)
+
+
+def _limited_by_name(kind: AnyKind, snapshot: Snapshot, change: Change) -> Change:
+    if not kind.is_named or change.id is None:
+        return change
+    name = _address_before({kind.name: kind}, change).name
+    others = [row.name for row in snapshot.rows(kind.row_type) if row.id != change.id]
+    if change.action is Action.DELETE and casefold_name(name) in Counter(map(casefold_name, others)):
+        reason = "another resource has its name, or one that looks the same, so that it cannot be created again"
+        return replace(change, undo=Undo(level=UndoLevel.NONE, reason=reason))
+    if renamed_to(kind, change) is not None and name in map(kind.normalize_name, others):
+        reason = "another resource has its earlier name, so that it keeps the new one"
+        return replace(change, undo=Undo(level=UndoLevel.PARTIAL, reason=reason))
+    return change
+
+
+def _limited_by_references(kinds: Mapping[str, AnyKind], change: Change, lost: set[Address]) -> Change:
+    if change.undo.level is UndoLevel.NONE or not isinstance(change.before, dict):
+        return change
+    missing = next((one for one in _references(kinds[change.address.kind], change.before) if one in lost), None)
+    if missing is None:
+        return change
+    level = UndoLevel.NONE if change.action is Action.DELETE else UndoLevel.PARTIAL
+    return replace(change, undo=Undo(level=level, reason=f"it refers to {missing}, which cannot come back"))
+
+
+def _references(kind: AnyKind, form: Mapping[str, Json]) -> Iterator[Address]:
+    """Yield what a form refers to."""
+    found: list[Address] = []
+
+    def note(other: str, name: str) -> str:
+        found.append(Address.of(other, name))
+        return name
+
+    map_references(kind, form, note, lambda _, __, part: part)
+    yield from found
+
+
+def _address_before(kinds: Mapping[str, AnyKind], change: Change) -> Address:
+    """Return the address that the resource of a change has before the plan."""
+    form = change.before if isinstance(change.before, dict) else {}
+    name = form.get(kinds[change.address.kind].name_key)
+    return change.address if name is None else Address.of(change.address.kind, str(name))

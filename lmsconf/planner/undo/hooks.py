@@ -1,0 +1,97 @@
+"""What a kind knows about undoing its changes: a part of the base class Kind."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, Generic, NamedTuple, TypeVar
+
+from lmsconf.model.address import Address, RemoteId
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.declarations import DesiredResource
+from lmsconf.model.forms import Form
+from lmsconf.model.plan import Change, Plan
+from lmsconf.model.snapshot import HasName, ListedRow, Snapshot
+from lmsconf.planner.context import BeforeAfter, Deletion, PlanContext
+
+Row = TypeVar("Row", bound=ListedRow)
+MOST_KEPT: Final = 20_000
+"""Of how many people the answers are kept that a run deletes, at most."""
+
+
+class EntryOf(NamedTuple):
+    """A manifest entry of a kind, by name."""
+
+    kind: str
+    body: Mapping[str, Json]
+
+
+class Undoable(Generic[Row]):
+    """The hooks of a kind for `plan --undo`. The defaults fit a named resource without parts.
+
+    name, name_key, parts_key: as in Kind.
+    """
+
+    name: str
+    name_key: str = "name"
+    parts_key: str | None = None
+    is_relation: bool = False
+    is_person: bool = False
+
+    @property
+    def is_named(self) -> bool:
+        """Whether its resources are created with names that tell them apart: no relations, and no people."""
+        return not self.is_relation and not self.is_person
+
+    @abstractmethod
+    def state_before_delete(self, planning: PlanContext, deletion: Deletion[Row]) -> BeforeAfter:
+        """Return the live state of a resource to be deleted; `after` is None."""
+
+    @abstractmethod
+    def normalize_name(self, text: str) -> str:
+        """Return the form in which the names of resources are compared."""
+
+    def whole_form(self, planning: PlanContext, row: Row) -> Form:
+        """Return every key of a live resource that was read, as plans show it."""
+        at = Address.of(self.name, self.normalize_name(row.name))
+        return dict(self.state_before_delete(planning, Deletion(address=at, row=row, absent=None)).before or {})
+
+    def parts(self, row: Row) -> Iterable[HasName]:
+        """Return the parts of a live resource, such as choices, that have ids of their own."""
+        return ()
+
+    def rows_destroyed_with(self, snapshot: Snapshot, changes: Iterable[Change]) -> Iterator[ListedRow]:
+        """Yield rows of any kind with values that are destroyed by these changes without a change of their own."""
+        return iter(())
+
+    def entries_beside(self, before: PlanContext, change: Change, row: Row) -> Iterator[EntryOf]:
+        """Yield entries of other resources that restore what a change destroyed along with its own resource."""
+        return iter(())
+
+    def used_since(self, live: PlanContext, change: Change, row: Row, plan: Plan) -> str | None:
+        """Return what others have put into a resource that the plan created, in words; None if nothing."""
+        return None
+
+    def limit_rows(
+        self, planning: PlanContext, snapshot: Snapshot, declared: Sequence[DesiredResource[Any]]
+    ) -> Snapshot:
+        """Return a snapshot whose rows of this kind hold what reading for these declarations would have given them.
+
+        The plan is compared with such rows before it is applied. To compare all that a run changed, more was read.
+        """
+        return snapshot
+
+    def takes_beside(self, planning: PlanContext, address: Address, origin: Change) -> str | None:
+        """Return what the undo of a change, `origin`, would take from others, in words; None if nothing.
+
+        planning: of the undo. address: that of the resource in it.
+        """
+        return None
+
+    def uncreate(self, change: Change, id: RemoteId | None) -> Mapping[str, Json] | None:
+        """Return the entry that undoes a creation where the resource cannot be deleted; None where it can."""
+        return None
+
+    def not_restorable(self, key: str, value: Json) -> str | None:
+        """Return why a key cannot be given its earlier value; None if it can."""
+        return None

@@ -1,0 +1,277 @@
+"""A recorded run and the workspace as it is now → the declarations that undo the run, and what they leave alone.
+
+A deletion becomes a declaration of what was there, a creation an entry under `absent` with the id that the run got, an
+update a declaration, pinned by id, of the keys that the run changed. A value that others have changed since is a
+conflict: it is shown, and left alone. The planner plans these declarations as any others.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from lmsconf.errors import Problem, Severity, SourceLocation
+from lmsconf.model.address import Address
+from lmsconf.model.canonical_json import Json, sha256
+from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
+from lmsconf.model.plan import Action, Change, UndoLevel
+from lmsconf.planner.kind import AnyKind, ManifestEntry
+from lmsconf.planner.undo.claims import NameClaim, granted, name_claims
+from lmsconf.planner.undo.drafts import ALL, Draft, Drafter, LeftAlone
+from lmsconf.planner.undo.merge import alike
+from lmsconf.planner.undo.times import Body, Times
+from lmsconf.planner.undo.writing import EntryWriter, NotThere
+from lmsconf.support.lazy_dataclass import dataclass
+
+CONFLICT: Final = "undo/conflict"
+LIMITED: Final = "undo/limited"
+_SHOWN: Final = 200
+"""The number of characters of a value that a conflict quotes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inverse:
+    """The declarations that undo a run, with what is left alone as their problems.
+
+    origins: the address of each → the change of the run that it undoes.
+    """
+
+    manifests: Manifests
+    origins: Mapping[Address, Change]
+
+
+def invert(times: Times, left: Mapping[Address, str]) -> Inverse:
+    """Return the declarations that undo a run.
+
+    left: the addresses, in the plan of the run, of changes that are left alone, and why.
+    """
+    return _Inversion(times, left).run()
+
+
+class _Inversion:
+    def __init__(self, times: Times, left: Mapping[Address, str]) -> None:
+        self.times, self.left = times, left
+        self.drafter = Drafter(times)
+        self.problems: list[LeftAlone] = []
+        self.declared: list[DesiredResource[Any]] = []
+        self.absent: list[DeleteEntry[Any]] = []
+        self.origins: dict[Address, Change] = {}
+
+    def run(self) -> Inverse:
+        changes = [change for change in self.times.run.plan.changes if self._is_undone(change)]
+        created = [one for one in changes if one.action is Action.CREATE]
+        deletions = [draft for one in created if (draft := self.drafter.undo_creation(one)) is not None]
+        claims = self._claims(changes, {str(draft.id) for draft in deletions if draft.absent and draft.id})
+        drafts = [*deletions, *self._earlier_states(changes, claims)]
+        writer = EntryWriter(self.times, claims)
+        writer.learn_parts(drafts)
+        for draft in self._with_values_beside(drafts, claims):
+            self._write(writer, draft)
+        self.problems.extend(self.drafter.left)
+        problems = [*self._limits(changes), *(_problem(self.times, writer, one) for one in self.problems)]
+        run = self.times.run
+        return Inverse(
+            manifests=Manifests(
+                declared=tuple(self.declared),
+                absent=tuple(self.absent),
+                problems=tuple(problems),
+                digest=sha256({"undo": run.name}),
+            ),
+            origins=self.origins,
+        )
+
+    def _is_undone(self, change: Change) -> bool:
+        if not self.times.run.is_done(change):
+            return False
+        reason = self.left.get(change.address)
+        if reason is not None:
+            self.problems.append(LeftAlone(change=change, key=ALL, reason=reason))
+        return reason is None
+
+    def _claims(self, changes: Sequence[Change], deleted: set[str]) -> list[NameClaim]:
+        """Return the names that the undo gives back; tell which are taken."""
+        claims: list[NameClaim] = []
+        for kind in self.times.kinds.values():
+            own = [one for one in changes if one.address.kind == kind.name and not kind.is_relation]
+            for claim in name_claims(kind, self.times.run, self.times.live, own):
+                if isinstance(claim, NameClaim):
+                    if claim.id is not None or self.times.recreated_id(kind, claim.change) is None:
+                        claims.append(claim)
+                else:
+                    self._renamed_since(kind, claim)
+        allowed = granted(claims, self.times.live, deleted)
+        for claim in claims:
+            if claim not in allowed:
+                what = "is not created again" if claim.id is None else "keeps its name"
+                reason = f'it {what}: another live resource has the name "{claim.name}"'
+                self.problems.append(LeftAlone(change=claim.change, key=claim.kind.name_key, reason=reason))
+        return allowed
+
+    def _renamed_since(self, kind: AnyKind, change: Change) -> None:
+        names = [form.get(kind.name_key) if isinstance(form, dict) else None for form in (change.before, change.after)]
+        row = self.times.row_now(kind, change.id)
+        key = kind.name_key
+        self.problems.append(
+            LeftAlone(change=change, key=key, before=names[0], made=names[1], live=kind.normalize_name(row.name))
+        )
+
+    def _earlier_states(self, changes: Sequence[Change], claims: Sequence[NameClaim]) -> Iterator[Draft]:
+        names = {(one.kind.name, str(one.change.id)): one for one in claims}
+        for change in changes:
+            kind = self.times.kinds[change.address.kind]
+            claim = names.get((kind.name, str(change.id)))
+            draft = None
+            if change.action is Action.DELETE:
+                draft = self.drafter.undo_deletion(change)
+                if draft is not None and draft.id is None and not kind.is_relation and claim is None:
+                    continue
+            elif change.action is not Action.CREATE:
+                draft = self.drafter.undo_update(change, None if claim is None else claim.name)
+            if draft is not None:
+                yield draft
+
+    def _with_values_beside(self, drafts: Sequence[Draft], claims: Sequence[NameClaim]) -> list[Draft]:
+        """Return the drafts with those of other resources that restore what was destroyed along with a change."""
+        out = {(one.kind.name, one.id, one.change.address if one.id is None else None): one for one in drafts}
+        back = {(one.kind.name, str(one.change.id)) for one in claims if one.id is None}
+        for change in self.times.run.plan.changes:
+            kind = self.times.kinds[change.address.kind]
+            row = self.times.row_before(kind, change.id)
+            if row is None or not self._is_back(kind, change, drafts, back):
+                continue
+            for other_name, body in kind.entries_beside(self.times.before, change, row):
+                other = self.times.kinds[other_name]
+                draft = self._value_beside(change, other, body)
+                if draft is None:
+                    continue
+                known = out.setdefault((other_name, draft.id, None), draft)
+                if known is not draft:
+                    known.body = _merged(known.body, draft.body)
+        return list(out.values())
+
+    def _is_back(self, kind: AnyKind, change: Change, drafts: Sequence[Draft], back: set[tuple[str, Any]]) -> bool:
+        """Whether the resource of a change, or the parts that the run removed from it, are there again."""
+        if change.address in self.left or not self.times.run.is_done(change):
+            return False
+        if change.action is Action.DELETE:
+            return (kind.name, str(change.id)) in back or self.times.recreated_id(kind, change) is not None
+        return change.action is Action.UPDATE and self.times.row_now(kind, change.id) is not None
+
+    def _value_beside(self, change: Change, kind: AnyKind, entry: Mapping[str, Json]) -> Draft | None:
+        """Return the draft of values that were destroyed, where nobody has given others since."""
+        body = self.times.mark_before(kind, entry)
+        id = body.pop("id", None)
+        row = self.times.row_now(kind, str(id))
+        if row is None:
+            return None
+        body.pop(kind.name_key, None)
+        live = self.times.body_now(kind, row)
+        values: Body = {}
+        for key, wanted in body.items():
+            now = live.get(key)
+            kept = self._missing(change, key, wanted if isinstance(wanted, dict) else {}, now)
+            values |= {key: kept} if kept else {}
+        return Draft(change=change, kind=kind, id=row.id, body=values) if values else None
+
+    def _missing(self, change: Change, key: str, wanted: Mapping[str, Json], live: Json) -> Body:
+        now = live if isinstance(live, dict) else {}
+        out: Body = {}
+        for part, value in wanted.items():
+            given = now.get(part)
+            if isinstance(value, list) and isinstance(given, list):
+                value = [*given, *(item for item in value if item not in given)]
+            elif given and not alike(value, given):
+                self.problems.append(LeftAlone(change=change, key=key, before=value, made=None, live=given))
+                continue
+            if not alike(value, given):
+                out[part] = value
+        return out
+
+    def _write(self, writer: EntryWriter, draft: Draft) -> None:
+        kind = draft.kind
+        body: Body = {}
+        for key, value in draft.body.items() if not draft.whole else ():
+            try:
+                body |= writer.written(kind, {key: value})
+            except NotThere as missing:
+                if draft.id is None:
+                    self._refuse(draft, ALL, f"it is not created again: {missing} is not there")
+                    return
+                self._refuse(draft, key, f"{key} is left as it is: {missing} is not there")
+        if draft.whole:
+            try:
+                body = writer.written(kind, draft.body)
+            except NotThere as missing:
+                self._refuse(draft, ALL, f"it is left as it is: {missing} is not there")
+                return
+        if not kind.is_relation:
+            if not body and draft.name is None and not draft.absent:
+                return
+            pin: Body = {} if draft.id is None else {"id": draft.id}
+            body = {kind.name_key: writer.name(kind, draft), **pin, **body}
+        entry = ManifestEntry(body=body, places=RunSource(self.times.run.name), timezone=None, report=self._report)
+        declared = [] if draft.absent else list(kind.parse(entry))
+        absent = list(kind.parse_absent(entry)) if draft.absent else []
+        self.declared.extend(declared)
+        self.absent.extend(absent)
+        self.origins.update((one.address, draft.change) for one in (*declared, *absent))
+
+    def _refuse(self, draft: Draft, key: str, reason: str) -> None:
+        self.problems.append(LeftAlone(change=draft.change, key=key, reason=reason))
+
+    def _report(self, problem: Problem) -> None:
+        raise AssertionError(problem.message)
+
+    def _limits(self, changes: Sequence[Change]) -> Iterator[Problem]:
+        """Yield what cannot come back of what is undone."""
+        for change in changes:
+            if change.undo.level is not UndoLevel.FULL:
+                message = f"{change.address}: {change.undo.reason}"
+                yield Problem(code=LIMITED, message=message, severity=Severity.NOTE, address=str(change.address))
+
+
+class RunSource:
+    """SourceMap of an entry that undoes a run: every part has the name of the run in the place of a file."""
+
+    def __init__(self, run: str) -> None:
+        self._where = SourceLocation(f"run {run}")
+
+    def at(self, *path: str | int) -> SourceLocation:
+        return self._where
+
+    def find(self, text: str, *path: str | int) -> SourceLocation:
+        return self._where
+
+
+def _merged(body: Body, more: Body) -> Body:
+    out = dict(body)
+    for key, value in more.items():
+        mine = out.get(key)
+        out[key] = {**value, **mine} if isinstance(mine, dict) and isinstance(value, dict) else value
+    return out
+
+
+def _problem(times: Times, writer: EntryWriter, left: LeftAlone) -> Problem:
+    """Return the warning about what is left alone: what was there, what the run made, what is live now."""
+    address = left.change.address
+    if left.reason is not None:
+        message = f"{address}: {left.reason}"
+        return Problem(code=CONFLICT, message=message, severity=Severity.WARNING, address=str(address))
+    kind = times.kinds[address.kind]
+    sides = (_shown(writer, kind, left.key, value) for value in (left.before, left.made, left.live))
+    was, made, live = sides
+    what = left.key or "it"
+    message = f"{address}: {what} has changed since the run, and is left alone"
+    hint = f"Before the run: {was}. The run made: {made}. Live now: {live}."
+    return Problem(code=CONFLICT, message=message, hint=hint, severity=Severity.WARNING, address=str(address))
+
+
+def _shown(writer: EntryWriter, kind: AnyKind, key: str, value: Json) -> str:
+    if value is None or value == []:
+        return "nothing"
+    body = {key: value} if key else value if isinstance(value, dict) else {}
+    shown = writer.shown(kind, body)
+    text = shown.get(key) if key else shown
+    whole = text if isinstance(text, str) else json.dumps(text, ensure_ascii=False)
+    return whole if len(whole) <= _SHOWN else f"{whole[:_SHOWN]}…"

@@ -1,0 +1,136 @@
+"""The workspace before a run, as the run made it, and as it is now: forms of each resource, with ids for names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lmsconf.model.address import Address, RemoteId
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.forms import form_to_json
+from lmsconf.model.names import normalize_name
+from lmsconf.model.plan import Action, Change
+from lmsconf.model.policy import Policy
+from lmsconf.model.snapshot import Snapshot
+from lmsconf.planner.context import CallTemplates, PlanContext
+from lmsconf.planner.kind import AnyKind
+from lmsconf.planner.undo.names import plain_id
+from lmsconf.planner.undo.run import RunToUndo
+from lmsconf.planner.undo.vocabulary import Kinds, Vocabulary
+
+Body = dict[str, Json]
+
+
+class Times:
+    """The three states of the resources of a run."""
+
+    def __init__(
+        self, kinds: Kinds, run: RunToUndo, snapshot: Snapshot, policy: Policy, call_templates: CallTemplates
+    ) -> None:
+        self.kinds, self.run = kinds, run
+        self.before = named_context(kinds, run.before, policy, call_templates)
+        self.live = named_context(kinds, snapshot, policy, call_templates)
+        deletions = (one for one in run.plan.changes if one.action is Action.DELETE and run.is_whole(one))
+        self._then = Vocabulary.of_snapshot(
+            kinds, self.before, {(one.address.kind, str(one.id)) for one in deletions if one.id is not None}
+        )
+        self._made = Vocabulary.of_run(kinds, run, self.before, self.live)
+        self._now = Vocabulary.of_snapshot(kinds, self.live)
+        self._rows: dict[tuple[str, bool], dict[str, Any]] = {}
+        self._follow_recreated()
+
+    def row_before(self, kind: AnyKind, id: str | None) -> Any:
+        """Return a resource as it was before the run; None if it was not there."""
+        return self._by_id(kind, live=False).get(plain_id(id or ""))
+
+    def row_now(self, kind: AnyKind, id: str | None) -> Any:
+        """Return a live resource by id; None if it is not live."""
+        return self._by_id(kind, live=True).get(id or "")
+
+    def body_before(self, kind: AnyKind, row: Any) -> Body:
+        """Return the state of a resource before the run."""
+        return self._then.mark(kind, _body(kind, self.before, row))
+
+    def body_now(self, kind: AnyKind, row: Any) -> Body:
+        """Return the state of a live resource."""
+        return self._now.mark(kind, _body(kind, self.live, row))
+
+    def body_made(self, change: Change) -> Body:
+        """Return the keys that the run declared, as it made them."""
+        return self.mark_made(change, change.after)
+
+    def mark_made(self, change: Change, form: Json) -> Body:
+        """Return a form of the plan with ids for names."""
+        return self._made.mark(self.kinds[change.address.kind], form if isinstance(form, dict) else {})
+
+    def mark_before(self, kind: AnyKind, body: Mapping[str, Json]) -> Body:
+        """Return an entry in the names of before the run with ids for names."""
+        return self._then.mark(kind, body)
+
+    def rows_now(self, kind: AnyKind) -> Mapping[str, Any]:
+        return self._by_id(kind, live=True)
+
+    def is_person(self, text: str) -> bool:
+        """Whether a text stands for a live person."""
+        people = (kind for kind in self.kinds.values() if kind.is_person)
+        return any(self.row_now(kind, text.removeprefix("\x00")) is not None for kind in people)
+
+    def _by_id(self, kind: AnyKind, *, live: bool) -> dict[str, Any]:
+        key = (kind.name, live)
+        if key not in self._rows:
+            rows = (self.live if live else self.before).snapshot.rows(kind.row_type)
+            self._rows[key] = {row.id: row for row in rows}
+        return self._rows[key]
+
+    def _follow_recreated(self) -> None:
+        """Take what an earlier undo has created again, and parts that are live again, for what was there before."""
+        for change in self.run.plan.changes:
+            kind = self.kinds[change.address.kind]
+            row = self.row_before(kind, change.id)
+            if row is None or kind.is_relation:
+                continue
+            id = self.recreated_id(kind, change) if change.action is Action.DELETE else change.id
+            now = self.row_now(kind, id)
+            if now is None or id is None:
+                continue
+            if change.action is Action.DELETE:
+                self._then.add(kind, kind.normalize_name(row.name), id)
+            live = {normalize_name(part.name): part.id for part in kind.parts(now)}
+            ids = {*live.values()}
+            for part in kind.parts(row):
+                name = normalize_name(part.name)
+                if (part.id not in ids and name in live) or (change.action is Action.DELETE and name in live):
+                    self._then.add_part(id, name, live[name])
+
+    def recreated_id(self, kind: AnyKind, change: Change) -> RemoteId | None:
+        """Return the live id of a deleted resource that an earlier undo of the run has created again."""
+        row = self.row_before(kind, change.id)
+        if row is None:
+            return None
+        name = kind.normalize_name(row.name)
+        at = Address.of(kind.name, name)
+        id = self.run.recreated.get(at)
+        if id is not None and self.row_now(kind, id) is not None:
+            return id
+        if at not in self.run.unsure:
+            return None
+        ids = [row.id for row in self.rows_now(kind).values() if kind.normalize_name(row.name) == name]
+        return ids[0] if len(ids) == 1 and self.row_before(kind, ids[0]) is None else None
+
+
+def _all(_: Address) -> bool:
+    return True
+
+
+def named_context(kinds: Kinds, snapshot: Snapshot, policy: Policy, call_templates: CallTemplates) -> PlanContext:
+    """Return a snapshot in which every kind has registered the names of its live resources."""
+    scratch = Policy(workspace=policy.workspace, today=policy.today, timezone=policy.timezone)
+    planning = PlanContext(snapshot, scratch, call_templates, _all)
+    for kind in kinds.values():
+        kind.match(planning, [], [])
+    return planning
+
+
+def _body(kind: AnyKind, planning: PlanContext, row: Any) -> Body:
+    body = form_to_json(kind.whole_form(planning, row))
+    return body if isinstance(body, dict) else {}

@@ -1,0 +1,216 @@
+"""`plan --undo RUN`: a plan that takes back what a run did, made as any other plan.
+
+What the run changed is read, and turned into declarations of what was there before; the normal planner plans them.
+Where that plan would touch anything that others have done since, the change of the run is left alone, and the rest is
+planned again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from lmsconf.errors import LmsconfError, Problem, ProblemsFound
+from lmsconf.journal.journal_reader import read_runs
+from lmsconf.journal.kept_documents import kept_before, kept_plan
+from lmsconf.kinds import all_kinds
+from lmsconf.model.address import Address, RemoteId
+from lmsconf.model.calls import is_creation
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.declarations import DeleteEntry, Manifests
+from lmsconf.model.lints import RULES, LintLevel
+from lmsconf.model.plan import Action, Change, Plan, UndoneRun
+from lmsconf.model.policy import Policy
+from lmsconf.model.progress import Report
+from lmsconf.model.recorded_run import CallState, RecordedRun
+from lmsconf.model.snapshot import Snapshot
+from lmsconf.planner.context import PlanContext
+from lmsconf.planner.kind import AnyKind, ManifestEntry
+from lmsconf.planner.plan import DraftPlan, draft_plan
+from lmsconf.planner.undo.inverse import CONFLICT, LIMITED, Inverse, RunSource, invert
+from lmsconf.planner.undo.run import RunToUndo
+from lmsconf.planner.undo.times import Times, named_context
+from lmsconf.workspace.reader import WorkspaceReader, reads_needed
+
+
+def load_run(reader: WorkspaceReader, recorded: RecordedRun) -> RunToUndo:
+    """Return a recorded run with what is kept of it.
+
+    Raises LmsconfError if it was of another workspace, or if its plan or what was before it is not kept.
+    """
+    root, opening = reader.settings.root, recorded.opening
+    plan = kept_plan(root, recorded)
+    here = (reader.connection.name, reader.connection.url)
+    if opening is None or (plan.workspace, plan.url) != here:
+        raise LmsconfError(
+            f"the run {recorded.name} was on the workspace {plan.workspace} ({plan.url}), and this is "
+            f"{here[0]} ({here[1]})",
+            hint=f"Choose that workspace: --workspace {plan.workspace}",
+        )
+    recreated: dict[Address, RemoteId] = {}
+    unsure: set[Address] = set()
+    for later in read_runs(root):
+        if later.name == recorded.name:
+            break
+        for address, id in _creations(reader, later, recorded):
+            if id is None:
+                unsure.add(address)
+            else:
+                recreated.setdefault(address, id)
+    return RunToUndo(
+        recorded, plan, kept_before(root, recorded), recreated=recreated, unsure=frozenset(unsure - recreated.keys())
+    )
+
+
+def _creations(
+    reader: WorkspaceReader, later: RecordedRun, undone: RecordedRun
+) -> Iterator[tuple[Address, RemoteId | None]]:
+    """Yield what a later run has created if it undid this one; with None where that is not known."""
+    creations = [call for call in later.calls if is_creation(call.operation)]
+    states = (CallState.DONE, CallState.IN_FLIGHT)
+    done = [call for call in creations if call.state in states]
+    if not done or later.opening is None or later.opening.plan_sha256 is None:
+        return
+    plan = kept_plan(reader.settings.root, later)
+    if plan.undo_of is not None and plan.undo_of.run == undone.name:
+        yield from ((Address.parse(call.address), RemoteId(call.id) if call.id else None) for call in done)
+
+
+def plan_undo(reader: WorkspaceReader, run: RunToUndo, policy: Policy, progress: Report | None = None) -> Plan:
+    """Return the plan that takes back what a run did. Raises ProblemsFound as any plan."""
+    # Nothing is deleted because no manifest declares it; what the run changed is changed back, wherever it stands.
+    policy = replace(policy, ownership={}, leave_alone=())
+    wanted = replace(
+        reads_needed(_read_for(reader, run, policy), replace(policy, only=(), excluded=())), effects=policy.effects
+    )
+    reading, snapshot = reader.read_on(wanted, progress)
+    times = Times(all_kinds(), run, snapshot, policy, reader.call_templates)
+    left: dict[Address, str] = {}
+    while True:
+        inverse = invert(times, left)
+        seen = _limited(times.live, snapshot, inverse)
+        try:
+            draft = draft_plan(
+                all_kinds(), inverse.manifests, seen, policy, reader.call_templates, created_at=reader.now()
+            )
+        except ProblemsFound as found:
+            refused = dict(_refused(inverse, found))
+            if not refused.keys() - left.keys():
+                raise
+            left |= refused
+            continue
+        more = {address: reason for address, reason in _beyond(inverse, draft) if address not in left}
+        if not more:
+            break
+        left |= more
+    undone = UndoneRun(run=run.name, digest=run.digest)
+    plan = replace(draft.plan, undo_of=undone, problems=tuple(_selected(draft)), unmanaged=())
+    # Lints are about manifests, and these declarations are of what was there.
+    return reader.add_effects(
+        replace(draft, plan=plan, lint_levels=dict.fromkeys(RULES, LintLevel.OFF)), reading, progress
+    )
+
+
+def _limited(planning: PlanContext, snapshot: Snapshot, inverse: Inverse) -> Snapshot:
+    """Return the snapshot with what the declarations of an undo alone would have read."""
+    for kind in all_kinds().values():
+        declared = [one for one in inverse.manifests.declared if one.address.kind == kind.name]
+        snapshot = kind.limit_rows(planning, snapshot, declared)
+    return snapshot
+
+
+def _read_for(reader: WorkspaceReader, run: RunToUndo, policy: Policy) -> Manifests:
+    """Return declarations with every key that an undo of the run may compare, only to decide what is read."""
+    before = named_context(all_kinds(), run.before, policy, reader.call_templates)
+    bodies: dict[tuple[str, str], dict[str, Json]] = {}
+    absent: list[DeleteEntry[Any]] = []
+    for change in run.plan.changes:
+        kind = all_kinds()[change.address.kind]
+        if not run.is_done(change):
+            continue
+        for other, entry in _compared(kind, run, change):
+            _join(bodies, other, entry)
+        if change.action is Action.CREATE and kind.uncreate(change, None) is None:
+            id = run.created_id(change)
+            body = kind.replay_entry(replace(change, action=Action.DELETE, id=id), _form(change.after), ())
+            known = {key: value for key, value in body.items() if value is not None}
+            absent.extend(kind.parse_absent(_entry(run, known)))
+        rows = [row for row in run.before.rows(kind.row_type) if row.id == change.id]
+        for entry_of in (one for row in rows for one in kind.entries_beside(before, change, row)):
+            _join(bodies, entry_of.kind, entry_of.body)
+    declared = [one for (name, _), body in bodies.items() for one in all_kinds()[name].parse(_entry(run, body))]
+    return Manifests(declared=tuple(declared), absent=tuple(absent))
+
+
+def _compared(kind: AnyKind, run: RunToUndo, change: Change) -> Iterator[tuple[str, Mapping[str, Json]]]:
+    """Yield the entry with the keys of a change whose live values are compared."""
+    own = replace(change, action=Action.UPDATE)
+    if change.action is Action.DELETE:
+        yield kind.name, _form(change.before)
+    elif change.action is not Action.CREATE:
+        yield kind.name, kind.replay_entry(own, _form(change.before), ())
+    elif (instead := kind.uncreate(change, None)) is not None:
+        yield (
+            kind.name,
+            kind.replay_entry(replace(own, id=run.created_id(change)), {**_form(change.after), **instead}, ()),
+        )
+
+
+def _join(bodies: dict[tuple[str, str], dict[str, Json]], kind: str, entry: Mapping[str, Json]) -> None:
+    """Add an entry to those that are read; what several say of one resource is joined."""
+    known = bodies.setdefault((kind, str(entry.get("id") or len(bodies))), {})
+    for key, value in entry.items():
+        mine = known.get(key)
+        known[key] = {**value, **mine} if isinstance(mine, dict) and isinstance(value, dict) else mine or value
+
+
+def _form(side: object) -> dict[str, Any]:
+    return dict(side) if isinstance(side, dict) else {}
+
+
+def _entry(run: RunToUndo, body: Mapping[str, Any]) -> ManifestEntry:
+    return ManifestEntry(body=body, places=RunSource(run.name), timezone=None, report=_ignore)
+
+
+def _ignore(_: Problem) -> None:
+    """Leave out a problem of an entry that only decides what is read."""
+
+
+def _refused(inverse: Inverse, found: ProblemsFound) -> Iterator[tuple[Address, str]]:
+    """Yield the changes of the run that cannot be planned back, with the reason."""
+    for problem in found.problems:
+        if problem.is_error and problem.address is not None:
+            change = inverse.origins.get(Address.parse(problem.address))
+            if change is not None:
+                message = problem.message.removeprefix(f"{problem.address}: ")
+                yield change.address, f"it is left alone, because it cannot be undone: {message}"
+
+
+def _beyond(inverse: Inverse, draft: DraftPlan) -> Iterator[tuple[Address, str]]:
+    """Yield the changes of the run whose undo would touch what others have done since, with the reason."""
+    kinds, planning = all_kinds(), draft.planning
+    for change in draft.plan.changes:
+        cause = inverse.origins.get(change.goes_with) if change.goes_with is not None else None
+        if cause is not None and change.address not in inverse.origins:
+            yield cause.address, f"it is left alone, because {change.address}, which is not of the run, depends on it"
+    for address, origin in inverse.origins.items():
+        reason = kinds[address.kind].takes_beside(planning, address, origin)
+        if reason is not None:
+            yield origin.address, f"it is left alone, because {reason}"
+    for call in draft.plan.calls:
+        made = inverse.origins.get(call.address)
+        if call.may_be_refused and made is not None and made.action is Action.CREATE:
+            yield made.address, "it is left alone, because others use it"
+
+
+def _selected(draft: DraftPlan) -> Iterator[Problem]:
+    """Yield the problems of a plan; of what is left alone, only those of the resources that are planned."""
+    for problem in draft.plan.problems:
+        mine = problem.code in (CONFLICT, LIMITED) and problem.address is not None
+        if not mine or _chosen(draft.planning, str(problem.address)):
+            yield problem
+
+
+def _chosen(planning: PlanContext, address: str) -> bool:
+    return planning.chosen(Address.parse(address))

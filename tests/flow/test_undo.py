@@ -1,0 +1,264 @@
+"""`plan --undo RUN` from the command line: what comes back, what is left alone, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from lmsconf.api.spec.value_encoding import build_answers_body, encode_answer
+from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
+from lmsconf.support.package_data import read_schema
+
+from .project import Project
+from .shell import lmsconf
+
+SEED = """
+custom_fields:
+  - {name: Dept, type: CHOICE, choices: [Sales, HR, IT], hidden: true, description: Where}
+  - {name: Skills, type: MULTI_SELECT, choices: [SQL, Go, C]}
+  - {name: Badge, type: TEXT}
+  - {name: Grade, type: MULTI_SELECT, choices: [G1, G2]}
+people:
+  - {email: root@acme.example, id: u-root, admin: true}
+  - {email: vera@acme.example, id: u-vera, admin: true}
+  - {email: mo@acme.example, id: u-mo, manager: true, applications: [learn, analyse],
+     answers: {Dept: HR, Skills: [Go], Badge: "8"}}
+  - {email: anna@acme.example, id: u-anna, first_name: Anna, last_name: Berg, language: sv, applications: [learn],
+     metadata: {cost: "100", unit: A}, answers: {Dept: Sales, Skills: [SQL, Go], Badge: "7", Grade: [G1]}}
+groups:
+  - {name: Coaches, id: g-1, members: [anna@acme.example, mo@acme.example], managers: [vera@acme.example]}
+  - {name: Others, id: g-2, members: [mo@acme.example]}
+smart_groups:
+  - {name: Coders, id: s-1, conditions: [{field: Grade, choices: [G1]}], managers: [vera@acme.example]}
+content: [{name: GDPR basics, id: c-1}, {name: First aid, id: c-2}]
+content_targets:
+  - {content: GDPR basics, mandatory: true, visible_until: "2030-06-30T12:00:00Z", assign_to: [{group: Coaches}]}
+"""
+OPTIONS = "guards: off\ntimezone: Europe/Stockholm\npeople: {create: true}\n"
+
+
+def started(tmp_path: Path, manifests: str) -> Project:
+    """A project in which these manifests have been applied, and what the workspace held before in `before.json`."""
+    project = Project(tmp_path, SEED, OPTIONS)
+    project.write(manifests)
+    assert lmsconf(project.root, "snapshot", "before.json").code == 0
+    applied = lmsconf(project.root, "apply", "--auto-approve")
+    assert applied.code == 0, applied.out + applied.err
+    return project
+
+
+def undone(project: Project) -> str:
+    """Plans the way back from the latest run and applies it; returns the plan as text."""
+    planned = lmsconf(project.root, "plan", "--undo", "latest", "--out", "undo.json")
+    assert planned.code == 0, planned.err
+    applied = lmsconf(project.root, "apply", "undo.json")
+    assert applied.code == 0, applied.out + applied.err
+    assert "so only what it touched was checked." in applied.out
+    return planned.out
+
+
+def held(project: Project, file: str | None = None) -> dict[str, Any]:
+    """What a snapshot holds, with names in the place of ids."""
+    if file is None:
+        file = "after.json"
+        assert lmsconf(project.root, "snapshot", file).code == 0
+    snapshot = json.loads((project.root / file).read_text())
+    for key in ("format", "tool", "taken_at", "seal", "choice_holders", "holders", "admin"):
+        snapshot.pop(key, None)
+    names: dict[str, str] = {}
+    for field in snapshot["custom_field"]:
+        names |= {one["id"]: one["name"] for one in (field, *field.get("choices", []))}
+    for kind in ("group", "smart_group"):
+        names |= {one["id"]: one["name"] for one in snapshot[kind]}
+    named: dict[str, Any] = json.loads(json.dumps(_named(snapshot, names)))
+    return named
+
+
+def _named(value: Any, names: dict[str, str]) -> Any:
+    if isinstance(value, dict):
+        return {key: _named(item, names) for key, item in value.items() if item not in ("", False)}
+    if isinstance(value, list):
+        return sorted((_named(item, names) for item in value), key=lambda item: json.dumps(item, sort_keys=True))
+    return names.get(value, value) if isinstance(value, str) else value
+
+
+def assert_as_before(project: Project) -> None:
+    before, after = held(project, "before.json"), held(project)
+    differing = [key for key in after if after[key] != before.get(key)]
+    assert differing == [], "\n".join(f"{before.get(key)}\n{after[key]}" for key in differing)
+
+
+CHANGES = {
+    "deleted": "absent: {groups: [Coaches], smart_groups: [Coders]}",
+    "answers": "custom_fields: [{name: Dept, choices: [Sales, IT]}, {name: Skills, choices: {exclude: [Go]}}]\n"
+    "absent: {custom_fields: [Badge]}",
+    "field": "absent: {smart_groups: [Coders], custom_fields: [Grade, Dept]}",
+    "renamed": "custom_fields: [{name: Unit, previously: [Dept],"
+    " choices: [Sales, {name: People, previously: [HR]}, IT], hidden: false,"
+    " description: null}]\ngroups: [{name: Mentors, previously: [Coaches],"
+    " members: [root@acme.example], managers: []}]\n"
+    "content_targets: [{content: GDPR basics, assign_to: [{group: Mentors}]},"
+    " {content: First aid, assign_to: [everyone]}]",
+    "conditions": "custom_fields: [{name: Level, type: CHOICE, choices: [A, B]}]\nsmart_groups:"
+    " [{name: Coders, conditions: [{field: Level, choices: [A]}], managers: []}]",
+    "people": "users: [{email: anna@acme.example, first_name: Anne, language: en, admin: true, applications: [create],"
+    " metadata: {cost: X, unit: B}, answers: {Dept: HR, Skills: [C, Go], Badge: null}},"
+    " {email: mo.new@acme.example, previously: [mo@acme.example], manager: false, archived: true}]",
+}
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("change", CHANGES)
+def test_an_undo_restores_what_a_run_changed(tmp_path: Path, change: str) -> None:
+    """Members, managers, assignments, flags, windows, conditions, rights, metadata and answers are as before."""
+    project = started(tmp_path, CHANGES[change])
+    saved = json.loads(lmsconf(project.root, "plan", "--undo", "latest", "--format", "json").out)
+    assert [problem["message"] for problem in saved["problems"] if problem["code"] == "undo/conflict"] == []
+    undone(project)
+    assert_as_before(project)
+    again = lmsconf(project.root, "plan", "--undo", json.loads((tmp_path / "undo.json").read_text())["undo_of"]["run"])
+    assert "No changes. Nothing is left to undo of the run " in again.out
+
+
+def test_an_undo_is_a_plan_like_any_other(tmp_path: Path) -> None:
+    """It names the run, fits the schema, selects with --only, and its own run can be undone."""
+    project = started(tmp_path, CHANGES["deleted"])
+    text = undone(project)
+    run = json.loads((tmp_path / "undo.json").read_text())["undo_of"]
+    assert f"This plan undoes the run {run['run']}.\n" in text
+    assert f"      run {run['run']}\n" in text
+    jsonschema.validate(json.loads((tmp_path / "undo.json").read_text()), json.loads(read_schema("plan.schema.json")))
+    part = lmsconf(project.root, "plan", "--undo", "latest", "--only", "smart_group/Coders")
+    assert "Plan: 0 to create, 0 to change, 1 to delete" in part.out
+    assert "group/Coaches" not in part.out
+    undone(project)
+    assert [group["name"] for group in held(project)["group"]] == ["Others"]
+
+
+def test_the_plan_says_what_the_undo_restores(tmp_path: Path) -> None:
+    """Answers that are read come back; an account is archived; a name that another resource has is not given back."""
+    project = Project(tmp_path, SEED + "  - {content: First aid, assign_to: [{group: Others}]}\n", OPTIONS)
+    project.write(
+        CHANGES["answers"] + "\nusers: [{email: new@acme.example, first_name: A, last_name: B, language: en}]\n"
+    )
+    planned = json.loads(lmsconf(project.root, "plan", "--format", "json").out)
+    levels = {change["address"]: change["undo"] for change in planned["changes"]}
+    assert levels["custom_field/Badge"] == {
+        "level": "partial",
+        "reason": "the field comes back with another id, and with people's answers",
+    }
+    assert (
+        levels["custom_field/Dept"]["reason"] == "deleted choices come back with other ids, and with people's answers"
+    )
+    assert levels["user/new@acme.example"]["reason"] == "the account can be archived, and not deleted"
+    assert lmsconf(project.root, "apply", "--auto-approve").code == 0
+    text = undone(project)
+    assert "the account can be archived, and not deleted [undo/limited]" in text
+    people = {person["email"]: person for person in held(project)["user"]}
+    assert people["new@acme.example"]["archived"] is True
+
+
+def test_what_others_have_changed_since_is_shown_and_left_alone(tmp_path: Path) -> None:
+    """A conflict names what was there, what the run made and what is live; nothing of it is planned."""
+    project = started(
+        tmp_path,
+        CHANGES["renamed"] + "\nsmart_groups: [{name: Coders, conditions: [{field: Skills, choices: [C]}]},"
+        " {name: New ones, conditions: [{field: Skills, choices: [Go]}]}]\n",
+    )
+    project.send("manual-groups.rename", {"groupId": "g-1"}, {"name": "By hand"})
+    project.send(
+        "smart-groups.replace-conditions",
+        {"smartGroupId": "s-1"},
+        {"conditions": [{"customFieldId": "f-2", "choiceIds": [], "systemCondition": "IS_ANY"}]},
+    )
+    text = undone(project)
+    message = "smart_group/Coders: conditions has changed since the run, and is left alone [undo/conflict]"
+    assert message in text.replace("warning: conditions", "warning: smart_group/Coders: conditions")
+    assert 'Before the run: [{"field": "Grade", "choices": ["G1"]}]. The run made: [{' in text
+    assert "The run made: Mentors. Live now: By hand." in text
+    after = held(project)
+    assert {group["name"] for group in after["group"]} == {"By hand", "Others"}
+    [coders] = after["smart_group"]
+    assert coders["conditions"] == [{"field": "Skills", "choices": [], "system_condition": "IS_ANY"}]
+    # The rest of the group is as it was.
+    coaches = next(group for group in after["group"] if group["name"] == "By hand")
+    assert coaches["members"] == ["u-anna", "u-mo"]
+
+
+def test_a_resource_that_others_have_filled_is_not_deleted(tmp_path: Path) -> None:
+    """A group with a new member or assignment, and a field that somebody has answered, stay; each is reported."""
+    project = started(
+        tmp_path,
+        "custom_fields: [{name: Level, type: CHOICE, choices: [A, B]}, {name: Floor, type: TEXT}]\n"
+        "groups: [{name: One, members: [mo@acme.example]}, {name: Two}, {name: Three}]\n",
+    )
+    rows = held_ids(project)
+    project.send("manual-groups.add-members", {"groupId": rows["One"]}, {"userIds": ["u-anna"]})
+    project.send("content-targets.create", None, {"contentId": "c-2", "targetId": rows["Two"]})
+    project.send("users.update-custom-field-choice", {"userId": "u-anna"}, answers_body(project, rows["Floor"], "4"))
+    text = undone(project)
+    assert "Plan: 0 to create, 0 to change, 2 to delete" in text
+    assert text.count("[undo/conflict]") == 3
+    assert "custom_field/Floor: it is not deleted: 1 person has answered it since the run" in text
+    assert {"One", "Two", "Floor"} <= held_ids(project).keys()
+    assert not {"Three", "Level"} & held_ids(project).keys()
+
+
+def answers_body(project: Project, field: str, text: str) -> dict[str, object]:
+    """The body that gives a person this answer, in the dialect of the project."""
+    behaviour = SpecCallTemplates(project.spec).behaviour
+    body = build_answers_body(behaviour, {field: encode_answer(behaviour, "TEXT", text)})
+    made: dict[str, object] = json.loads(json.dumps(body))
+    return made
+
+
+def held_ids(project: Project) -> dict[str, str]:
+    """Name → id of groups and fields."""
+    assert lmsconf(project.root, "snapshot", "now.json").code == 0
+    snapshot = json.loads((project.root / "now.json").read_text())
+    return {row["name"]: row["id"] for kind in ("group", "custom_field") for row in snapshot[kind]}
+
+
+def test_a_twin_of_a_deleted_group_is_left_alone(tmp_path: Path) -> None:
+    """Somebody has made a group of that name since: no second one is created, and its members are not touched."""
+    project = started(tmp_path, CHANGES["deleted"])
+    project.send("manual-groups.create", None, {"name": "Coaches"})
+    text = undone(project)
+    assert 'it is not created again: another live resource has the name "Coaches" [undo/conflict]' in text
+    assert "group/Coaches is not there" in text
+    [coaches] = [group for group in held(project)["group"] if group["name"] == "Coaches"]
+    assert "members" not in coaches or coaches["members"] == []
+
+
+@pytest.mark.parametrize("option", [("--base", "x"), ("--snapshot", "x"), ("--additive",)])
+def test_options_that_do_not_go_with_undo(tmp_path: Path, option: tuple[str, ...]) -> None:
+    """They exit 64."""
+    ran = lmsconf(Project(tmp_path, SEED, OPTIONS).root, "plan", "--undo", "latest", *option)
+    assert (ran.code, "exclude each other" in ran.err) == (64, True)
+
+
+def test_a_run_that_cannot_be_undone_here(tmp_path: Path) -> None:
+    """Without its files, or from another workspace, it exits 1 with the reason; apply and `runs` print the command."""
+    project = Project(tmp_path, SEED, OPTIONS)
+    project.write(CHANGES["deleted"])
+    unknown = lmsconf(project.root, "plan", "--undo", "latest")
+    assert (unknown.code, "no run matches 'latest'" in unknown.err) == (1, True)
+    applied = lmsconf(project.root, "apply", "--auto-approve")
+    [journal] = (tmp_path / ".lmsconf" / "runs").glob("*.jsonl")
+    line = f"Undo: lmsconf plan --undo {journal.stem} --out undo.json\n"
+    assert line in applied.out
+    assert line in lmsconf(project.root, "runs", "latest").out
+    kept = journal.with_suffix(".before.json")
+    assert kept.stat().st_mode & 0o777 == 0o600
+    elsewhere = lmsconf(project.root, "plan", "--undo", "latest", env={"LMSCONF_URL": "sandbox:other.db"})
+    assert (elsewhere.code, "was on the workspace sandbox" in elsewhere.err) == (1, True)
+    kept.write_text(kept.read_text().replace("anna@", "anne@"))
+    changed = lmsconf(project.root, "plan", "--undo", "latest")
+    assert (changed.code, "is not the earlier state" in changed.err) == (1, True)
+    kept.unlink()
+    missing = lmsconf(project.root, "plan", "--undo", "latest")
+    assert (missing.code, "is not kept" in missing.err) == (1, True)
