@@ -496,7 +496,10 @@ def test_drift_shows_it_and_accepts_nothing(tmp_path: Path) -> None:
     ran = lmsconf(tmp_path, "drift")
     assert ran.code == ExitCode.CHANGES
     assert "it is replaced by content_target/GDPR 2026 -> group/Sales" in ran.out
-    assert "to keep:" not in ran.out
+    assert "in progress" not in ran.out
+    [finding] = cast("list[dict[str, object]]", lmsconf(tmp_path, "drift", "--format", "json").document["findings"])
+    assert finding["address"] == ADDRESS
+    assert cast("dict[str, object]", finding["hint"])["accept"] is None
     before = (tmp_path / "manifests" / "all.yaml").read_text(encoding="utf-8")
     ran = lmsconf(tmp_path, "drift", "--accept", ADDRESS)
     assert ran.code == ExitCode.ERROR

@@ -120,9 +120,11 @@ class ReplacementProblems:
 
     def told(self, old: _Declared, found: InProgressRow | None, until: datetime | None, people: Sequence[str]) -> None:
         """Report how many are in progress on a content that is taken from its audience, and what becomes of them."""
-        unknown = "it was not read" if found is None else found.unknown
-        if unknown is not None:
-            message = f"{old.address}: how many are in progress is not known: {unknown}"
+        if found is None:
+            # Not looked at: for a drift report, or with a snapshot file.
+            return
+        if found.unknown is not None:
+            message = f"{old.address}: how many are in progress is not known: {found.unknown}"
             self._report("content-target/in-progress", message, None, old.source, None, Severity.WARNING)
             return
         if not people:
