@@ -9,12 +9,14 @@ import httpcore
 import httpx
 import pytest
 
+from lmsconf.api.client import Client
 from lmsconf.api.transport.httpx_wire import DELIVERY_BY_ERROR, FAILURES, classify_delivery
+from lmsconf.api.transport.in_process_wire import InProcessResponse
 from lmsconf.api.transport.pool_wire import DELIVERY_BY_ERROR as POOL
 from lmsconf.api.transport.wire import DeliveryStatus
 from lmsconf.errors import ApiError, Unreachable, WriteOutcomeUnknown
 
-from .network import Network, client, one_call
+from .network import CANARY, Network, client, one_call
 
 BEFORE_THE_FIRST_BYTE = {"ConnectError", "ConnectTimeout", "PoolTimeout"}
 NEVER = {"UnsupportedProtocol", "InvalidURL"}
@@ -99,3 +101,16 @@ def test_every_error_of_the_pool_says_what_that_of_httpx_says() -> None:
     assert {kind.__name__: status for kind, status in POOL.items()} == {
         name: statuses[name] for name in errors.keys() - {"ConnectionNotAvailable"}
     }
+
+
+class Silent:
+    """A service in this process whose answer is lost."""
+
+    def answer(self, *_: object) -> InProcessResponse:
+        raise ConnectionError("the answer is lost")
+
+
+def test_a_lost_answer_of_a_service_in_this_process_is_open() -> None:
+    """It may have done the write, which is neither repeated nor told as not sent."""
+    with pytest.raises(WriteOutcomeUnknown):
+        Client("http://sandbox", CANARY, transport=Silent()).call("manual-groups.create", body={"name": "A"})
