@@ -183,12 +183,11 @@ class AccountEnds:
         return out
 
 
-def shortened(before: Access, after: Access, now: int, ends: AccountEnds) -> Bits:
+def shortened(before: Access, after: Access, now: int) -> Bits:
     """Return who has a content on both sides, and not at some second of the next 30 days when they had it before."""
-    out = ends.cut(before.windows, now + HORIZON)
-    if before.windows != after.windows:
-        out |= _uncovered(before.windows, after.windows, now)
-    return out & before.has & after.has
+    if before.windows == after.windows:
+        return 0
+    return _uncovered(before.windows, after.windows, now) & before.has & after.has
 
 
 def _uncovered(before: Sequence[tuple[Window, Bits]], after: Sequence[tuple[Window, Bits]], now: int) -> Bits:
@@ -218,7 +217,11 @@ def _same(before: dict[int | None, Bits], after: dict[int | None, Bits]) -> Bits
 
 @dataclass(frozen=True, slots=True)
 class ContentAccess:
-    """What changes for the people of one content."""
+    """What changes for the people of one content.
+
+    archived_soon: who has it on both sides, and whose account the plan lets end while a window of theirs is open in the
+    next 30 days. No window changes, so that it is no effect; the guard counts it.
+    """
 
     before: Access
     after: Access
@@ -228,6 +231,7 @@ class ContentAccess:
     to_optional: Bits
     window: Bits
     shortened: Bits
+    archived_soon: Bits
     causes: tuple[tuple[Address, Bits], ...] = field(default=())
 
     @property
@@ -256,7 +260,8 @@ def compare_access(assignments: Sequence[AudienceAssignment], now: int, ends: Ac
         to_mandatory=both & ~before.mandatory & after.mandatory,
         to_optional=both & before.mandatory & ~after.mandatory,
         window=both & same_word & ~same_window,
-        shortened=shortened(before, after, now, ends),
+        shortened=shortened(before, after, now),
+        archived_soon=ends.cut(before.windows, now + HORIZON) & both,
         causes=tuple(_causes(assignments, now)),
     )
 

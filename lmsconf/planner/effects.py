@@ -63,13 +63,26 @@ class _Totals:
     """Distinct people over all contents, by what changes."""
 
     def __init__(self) -> None:
-        self.bits: dict[str, Bits] = dict.fromkeys((*AccessChange, "shortened", "mandatory"), 0)
+        self.bits: dict[str, Bits] = dict.fromkeys((*AccessChange, "shortened", "archived_soon", "mandatory"), 0)
 
     def add(self, access: ContentAccess) -> None:
         for change in AccessChange:
             self.bits[change] |= changed_people(access, change)
         self.bits["shortened"] |= access.shortened
+        self.bits["archived_soon"] |= access.archived_soon
         self.bits["mandatory"] |= access.to_mandatory | (access.gain & access.after.mandatory)
+
+    @property
+    def harmed(self) -> Bits:
+        """Those whom the guard `people` counts."""
+        return self.bits["lose"] | self.bits["shortened"] | self.bits["archived_soon"]
+
+
+def _archived_soon(totals: _Totals) -> Iterator[str]:
+    """Yield a sentence about those whom the guard `people` counts although no window of theirs changes."""
+    if number := totals.bits["archived_soon"].bit_count():
+        people = "1 person is" if number == 1 else f"{number:,} people are"
+        yield f"{people} archived within 30 days by dates of this plan; the guard people counts them"
 
 
 def predict_effects(model: AudienceModel, *, can_take: bool, can_require: bool, rows: bool) -> PredictedEffects:
@@ -90,9 +103,9 @@ def predict_effects(model: AudienceModel, *, can_take: bool, can_require: bool, 
             contents.append(_unknown_content(id, name, assignments, can_take=can_take))
             continue
         access = compare_access(assignments, model.now, model.ends)
+        totals.add(access)
         if not (access.changed | access.shortened):
             continue
-        totals.add(access)
         contents.append(_content(model, id, name, access, basis))
         lost, had = access.lose.bit_count(), access.before.has.bit_count()
         measures.append(GuardCount(guard="people", of=f"content {name}", taken=lost, size=had, counts=False))
@@ -104,11 +117,11 @@ def predict_effects(model: AudienceModel, *, can_take: bool, can_require: bool, 
     groups = tuple(one for group in model.groups for one in _group(group))
     bases = [*(one.basis for one in contents), *(one.basis for one in groups)]
     counts = _people(totals, unknown=unknown, can_take=can_take)
-    harmed = None if unknown and can_take else (totals.bits["lose"] | totals.bits["shortened"]).bit_count()
+    harmed = None if unknown and can_take else totals.harmed.bit_count()
     bound = None if unknown and can_require else totals.bits["mandatory"].bit_count()
     effects = Effects(
         basis=weakest_basis(bases),
-        reasons=tuple(dict.fromkeys(model.reasons)),
+        reasons=tuple(dict.fromkeys((*model.reasons, *_archived_soon(totals)))),
         people=counts,
         contents=tuple(sorted(contents, key=lambda one: (one.content, one.id))),
         groups=tuple(sorted(groups, key=lambda one: one.address)),

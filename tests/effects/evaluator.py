@@ -164,6 +164,7 @@ def evaluate(before: Look, after: Look, now: int) -> Evaluated:
     present_after = after.active() - before.archived
     lines: list[Line] = []
     cut: set[str] = set()
+    soon: set[str] = set()
     contents: dict[str, Counter[str]] = {}
     worst = 0.0
     for content in before.contents.keys() | after.contents.keys():
@@ -173,11 +174,13 @@ def evaluate(before: Look, after: Look, now: int) -> Evaluated:
         for person in was.keys() | will.keys():
             email = before.emails.get(person) or after.emails[person]
             who, end = (person, email, name, content), _sooner_end(before, after, person)
-            line = _line(who, was.get(person, frozenset()), will.get(person, frozenset()), now, end)
+            line = _line(who, was.get(person, frozenset()), will.get(person, frozenset()), now)
             counts[line.change] += 1
             counts["shortened"] += line.shortened
             if line.shortened:
                 cut.add(email)
+            if was.get(person) and will.get(person) and _ends_within(was[person], now, end):
+                soon.add(email)
             if line.change != "keep":
                 lines.append(line)
         if any(counts[count] for count in COUNTS):
@@ -190,7 +193,7 @@ def evaluate(before: Look, after: Look, now: int) -> Evaluated:
     people = {count: len({line.email for line in lines if line.change == count}) for count in COUNTS}
     people["shortened"] = len(cut)
     must = {line.email for line in lines if line.after == "mandatory" and line.before != "mandatory"}
-    losing = {line.email for line in lines if line.change == "lose"} | cut
+    losing = {line.email for line in lines if line.change == "lose"} | cut | soon
     counted = (people, len(must), len(losing), worst, len(present_before))
     rests = (unsure, _resting(before, after, unsure), inexact | _resting(before, after, inexact))
     progress = {content: _progress(before, content, lines, now) for content in contents}
@@ -240,11 +243,10 @@ def _line(
     was: frozenset[tuple[str, Value]],
     will: frozenset[tuple[str, Value]],
     now: int,
-    end: int | None,
 ) -> Line:
     word_before, word_after = _word(was), _word(will)
     hull_before, hull_after = _hull(was), _hull(will)
-    shortened = bool(was and will) and _loses_an_instant(was, will, now, end)
+    shortened = bool(was and will) and _loses_an_instant(was, will, now)
     if not was or not will:
         change = "gain" if will else "lose"
     elif word_before != word_after:
@@ -274,21 +276,25 @@ def _said(time: int | None) -> bool:
     return time is not None
 
 
-def _loses_an_instant(
-    was: frozenset[tuple[str, Value]], will: frozenset[tuple[str, Value]], now: int, archived: int | None
-) -> bool:
+def _ends_within(was: frozenset[tuple[str, Value]], now: int, end: int | None) -> bool:
+    """Whether an account ends within thirty days, while a window is open or is still to open until then."""
+    last = now + _MONTH
+    return (
+        end is not None
+        and any((start is None or start <= last) and (until is None or end <= until) for _, (_, start, until) in was)
+        and end <= last
+    )
+
+
+def _loses_an_instant(was: frozenset[tuple[str, Value]], will: frozenset[tuple[str, Value]], now: int) -> bool:
     """Whether a second between now and thirty days from now is in a window before and in none after.
 
     If there is one, then also one at which a window before begins, or just after a window after ends, or a bound.
-    From the second `archived` on the account has nothing.
     """
-    tried = {now, now + _MONTH, *(() if archived is None else (archived,))}
+    tried = {now, now + _MONTH}
     tried |= {start for _, (_, start, _) in was if start is not None}
     tried |= {end + 1 for _, (_, _, end) in will if end is not None}
-    until = now + _MONTH + 1 if archived is None else archived
-    return any(
-        _covered(was, at) and not (at < until and _covered(will, at)) for at in tried if now <= at <= now + _MONTH
-    )
+    return any(_covered(was, at) and not _covered(will, at) for at in tried if now <= at <= now + _MONTH)
 
 
 def _covered(paths: frozenset[tuple[str, Value]], at: int) -> bool:
