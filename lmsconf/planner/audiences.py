@@ -220,7 +220,7 @@ class ContentAccess:
     """What changes for the people of one content.
 
     archived_soon: who has it on both sides, and whose account the plan lets end while a window of theirs is open in the
-    next 30 days. No window changes, so that it is no effect; the guard counts it.
+    next 30 days. Their windows do not change, so effects leave them out; the guard counts them.
     """
 
     before: Access

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Final
 
-from lmsconf.errors import Problem
+from lmsconf.errors import Problem, Severity
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.effects import (
     AccessChange,
@@ -74,15 +74,20 @@ class _Totals:
 
     @property
     def harmed(self) -> Bits:
-        """Those whom the guard `people` counts."""
+        """The people that the guard `people` counts."""
         return self.bits["lose"] | self.bits["shortened"] | self.bits["archived_soon"]
 
 
-def _archived_soon(totals: _Totals) -> Iterator[str]:
-    """Yield a sentence about those whom the guard `people` counts although no window of theirs changes."""
+def _archived_soon(totals: _Totals) -> Iterator[Problem]:
+    """Yield a warning about people that the guard `people` counts although their windows do not change."""
     if number := totals.bits["archived_soon"].bit_count():
-        people = "1 person is" if number == 1 else f"{number:,} people are"
-        yield f"{people} archived within 30 days by dates of this plan; the guard people counts them"
+        people = "1 person who has content is" if number == 1 else f"{number:,} people who have content are"
+        yield Problem(
+            code="people/archived-soon",
+            message=f"{people} archived within 30 days, at dates that this plan sets; the guard people counts them",
+            severity=Severity.WARNING,
+            hint="Until then nothing changes for them.",
+        )
 
 
 def predict_effects(model: AudienceModel, *, can_take: bool, can_require: bool, rows: bool) -> PredictedEffects:
@@ -121,7 +126,7 @@ def predict_effects(model: AudienceModel, *, can_take: bool, can_require: bool, 
     bound = None if unknown and can_require else totals.bits["mandatory"].bit_count()
     effects = Effects(
         basis=weakest_basis(bases),
-        reasons=tuple(dict.fromkeys((*model.reasons, *_archived_soon(totals)))),
+        reasons=tuple(dict.fromkeys(model.reasons)),
         people=counts,
         contents=tuple(sorted(contents, key=lambda one: (one.content, one.id))),
         groups=tuple(sorted(groups, key=lambda one: one.address)),
@@ -136,6 +141,7 @@ def predict_effects(model: AudienceModel, *, can_take: bool, can_require: bool, 
             *_counted("mandatory", bound, model.active.bit_count()),
         ),
         losses=tuple(losses),
+        problems=tuple(_archived_soon(totals)),
         sizes=model.sizes,
     )
 
