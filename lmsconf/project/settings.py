@@ -171,9 +171,11 @@ def _folders(project: ProjectFile, workspace: str, root: Path) -> list[Path]:
             message = f"manifests: {shorten(name)} has a variable that is not a label of the workspace {workspace}"
             problems.append((message, "Add the label, or name the folder."))
         inside = [other for other in names if other != name and Path(name).is_relative_to(other)]
+        inside += [name] * (names.count(name) > 1)
         if inside:
-            message = f"manifests: {shorten(name)} is inside {shorten(inside[0])}, so its files would be read twice"
-            problems.append((message, "Move it beside the other folder."))
+            what = "is named twice" if inside[0] == name else f"is inside {shorten(inside[0])}"
+            message = f"manifests: {shorten(name)} {what}, so its files would be read twice"
+            problems.append((message, "Name each folder once, and none inside another."))
     if problems:
         source = project.places.at(*at, "manifests")
         raise ProblemsFound(

@@ -16,16 +16,18 @@ from lmsconf.cli import app
 from lmsconf.cli.frame import run_command_line
 from lmsconf.cli.output_streams import report_problems
 from lmsconf.cli.progress import progress_lines
-from lmsconf.errors import Problem, Severity, SourceLocation
+from lmsconf.errors import ExitCode, Problem, Severity, SourceLocation
 from lmsconf.kinds import all_kinds
 from lmsconf.model.address import Address, RemoteId
+from lmsconf.model.blockers import Blocker, BlockerType
 from lmsconf.model.calls import Call
+from lmsconf.model.fleet import FleetAction, FleetEntry, FleetIndex, FleetReport, SharedChanges
 from lmsconf.model.outcomes import ApplyReport, CallOutcome, CallStatus
 from lmsconf.model.plan import Action, Change, FieldChange, GuardCount, GuardResult, Plan, UnmanagedResources
 from lmsconf.model.progress import RunProgress
 from lmsconf.model.recorded_run import CallState, JournalHeader, RecordedCall, RecordedRun, RunEnding
 from lmsconf.model.scope import PlanScope, VerifiedScope, VerifyMode
-from lmsconf.render import APPLY_VIEWS, PLAN_PROBLEMS_VIEWS, PLAN_VIEWS, PROBLEMS_VIEWS
+from lmsconf.render import APPLY_VIEWS, FLEET_VIEWS, PLAN_PROBLEMS_VIEWS, PLAN_VIEWS, PROBLEMS_VIEWS
 from lmsconf.render.recorded_runs import RUN_VIEWS, RUNS_VIEWS
 from lmsconf.sandbox.transport import Sandbox
 
@@ -176,6 +178,30 @@ def problems(names: list[str]) -> list[Problem]:
     return [problem(name) for name in names]
 
 
+def fleet(names: list[str]) -> FleetReport:
+    """A fleet whose workspaces, labels, changes, blockers and errors are names."""
+    entries = tuple(
+        FleetEntry(
+            workspace=name,
+            url=name,
+            labels={name: name},
+            exit=code,
+            summary={"create": 1},
+            blocked=(Blocker(type=BlockerType.GUARD, name=name, message=name),),
+            problems=(problem(name),),
+        )
+        for name in names
+        for code in (ExitCode.CHANGES, ExitCode.ERROR)
+    )
+    made = tuple(changes(names))
+    shared = (
+        SharedChanges(changes=made, workspaces=tuple(names)),
+        SharedChanges(changes=made, workspaces=(names * len(made))[: len(made)], one_each=True),
+    )
+    index = FleetIndex(action=FleetAction.PLAN, created_at="2026-06-01T00:00:00Z", entries=entries)
+    return FleetReport(index=index, shared=shared)
+
+
 VIEWS: dict[str, tuple[Mapping[str, Callable[..., str]], Callable[[list[str]], object]]] = {
     "plan": (PLAN_VIEWS, plan),
     "plan problems": (PLAN_PROBLEMS_VIEWS, plan),
@@ -183,6 +209,7 @@ VIEWS: dict[str, tuple[Mapping[str, Callable[..., str]], Callable[[list[str]], o
     "problems": (PROBLEMS_VIEWS, problems),
     "runs": (RUNS_VIEWS, recorded),
     "run": (RUN_VIEWS, one_run),
+    "fleet": (FLEET_VIEWS, fleet),
 }
 CASES = [(subject, format) for subject, (views, _) in VIEWS.items() for format in views]
 

@@ -61,9 +61,11 @@ def test_the_page_escapes_everything_and_runs_nothing(api, served):
     answer = httpx.get(served, headers=HTML)
     seen = PageContent(answer.text)
     assert set(seen.tags) <= {
-        *("html", "head", "meta", "title", "style", "body", "h1", "table", "caption", "tr", "th", "td")
+        *("html", "head", "meta", "title", "style", "body", "main", "div", "h1", "table", "caption", "tr", "th", "td")
     }
-    assert seen.attributes == {"lang", "charset", "scope", "class"}
+    assert seen.attributes == {
+        *("lang", "charset", "scope", "class", "name", "content", "role", "tabindex", "aria-label")
+    }
     assert EVIL in seen.texts
     assert "default-src 'none'" in answer.headers["content-security-policy"]
 
