@@ -21,6 +21,8 @@ from lmsconf.documents.document import render_json
 from lmsconf.errors import ExitCode
 from lmsconf.support.package_data import read_schema
 
+pytestmark = pytest.mark.sampled  # some seconds in all
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Folder:
@@ -140,7 +142,6 @@ def rewrite(copy: Path, change: Callable[[list[dict[str, object]]], None]) -> No
     (copy / "evidence.intoto.json").write_text(statement_text(document, digests, None))
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("part", range(30))
 def test_any_change_is_found(written: Path, part: int) -> None:
     """300 random changes: a bit, a file less or more, runs swapped, reordered or left out with all that follows."""

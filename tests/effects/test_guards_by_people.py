@@ -13,6 +13,8 @@ from effects.crowd import CROWD, FIELDS, QUIET, ROOTS, SEED, applied, day, docum
 from effects.evaluator import evaluate, seconds
 from lmsconf.errors import ExitCode
 
+pytestmark = pytest.mark.sampled  # some seconds in all
+
 NEVER_IN_USE = "dialect: {custom-fields.in-use: never}\n"
 
 
@@ -192,7 +194,6 @@ smart_groups: [{name: Dept A, conditions: [{field: Dept, choices: [A, B]}]}]""",
 }
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("name", WAYS)
 def test_taking_content_away_stops_until_that_number_is_allowed(tmp_path: Path, name: str) -> None:
     """Apply exits 4, sends nothing and prints the line; another number stops too; the exact one applies."""
@@ -225,7 +226,6 @@ def test_a_saved_plan_stops_too(tmp_path: Path, name: str) -> None:
     assert lmsconf(tmp_path, "apply", "plan.json", "--allow", f"people={way.people}").code == 0
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("name", WAYS)
 def test_without_effects_only_the_consent_to_an_unknown_number_passes(tmp_path: Path, name: str) -> None:
     """`--no-effects` is no way round: whatever can take access away stops until `people=unknown`."""
@@ -297,7 +297,6 @@ content_targets:
 """
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("name", BINDING)
 def test_what_makes_content_mandatory_stops_until_that_number_is_allowed(tmp_path: Path, name: str) -> None:
     """Directly or not: a guard that allows nobody counts each person once."""
@@ -324,7 +323,6 @@ def test_new_accounts_do_not_lower_the_share_of_all_people(tmp_path: Path) -> No
     assert (guard(document(it), "mandatory")["total"], applied(it).code) == (32, ExitCode.BLOCKED)
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("limit", ["{count: off, share: 10%}", "{share: 90%}", "{count: 1000, share: off}"])
 def test_a_number_that_is_not_known_stops_at_any_limit(tmp_path: Path, limit: str) -> None:
     """Of the two limits of a guard, one may be off: the other one is not kept either."""

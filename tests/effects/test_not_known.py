@@ -18,6 +18,8 @@ from lmsconf.errors import ExitCode
 from lmsconf.sandbox.serve import Server
 from lmsconf.sandbox.service import SandboxResponse, SandboxService, json_response
 
+pytestmark = pytest.mark.sampled  # some seconds in all
+
 Edit = Callable[[dict[str, Any]], None]
 TOKEN = "sandbox"
 NARROWED = "smart_groups: [{name: Sales, conditions: [{field: Dept, choices: [B]}]}]\n"
@@ -149,7 +151,6 @@ SHAPES = {
 }
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("shape", SHAPES)
 def test_an_answer_of_an_unknown_shape_makes_what_rests_on_it_unknown(serve: Serve, shape: str) -> None:
     """The smart group and its content are not known; what rests on a manual group is, to the number."""
@@ -164,7 +165,6 @@ def test_an_answer_of_an_unknown_shape_makes_what_rests_on_it_unknown(serve: Ser
     it.stops()
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("shape", SHAPES)
 def test_nobody_is_named_where_they_are_not_known(serve: Serve, shape: str) -> None:
     """`--people` writes no file that leaves people out."""
@@ -238,7 +238,6 @@ def last_missing(said: dict[str, Any]) -> None:
     said["users"] = [person for person in said["users"] if person["email"] != CROWD[-1]]
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("edit", [one_more, last_missing], ids=lambda edit: edit.__name__)
 @pytest.mark.parametrize("manifests", [NARROWED, FEWER, NARROWED + FEWER], ids=["smart group", "group", "both"])
 def test_an_incomplete_listing_of_people_makes_everything_unknown(serve: Serve, edit: Edit, manifests: str) -> None:
@@ -260,7 +259,6 @@ def ten_more(said: dict[str, Any]) -> None:
         said[key] += [f"u-unlisted-{number}" for number in range(10)]
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("manifests", "name", "address"),
     [

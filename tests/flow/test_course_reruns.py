@@ -20,6 +20,8 @@ from .edited_snapshot import apply_under, plan_against, plan_under
 from .project import Project
 from .shell import lmsconf
 
+pytestmark = pytest.mark.sampled  # some seconds in all
+
 OLD, NEW = "c-25", "c-26"
 SALES = ("ann@x.example", "bo@x.example", "cy@x.example")
 EVERYBODY = (*SALES, "dan@x.example", "eve@x.example")
@@ -115,7 +117,6 @@ def cut_short(folder: Path, manifests: str, seed: str, options: str) -> Iterator
             yield it, f"{operation} {nth} {name}"
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("options", [OPTIONS, RECREATE], ids=["update", "recreate"])
 @pytest.mark.parametrize(
     "manifests",
@@ -361,7 +362,6 @@ def test_a_plan_does_not_fit_once_the_new_assignment_is_deleted(tmp_path: Path) 
     assert "g-sales" in [one["targetId"] for one in targets(it, OLD)]
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("manifests", [REMOVE + KEEP, CLOSE + KEEP, OPTIONAL], ids=["remove", "close", "optional"])
 def test_a_plan_file_is_applied_as_it_was_reviewed(tmp_path: Path, manifests: str) -> None:
     """From a file, in a process that reads no results: the same calls, and the rest matches. JSON names the new one."""
@@ -491,7 +491,6 @@ def test_what_contradicts_other_entries_is_an_error(tmp_path: Path) -> None:
     assert coded(it.plan(REMOVE), "refusal/protected")
 
 
-@pytest.mark.sampled
 def test_drift_shows_it_and_accepts_nothing(tmp_path: Path) -> None:
     """The old assignment made again by hand is drift, with the reason; no manifest entry of its own could hold it."""
     it = made(tmp_path)
@@ -510,7 +509,6 @@ def test_drift_shows_it_and_accepts_nothing(tmp_path: Path) -> None:
     assert (tmp_path / "manifests" / "all.yaml").read_text(encoding="utf-8") == before
 
 
-@pytest.mark.sampled
 def test_rows_of_a_sheet_and_a_window(tmp_path: Path) -> None:
     """`replaces` and `keep` beside a file hold for each row; a window sets the times of the new assignment."""
     it = made(tmp_path, SEED.replace("{group: Sales}]}", "{group: Sales}, {group: Other}]}"))

@@ -23,6 +23,8 @@ from lmsconf.workspace.project_manifests import load_manifests
 
 from .project import Project
 
+pytestmark = pytest.mark.sampled  # some seconds in all
+
 SEED = """
 custom_fields:
   - {name: Team, type: CHOICE, choices: [Sales, Tech, HR]}
@@ -128,7 +130,6 @@ def test_a_field_in_use_is_migrated(tmp_path: Path) -> None:
     assert sorted(it.fields()) == ["Country", "Department"]
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("number", range(8))
 def test_killed_at_any_call_it_ends_with_every_answer(tmp_path: Path, number: int) -> None:
     """Whichever call a run dies before, the next plan has what is left, and ends as an undisturbed one does."""
@@ -144,7 +145,6 @@ def test_killed_at_any_call_it_ends_with_every_answer(tmp_path: Path, number: in
     assert answers(it, "Country") == {"a@x.se": "SE", "c@x.se": ["FI", "SE"]}
 
 
-@pytest.mark.sampled
 def test_nobody_leaves_a_group_in_between(tmp_path: Path) -> None:
     """Before each call, and at the end, the smart groups have the members that they had before the first."""
     it = project(tmp_path)
@@ -188,7 +188,6 @@ def test_an_answer_that_differs_keeps_the_old_field(tmp_path: Path) -> None:
     assert answers(it, "Department") == MOVED
 
 
-@pytest.mark.sampled
 def test_answers_that_cannot_be_copied_are_deleted_on_request_and_counted(tmp_path: Path) -> None:
     """`not_copied: delete` deletes them with the field, which the guard counts and stops; so it does for `null`."""
     it = project(tmp_path)
@@ -240,7 +239,6 @@ def test_ten_fields_need_a_free_slot(tmp_path: Path) -> None:
     assert answers(it, "Department") == MOVED
 
 
-@pytest.mark.sampled
 def test_each_new_field_needs_a_slot(tmp_path: Path) -> None:
     """Two migrations in one plan need two slots, and are refused with one."""
     second = "  - {name: Land, type: MULTI_SELECT, choices: [SE, FI], migrate: {from: Country}}\n"
@@ -255,7 +253,6 @@ def test_each_new_field_needs_a_slot(tmp_path: Path) -> None:
     assert answers(it, "Land") == {"a@x.se": "SE", "c@x.se": ["FI", "SE"]}
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("old", "new", "moved"),
     [
@@ -293,7 +290,6 @@ def test_what_another_type_cannot_say_is_kept(tmp_path: Path) -> None:
     assert it.plan().changes == ()
 
 
-@pytest.mark.sampled
 def test_a_plan_file_no_longer_fits_when_somebody_answers(tmp_path: Path) -> None:
     """A new or another answer to the old field makes the plan stale: nothing is sent."""
     for email, team in (("c@x.se", "Tech"), ("a@x.se", "HR")):
@@ -352,7 +348,6 @@ def test_a_plan_file_is_applied_as_it_was_reviewed(tmp_path: Path) -> None:
     assert (report.exit, report.converged) == (ExitCode.OK, True)
 
 
-@pytest.mark.sampled
 def test_declared_answers_hold(tmp_path: Path) -> None:
     """What a manifest says of a person is set, not overwritten by a copy; where it differs, the old field is kept."""
     it = project(tmp_path)
@@ -363,7 +358,6 @@ def test_declared_answers_hold(tmp_path: Path) -> None:
     assert answers(it, "Department") == MOVED
 
 
-@pytest.mark.sampled
 def test_a_declared_person_keeps_what_is_declared(tmp_path: Path) -> None:
     """A copied answer joins what a manifest says of the person."""
     it = project(tmp_path)
@@ -401,7 +395,6 @@ def test_the_pace_is_told_where_it_is_known(tmp_path: Path) -> None:
     assert "about 2 minutes at 0.05 requests a second" in known
 
 
-@pytest.mark.sampled
 def test_what_is_done_stays_in_the_file(tmp_path: Path) -> None:
     """Where the old field is not live there is nothing to do, and the people are not read for it."""
     it = project(tmp_path)

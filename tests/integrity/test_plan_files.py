@@ -21,6 +21,8 @@ from lmsconf.support.package_data import read_schema
 
 from .served_project import ServedProject, staged
 
+pytestmark = pytest.mark.sampled  # some seconds in all
+
 SEED = """
 people: [{email: bo@acme.example, id: u-bo}, {email: cy@acme.example, id: u-cy}]
 groups: [{name: Team, id: g-1, members: [bo@acme.example]}, {name: Z, id: g-2}, {name: Else, id: g-3}]
@@ -222,7 +224,6 @@ TAMPERED: dict[str, Any] = {
 """Field of a call → how somebody alters it."""
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("what", TAMPERED)
 def test_an_altered_call_is_refused_before_the_first(stage: ServedProject, what: str) -> None:
     """Each field of each call, with digest and seal made anew: exit 3, and nothing is sent."""
