@@ -2,63 +2,21 @@
 
 from __future__ import annotations
 
-import functools
-import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec
+from typing import Any
 
 import click
 
 from lmsconf.cli.command import Command, Group
+from lmsconf.cli.fleet_options import FleetRun, fleet_options
 from lmsconf.cli.frame import CommandContext, pass_context
 from lmsconf.cli.output import Output, output_options
-from lmsconf.cli.output_streams import masks_people, show_progress, write_stderr
-from lmsconf.cli.planning import parallelism, plan_signing_key
+from lmsconf.cli.output_streams import masks_people, write_stderr
+from lmsconf.cli.planning import plan_signing_key
 from lmsconf.errors import ExitCode, LmsconfError, UsageError
 
-if TYPE_CHECKING:
-    from lmsconf.fleet.fleet_run import Engine
-    from lmsconf.fleet.tasks import FleetTask
-    from lmsconf.model.fleet import FleetAction, FleetEntry, FleetIndex
-
-P = ParamSpec("P")
 _FORMATS = ("text", "json", "markdown", "html")
-
-_OPTIONS = (
-    click.option(
-        "--select",
-        "selector",
-        metavar="LABELS",
-        default="*",
-        help="Work only on workspaces with these labels: ring=canary,region!=us.",
-    ),
-    click.option(
-        "--processes",
-        type=click.IntRange(1, 256),
-        metavar="N",
-        help="Limit the number of worker processes; default: two for each core.",
-    ),
-    click.option(
-        "--time-limit",
-        type=click.FloatRange(min=1),
-        metavar="SECONDS",
-        help="End the work in a workspace after this time, with exit code 8.",
-    ),
-    click.option(
-        "--max-rate",
-        type=click.FloatRange(min=0.1),
-        metavar="N",
-        help="Limit requests per second of all processes together.",
-    ),
-)
-
-
-def fleet_options(command: Callable[P, ExitCode | None]) -> Callable[P, ExitCode | None]:
-    """Add the options that say which workspaces are worked on, and how fast."""
-    return functools.reduce(lambda wrapped, option: option(wrapped), reversed((*_OPTIONS, parallelism)), command)
 
 
 @click.group(cls=Group)
@@ -239,7 +197,7 @@ def apply(
     consents, notes = parse_consents(allow), parse_key_values(meta)
     if not auto_approve:
         refuse_without_terminal("Pass --auto-approve.")
-    run = _FleetRun(context, **options)
+    run = FleetRun(context, **options)
     planned = run.selected(read_index(folder))
     refuse_fleet_guards(planned, run.project.fleet_guards(), consents)
     waves = make_waves(planned, [parse_selector(text, "waves") for text in run.project.waves()])
@@ -279,7 +237,7 @@ def _run(
             hint = "Remove --out or --mask-people."
             raise UsageError("plan files contain e-mails, so --out and --mask-people exclude each other", hint=hint)
         make_folder(out)
-    key, run = plan_signing_key(context), _FleetRun(context, **options)
+    key, run = plan_signing_key(context), FleetRun(context, **options)
     with TemporaryDirectory(prefix="lmsconf-fleet-") as scratch:
         folder = Path(scratch) if out is None else out
         tasks = [run.task(name, FleetAction(action), folder.absolute()) for name in run.workspaces]
@@ -289,85 +247,3 @@ def _run(
             write_index(folder, index)
         output.show(FLEET_VIEWS, read_report(folder, index, key))
     return index.exit
-
-
-class _FleetRun:
-    """The selected workspaces of a project, and how they are worked on."""
-
-    def __init__(
-        self,
-        context: CommandContext,
-        *,
-        selector: str,
-        processes: int | None,
-        time_limit: float | None,
-        max_rate: float | None,
-        parallelism: int,
-        no_effects: bool = False,
-        shard: str | None = None,
-    ) -> None:
-        """Raises ProblemsFound for a project file with errors, UsageError where no workspace is selected."""
-        from datetime import UTC, datetime
-
-        from lmsconf.fleet.fleet_run import parse_shard, select_workspaces
-        from lmsconf.fleet.label_selector import parse_selector
-        from lmsconf.model.time_formats import format_utc
-        from lmsconf.project.config_reader import read_project_file
-
-        if context.workspace is not None:
-            hint = f"Pass --select workspace={context.workspace}, or run the command without `fleet`."
-            raise UsageError("--workspace selects one workspace, and fleet works on many", hint=hint)
-        self._root, self._environ = context.project.absolute(), context.environ
-        self.project = read_project_file(self._root)
-        names = select_workspaces(self.project, parse_selector(selector, "--select"), self._environ)
-        self.workspaces = names if shard is None else names[parse_shard(shard)]
-        self.now = format_utc(datetime.now(UTC))
-        self._processes = processes or 2 * (os.cpu_count() or 1)
-        self._time_limit, self._parallelism, self._effects = time_limit, parallelism, not no_effects
-        workers = max(1, min(self._processes, len(self.workspaces)))
-        self._max_rate = None if max_rate is None else max(0.01, max_rate / workers)
-
-    def task(self, workspace: str, action: FleetAction, out: Path, **more: Any) -> FleetTask:
-        from lmsconf.fleet.tasks import FleetTask
-
-        return FleetTask(
-            workspace=workspace,
-            action=action,
-            out=out.absolute(),
-            parallelism=self._parallelism,
-            max_rate=self._max_rate,
-            effects=self._effects,
-            **more,
-        )
-
-    def engine(self) -> Engine:
-        from lmsconf.fleet.fleet_run import lost_task
-        from lmsconf.fleet.local_engine import LocalEngine
-
-        return LocalEngine(
-            root=self._root,
-            environ=self._environ,
-            processes=self._processes,
-            lost=lost_task(self.project),
-            time_limit=self._time_limit,
-        ).run
-
-    def selected(self, index: FleetIndex) -> FleetIndex:
-        """Return the entries of the selected workspaces."""
-        names = frozenset(self.workspaces)
-        return replace(index, entries=tuple(entry for entry in index.entries if entry.workspace in names))
-
-    @contextmanager
-    def listener(self, label: str, total: int) -> Iterator[Callable[[FleetEntry], None]]:
-        """Show how many workspaces have a result; yield the function that is called with each."""
-        from lmsconf.model.progress import RunProgress
-
-        ended = 0
-        with show_progress(label=label) as tell:
-
-            def listen(entry: FleetEntry) -> None:
-                nonlocal ended
-                ended += 1
-                tell(RunProgress(done=ended, total=total, is_final=True), label)
-
-            yield listen
