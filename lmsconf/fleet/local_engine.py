@@ -85,7 +85,7 @@ class LocalEngine:
                             self._give(worker, waiting)
                     for worker in workers:
                         if worker.task is not None and self._is_late(worker):
-                            worker.process.kill()
+                            _kill(worker)
             finally:
                 _stop(workers)
 
@@ -95,6 +95,7 @@ class LocalEngine:
             [sys.executable, "-P", "-m", "lmsconf.fleet.worker", str(self.root)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            process_group=0,  # so that a token's command ends with its worker
             env={**environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )
         worker = _Worker(process)
@@ -169,9 +170,15 @@ def _stop(workers: Sequence[_Worker]) -> None:
         try:
             worker.process.wait(_GRACE)
         except subprocess.TimeoutExpired:
-            worker.process.kill()
+            _kill(worker)
             worker.process.wait()
         _close(worker)
+
+
+def _kill(worker: _Worker) -> None:
+    """Kill a worker, and the programs that it has started."""
+    with suppress(ProcessLookupError):
+        os.killpg(worker.process.pid, signal.SIGKILL)
 
 
 def _close(worker: _Worker) -> None:
