@@ -191,16 +191,19 @@ def test_a_snapshot_counts_as_the_workspace_does(it: Project) -> None:
 
 
 def test_every_change_says_what_of_it_can_be_taken_back(it: Project) -> None:
-    """All of a change in place, and of a creation; of what is deleted, not the id, the progress or the answers."""
+    """All of a change in place, and of a creation; of what is deleted, not the id or the progress.
+
+    Answers that were read come back.
+    """
     plan = it.plan(
         "groups: [{name: New}]\nusers: [{email: d@acme.example, answers: {Dept: HR}}]\n"
         "custom_fields: [{name: Skills, choices: [SQL]}, {name: Dept, hidden: true}]\n"
         "absent: {groups: [Old], custom_fields: [Badge]}"
     )
     assert undone(plan) == {
-        "custom_field/Badge": ("partial", "the field comes back with another id, and people must answer again"),
+        "custom_field/Badge": ("partial", "the field comes back with another id, and with people's answers"),
         "custom_field/Dept": ("full", None),
-        "custom_field/Skills": ("partial", "deleted choices come back with other ids, and people must answer again"),
+        "custom_field/Skills": ("partial", "deleted choices come back with other ids, and with people's answers"),
         "group/New": ("full", None),
         "group/Old": ("partial", "the group comes back with another id"),
         "content_target/Intro -> group/Old": (
@@ -209,6 +212,30 @@ def test_every_change_says_what_of_it_can_be_taken_back(it: Project) -> None:
         ),
         "user/d@acme.example": ("full", None),
     }
+
+
+def test_answers_come_back_as_the_plan_says(it: Project) -> None:
+    """Those of a deleted field and of a deleted choice, of archived people too."""
+
+    def answers() -> Mapping[str, object]:
+        assert lmsconf(it.root, "snapshot", "live.json").code == ExitCode.OK
+        live = json.loads((it.root / "live.json").read_text())
+        names = {choice["id"]: choice["name"] for field in live["custom_field"] for choice in field.get("choices", ())}
+        return {
+            one["email"]: {
+                answer["field"]: answer.get("text") or sorted(names[id] for id in answer["choices"])
+                for answer in one["answers"]
+            }
+            for one in live["user"]
+        }
+
+    before = answers()
+    it.write("absent: {custom_fields: [Badge]}\n" + DROPS)
+    assert lmsconf(it.root, "apply", "--auto-approve", "--allow", "answers=3").code == ExitCode.OK
+    assert answers() != before
+    assert lmsconf(it.root, "plan", "--undo", "latest", "--out", "undo.json").code == ExitCode.OK
+    assert lmsconf(it.root, "apply", "undo.json").code == ExitCode.OK
+    assert answers() == before
 
 
 def test_nobodys_answers_are_read_for_nothing(tmp_path: Path) -> None:

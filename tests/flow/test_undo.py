@@ -67,7 +67,7 @@ def held(project: Project, file: str | None = None) -> dict[str, Any]:
         file = "after.json"
         assert lmsconf(project.root, "snapshot", file).code == 0
     snapshot = json.loads((project.root / file).read_text())
-    for key in ("format", "tool", "taken_at", "seal", "choice_holders", "holders", "admin"):
+    for key in ("format", "tool", "taken_at", "seal", "choice_holders", "holders", "admin", "people"):
         snapshot.pop(key, None)
     names: dict[str, str] = {}
     for field in snapshot["custom_field"]:
@@ -88,6 +88,8 @@ def _named(value: Any, names: dict[str, str]) -> Any:
 
 def assert_as_before(project: Project) -> None:
     before, after = held(project, "before.json"), held(project)
+    # An account is archived, and not deleted.
+    after["user"] = [one for one in after["user"] if one["email"] != "new@acme.example" or not one["archived"]]
     differing = [key for key in after if after[key] != before.get(key)]
     assert differing == [], "\n".join(f"{before.get(key)}\n{after[key]}" for key in differing)
 
@@ -124,6 +126,7 @@ def test_an_undo_restores_what_a_run_changed(tmp_path: Path, change: str) -> Non
     assert "No changes. Nothing is left to undo of the run " in again.out
 
 
+@pytest.mark.sampled
 def test_an_undo_is_a_plan_like_any_other(tmp_path: Path) -> None:
     """It names the run, fits the schema, selects with --only, and its own run can be undone."""
     project = started(tmp_path, CHANGES["deleted"])
@@ -162,6 +165,7 @@ def test_the_plan_says_what_the_undo_restores(tmp_path: Path) -> None:
     assert people["new@acme.example"]["archived"] is True
 
 
+@pytest.mark.sampled
 def test_what_others_have_changed_since_is_shown_and_left_alone(tmp_path: Path) -> None:
     """A conflict names what was there, what the run made and what is live; nothing of it is planned."""
     project = started(

@@ -82,6 +82,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("undo")
 
 
+@pytest.mark.sampled
 @tried(200)
 @given(wishes())
 def test_an_undone_run_leaves_only_what_the_plan_announced(opened: Open, both: Both) -> None:
@@ -109,6 +110,7 @@ def test_an_undone_run_leaves_only_what_the_plan_announced(opened: Open, both: B
     assert not differing, "\n".join(map(str, [*differing, *plan.changes, "UNDO", *undo.changes, *undo.problems]))
 
 
+@pytest.mark.sampled
 @tried(100)
 @given(wishes(), st.lists(st.tuples(st.sampled_from(EDITS), st.integers(0, 9), st.integers(0, 9)), max_size=4))
 def test_what_others_have_done_since_is_left_alone(opened: Open, both: Both, edits: list[tuple[str, int, int]]) -> None:
@@ -126,6 +128,7 @@ def test_what_others_have_done_since_is_left_alone(opened: Open, both: Both, edi
     by_hand.check(stage.look(), undo)
 
 
+@pytest.mark.sampled
 @tried(80)
 @given(wishes(), st.integers(0, 60))
 def test_a_run_that_was_cut_short_is_undone_as_far_as_it_went(opened: Open, both: Both, place: int) -> None:
@@ -146,6 +149,7 @@ def test_a_run_that_was_cut_short_is_undone_as_far_as_it_went(opened: Open, both
     )
 
 
+@pytest.mark.slow
 @tried(80)
 @given(wishes(), st.integers(0, 60), st.sampled_from([{}, {"status": 500}, {"cut": True}, {"lose_answer": True}]))
 def test_an_undo_that_is_cut_short_is_finished_by_the_next(

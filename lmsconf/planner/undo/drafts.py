@@ -111,9 +111,10 @@ class Drafter:
         if not isinstance(made, list) or not isinstance(live, list):
             return not live
         late: Body = {key: [*sorted(run.unsure_people(change, key))]}
-        unsure = self._times.mark_made(change, late)[key]
-        missing = [item for item in made if item not in live]
-        return all(item in made for item in live) and isinstance(unsure, list) and all(one in unsure for one in missing)
+        people = self._times.mark_made(change, late)[key]
+        unsure = [*(people if isinstance(people, list) else ()), *run.unsure_texts(change)]
+        differing = [item for item in made if item not in live] + [item for item in live if item not in made]
+        return all(one in unsure for one in differing)
 
     def _created_row(self, kind: AnyKind, change: Change, made: Body) -> Any:
         """Return the live resource that a run created: by the id in its journal, else by name, if it is new."""
@@ -146,7 +147,7 @@ class Drafter:
             return None
         if not times.run.is_whole(change) and times.row_now(kind, change.id) is not None:
             return None
-        body: Body = {key: value for key, value in times.body_before(kind, row).items() if value is not None}
+        body = _without_nulls(times.body_before(kind, row))
         if kind.is_relation:
             return self._relation_again(change, kind, body)
         name = kind.normalize_name(str(body.pop(kind.name_key)))
@@ -170,6 +171,8 @@ class Drafter:
         """Return the entry that gives the keys that the run changed their earlier values. name: its earlier name."""
         times, kind = self._times, self._times.kinds[change.address.kind]
         row, then = times.row_now(kind, change.id), times.row_before(kind, change.id)
+        if row is None and then is not None and kind.is_relation and times.run.has_only_deleted(change):
+            return self._relation_again(change, kind, _without_nulls(times.body_before(kind, then)))
         if row is None or then is None or change.id is None:
             self._tell(change, ALL, "it is not changed back: it is not live any more")
             return None
@@ -318,6 +321,10 @@ def takes_part_lists(kind: AnyKind, key: str) -> bool:
         isinstance(shape, dict) and INCLUDE in _object(shape.get("properties"))
         for shape in (shapes if isinstance(shapes, list) else ())
     )
+
+
+def _without_nulls(body: Body) -> Body:
+    return {key: value for key, value in body.items() if value is not None}
 
 
 def _items(sides: Json, part: str) -> list[Json]:

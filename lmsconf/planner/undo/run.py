@@ -63,9 +63,26 @@ class RunToUndo:
         calls = (call for call in self.plan.calls if call.address == change.address and word in call.operation)
         return frozenset(email for call in calls if not self._is_done(call) for email in call.people)
 
+    def unsure_texts(self, change: Change) -> frozenset[str]:
+        """Return the texts in the bodies of calls which were not, or may not have been, carried out."""
+        bodies = [call.body for call in self.plan.calls if call.address == change.address and not self._is_done(call)]
+        return frozenset(
+            text for body in bodies if isinstance(body, dict) for text in body.values() if isinstance(text, str)
+        )
+
     def is_whole(self, change: Change) -> bool:
         """Whether every call of a change was carried out."""
         return all(self._is_done(call) for call in self.plan.calls if call.address == change.address)
+
+    def has_only_deleted(self, change: Change) -> bool:
+        """Whether the run has, or may have, deleted a resource that it replaces, and did not certainly create it again.
+
+        The run may have been cut short between the two calls, or the second may have failed.
+        """
+        calls = self.calls(change)
+        return any(call.method == "DELETE" for call in calls) and not any(
+            call.creates and self._is_done(call) for call in calls
+        )
 
     def has_sent(self, change: Change, text: str) -> bool:
         """Whether a call of a change gave the resource this name: the temporary one of a circle of renames."""

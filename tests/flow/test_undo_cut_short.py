@@ -1,0 +1,100 @@
+"""`plan --undo RUN` of a run whose process died: whichever call it was, all is as it was before the run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from simulation.crashing_journal import KEPT, MortalJournal
+from simulation.request_faults import Killed
+
+from lmsconf.apply.applier import Applier
+from lmsconf.kinds import all_kinds
+from lmsconf.planner.undo.pre_image import pre_image
+from lmsconf.workspace.connection import Connection
+from lmsconf.workspace.project_manifests import load_manifests
+
+from .project import Project
+from .shell import lmsconf
+from .test_undo import CHANGES, OPTIONS, SEED, assert_as_before
+
+IN_PLACE = "dialect: {content-targets.on-existing: %s}\n"
+ASSIGNMENTS = """
+content_targets:
+  - {content: GDPR basics, visible_until: "2031-01-31", assign_to: [{group: Coaches}]}
+  - {content: First aid, mandatory: true, assign_to: [everyone, {user: anna@acme.example}]}
+"""
+MORE_SEED = """  - {content: First aid, assign_to: [everyone, {user: anna@acme.example}]}
+"""
+HALVES = {
+    "replaced": ASSIGNMENTS,
+    "replaced with the group renamed": ASSIGNMENTS.replace("Coaches", "Mentors")
+    + "groups: [{name: Mentors, previously: [Coaches]}]\n",
+    "names in a circle": "groups: [{name: Others, id: g-1, members: [root@acme.example]}, {name: Coaches, id: g-2}]\n"
+    "custom_fields: [{name: Skills, id: f-1, choices: [Sales, {name: People, previously: [HR]}, Law]},"
+    " {name: Dept, id: f-2}]\n"
+    "smart_groups: [{name: Coders, conditions: [{field: Skills, choices: [Law]}], managers: []}]",
+    "moved": "groups: [{name: Coaches, members: [root@acme.example], managers: []},"
+    " {name: Others, members: [anna@acme.example]}]",
+    "created": "users: [{email: new@acme.example, first_name: A, last_name: B, language: en, manager: true,"
+    " applications: [learn, create], metadata: {cost: X}, answers: {Dept: HR, Skills: [C]}}]\n"
+    "custom_fields: [{name: Level, type: CHOICE, choices: [A, B]}]\n"
+    "groups: [{name: Fresh, members: [new@acme.example, mo@acme.example], managers: [new@acme.example]}]\n"
+    "smart_groups: [{name: Top, conditions: [{field: Level, choices: [A]}], managers: [new@acme.example]}]\n"
+    "content_targets: [{content: GDPR basics, assign_to: [{group: Fresh}, {smart_group: Top}]}]",
+    **{key: CHANGES[key] for key in ("deleted", "field", "conditions", "people")},
+}
+
+
+def cut_short(project: Project, dies_at: int, *, unsent: bool) -> int:
+    """Applies the manifests until the process dies, before the outcome of that call is recorded. Returns the calls.
+
+    unsent: it dies before that call is sent.
+    """
+    settings = project.settings
+    with Connection(settings) as connection:
+        applier = Applier(settings=settings, connection=connection, parallelism=1)
+        plan = applier.plan(load_manifests(settings), settings.policy)
+        before = pre_image(all_kinds(), plan, applier.refuse_stale_plan(plan))
+        journal = MortalJournal.begin(project.root, plan, meta={}, retention=KEPT, pre_image=before)
+        assert isinstance(journal, MortalJournal)
+        journal.dies_at, journal.unsent = dies_at, unsent
+        with journal, pytest.raises(Killed):
+            applier.execute(plan, meta={}, journal=journal)
+    return len(plan.calls)
+
+
+def assert_undone(root: Path, manifests: str, options: str, dies_at: int, *, unsent: bool = False) -> int:
+    """Cuts a run short in a project of its own, and undoes it. Returns how many calls the run has."""
+    project = Project(root, SEED + MORE_SEED, OPTIONS + options)
+    project.write(manifests)
+    assert lmsconf(project.root, "snapshot", "before.json").code == 0
+    calls = cut_short(project, dies_at, unsent=unsent)
+    planned = lmsconf(project.root, "plan", "--undo", "latest", "--out", "undo.json")
+    assert planned.code == 0, planned.err
+    assert "[undo/conflict]" not in planned.out, (dies_at, planned.out)
+    if json.loads((project.root / "undo.json").read_text())["calls"]:
+        applied = lmsconf(project.root, "apply", "undo.json")
+        assert applied.code == 0, (dies_at, applied.out + applied.err)
+    assert_as_before(project)
+    return calls
+
+
+@pytest.mark.parametrize("on_existing", ["update", "recreate"])
+def test_an_assignment_that_a_run_only_deleted_is_created_again(tmp_path: Path, on_existing: str) -> None:
+    """With `recreate`, the run dies between the DELETE and the POST; with `update`, there is nothing between."""
+    manifests = "content_targets: [{content: First aid, mandatory: true, assign_to: [everyone]}]"
+    calls = assert_undone(tmp_path, manifests, IN_PLACE % on_existing, 1)
+    assert calls == (2 if on_existing == "recreate" else 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("unsent", [False, True], ids=["sent", "unsent"])
+@pytest.mark.parametrize("change", HALVES)
+def test_a_run_is_undone_whichever_call_it_died_at(tmp_path: Path, change: str, unsent: bool) -> None:
+    """Replacements, temporary names, people who are moved, and rights that are given one by one."""
+    calls, place = 1, 1
+    while place <= calls:
+        calls = assert_undone(tmp_path / str(place), HALVES[change], IN_PLACE % "recreate", place, unsent=unsent)
+        place += 1
