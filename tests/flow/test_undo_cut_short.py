@@ -17,7 +17,7 @@ from lmsconf.workspace.project_manifests import load_manifests
 
 from .project import Project
 from .shell import lmsconf
-from .test_undo import CHANGES, OPTIONS, SEED, assert_as_before
+from .test_undo import CHANGES, OPTIONS, SEED, assert_as_before, held
 
 IN_PLACE = "dialect: {content-targets.on-existing: %s}\n"
 ASSIGNMENTS = """
@@ -87,6 +87,18 @@ def test_an_assignment_that_a_run_only_deleted_is_created_again(tmp_path: Path, 
     manifests = "content_targets: [{content: First aid, mandatory: true, assign_to: [everyone]}]"
     calls = assert_undone(tmp_path, manifests, IN_PLACE % on_existing, 1)
     assert calls == (2 if on_existing == "recreate" else 1)
+
+
+def test_an_application_that_the_run_did_not_come_to_is_left_alone(tmp_path: Path) -> None:
+    """The run dies before it adds the second one, and somebody adds that by hand: the undo removes the first alone."""
+    project = Project(tmp_path, SEED, OPTIONS)
+    project.write("users: [{email: anna@acme.example, applications: {include: [analyse, create]}}]")
+    assert cut_short(project, 1, unsent=False) == 2
+    project.send("user-access.set", {"userId": "u-anna", "action": "ADD"}, {"applicationId": "create"})
+    assert lmsconf(project.root, "plan", "--undo", "latest", "--out", "undo.json").code == 0
+    assert lmsconf(project.root, "apply", "undo.json").code == 0
+    [anna] = [one for one in held(project)["user"] if one["email"] == "anna@acme.example"]
+    assert anna["applications"] == ["create", "learn"]
 
 
 @pytest.mark.slow

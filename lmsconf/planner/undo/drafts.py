@@ -235,10 +235,16 @@ class Drafter:
     def _list(self, draft: Draft, key: str, live: Json) -> None:
         """Include the people that the run removed and that are not in the list again; exclude those that it added."""
         change, now = draft.change, live if isinstance(live, list) else []
-        done = self._times.run.people_of(change, key)
+        run = self._times.run
+        done = run.people_of(change, key)
+        all_done = done is None and run.is_whole(change)
+
+        def is_done(item: str) -> bool:
+            return all_done or (run.has_sent(change, item) if done is None else item in done)
+
         field_changes = [one for one in change.fields if one.path == key]
-        added = [item for one in field_changes for item in one.added if done is None or item in done]
-        removed = [item for one in field_changes for item in one.removed if done is None or item in done]
+        added = [item for one in field_changes for item in one.added if is_done(str(item))]
+        removed = [item for one in field_changes for item in one.removed if is_done(str(item))]
         sides = self._times.mark_made(change, {key: {INCLUDE: removed, EXCLUDE: added}})[key]
         missing: Json = [item for item in _items(sides, INCLUDE) if item not in now]
         wanted = self._without_missing(change, draft.kind, {key: missing})[key]
