@@ -23,7 +23,6 @@ from lmsconf.manifest.load_problems import (
     sort_and_limit,
     unknown_workspace_problems,
 )
-from lmsconf.manifest.overlays import EntryIndex, without_replaced
 from lmsconf.manifest.schemas import declares_choices, has_conditions, identifying_key
 from lmsconf.manifest.sections import (
     Section,
@@ -50,6 +49,7 @@ from lmsconf.planner.kind import AnyKind
 from lmsconf.support.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
+    from lmsconf.manifest.overlays import EntryIndex
     from lmsconf.manifest.validation.people_names import PeopleNames
 
 EntryCallback: TypeAlias = Callable[[KeyPath, Json], None]
@@ -121,7 +121,7 @@ class _Loading:
     partial: list[DesiredResource[Any]] = field(default_factory=list)
     layers: list[int] = field(default_factory=list)
     undeclared: UndeclaredNames = field(default_factory=UndeclaredNames)
-    _index: EntryIndex = field(default_factory=EntryIndex)
+    _index: EntryIndex | None = None
     _sound: list[_Checked] = field(default_factory=list)
     _all_documents: Sequence[Document] = ()
     _people: PeopleNames | None = None
@@ -142,6 +142,8 @@ class _Loading:
         except ExpansionLimitExceeded as exhausted:
             self.problems.append(exhausted.problem)
         if len(folders) > 1:
+            from lmsconf.manifest.overlays import without_replaced  # few projects have overlays
+
             self.declared = without_replaced(self.declared, self.layers)
 
     def crossed(self) -> Iterator[Problem]:
@@ -184,8 +186,12 @@ class _Loading:
 
     def _add_layer(self, layer: int, entries: Iterable[_Checked]) -> None:
         """Add the entries of one folder, each in place of the one that it changes."""
-        for number, entry in enumerate(self._sound):
-            self._index.add(entry.section, entry.body, number)
+        if layer:
+            from lmsconf.manifest.overlays import EntryIndex  # few projects have overlays
+
+            self._index = self._index or EntryIndex()
+            for number, entry in enumerate(self._sound):
+                self._index.add(entry.section, entry.body, number)
         for entry in entries:
             if entry.changes is None or self._sound[entry.changes].layer == layer:
                 # A second entry of this folder for one resource stays beside the first, and is reported as a duplicate.
@@ -270,7 +276,7 @@ class _Loading:
 
     def _merged(self, section: Section, entry: ExpandedEntry) -> tuple[ExpandedEntry, int | None]:
         """Return an entry on top of the one of an earlier folder that it changes, and the index of that one."""
-        changes = self._index.place(section, entry.body)
+        changes = None if self._index is None else self._index.place(section, entry.body)
         if changes is None or not isinstance(entry.body, Map):
             return entry, None
         base = self._sound[changes]
