@@ -15,7 +15,7 @@ from typing import Final, cast
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation, UsageError, shorten
 from lmsconf.model.canonical_json import Json
-from lmsconf.project.config_file import ENV_WORKSPACE, ProjectFile
+from lmsconf.project.config_file import ENV_WORKSPACE, ProjectFile, expand_pattern
 from lmsconf.support.lazy_dataclass import dataclass
 
 PARTS: Final = ("url", "token", "command", "dialect")
@@ -53,10 +53,23 @@ def request_destination(project: ProjectFile, workspace: str, root: Path) -> Req
     places["url"] = project.places.at(*path, "url")
     token = cast("Mapping[str, Json] | None", declared.get("token"))
     if token is not None:
+        # Expanded: a label that a branch changes may choose another variable, file or argument.
+        token = expand_token(token, project.pattern_values(workspace))
         places["token"] = places["command"] = project.places.at(*path, "token")
     words = cast("list[str]", token.get("command", [])) if token else []
     programs = tuple(word for word in words if _is_of_project(root, word))
     return RequestDestination(url=str(declared["url"]), token=token, dialect=dialect, places=places, programs=programs)
+
+
+def expand_token(token: Mapping[str, Json], values: Mapping[str, str]) -> dict[str, Json]:
+    """Return a token source with the variables in all its texts expanded."""
+
+    def expanded(value: Json) -> Json:
+        if isinstance(value, list):
+            return [expanded(item) for item in value]
+        return expand_pattern(value, values) if isinstance(value, str) else value
+
+    return {key: expanded(value) for key, value in token.items()}
 
 
 def _is_of_project(root: Path, word: str) -> bool:

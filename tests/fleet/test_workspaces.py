@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -106,3 +107,18 @@ def test_a_token_pattern_names_a_variable_for_each_workspace(fleet: Fleet) -> No
     code, _, err = fleet.run("plan")
     assert code == 1
     assert "LMSCONF_eu_x is not set" in err
+
+
+def test_a_label_of_a_branch_does_not_choose_another_token(fleet: Fleet, tmp_path: Path) -> None:
+    """With --base, a changed label that leads to another variable is a changed token: no request is sent."""
+    project = 'workspaces: {x: {url: "https://lms.invalid", token: {env: "LMSCONF_$(ring)"}, labels: {ring: one}}}\n'
+    base = tmp_path / "base"
+    (base / "manifests").mkdir(parents=True)
+    (base / "lmsconf.yaml").write_text(project)
+    (base / "manifests" / "a.yaml").write_text("groups: [{name: A}]\n")
+    fleet.write("lmsconf.yaml", project.replace("ring: one", "ring: two"))
+    fleet.write("manifests/a.yaml", "groups: [{name: A}]\n")
+    code, _, err = fleet.run("plan", "--base", str(base))
+    assert code == 1
+    assert "trust/token" in err
+    assert "LMSCONF_two" in err
