@@ -56,7 +56,8 @@ class HandEdits:
             if person in row[1]["members"]:
                 return
             service.groups.add_members(id, [person])
-            self._checks.pop(f"remove {id} {person}", None)
+            if self._checks.pop(f"remove {id} {person}", None) is not None:
+                return  # nothing differs any more from what the run made
             self._checks[f"add {id} {person}"] = lambda raw: person in _at(raw, "group", id).get("members", ())
 
     def _remove(self, service: Service, which: int, what: int) -> None:
@@ -64,7 +65,8 @@ class HandEdits:
         if row is not None and row[1]["members"]:
             id, person = row[0], row[1]["members"][what % len(row[1]["members"])]
             service.groups.remove_member(id, person)
-            self._checks.pop(f"add {id} {person}", None)
+            if self._checks.pop(f"add {id} {person}", None) is not None:
+                return
             self._checks[f"remove {id} {person}"] = lambda raw: person not in _at(raw, "group", id).get("members", ())
 
     def _rename(self, service: Service, which: int, what: int) -> None:
@@ -85,6 +87,8 @@ class HandEdits:
             content, target = id.partition("/")[::2]
             wanted = not said["mandatory"]
             service.content_targets.create(content, target_id=target, mandatory=wanted)
+            if self._checks.pop(f"target {id}", None) is not None:
+                return
             self._checks[f"target {id}"] = lambda raw: _at(raw, "content_target", id).get("mandatory") == wanted
 
     def _conditions(self, service: Service, which: int, what: int) -> None:
