@@ -18,6 +18,8 @@ FORMATS: Final = ("github", "gitlab", "argo", "kubernetes")
 NEEDS_IMAGE: Final = ("argo", "kubernetes")
 _NAME: Final = "lmsconf-fleet-plan"
 _FOLDER: Final = "fleet"
+_MOUNT: Final = "/results"
+"""Where a container has the volume for its folder."""
 _SECRET: Final = "lmsconf-tokens"  # noqa: S105  the name of a Secret
 
 
@@ -29,10 +31,10 @@ class Matrix:
     select: str = "*"
     image: str | None = None
 
-    def command(self, shard: str) -> str:
+    def command(self, shard: str, folder: str = _FOLDER) -> str:
         """Return the command line of one job. shard: its shard, as the shell of the engine expands it."""
         selected = "" if self.select == "*" else f" --select {quote(self.select)}"
-        return f'lmsconf fleet plan{selected} --shard "{shard}" --out {_FOLDER}'
+        return f'lmsconf fleet plan{selected} --shard "{shard}" --out {folder}'
 
 
 def matrix_document(matrix: Matrix, format: str) -> str:
@@ -80,10 +82,10 @@ def _argo(matrix: Matrix) -> Json:
                     "inputs": {"parameters": [{"name": "shard"}]},
                     "container": {
                         **_container(matrix, "{{inputs.parameters.shard}}"),
-                        "volumeMounts": [{"name": "work", "mountPath": "/work"}],
+                        "volumeMounts": [{"name": "work", "mountPath": _MOUNT}],
                     },
                     "volumes": [{"name": "work", "emptyDir": {}}],
-                    "outputs": {"artifacts": [{"name": _FOLDER, "path": f"/work/{_FOLDER}"}]},
+                    "outputs": {"artifacts": [{"name": _FOLDER, "path": f"{_MOUNT}/{_FOLDER}"}]},
                 },
             ],
         },
@@ -94,7 +96,7 @@ def _kubernetes(matrix: Matrix) -> Json:
     """Return an indexed Job; the folders are on a volume claim, each in a folder with the job's index."""
     container: Json = {
         **_container(matrix, f"$((JOB_COMPLETION_INDEX + 1))/{matrix.shards}"),
-        "volumeMounts": [{"name": "work", "mountPath": "/work", "subPathExpr": "$(JOB_COMPLETION_INDEX)"}],
+        "volumeMounts": [{"name": "work", "mountPath": _MOUNT, "subPathExpr": "$(JOB_COMPLETION_INDEX)"}],
     }
     return {
         "apiVersion": "batch/v1",
@@ -121,7 +123,7 @@ def _container(matrix: Matrix, shard: str) -> dict[str, Json]:
     return {
         "name": "plan",
         "image": matrix.image,
-        "command": ["sh", "-c", matrix.command(shard).replace(f"--out {_FOLDER}", f"--out /work/{_FOLDER}")],
+        "command": ["sh", "-c", matrix.command(shard, f"{_MOUNT}/{_FOLDER}")],
         "envFrom": [{"secretRef": {"name": _SECRET}}],
     }
 

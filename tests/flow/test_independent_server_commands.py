@@ -204,7 +204,7 @@ def test_a_probe_with_people(open_desk: Open, choices: Choices) -> None:
 
 
 def test_a_run_is_undone(desk: ServerProject) -> None:
-    """What a first apply made is deleted again, and the second plan of the same run is empty, whoever serves."""
+    """What a first apply made is deleted again, and the second plan of the same run is empty, on each server."""
     before = _exported(desk, "before")
     assert desk.run("apply", "--auto-approve", *_consent(desk))[0] == 0, desk.err
     file = desk.folder / "undo.json"

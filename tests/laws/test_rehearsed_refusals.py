@@ -37,7 +37,7 @@ class WorkspaceWithAdmins(RandomWorkspace):
 
 
 def workspace(dice: random.Random, fields: int, dialect: dict[str, str | int]) -> WorkspaceWithAdmins:
-    """Fields, of which the first two are in use by smart groups, and six people, of whom two are administrators."""
+    """Fields, of which the first two are in use by smart groups, and six people, two of them administrators."""
     people = {f"p{n}@x.example": f"p{n}" for n in range(1, 7)}
     choices = [
         Field(

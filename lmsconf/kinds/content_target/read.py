@@ -135,7 +135,7 @@ def _read_in_progress(
     from lmsconf.kinds.content_target.in_progress import read_in_progress
     from lmsconf.kinds.content_target.replacement import ReplacedState
 
-    # People are listed once it is known whom this listing names, so the names of groups must do: of a target for a
+    # People are listed after the ids in this listing are known, so the names of groups must do: of a target for a
     # person, progress is read whether or not it is replaced.
     groups = [reading.kinds[name] for name in (CUSTOM_FIELD, GROUP, SMART_GROUP) if reading.is_needed(name)]
     targets = sorted_listing((row for _, rows in answers.values() for row in rows), None)
