@@ -1,7 +1,7 @@
 """How much is tried in a run: every day a tenth of the examples and of the simulated schedules, with TESTS=all all.
 
 Which tenth it is follows from the number of commits, so that ten commits in a row play all; of schedules of one call
-it is a twentieth.
+it is a thirtieth.
 TESTS=0 to TESTS=9 chooses one.
 """
 

@@ -32,12 +32,12 @@ class PriorityQueue(Generic[T]):
             heappush(self._heap, (priority, next(self._order), item))
             self._changed.notify()
 
-    def get(self, linger: float) -> tuple[Priority, T]:
+    def get(self, linger: float | None) -> tuple[Priority, T]:
         """Remove and return the first item with its priority; block until there is one.
 
-        linger: seconds to wait for a CHAIN item while only others are queued. The worker that has just finished a page
-        is free exactly when the next page is submitted; with another job taken in that moment, the page would wait for
-        all of it.
+        linger: seconds to wait for a CHAIN item while only others are queued, None not to wait. The worker that has
+        just finished a page is free exactly when the next page is submitted; with another job taken in that moment, the
+        page would wait for all of it.
         """
         with self._changed:
             if linger and self._heap:

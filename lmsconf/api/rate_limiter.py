@@ -7,6 +7,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Final
 
 from lmsconf.api.accepted_rate import AcceptedRate, LearntRate
@@ -18,14 +19,14 @@ _USUAL: Final = 20.0
 """Requests a second: the first learnt rate after too few responses."""
 _TELLING: Final = 8
 """Responses needed to measure a rate; one refusal among the first requests of a run says little about it."""
-_NOTICED: Final = 1.0
+NOTICED: Final = 1.0
 """Seconds of sleep after which a waiting request looks, at the earliest, whether its turn comes sooner."""
 TOLD_EVERY: Final = 60.0
 """Maximum seconds of one sleep, so that a waiting run can report its state in between."""
 
 
 @dataclass(slots=True, eq=False)
-class _Turn:
+class Turn:
     """When a waiting request may be sent, on the limiter's clock."""
 
     at: float = math.inf
@@ -56,7 +57,7 @@ class RateLimiter:
         self._accepted = AcceptedRate()
         self._learnt: LearntRate | None = None
         self._since = self._last = self._slept = -math.inf
-        self._waiting: deque[_Turn] = deque()
+        self._waiting: deque[Turn] = deque()
         self._free = limit is None
         self.on_wait: Callable[[], None] = lambda: None
 
@@ -73,7 +74,7 @@ class RateLimiter:
                 if at <= now:
                     return True
                 # A refusal of another request during the sleep postpones the turn, and responses bring it forward.
-                self._nap(min(at - now, left, TOLD_EVERY, max(self._since - now, (at - now) / 2, _NOTICED)))
+                self._nap(min(at - now, left, TOLD_EVERY, max(self._since - now, (at - now) / 2, NOTICED)))
                 self._slept = self._clock()
         finally:
             with self._lock:
@@ -100,7 +101,7 @@ class RateLimiter:
         retry_after: the seconds in Retry-After, if given.
         """
         again = retry_after or 0.0
-        with self._lock:
+        with self._locked():
             now = self._clock()
             if sent_at >= self._since:
                 self._learn(now)
@@ -130,6 +131,13 @@ class RateLimiter:
         pause = max(self._since - now, 0.0)
         return RateLimit(at=now, rate=self._accepted.average(now), resumes_in=pause, wall=self._wall_clock())
 
+    def close(self) -> None:
+        """End what it shares with other processes: here, nothing."""
+
+    def _locked(self) -> AbstractContextManager[object]:
+        """Return the lock of all that is learnt and of the turns."""
+        return self._lock
+
     def _nap(self, seconds: float) -> None:
         self.on_wait()
         self._sleep(seconds)
@@ -143,14 +151,14 @@ class RateLimiter:
         self._accepted.refuse(now)
         self._free = False
 
-    def _taken(self, now: float) -> _Turn:
+    def _taken(self, now: float) -> Turn:
         """Assign the next turn and add it to the waiting ones."""
         with self._lock:
             self._accepted.begin(now)
             if not self._waiting and now > (free := self._last + self._gap()) > -math.inf:
                 # Nobody waited: what the service would have accepted meanwhile is not known.
                 self._accepted.skip(now - free)
-            turn = _Turn()
+            turn = Turn()
             self._waiting.append(turn)
             self._schedule(now)
             return turn

@@ -61,13 +61,13 @@ def _renamed(spec: ApiSpec, operation: str, value: object, *, inward: bool) -> o
     everyone_id = spec.behaviour(_EVERYONE)
     if everyone_id == EVERYONE or _EVERYONE not in spec.dialect_keys(operation):
         return value
-    return _replaced(value, *((everyone_id, EVERYONE) if inward else (EVERYONE, everyone_id)), within=False)
+    return _replaced(value, *((everyone_id, EVERYONE) if inward else (EVERYONE, everyone_id)))
 
 
-def _replaced(value: object, old: str, new: str, *, within: bool) -> object:
-    """Replace an id in a value. within: the value is under one of _GROUP_IDS."""
+def _replaced(value: object, old: str, new: str, key: str = "") -> object:
+    """Replace an id in the values of _GROUP_IDS. key: the one that holds the value."""
     if isinstance(value, Mapping):
-        return {key: _replaced(part, old, new, within=key in _GROUP_IDS) for key, part in value.items()}
+        return {name: _replaced(part, old, new, name) for name, part in value.items()}
     if isinstance(value, list):
-        return [_replaced(item, old, new, within=within) for item in value]
-    return new if within and value == old else value
+        return [_replaced(item, old, new, key) for item in value]
+    return new if key in _GROUP_IDS and value == old else value

@@ -149,14 +149,14 @@ class WorkerPool:
     def _work(self, client: Client) -> None:
         """Run jobs until None is dequeued."""
         with client:
-            linger = 0.0
+            linger: float | None = None
             while True:
                 priority, task = self._queue.get(linger)
                 if task is None:
                     return
                 start = perf_counter()
                 task.run(client)
-                linger = (perf_counter() - start) * _LINGER if priority is Priority.CHAIN else 0.0
+                linger = (perf_counter() - start) * _LINGER if priority is Priority.CHAIN else None
                 self.report_progress(finished=1)
 
     def report_progress(self, finished: int = 0) -> None:

@@ -101,12 +101,14 @@ class Applier(PlanReplayer):
         look = self._look_back(plan, verify, made_from, kept, phase)
         before = (keep, None if journal is None else journal.record_intent, sent)
         after = (None if journal is None else journal.record_outcome, ended)
-        report = self._carried_out(plan, meta, look, phase, _each(after), _each(before))
+        digest = plan_digest(plan) if journal is None else journal.plan_digest
+        report = self._carried_out(plan, digest, meta, look, phase, _each(after), _each(before))
         return report if journal is None else replace(report, problems=(*report.problems, *journal.record_end(report)))
 
     def _carried_out(
         self,
         plan: Plan,
+        digest: str,
         meta: Mapping[str, str],
         look: Look,
         phase: Phase,
@@ -128,7 +130,7 @@ class Applier(PlanReplayer):
             one for one in verification.residue if one.address in touched and is_already_accepted(one, run.outcomes)
         ]
         return ApplyReport(
-            plan_digest=plan_digest(plan),
+            plan_digest=digest,
             workspace=plan.workspace,
             url=plan.url,
             people=plan.people,

@@ -80,6 +80,8 @@ class Project:
         trust_project: Collection[str] = (),
         effects: bool = True,
         people: bool = False,
+        rehearse: bool = False,
+        faults: str | os.PathLike[str] | None = None,
         progress: Report | None = None,
     ) -> Plan:
         """Return what `apply` would change. Changes nothing.
@@ -87,17 +89,30 @@ class Project:
         only, excluded: patterns of addresses, such as `group/*`. allow: consents to guards, such as `removals=214`.
         base: a folder or a git ref with the manifests that these replace; trust_project: the parts of the project file
         that may differ from the base's (`url`, `token`, `command`, `dialect`). effects: compute what the plan does to
-        people; people: list them in `plan.effects.rows`, which is not saved. progress: called with each request that
-        is done, and at least once a minute while requests wait for a rate limit. Raises ProblemsFound where no plan can
-        be made.
+        people; people: list them in `plan.effects.rows`, which is not saved. rehearse: read the whole workspace, and
+        try the plan's calls on a twin of it in memory: `plan.rehearsal`; faults: the file of faults to inject there.
+        progress: called with each request that is done, and at least once a minute while requests wait for a rate
+        limit. Raises ProblemsFound where no plan can be made, CannotRehearse where no twin can.
         """
         policy = self._policy(only=tuple(only), excluded=tuple(excluded), additive=additive, allow=allow)
         policy = replace(policy, effects=effects, people=people)
+        if faults is not None and not rehearse:
+            raise UsageError("faults needs rehearse", hint="Pass rehearse=True: faults are injected there only.")
         manifests = self._manifests()
         with self._reader() as reader:
-            if base is None:
+            before = None
+            if base is not None:
+                before = load_base(base, self.settings, policy, self.environ, trusted=trust_project)
+            if rehearse:
+                from lmsconf.apply.rehearsal.rehearsed_plan import RehearsalRequest, rehearsed_plan
+
+                file = None if faults is None else Path(faults)
+                request = RehearsalRequest(policy=policy, base=before, faults_file=file, max_rate=self.max_rate)
+                return rehearsed_plan(
+                    reader, request, lambda: manifests, lambda _: reader.snapshot(progress, manifests)
+                )
+            if before is None:
                 return reader.plan(manifests, policy, progress)
-            before = load_base(base, self.settings, policy, self.environ, trusted=trust_project)
             return plan_with_base(reader, manifests, policy, before, progress=progress)
 
     def apply(
@@ -107,16 +122,17 @@ class Project:
         approve: Callable[[Plan], bool],
         expect_digest: str | None = None,
         allow: Sequence[str] = (),
+        require_rehearsal: bool = False,
         verify: VerifyMode = VerifyMode.ALL,
         meta: Mapping[str, str] | None = None,
         progress: ApplyProgress | None = None,
     ) -> ApplyReport:
         """Apply a plan as `lmsconf apply PLANFILE` does: locked, not stale, journalled, verified.
 
-        approve: called with the plan after all checks have passed; returns the decision. The report's `exit` is the
-        exit code. Raises, with nothing sent: StalePlan, ProblemsFound with exit 4 for a tripped guard or a certain
-        refusal, Locked or LockHeldElsewhere while another run has the workspace, LmsconfError where the plan is not
-        approved or the journal cannot be written.
+        approve: called with the plan after all checks have passed; returns the decision. require_rehearsal: refuse a
+        plan that was not rehearsed with success. The report's `exit` is the exit code. Raises, with nothing sent:
+        StalePlan, ProblemsFound with exit 4 for a tripped guard or a certain refusal, Locked or LockHeldElsewhere while
+        another run has the workspace, LmsconfError where the plan is not approved or the journal cannot be written.
         """
         if not callable(approve):
             raise UsageError("approve is not callable", hint="Pass a function that takes the plan and returns a bool.")
@@ -128,6 +144,7 @@ class Project:
         options = ApplyOptions(
             approve=approve,
             digest=expect_digest,
+            needs_rehearsal=require_rehearsal,
             verify=verify,
             meta=meta or {},
             parallelism=self.parallelism,

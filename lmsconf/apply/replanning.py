@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
 from lmsconf.apply.phases import Phase, unreported
-from lmsconf.apply.staleness import find_stale_resources
+from lmsconf.apply.staleness import find_foreign_changes, find_stale_resources
 from lmsconf.errors import Problem, ProblemsFound, StalePlan
 from lmsconf.kinds import all_kinds
 from lmsconf.model.address import Address
@@ -54,6 +54,31 @@ class PlanReplayer(WorkspaceReader):
         if that can show that the plan fits; whether another plan is stale is decided by a whole reading.
         Returns the snapshot that the plan fits.
         """
+        self._refuse_unusable(plan)
+        again = None if kept is None else self.reread(kept, plan.changes, progress)
+        if again is not None and not self._stale_resources(plan, again):
+            return again
+        snapshot = self._read_touched(plan, progress=progress)
+        _refuse_differences(self._stale_resources(plan, snapshot))
+        return snapshot
+
+    def plan_what_is_left(self, plan: Plan, progress: Report | None = None) -> Plan:
+        """Return what is left of a plan, of which an earlier run may have carried out any number of calls.
+
+        Raises StalePlan as `refuse_stale_plan` does, where a resource is not between what it was when the plan was
+        made and what the plan makes of it.
+        """
+        self._refuse_unusable(plan)
+        manifests, policy = self._again(plan)
+        left, unplannable = self.plan_with_errors(manifests, policy, self._read_touched(plan, progress=progress))
+        _refuse_differences(find_foreign_changes(plan, left, unplannable))
+        # Its guards were evaluated for the whole plan, and it is verified as the whole plan would be.
+        return replace(
+            left, guards=plan.guards, selection=plan.selection, expires_at=plan.expires_at, undo_of=plan.undo_of
+        )
+
+    def _refuse_unusable(self, plan: Plan) -> None:
+        """Raise StalePlan if the plan is offline, expired, or for another workspace."""
         if plan.offline:
             raise StalePlan(
                 "the plan was made from a snapshot file and cannot be applied",
@@ -71,18 +96,6 @@ class PlanReplayer(WorkspaceReader):
                 f"{self.connection.name} ({self.connection.url})",
                 hint="Choose the workspace with --workspace, or plan again.",
             )
-        again = None if kept is None else self.reread(kept, plan.changes, progress)
-        if again is not None and not self._stale_resources(plan, again):
-            return again
-        snapshot = self._read_touched(plan, progress=progress)
-        if differences := self._stale_resources(plan, snapshot):
-            changed = ", ".join(dict.fromkeys(one.address for one in differences if one.address))
-            raise StalePlan(
-                f"the workspace has changed since the plan was made{': ' if changed else ''}{changed}",
-                hint="Plan again and review it.",
-                differences=differences,
-            )
-        return snapshot
 
     def _stale_resources(self, plan: Plan, snapshot: Snapshot) -> tuple[Problem, ...]:
         """Return why the plan does not fit a snapshot."""
@@ -163,6 +176,17 @@ class PlanReplayer(WorkspaceReader):
         with phase(_VERIFYING) as progress:
             snapshot = self.read(reads_needed(manifests, policy), progress)
         return self.partial_plan(manifests, policy, snapshot)
+
+
+def _refuse_differences(differences: Sequence[Problem]) -> None:
+    """Raise StalePlan if there are any."""
+    if differences:
+        changed = ", ".join(dict.fromkeys(one.address for one in differences if one.address))
+        raise StalePlan(
+            f"the workspace has changed since the plan was made{': ' if changed else ''}{changed}",
+            hint="Plan again and review it.",
+            differences=differences,
+        )
 
 
 def _unlimited(policy: Policy, plan: Plan) -> GuardLimits:

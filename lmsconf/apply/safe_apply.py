@@ -31,6 +31,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from lmsconf.apply.ambiguous_writes import WaitClock
@@ -134,8 +135,9 @@ class ApplyOptions:
     approve: called once with the plan after all checks have passed; False ends the run with nothing sent. Default:
     approved. digest: the digest that the plan must have. needs_rehearsal: whether the plan must have the receipt of a
     rehearsal that succeeded. verify: what is planned again afterwards. meta: key and value
-    pairs for the report and the journal. max_rate: requests a second; default: as many as the service accepts. on_call:
-    called after each attempt of a request, from several threads.
+    pairs for the report and the journal. max_rate: requests a second; default: as many as the service accepts. rates:
+    the folder with the rate of each host that processes of this machine share. on_call: called after each attempt of a
+    request, from several threads.
     """
 
     approve: Callable[[Plan], bool] | None = None
@@ -145,6 +147,7 @@ class ApplyOptions:
     meta: Mapping[str, str] = field(default_factory=dict)
     parallelism: int = 8
     max_rate: float | None = None
+    rates: Path | None = None
     on_call: Callable[[Exchange], None] | None = None
 
 
@@ -210,13 +213,12 @@ def _cleared(
     with.
     """
     plan, kept, read_at = prepared.plan, prepared.snapshot, workspace.timing.now()
-    digest = plan_digest(plan)
-    if options.digest is not None and options.digest != digest:
+    if options.digest is not None and options.digest != (digest := plan_digest(plan)):
         raise StalePlan(
             f"expected the digest {options.digest}, but the plan's is {digest}", hint="Review the plan as it is now."
         )
     if options.needs_rehearsal:
-        refuse_unrehearsed(plan, digest)
+        refuse_unrehearsed(plan, plan_digest(plan))
     if source.saved:
         # A plan that no longer fits is stale first, whatever its guards say.
         kept, read_at = _check_fresh(workspace, plan, progress), workspace.timing.now()
@@ -295,7 +297,7 @@ def _workspace(
     settings: Settings, options: ApplyOptions, progress: ApplyProgress, reads: _ReadLog
 ) -> Iterator[Applier]:
     timing = WaitClock(tell=progress.waiting)
-    with Connection(settings, max_rate=options.max_rate, on_call=options.on_call) as connection:
+    with Connection(settings, max_rate=options.max_rate, rates=options.rates, on_call=options.on_call) as connection:
         yield Applier(
             settings=settings,
             connection=connection,

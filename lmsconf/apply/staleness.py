@@ -26,7 +26,8 @@ CODE: Final = "plan/stale"
 SHOWN: Final = 10
 """How many items of a long list are shown; the others are counted."""
 
-_COUNTED: Final = ("deletes", "removals", "answers", "updates")
+_TAKING: Final = ("deletes", "removals", "answers")
+_COUNTED: Final = (*_TAKING, "updates")
 _AT_LEAST: Final = "recreates"
 """Guard whose count may be lower in a re-plan, since resources that no manifest declares are not compared again."""
 _SHOWN: Final = ("address", "action", "id", "before", "after", "fields", "defaults")
@@ -61,6 +62,67 @@ def find_stale_resources(plan: Plan, now: Plan, unplannable: Sequence[Problem] =
     if not problems and (_totals(plan) != _totals(now) or _recreates(plan) < _recreates(now)):
         problems.append(_problem(None, "the plan removes other things than its guards counted", []))
     return tuple(problems)
+
+
+def find_foreign_changes(plan: Plan, left: Plan, unplannable: Sequence[Problem] = ()) -> tuple[Problem, ...]:
+    """Return why what is left of a plan cannot be applied; empty if it is all part of the plan.
+
+    left: the plan's changes re-planned against the current snapshot, after a run that has carried out any number of its
+    calls. A resource must be as it was when the plan was made, as the plan makes it, or between: each key has the value
+    of one of them, and each list has what both have, and nothing that neither has.
+    """
+    wanted = {str(change.address): change for change in plan.changes}
+    today = {str(change.address): change for change in left.changes}
+    problems = [_unplannable(problem, wanted.get(problem.address or "")) for problem in unplannable]
+    for address, now in today.items():
+        then = wanted.get(address)
+        if then is None or not _is_part_done(then, now):
+            problems.append(_changed(address, then, now))
+    for address in sorted(left.fingerprints.keys() - wanted.keys()):
+        if left.fingerprints[address] != plan.fingerprints.get(address):
+            problems.append(_problem(None, f"{address} has changed since the plan was made", [], address))
+    known = {(problem.code, problem.address) for problem in plan.all_problems}
+    for problem in left.all_problems:
+        if problem.is_error and (problem.code, problem.address) not in known:
+            problems.append(replace(problem, code=CODE))
+    counted, now_counted = _totals(plan), _totals(left)
+    # A creation that was begun counts as an update.
+    if not problems and any(_exceeds(now_counted.get(one, 0), counted.get(one, 0)) for one in _TAKING):
+        problems.append(_problem(None, "what is left of the plan removes other things than its guards counted", []))
+    return tuple(problems)
+
+
+def _exceeds(number: int | None, counted: int | None) -> bool:
+    return counted is not None and (number is None or number > counted)
+
+
+def _is_part_done(then: Change, now: Change) -> bool:
+    """Whether a change of a re-plan is one of the plan, not begun or carried out in part."""
+    if then.action is Action.DELETE or now.action is Action.DELETE:
+        return then.action is now.action and then.id == now.id and _is_between(then.before, {}, now.before)
+    if now.before is None:
+        return then.action in (Action.CREATE, Action.REPLACE)
+    if then.action is Action.UPDATE and then.id != now.id:
+        return False
+    planned = _form(then.after)
+    # What a creation does not name, the service decides, and the plan shows nothing of it.
+    live = {key: value for key, value in _form(now.before).items() if then.before is not None or key in planned}
+    return _is_between(then.before, planned, live)
+
+
+def _is_between(before: object, after: object, live: object) -> bool:
+    """Whether a live value is one of two values, or between them."""
+    if any(_alike(live, side) or (live in (None, _ABSENT) and side in (None, _ABSENT)) for side in (before, after)):
+        return True
+    if isinstance(live, dict):
+        old, new = (side if isinstance(side, dict) else {} for side in (before, after))
+        return all(_is_between(old.get(key, _ABSENT), new.get(key, _ABSENT), value) for key, value in live.items())
+    if isinstance(live, list):
+        old_items, new_items, items = (
+            Counter(map(_spelt, side)) if isinstance(side, list) else Counter() for side in (before, after, live)
+        )
+        return old_items & new_items <= items <= old_items | new_items
+    return False
 
 
 def _misfits(plan: Plan, now: Plan) -> Iterator[Problem]:

@@ -39,5 +39,23 @@ def _link_findings(earlier: JsonObjectReader, later: JsonObjectReader) -> Iterat
         yield _finding("evidence/chain", f"the journal of {name} is not the one that {run} names by its digest")
 
 
+def head_findings(entries: Sequence[Entry], heads: Sequence[str]) -> Iterator[Problem]:
+    """Yield the heads of chains that none of the runs is: runs at the end of a chain were dropped.
+
+    The first run of a folder names the run before it, which is as good: nothing is missing after that.
+    """
+    readers = [JsonObjectReader(dict(entry)) for entry in entries]
+    known = {reader.reader("originals").maybe("journal", reader.reader("originals").text) for reader in readers}
+    links = [reader.reader("chain") for reader in readers if reader.json("chain") is not None]
+    known |= {link.maybe("previous_sha256", link.text) for link in links}
+    for head in heads:
+        if head not in known:
+            yield Problem(
+                code="evidence/head",
+                message=f"the run with the journal {head} is not here: runs at the end are missing",
+                hint="Ask for the folder again from where the runs were made, with all runs since then.",
+            )
+
+
 def _finding(code: str, message: str) -> Problem:
     return Problem(code=code, message=message, hint="Ask for the folder again from where the runs were made.")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, cast
 
 from lmsconf.audit.bundle import EVIDENCE, FORMAT, PAGE
 from lmsconf.audit.evidence_page import evidence_html
-from lmsconf.audit.run_chain import chain_findings
+from lmsconf.audit.run_chain import chain_findings, head_findings
 from lmsconf.audit.run_entry import FOLDER, JOURNAL, PLAN, REPORT, RunCopies, run_entry
 from lmsconf.audit.signing import PublicKey, parse_public_key
 from lmsconf.audit.statement import (
@@ -35,13 +35,17 @@ _ASK: Final = "Ask for the folder again from where the runs were made."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """What was looked at in a folder, and what is wrong with it. signer: whose signature it has, if any."""
+    """What was looked at in a folder, and what is wrong with it. signer: whose signature it has, if any.
+
+    compared_heads: whether runs that must be in it were named.
+    """
 
     findings: tuple[Problem, ...]
     files: int
     runs: int
     unchained: int
     signer: PublicKey | None
+    compared_heads: bool
     compared_key: bool
     compared_page: bool
 
@@ -80,8 +84,10 @@ class _Folder:
         return content
 
 
-def verify_evidence(root: Path, key: PublicKey | None) -> Verification:
+def verify_evidence(root: Path, key: PublicKey | None, heads: Sequence[str] = ()) -> Verification:
     """Compare everything in a folder of evidence with everything else in it, and its signature with a key.
+
+    heads: digests of journals that were the last of their workspace at some time, and must be among the runs.
 
     Raises LmsconfError if there is no such folder, and SigningError if it is signed and `cryptography` is missing.
     """
@@ -100,6 +106,8 @@ def verify_evidence(root: Path, key: PublicKey | None) -> Verification:
         try:
             entries, compared_page = _compare_evidence(folder, evidence)
             _compare_statement(folder, evidence, signer)
+            for problem in head_findings(entries, heads):
+                folder.found(problem.code, problem.message, str(problem.hint))
         except (ValueError, LookupError, TypeError, RecursionError) as error:
             folder.found("evidence/forged", f"{EVIDENCE} is not what lmsconf writes: {error}")
     _compare_signature(folder, signer, key)
@@ -109,6 +117,7 @@ def verify_evidence(root: Path, key: PublicKey | None) -> Verification:
         runs=len(entries),
         unchained=sum(entry.get("chain") is None for entry in entries),
         signer=signer,
+        compared_heads=bool(heads),
         compared_key=key is not None,
         compared_page=compared_page,
     )

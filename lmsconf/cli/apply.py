@@ -128,7 +128,7 @@ def apply(
     screen = ApplyScreen(output, events, shows_plan=planfile is None)
     report, journalled = apply_safely(settings, PlanSource(get=prepare, saved=planfile is not None), options, screen)
     events.applied(report)
-    return write_report(output, report, journalled=journalled)
+    return write_report(output, report, journalled=journalled, was_asked=asks)
 
 
 def _loaded(planfile: Path, key: bytes | None) -> Plan:

@@ -6,6 +6,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 from lmsconf.apply.safe_apply import ApplyProgress
 from lmsconf.cli.events import CommandEvents
@@ -24,7 +25,7 @@ from lmsconf.model.snapshot import Snapshot
 from lmsconf.render import APPLY_VIEWS
 from lmsconf.render.apply_wording import apply_summary, verification_result
 from lmsconf.render.plan_wording import workspace_line
-from lmsconf.render.text.plan import plan_text
+from lmsconf.render.text.plan import apply_text, plan_text
 
 
 class ApplyScreen(ApplyProgress):
@@ -94,14 +95,17 @@ def approval_prompt(events: CommandEvents) -> Callable[[Plan], bool]:
     return approve
 
 
-def write_report(output: Output, report: ApplyReport, *, journalled: bool) -> ExitCode:
+def write_report(output: Output, report: ApplyReport, *, journalled: bool, was_asked: bool = False) -> ExitCode:
     """Write the report and return its exit code.
 
-    If it cannot be written, raises ProblemsFound with the report's problems, the outcome of the run, and the worse of
-    the two exit codes.
+    was_asked: the plan and the question, shown above it on a terminal, name the workspace. If it cannot be
+    written, raises ProblemsFound with the report's problems, the outcome of the run, and the worse of the two exit
+    codes.
     """
     try:
-        output.show(APPLY_VIEWS, report)
+        named_above = was_asked and output.is_on_terminal
+        text = partial(apply_text, names_workspace=not named_above)
+        output.show({**APPLY_VIEWS, "text": text}, report)
     except LmsconfError as lost:
         raise ProblemsFound(
             [*report.problems, _unwritten(lost, report, journalled=journalled)],

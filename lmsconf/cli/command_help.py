@@ -26,6 +26,7 @@ OPTION_GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "Compare": ("--snapshot", "--base", "--since", "--undo", "--unmanaged", "--coverage"),
     "Fleet": ("--processes", "--time-limit", "--shard", "--shards", "--image", "--max-failures"),
+    "Engine": ("--engine", "--scheduler", "--worker-project", "--allow-unencrypted"),
     "Accept": ("--accept",),
     "Answers": ("--url", "--workspace-name", "--token-env", "--timezone", "--ci", "--schemas", "--no-input"),
     "Rehearsal": ("--rehearse",),
@@ -41,6 +42,7 @@ OPTION_GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
         *("--verify", "--meta", "--events", "--log", "--search", "--check", "--diff"),
     ),
     "Signature": ("--sign-key", "--key"),
+    "Missing runs": ("--head",),
     "Connection": ("--parallelism", "--max-rate", "--port", "--token"),
 }
 """Heading → the options below it, for all commands. An option in none of them is listed under *Options*."""

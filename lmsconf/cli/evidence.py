@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from lmsconf.audit.verification import Verification
     from lmsconf.model.recorded_run import RecordedRun
 
-VERIFY = "verify"
+VERIFY, HEAD = "verify", "head"
 
 
 @click.command(cls=Command)
-@click.argument("words", nargs=-1, metavar="[RUN | verify DIR]", shell_complete=completes("runs"))
+@click.argument("words", nargs=-1, metavar="[RUN | head | verify DIR]", shell_complete=completes("runs"))
 @click.option("--since", metavar="DATE", help="All runs since this date, such as 2026-01-31 (UTC), in place of RUN.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="A new or empty folder to write into.")
 @click.option("--people", is_flag=True, help="Write whole copies, which name people.")
@@ -32,6 +32,13 @@ VERIFY = "verify"
 )
 @click.option(
     "--key", type=click.Path(path_type=Path), metavar="FILE", help="With verify: the public key of the signer, PEM."
+)
+@click.option(
+    "--head",
+    "heads",
+    metavar="DIGEST",
+    multiple=True,
+    help="With verify: a digest that `evidence head` printed; its run must be in the folder.",
 )
 @pass_context
 def evidence(
@@ -43,6 +50,7 @@ def evidence(
     people: bool,
     sign_key: Path | None,
     key: Path | None,
+    heads: tuple[str, ...],
 ) -> ExitCode:
     """Write a folder that shows what runs did, or verify one.
 
@@ -52,13 +60,22 @@ def evidence(
 
     `lmsconf evidence verify DIR` finds any file that was changed, added or dropped, a run that is missing between two,
     and a chain or page that does not fit; then it exits 1. Without a signature, a folder is only compared with itself.
+
+    `lmsconf evidence head` prints the digest of the journal of the last run of each workspace. Keep it outside of the
+    project after each apply, such as in the log of a CI job: `verify --head DIGEST` then finds a folder without that
+    run.
     """
+    given = since or out or people or sign_key
     if words[:1] == (VERIFY,):
-        if len(words) != 2 or since or out or people or sign_key:
-            raise UsageError("verify takes one folder, and --key", hint="Write: lmsconf evidence verify DIR")
-        return _verify(Path(words[1]), key)
-    if key is not None:
-        raise UsageError("--key is for verify", hint="Sign with --sign-key FILE.")
+        if len(words) != 2 or given:
+            raise UsageError("verify takes one folder, --key and --head", hint="Write: lmsconf evidence verify DIR")
+        return _verify(Path(words[1]), key, tuple(_parsed_head(head) for head in heads))
+    for option, value in (("--key", key), ("--head", heads)):
+        if value:
+            hint = "Sign with --sign-key FILE." if option == "--key" else "Write: lmsconf evidence verify DIR --head …"
+            raise UsageError(f"{option} is for verify", hint=hint)
+    if words == (HEAD,) and not given:
+        return _head(context)
     if len(words) + (since is not None) != 1 or out is None:
         hint = "Write: lmsconf evidence latest --out DIR, or lmsconf evidence --since 2026-01-31 --out DIR"
         raise UsageError("evidence takes one run, or --since; and --out", hint=hint)
@@ -112,12 +129,29 @@ def _since(context: CommandContext, since: str) -> Iterator[RecordedRun]:
         raise LmsconfError(f"no run since {since} is recorded here", hint="List what is kept with: lmsconf runs")
 
 
-def _verify(folder: Path, key_file: Path | None) -> ExitCode:
+def _head(context: CommandContext) -> ExitCode:
+    from lmsconf.journal.run_chain import chain_heads
+
+    heads = [one for one in chain_heads(context.project) if context.workspace in (None, one.workspace)]
+    if not heads:
+        raise LmsconfError("no run is recorded here", hint="Run this where lmsconf apply has run, after it.")
+    write_redacted("".join(f"{one.sha256}  {one.run}  {one.workspace}\n" for one in heads), sys.stdout)
+    return ExitCode.OK
+
+
+def _parsed_head(text: str) -> str:
+    digest = text.strip().lower()
+    if len(digest) != 64 or digest.strip("0123456789abcdef"):
+        raise UsageError(f"--head {text}: that is not a digest", hint="Pass 64 digits that `evidence head` printed.")
+    return digest
+
+
+def _verify(folder: Path, key_file: Path | None, heads: tuple[str, ...]) -> ExitCode:
     from lmsconf.audit.signing import load_public_key
     from lmsconf.audit.verification import verify_evidence
 
     key = None if key_file is None else load_public_key(key_file)
-    result = verify_evidence(folder, key)
+    result = verify_evidence(folder, key, heads)
     if result.findings:
         raise ProblemsFound(result.findings)
     write_redacted("".join(f"{line}\n" for line in _verified(result)), sys.stdout)
@@ -136,7 +170,11 @@ def _verified(result: Verification) -> Iterator[str]:
         yield f"{count_noun(result.unchained, 'run')} of an earlier version of lmsconf stand outside the chain."
     if not result.compared_page:
         yield "Another version of lmsconf wrote the folder, so the page was compared by its digest only."
-    yield "Runs before the first and after the last one were not looked at."
+    if result.compared_heads:
+        yield "The runs that --head names are here, or are the ones before the first."
+        yield "Runs before the first, and runs after the last one that were made since, were not looked at."
+    else:
+        yield "Runs before the first and after the last one were not looked at."
     if result.signer is None:
         yield "The folder is not signed: this shows that it is consistent with itself, and not who wrote it."
     elif result.compared_key:

@@ -140,10 +140,7 @@ def _chosen(sections: Sequence[str]) -> tuple[str, ...]:
     known = {kind.section: name for name, kind in all_kinds().items()}
     for section in sections:
         if section not in known:
-            from lmsconf.model.names import did_you_mean  # only for a mistake
-
-            near = did_you_mean(section, known) or f"There are {', '.join(known)}."
-            raise UsageError(f"--kind {section}: there is no such kind", hint=near)
+            raise UsageError(f"--kind {section}: there is no such kind", hint=f"There are {', '.join(known)}.")
     return tuple(known[section] for section in sections)
 
 

@@ -13,7 +13,7 @@ from lmsconf.cli.fleet_options import FleetRun, fleet_options
 from lmsconf.cli.frame import CommandContext, pass_context
 from lmsconf.cli.output import Output, output_options
 from lmsconf.cli.output_streams import masks_people, write_stderr
-from lmsconf.cli.planning import plan_signing_key
+from lmsconf.cli.planning import plan_signing_key, trust_project
 from lmsconf.errors import ExitCode, LmsconfError, UsageError
 
 _FORMATS = ("text", "json", "markdown", "html")
@@ -50,6 +50,12 @@ def validate(context: CommandContext, /, output: Output, **options: Any) -> Exit
     metavar="I/N",
     help="Plan the I-th of N equal parts of the selected workspaces, for `lmsconf fleet collect`.",
 )
+@click.option(
+    "--base",
+    metavar="REF",
+    help="Compare with the manifests of a branch, a commit or a folder, as `lmsconf plan --base` does.",
+)
+@trust_project
 @click.option("--no-effects", is_flag=True, help="Do not compute who gains or loses content.")
 @click.option("--detailed-exitcode", "detailed", is_flag=True, help="Exit with 2 when there are changes.")
 @fleet_options
@@ -61,6 +67,9 @@ def plan(context: CommandContext, /, out: Path | None, detailed: bool, output: O
     Changes that are the same in several workspaces are shown once. With --out, a folder gets a plan file for each
     workspace and index.json, for `lmsconf fleet show` and `lmsconf fleet apply`. Exits with the most severe exit code
     of all workspaces.
+
+    In a pull request, pass --base: guards are judged by the settings of the base as well, and a workspace whose url,
+    token or dialect differs from the base's gets no request, unless --trust-project names what differs.
     """
     code = _run(context, "plan", output, options, out)
     return ExitCode.OK if code is ExitCode.CHANGES and not detailed else code
@@ -94,7 +103,8 @@ def show(context: CommandContext, /, folder: Path, output: Output) -> ExitCode:
     from lmsconf.fleet.shared_changes import read_report
     from lmsconf.render import FLEET_VIEWS
 
-    output.show(FLEET_VIEWS, read_report(folder, read_index(folder), plan_signing_key(context)))
+    key = plan_signing_key(context)
+    output.show(FLEET_VIEWS, read_report(folder, read_index(folder, key), key))
     return ExitCode.OK
 
 
@@ -108,14 +118,14 @@ def show(context: CommandContext, /, folder: Path, output: Output) -> ExitCode:
 def collect(context: CommandContext, /, folders: tuple[Path, ...], out: Path, output: Output) -> ExitCode:
     """Put the folders of all shards of a `lmsconf fleet plan` together into one, and show it.
 
-    Exits with the most severe exit code of all workspaces; changes alone are 0.
+    A missing shard is an error. Exits with the most severe exit code of all workspaces; changes alone are 0.
     """
     from lmsconf.fleet.collect import collect_folders
     from lmsconf.fleet.shared_changes import read_report
     from lmsconf.render import FLEET_VIEWS
 
     key = plan_signing_key(context)
-    index = collect_folders(folders, out)
+    index = collect_folders(folders, out, key)
     output.show(FLEET_VIEWS, read_report(out, index, key))
     return ExitCode.OK if index.exit is ExitCode.CHANGES else index.exit
 
@@ -131,21 +141,27 @@ def collect(context: CommandContext, /, folders: tuple[Path, ...], out: Path, ou
 @click.option("--shards", type=click.IntRange(1, 256), required=True, metavar="N", help="The number of jobs.")
 @click.option("--select", "selector", metavar="LABELS", default="*", help="Plan only workspaces with these labels.")
 @click.option(
+    "--max-rate",
+    type=click.FloatRange(min=0.1),
+    metavar="N",
+    help="Limit requests per second of all jobs together.",
+)
+@click.option(
     "--image", metavar="IMAGE", help="The container image with lmsconf and the project; needed for argo and kubernetes."
 )
-def matrix(format_: str, shards: int, selector: str, image: str | None) -> ExitCode:
+def matrix(format_: str, shards: int, selector: str, max_rate: float | None, image: str | None) -> ExitCode:
     """Print what an engine needs to plan a fleet in shards.
 
-    For github, the value of `strategy.matrix`; for gitlab, a child pipeline; for argo, a Workflow; for kubernetes, an
-    indexed Job. Each job runs `lmsconf fleet plan --shard I/N`. It holds no token: jobs get them from the engine.
+    For github, the value of `strategy.matrix`; for gitlab, a child pipeline; for argo, a Workflow that also collects;
+    for kubernetes, an indexed Job. Each job runs `lmsconf fleet plan --shard I/N`. The document has no token: jobs get
+    tokens from the engine.
     """
     from lmsconf.fleet.label_selector import parse_selector
-    from lmsconf.fleet.matrix import NEEDS_IMAGE, Matrix, matrix_document
+    from lmsconf.fleet.matrix import Matrix, matrix_document
 
-    if format_ in NEEDS_IMAGE and image is None:
-        raise UsageError(f"--format {format_} needs --image", hint="Name it by its digest: registry/lmsconf@sha256:…")
     parse_selector(selector, "--select")
-    click.echo(matrix_document(Matrix(shards=shards, select=selector, image=image), format_), nl=False)
+    document = matrix_document(Matrix(shards=shards, select=selector, max_rate=max_rate, image=image), format_)
+    click.echo(document, nl=False)
     return ExitCode.OK
 
 
@@ -181,15 +197,16 @@ def apply(
 ) -> ExitCode:
     """Apply the plans that `lmsconf fleet plan --out DIR` saved, in the waves of lmsconf.yaml.
 
-    Each plan is applied as `lmsconf apply PLANFILE` does. After a wave with more failures than --max-failures, the
-    waves after it are not begun. Run it again to apply what is left: a plan that was applied is not applied twice.
+    Collect the folders of shards first: waves and guards are about the whole fleet. Each plan is applied as
+    `lmsconf apply PLANFILE` does. After a wave with more failures than --max-failures, the waves after it are not
+    begun. Run it again to apply what is left: a plan that was applied is not applied twice.
     """
     from lmsconf.cli.apply_screen import parse_key_values
     from lmsconf.cli.prompts import confirm, refuse_without_terminal
-    from lmsconf.fleet.fleet_run import read_index
+    from lmsconf.fleet.fleet_run import lost_task, read_index
     from lmsconf.fleet.label_selector import parse_selector
-    from lmsconf.fleet.waves import APPLIED, apply_in_waves, describe_waves, make_waves, refuse_fleet_guards
-    from lmsconf.model.fleet import FleetAction, FleetReport
+    from lmsconf.fleet.waves import WaveRun, describe_waves, make_waves, read_applied, refuse_fleet_guards
+    from lmsconf.model.fleet import FleetReport
     from lmsconf.model.policy import parse_consents
     from lmsconf.render import FLEET_VIEWS
     from lmsconf.render.fleet_wording import fleet_headline
@@ -197,8 +214,11 @@ def apply(
     consents, notes = parse_consents(allow), parse_key_values(meta)
     if not auto_approve:
         refuse_without_terminal("Pass --auto-approve.")
-    run = FleetRun(context, **options)
-    planned = run.selected(read_index(folder))
+    key, run = plan_signing_key(context), FleetRun(context, **options)
+    planned = run.selected(read_index(folder, key))
+    if planned.shard is not None:
+        message = f"{folder} has only shard {planned.shard}, and waves and guards are about the whole fleet"
+        raise LmsconfError(message, hint="Collect all shards with lmsconf fleet collect, and apply that folder.")
     refuse_fleet_guards(planned, run.project.fleet_guards(), consents)
     waves = make_waves(planned, [parse_selector(text, "waves") for text in run.project.waves()])
     if not auto_approve:
@@ -206,17 +226,17 @@ def apply(
         write_stderr(f"Waves: {', then '.join(describe_waves(waves))}.")
         if not confirm("Apply these plans?"):
             raise LmsconfError("declined: nothing was changed")
-    index = apply_in_waves(
-        folder,
-        planned,
-        waves,
-        run.engine(),
-        lambda entry: run.task(entry.workspace, FleetAction.APPLY, folder, digest=entry.digest, meta=notes),
-        applied=read_index(folder, APPLIED) if (folder / APPLIED).is_file() else None,
+    begun = run.begun_plans()
+    waves_run = WaveRun(
+        engine=run.engine(),
+        make_task=lambda entry: run.apply_task(entry, folder, notes, begun),
+        lost=lost_task(run.project),
+        listen=run.listener,
         max_failures=run.project.max_failures() if max_failures is None else max_failures,
         created_at=run.now,
-        listen=run.listener,
+        key=key,
     )
+    index = waves_run.apply(folder, waves, read_applied(folder, key))
     output.show(FLEET_VIEWS, FleetReport(index=index))
     return index.exit
 
@@ -225,9 +245,10 @@ def _run(
     context: CommandContext, action: str, output: Output, options: Mapping[str, Any], out: Path | None = None
 ) -> ExitCode:
     """Run a command in each selected workspace, show the results, and return the exit code."""
+    from dataclasses import replace
     from tempfile import TemporaryDirectory
 
-    from lmsconf.fleet.fleet_run import make_folder, run_tasks, write_index
+    from lmsconf.fleet.fleet_run import lost_task, make_folder, run_tasks, write_index
     from lmsconf.fleet.shared_changes import read_report
     from lmsconf.model.fleet import FleetAction
     from lmsconf.render import FLEET_VIEWS
@@ -242,8 +263,9 @@ def _run(
         folder = Path(scratch) if out is None else out
         tasks = [run.task(name, FleetAction(action), folder.absolute()) for name in run.workspaces]
         with run.listener(action.capitalize(), len(tasks)) as tell:
-            index = run_tasks(tasks, run.engine(), FleetAction(action), run.now, tell)
+            index = run_tasks(tasks, run.engine(), FleetAction(action), run.now, tell, lost_task(run.project))
+            index = replace(index, shard=run.shard)
         if out is not None:
-            write_index(folder, index)
+            write_index(folder, index, key)
         output.show(FLEET_VIEWS, read_report(folder, index, key))
     return index.exit

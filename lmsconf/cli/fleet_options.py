@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -15,9 +15,10 @@ import click
 from lmsconf.cli.frame import CommandContext
 from lmsconf.cli.output_streams import show_progress
 from lmsconf.cli.planning import parallelism
-from lmsconf.errors import ExitCode, UsageError
+from lmsconf.errors import ExitCode, LmsconfError, UsageError
 
 if TYPE_CHECKING:
+    from lmsconf.fleet.dask_engine import DaskScheduler
     from lmsconf.fleet.fleet_run import Engine
     from lmsconf.fleet.tasks import FleetTask
     from lmsconf.model.fleet import FleetAction, FleetEntry, FleetIndex
@@ -48,7 +49,27 @@ _OPTIONS = (
         "--max-rate",
         type=click.FloatRange(min=0.1),
         metavar="N",
-        help="Limit requests per second of all processes together.",
+        help="Limit requests per second to each host, of all processes together.",
+    ),
+    click.option(
+        "--engine",
+        type=click.Choice(["local", "dask"]),
+        default="local",
+        help="Where processes run: on this machine, or on the workers of a Dask scheduler; default: local.",
+    ),
+    click.option(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="The Dask scheduler, tls://HOST:PORT; default: scheduler-address of Dask's configuration.",
+    ),
+    click.option(
+        "--worker-project",
+        type=click.Path(path_type=Path),
+        metavar="DIR",
+        help="The project's folder on Dask workers; default: the same path as here.",
+    ),
+    click.option(
+        "--allow-unencrypted", is_flag=True, help="Connect to a Dask scheduler on another machine without TLS."
     ),
 )
 
@@ -56,6 +77,12 @@ _OPTIONS = (
 def fleet_options(command: Callable[P, ExitCode | None]) -> Callable[P, ExitCode | None]:
     """Add the options that say which workspaces are worked on, and how fast."""
     return functools.reduce(lambda wrapped, option: option(wrapped), reversed((*_OPTIONS, parallelism)), command)
+
+
+def _scheduler(address: str | None, unencrypted: bool) -> DaskScheduler:
+    from lmsconf.fleet.dask_engine import find_scheduler
+
+    return find_scheduler(address, unencrypted=unencrypted)
 
 
 class FleetRun:
@@ -70,8 +97,14 @@ class FleetRun:
         time_limit: float | None,
         max_rate: float | None,
         parallelism: int,
+        engine: str,
+        scheduler: str | None,
+        worker_project: Path | None,
+        allow_unencrypted: bool,
         no_effects: bool = False,
         shard: str | None = None,
+        base: str | None = None,
+        trust_project: str | None = None,
     ) -> None:
         """Raises ProblemsFound for a project file with errors, UsageError where no workspace is selected."""
         from datetime import UTC, datetime
@@ -79,20 +112,33 @@ class FleetRun:
         from lmsconf.fleet.fleet_run import parse_shard, select_workspaces
         from lmsconf.fleet.label_selector import parse_selector
         from lmsconf.model.time_formats import format_utc
+        from lmsconf.project.base_trust import parse_trusted_parts
         from lmsconf.project.config_reader import read_project_file
 
         if context.workspace is not None:
             hint = f"Pass --select workspace={context.workspace}, or run the command without `fleet`."
             raise UsageError("--workspace selects one workspace, and fleet works on many", hint=hint)
+        if trust_project is not None and base is None:
+            raise UsageError("--trust-project needs --base", hint="Without --base, the project file is trusted.")
+        if base is not None and engine != "local":
+            hint = "Remove --base, or plan with --engine local, where its commit is."
+            raise UsageError("--base needs the project's repository, which Dask workers may not have", hint=hint)
+        self._scheduler = None if engine == "local" else _scheduler(scheduler, allow_unencrypted)
+        if engine == "local" and (scheduler is not None or worker_project is not None or allow_unencrypted):
+            options = "--scheduler, --worker-project and --allow-unencrypted"
+            raise UsageError(f"{options} are about Dask", hint="Add --engine dask, or remove them.")
+        self._base, self._trusted = base, tuple(sorted(parse_trusted_parts(trust_project)))
         self._root, self._environ = context.project.absolute(), context.environ
         self.project = read_project_file(self._root)
         names = select_workspaces(self.project, parse_selector(selector, "--select"), self._environ)
-        self.workspaces = names if shard is None else names[parse_shard(shard)]
+        self.shard = None if shard is None else parse_shard(shard, names)
+        self.workspaces = names if self.shard is None else names[self.shard.number - 1 :: self.shard.of]
         self.now = format_utc(datetime.now(UTC))
         self._processes = processes or 2 * (os.cpu_count() or 1)
+        self._most = None if processes is None and max_rate is None else self._processes
+        self._worker_project = self._root if worker_project is None else worker_project
         self._time_limit, self._parallelism, self._effects = time_limit, parallelism, not no_effects
-        workers = max(1, min(self._processes, len(self.workspaces)))
-        self._max_rate = None if max_rate is None else max(0.01, max_rate / workers)
+        self._max_rate = max_rate
 
     def task(self, workspace: str, action: FleetAction, out: Path, **more: Any) -> FleetTask:
         from lmsconf.fleet.tasks import FleetTask
@@ -104,11 +150,39 @@ class FleetRun:
             parallelism=self._parallelism,
             max_rate=self._max_rate,
             effects=self._effects,
+            base=self._base,
+            trusted=self._trusted,
             **more,
         )
 
+    def apply_task(self, entry: FleetEntry, folder: Path, meta: Mapping[str, str], begun: Container[str]) -> FleetTask:
+        """Return the task to apply a plan; one of the digests in `begun` is continued."""
+        from lmsconf.model.fleet import FleetAction
+
+        again = {"attempt": 2, "has_journals": True} if entry.digest in begun else {}
+        return self.task(entry.workspace, FleetAction.APPLY, folder, digest=entry.digest, meta=meta, **again)
+
+    def begun_plans(self) -> frozenset[str]:
+        """Return the digests of plans that an earlier run in the project's folder has begun."""
+        from lmsconf.fleet.attempts import begun_plans
+
+        return begun_plans(self._root)
+
     def engine(self) -> Engine:
         from lmsconf.fleet.fleet_run import lost_task
+
+        if self._scheduler is not None:
+            from lmsconf.fleet.dask_engine import DaskEngine
+            from lmsconf.fleet.project_digest import ProjectDigests
+
+            return DaskEngine(
+                scheduler=self._scheduler,
+                digests=ProjectDigests(self._root, self.project),
+                folder=self._worker_project,
+                most=self._most,
+                lost=lost_task(self.project),
+                time_limit=self._time_limit,
+            ).run
         from lmsconf.fleet.local_engine import LocalEngine
 
         return LocalEngine(
@@ -120,7 +194,20 @@ class FleetRun:
         ).run
 
     def selected(self, index: FleetIndex) -> FleetIndex:
-        """Return the entries of the selected workspaces."""
+        """Return the entries of the selected workspaces.
+
+        Raises LmsconfError for an index of another command, and for a workspace that the project does not have.
+        """
+        from lmsconf.model.fleet import FleetAction
+
+        if index.action is not FleetAction.PLAN:
+            message = f"the folder has the results of lmsconf fleet {index.action.value}, not plans"
+            raise LmsconfError(message, hint="Name a folder that lmsconf fleet plan --out has made.")
+        declared = self.project.mapping_at("workspaces")
+        for entry in index.entries:
+            if entry.workspace not in declared:
+                message = f"the folder has a plan for {entry.workspace}, and the project has no such workspace"
+                raise LmsconfError(message, hint="Check out the commit of the plan, or plan again.")
         names = frozenset(self.workspaces)
         return replace(index, entries=tuple(entry for entry in index.entries if entry.workspace in names))
 

@@ -55,6 +55,11 @@ class Output:
         self.path = "-"
         self._stream = lambda: sys.stderr
 
+    @property
+    def is_on_terminal(self) -> bool:
+        """Whether the result is written to a terminal."""
+        return self.path == "-" and self._stream().isatty()
+
     def check_writable(self) -> None:
         """Raise LmsconfError if the file is not writable, before any work whose result would be lost."""
         if self.path != "-":

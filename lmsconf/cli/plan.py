@@ -160,11 +160,12 @@ def plan(
     if since_file is not None:
         _check_since(base, snapshot_file, only)
     if rehearses or faults_file is not None:
-        from lmsconf.cli.rehearsal import RehearsalRequest, refuse_rehearsal_options, rehearsed_plan
+        from lmsconf.apply.rehearsal.rehearsed_plan import RehearsalRequest
+        from lmsconf.cli.rehearsal import refuse_rehearsal_options, rehearse_plan
 
         refuse_rehearsal_options(rehearses=rehearses, faults=faults_file, since=since_file)
     if undone is not None:
-        _check_undo(base, snapshot_file, additive=additive)
+        _check_undo(base, snapshot_file, additive=additive, rehearses=rehearses)
     trusted = parse_trusted_parts(trust_project)
     for option, file in (("--out", out), ("--people", people)):
         if file is not None:
@@ -191,7 +192,7 @@ def plan(
             request = RehearsalRequest(
                 policy=policy, snapshot=snapshot, base=beside, faults_file=faults_file, max_rate=max_rate
             )
-            made = rehearsed_plan(workspace, request, events)
+            made = rehearse_plan(workspace, request, events)
         elif undone is not None:
             made = _undone(workspace, policy, undone, events)
         elif base is not None and since is not None:
@@ -223,9 +224,14 @@ def _command(settings: Settings, plan: Plan, out: Path | None, *, additive: bool
     return apply_command_line(settings, plan.selection.only, plan.selection.excluded, additive, file)
 
 
-def _check_undo(base: str | None, snapshot_file: Path | None, *, additive: bool) -> None:
+def _check_undo(base: str | None, snapshot_file: Path | None, *, additive: bool, rehearses: bool) -> None:
     """Raise UsageError for options that do not go with --undo."""
-    given = {"--base": base is not None, "--snapshot": snapshot_file is not None, "--additive": additive}
+    given = {
+        "--base": base is not None,
+        "--snapshot": snapshot_file is not None,
+        "--additive": additive,
+        "--rehearse": rehearses,
+    }
     option = next((option for option, is_given in given.items() if is_given), None)
     if option is not None:
         raise UsageError(

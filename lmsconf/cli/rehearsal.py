@@ -6,48 +6,26 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lmsconf.apply.rehearsal.reading_cost import ReadingCost, read_first_pages
-from lmsconf.apply.rehearsal.rehearse import RehearsalOptions, rehearse
+from lmsconf.apply.rehearsal.rehearsed_plan import RehearsalRequest, rehearsed_plan
 from lmsconf.cli.events import CommandEvents
 from lmsconf.cli.output_streams import show_progress, write_stderr
 from lmsconf.cli.planning import load_valid_manifests, show_reading_progress
 from lmsconf.errors import UsageError
-from lmsconf.model.rehearsal import InjectedFaults
 from lmsconf.model.time_formats import duration_in_words
 from lmsconf.render.rehearsal_wording import rate_text
-from lmsconf.sandbox.fault_file import parse_faults
-from lmsconf.support.atomic_files import read_text
-from lmsconf.support.lazy_dataclass import dataclass
-from lmsconf.workspace.plan_with_base import plan_with_base
 
 if TYPE_CHECKING:
     from lmsconf.model.declarations import Manifests
     from lmsconf.model.plan import Plan
-    from lmsconf.model.policy import Policy
     from lmsconf.model.progress import Report, RunProgress
     from lmsconf.model.snapshot import Snapshot
-    from lmsconf.workspace.base_comparison import BaseManifests
     from lmsconf.workspace.reader import WorkspaceReader
 
 _LABEL = "Rehearsing on a twin in memory"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RehearsalRequest:
-    """What the command line says about a rehearsal.
-
-    snapshot: the saved snapshot to plan on; None: the workspace is read. base: the manifests to compare with.
-    """
-
-    policy: Policy
-    snapshot: Snapshot | None
-    base: BaseManifests | None
-    faults_file: Path | None
-    max_rate: float | None
 
 
 def refuse_rehearsal_options(*, rehearses: bool, faults: Path | None, since: Path | None) -> None:
@@ -61,25 +39,14 @@ def refuse_rehearsal_options(*, rehearses: bool, faults: Path | None, since: Pat
         )
 
 
-def rehearsed_plan(workspace: WorkspaceReader, request: RehearsalRequest, events: CommandEvents) -> Plan:
-    """Return the plan of the manifests with its rehearsal. Raises CannotRehearse, and ProblemsFound like any plan."""
-    faults = None if request.faults_file is None else tuple(parse_faults(request.faults_file))
-    manifests = load_valid_manifests(workspace, events)
-    live = _read(workspace, manifests, events) if request.snapshot is None else request.snapshot
-    if request.base is None:
-        plan = workspace.plan_offline(manifests, request.policy, live)
-    else:
-        plan = plan_with_base(workspace, manifests, request.policy, request.base, snapshot=live)
-    plan = replace(plan, offline=request.snapshot is not None)
-    rate = None if request.snapshot is not None else workspace.connection.rate
-    options = RehearsalOptions(
-        rate=rate,
-        is_limit=rate is not None and rate == request.max_rate,
-        faults=faults,
-        injected=None if request.faults_file is None else _injected(request.faults_file),
-        phase=_shown_phase,
+def rehearse_plan(workspace: WorkspaceReader, request: RehearsalRequest, events: CommandEvents) -> Plan:
+    """Return the plan of the manifests with its rehearsal, showing what the reading costs, and the progress."""
+    return rehearsed_plan(
+        workspace,
+        replace(request, phase=_shown_phase),
+        lambda: load_valid_manifests(workspace, events),
+        lambda manifests: _read(workspace, manifests, events),
     )
-    return replace(plan, rehearsal=rehearse(plan, manifests, request.policy, live, workspace.settings, options))
 
 
 def _read(workspace: WorkspaceReader, manifests: Manifests, events: CommandEvents) -> Snapshot:
@@ -97,10 +64,6 @@ def reading_cost_sentence(cost: ReadingCost) -> str:
         return f"Rehearsing reads the whole workspace: {number}. How many the service takes a second is not known."
     time = duration_in_words(cost.seconds)
     return f"Rehearsing reads the whole workspace: {number}, {time} or more at {rate_text(cost.rate)} a second."
-
-
-def _injected(file: Path) -> InjectedFaults:
-    return InjectedFaults(file=file.name, digest=sha256(read_text(file).encode("utf-8", "surrogatepass")).hexdigest())
 
 
 @contextmanager

@@ -141,6 +141,28 @@ def verify_seal(document: Mapping[str, Json]) -> None:
         raise file_changed_error()
 
 
+def signature(document: Mapping[str, Json], key: bytes) -> str:
+    """Return the hexadecimal HMAC-SHA256 of the canonical document with empty `hmac` and `seal`."""
+    import hashlib
+    import hmac  # few documents are signed
+
+    return hmac.new(key, canonical_json({**document, "hmac": "", "seal": ""}), hashlib.sha256).hexdigest()
+
+
+def verify_signature(document: Mapping[str, Json], key: bytes, what: str, hint: str) -> None:
+    """Raise StalePlan unless the document was signed with the key; compares in constant time.
+
+    what: what the document is called, such as `plan file`.
+    """
+    from hmac import compare_digest
+
+    given = document.get("hmac")
+    if not isinstance(given, str):
+        raise StalePlan(f"the {what} is not signed, and there is a key to check it with", hint=hint)
+    if not compare_digest(given.encode("utf-8", "surrogatepass"), signature(document, key).encode("ascii")):
+        raise StalePlan(f"the {what} was signed with another key, or changed after it was signed", hint=hint)
+
+
 def file_changed_error() -> StalePlan:
     """Return the error for a file that was changed after lmsconf wrote it."""
     return StalePlan("the file was changed after lmsconf wrote it", hint="Create it again; it must not be edited.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from lmsconf.documents.document import JsonObjectReader, render_canonical_json, string_list
@@ -78,16 +79,24 @@ def _group_json(group: GroupEffects) -> Json:
     }
 
 
-def effects_from_json(at: JsonObjectReader) -> Effects:
-    """Parse what `effects_json` returned. Raises ValueError for anything else."""
+def predicted_members_json(effects: Effects) -> list[Json]:
+    """Return the digest of the members after the plan of each of the groups, null where it is not known."""
+    return [group.members for group in effects.groups]
+
+
+def effects_from_json(at: JsonObjectReader, members: Sequence[str | None] | None) -> Effects:
+    """Parse what `effects_json` and `predicted_members_json` returned. Raises ValueError for anything else."""
     calibration = at.reader("calibration")
+    groups = at.each("groups", _group)
     return Effects(
         basis=Basis(at.text("basis")),
         reasons=at.texts("reasons"),
         requests=at.number("requests"),
         people=_counts(at.reader("people")),
         contents=at.each("contents", _content),
-        groups=at.each("groups", _group),
+        groups=groups
+        if members is None
+        else tuple(replace(group, members=one) for group, one in zip(groups, members, strict=True)),
         calibration=Calibration(groups=calibration.number("groups"), exact=calibration.number("exact")),
     )
 

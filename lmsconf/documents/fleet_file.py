@@ -6,18 +6,27 @@ from collections.abc import Mapping
 from typing import Final
 
 from lmsconf.documents.change_values import problem_from_json, problem_json
-from lmsconf.documents.document import TOOL, JsonObjectReader, parse_document, render_json, verify_format
+from lmsconf.documents.document import (
+    TOOL,
+    JsonObjectReader,
+    parse_document,
+    render_json,
+    signature,
+    verify_format,
+    verify_signature,
+)
 from lmsconf.documents.plan_values import blocker_from_json, blocker_json
-from lmsconf.errors import ExitCode, LmsconfError
+from lmsconf.errors import ExitCode, LmsconfError, shorten
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.fleet import FleetAction, FleetEntry, FleetIndex
+from lmsconf.model.fleet import MOST_SHARDS, FleetAction, FleetEntry, FleetIndex, FleetShard
 
 FORMAT: Final = "lmsconf.fleet/1"
 
 
-def dumps(index: FleetIndex) -> str:
-    """Return the text of an index, one workspace per line."""
-    return render_json(index_json(index))
+def dumps(index: FleetIndex, signing_key: bytes | None = None) -> str:
+    """Return the text of an index, one workspace per line, signed if there is a key."""
+    document = index_json(index)
+    return render_json(document if signing_key is None else {**document, "hmac": signature(document, signing_key)})
 
 
 def index_json(index: FleetIndex) -> dict[str, Json]:
@@ -28,6 +37,7 @@ def index_json(index: FleetIndex) -> dict[str, Json]:
         "action": index.action.value,
         "created_at": index.created_at,
         "exit": index.exit.value,
+        **_shard_json(index.shard),
         "summary": {
             "workspaces": len(index.entries),
             "failed": len(index.failed),
@@ -35,6 +45,13 @@ def index_json(index: FleetIndex) -> dict[str, Json]:
         },
         "workspaces": [entry_json(entry) for entry in index.entries],
     }
+
+
+def _shard_json(shard: FleetShard | None) -> dict[str, Json]:
+    """Return the key `shard`, which an index of all workspaces does not have."""
+    if shard is None:
+        return {}
+    return {"shard": {"number": shard.number, "of": shard.of, "selection": shard.selection}}
 
 
 def entry_json(entry: FleetEntry) -> dict[str, Json]:
@@ -54,16 +71,24 @@ def entry_json(entry: FleetEntry) -> dict[str, Json]:
     }
 
 
-def loads(text: str) -> FleetIndex:
-    """Return the index that `dumps` wrote. Raises LmsconfError for a document of another kind or a damaged one."""
+def loads(text: str, signing_key: bytes | None = None) -> FleetIndex:
+    """Return the index that `dumps` wrote.
+
+    Raises LmsconfError for a document of another kind or a damaged one; StalePlan, given a key, for one that was not
+    signed with it.
+    """
     document = parse_document(text)
     verify_format(document, FORMAT)
+    if signing_key is not None:
+        hint = "Create it again with lmsconf fleet, and with the same key in the environment (LMSCONF_PLAN_KEY)."
+        verify_signature(document, signing_key, "index of the fleet", hint)
     reader = JsonObjectReader(document)
     try:
         return FleetIndex(
             action=FleetAction(reader.text("action")),
             created_at=reader.text("created_at"),
             entries=reader.each("workspaces", entry_from_json),
+            shard=_shard_from_json(reader.reader("shard")) if "shard" in document else None,
         )
     except ValueError as error:
         hint = "Create it again with lmsconf fleet."
@@ -86,6 +111,13 @@ def entry_from_json(at: JsonObjectReader) -> FleetEntry:
         problems=at.each("problems", problem_from_json),
         file=at.maybe("file", at.text),
     )
+
+
+def _shard_from_json(at: JsonObjectReader) -> FleetShard:
+    shard = FleetShard(number=at.number("number"), of=at.number("of"), selection=at.text("selection"))
+    if not 1 <= shard.number <= shard.of <= MOST_SHARDS:
+        raise ValueError(f"there is no shard {shorten(str(shard))}")
+    return shard
 
 
 def _counts(at: JsonObjectReader, key: str) -> Mapping[str, int | None]:

@@ -6,8 +6,6 @@ can also be signed, with a key shared by those who plan and those who apply.
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 
@@ -19,11 +17,13 @@ from lmsconf.documents.document import (
     file_changed_error,
     parse_document,
     render_canonical_json,
+    signature,
     string_list,
     verify_format,
     verify_seal,
+    verify_signature,
 )
-from lmsconf.documents.effect_values import effects_from_json, effects_json
+from lmsconf.documents.effect_values import effects_from_json, effects_json, predicted_members_json
 from lmsconf.documents.plan_values import (
     call_from_json,
     call_json,
@@ -46,7 +46,7 @@ from lmsconf.documents.plan_values import (
 )
 from lmsconf.errors import StalePlan
 from lmsconf.model.address import Address
-from lmsconf.model.canonical_json import Json, canonical_json, sha256
+from lmsconf.model.canonical_json import Json, sha256
 from lmsconf.model.plan import Plan
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def dumps(plan: Plan, signing_key: bytes | None = None) -> str:
     document = _document(plan, TOOL)
     if plan.masked_digest is not None:
         return render_canonical_json(document)
-    return _text(document if signing_key is None else {**document, "hmac": _signature(document, signing_key)})
+    return _text(document if signing_key is None else {**document, "hmac": signature(document, signing_key)})
 
 
 def dumps_with_digest(plan: Plan) -> tuple[str, str]:
@@ -75,14 +75,9 @@ def _text(document: Mapping[str, Json]) -> str:
     return render_canonical_json(add_seal(document))
 
 
-def _signature(document: Mapping[str, Json], key: bytes) -> str:
-    """Return the hexadecimal HMAC-SHA256 of the canonical document with empty `hmac` and `seal`."""
-    return hmac.new(key, canonical_json({**document, "hmac": "", "seal": ""}), hashlib.sha256).hexdigest()
-
-
 def plan_digest(plan: Plan) -> str:
     """Return the SHA-256 of what a plan does: equal for equal plans, whatever their files and times of creation."""
-    return plan.masked_digest or _digest(_document(plan, TOOL))
+    return plan.masked_digest or _digest(_digested_keys(plan))
 
 
 def loads(text: str, signing_key: bytes | None = None) -> Plan:
@@ -98,7 +93,7 @@ def loads(text: str, signing_key: bytes | None = None) -> Plan:
         raise StalePlan("the file is a plan with masked people, and cannot be applied", hint=hint)
     verify_seal(document)
     if signing_key is not None:
-        _expect_signature(document, signing_key)
+        verify_signature(document, signing_key, "plan file", _SIGN)
     try:
         plan = _plan(JsonObjectReader(document))
         again = _document(plan, document.get("tool"))
@@ -121,15 +116,6 @@ def _expect_format(document: Mapping[str, Json]) -> None:
     verify_format(document, FORMAT)
 
 
-def _expect_signature(document: Mapping[str, Json], key: bytes) -> None:
-    """Raise StalePlan unless the file was signed with the key; compares in constant time."""
-    signature = document.get("hmac")
-    if not isinstance(signature, str):
-        raise StalePlan("the plan file is not signed, and there is a key to check it with", hint=_SIGN)
-    if not hmac.compare_digest(signature.encode("utf-8", "surrogatepass"), _signature(document, key).encode("ascii")):
-        raise StalePlan("the plan file was signed with another key, or changed after it was signed", hint=_SIGN)
-
-
 def _digest(document: Mapping[str, Json]) -> str:
     lasting = {key: document[key] for key in ("format", "workspace", "policy", "calls", "fingerprints")}
     changes = cast("list[dict[str, Json]]", document["changes"])
@@ -139,16 +125,28 @@ def _digest(document: Mapping[str, Json]) -> str:
     )
 
 
+def _digested_keys(plan: Plan) -> dict[str, Json]:
+    """Return the part of the document that its digest is computed from."""
+    return {
+        "format": FORMAT,
+        "workspace": {"name": plan.workspace, "url": plan.url},
+        "policy": dict(plan.policy),
+        "changes": [plan_change_json(change) for change in plan.changes],
+        "calls": [call_json(call) for call in plan.calls],
+        "fingerprints": dict(sorted(plan.fingerprints.items())),
+    }
+
+
 def _document(plan: Plan, tool: Json) -> dict[str, Json]:
     """Return the document without its seal."""
+    digested = _digested_keys(plan)
     document: dict[str, Json] = {
-        "format": FORMAT,
+        **digested,
         "digest": "",
         "seal": "",
         "tool": tool,
         "created_at": plan.created_at,
         "expires_at": plan.expires_at,
-        "workspace": {"name": plan.workspace, "url": plan.url},
         "people": plan.people,
         "timezone": plan.timezone,
         "manifests": {"digest": plan.manifests_digest, "files": string_list(plan.manifests_files)},
@@ -156,17 +154,15 @@ def _document(plan: Plan, tool: Json) -> dict[str, Json]:
         "selection": selection_json(plan.selection),
         "offline": plan.offline,
         "summary": summary_json(plan),
-        "policy": dict(plan.policy),
-        "changes": [plan_change_json(change) for change in plan.changes],
-        "calls": [call_json(call) for call in plan.calls],
         "guards": [guard_json(guard) for guard in plan.guards],
         "measures": [measure_json(measure) for measure in plan.measures],
         "effects": effects_json(plan.effects),
         "unmanaged": [unmanaged_json(group) for group in plan.unmanaged],
         "left_out": string_list(plan.left_out),
-        "fingerprints": dict(sorted(plan.fingerprints.items())),
         "problems": [problem_json(problem) for problem in plan.all_problems],
     }
+    if plan.masked_digest is None and any(members := predicted_members_json(plan.effects)):
+        document["predicted_members"] = members
     if plan.base is not None:
         let_go: list[Json] = [{"address": str(item.address), "absent": item.absent} for item in plan.let_go]
         settings: list[Json] = [setting_json(change) for change in plan.settings_changed]
@@ -179,7 +175,7 @@ def _document(plan: Plan, tool: Json) -> dict[str, Json]:
         document["undo_of"] = {"run": plan.undo_of.run, "digest": plan.undo_of.digest}
     if plan.masked_digest is not None:
         return {**document, "digest": plan.masked_digest, "masked": True}
-    return {**document, "digest": _digest(document)}
+    return {**document, "digest": _digest(digested)}
 
 
 def _plan(at: JsonObjectReader) -> Plan:
@@ -207,7 +203,7 @@ def _plan(at: JsonObjectReader) -> Plan:
         unmanaged=at.each("unmanaged", unmanaged_from_json),
         fingerprints=at.text_map("fingerprints"),
         problems=problems,
-        effects=effects_from_json(at.reader("effects")),
+        effects=effects_from_json(at.reader("effects"), _members(at) if at.has("predicted_members") else None),
         left_out=tuple(map(Address.parse, at.texts("left_out"))),
         base=at.text("base") if at.has("base") else None,
         let_go=at.each("let_go", no_longer_declared_from_json) if at.has("let_go") else (),
@@ -215,6 +211,13 @@ def _plan(at: JsonObjectReader) -> Plan:
         settings_changed=at.each("settings_changed", setting_from_json) if at.has("settings_changed") else (),
         rehearsal=_rehearsal(at.reader("rehearsal")) if at.has("rehearsal") else None,
     )
+
+
+def _members(at: JsonObjectReader) -> list[str | None]:
+    members = at.json("predicted_members")
+    if not isinstance(members, list) or not all(one is None or isinstance(one, str) for one in members):
+        raise ValueError("predicted_members is not a list of texts")
+    return [None if one is None else str(one) for one in members]
 
 
 def _rehearsal(at: JsonObjectReader) -> Rehearsal:

@@ -2,41 +2,91 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Final
 
 from lmsconf.errors import LmsconfError
-from lmsconf.fleet.fleet_run import make_folder, read_index, write_index
-from lmsconf.model.fleet import FleetEntry, FleetIndex
+from lmsconf.fleet.fleet_run import make_folder, read_index, selection_digest, write_index
+from lmsconf.model.fleet import FleetEntry, FleetIndex, FleetShard
+from lmsconf.support.atomic_files import read_text, write_atomically
+
+_SOME: Final = 10
+_ONE_RUN: Final = "Name each shard once, all of one run."
 
 
-def collect_folders(folders: Sequence[Path], out: Path) -> FleetIndex:
+def collect_folders(folders: Sequence[Path], out: Path, key: bytes | None = None) -> FleetIndex:
     """Copy the results of all folders into a new one and return its index.
 
-    Its time is that of the earliest shard. Raises LmsconfError for a workspace in two folders, for folders of different
-    commands, and for one without an index.
+    key: the secret that signs the indexes. Its time is that of the earliest shard. Raises LmsconfError for a workspace
+    in two folders, for folders of different commands, for one without an index, and for shards that are not the whole:
+    what is collected looks complete, so it has to be.
     """
-    indexes = [read_index(folder) for folder in folders]
-    if len({index.action for index in indexes}) > 1:
+    indexes = {folder: read_index(folder, key) for folder in folders}
+    if len({index.action for index in indexes.values()}) > 1:
         raise LmsconfError("the folders are of different commands", hint="Collect folders of one lmsconf fleet plan.")
+    if len(indexes) < len(folders):
+        raise LmsconfError("a folder is named twice", hint=_ONE_RUN)
+    _refuse_missing_shards(indexes.items())
+    entries = _entries(indexes.items())
+    _refuse_other_workspaces(indexes.values(), entries)
+    files = [(folder / entry.file, out / entry.file) for entry, folder in entries.values() if entry.file is not None]
+    for file, _ in files:
+        if file.is_symlink() or not file.is_file():
+            raise LmsconfError(f"{file} is missing, or not a file", hint="Collect the folders as their jobs made them.")
+    make_folder(out)
+    for file, copy in files:
+        write_atomically(copy, read_text(file))
+    first, *_ = indexes.values()
+    index = FleetIndex(
+        action=first.action,
+        created_at=min(index.created_at for index in indexes.values()),
+        entries=tuple(entries[name][0] for name in sorted(entries)),
+    )
+    write_index(out, index, key)
+    return index
+
+
+def _entries(indexes: Iterable[tuple[Path, FleetIndex]]) -> dict[str, tuple[FleetEntry, Path]]:
+    """Return the entry and the folder of each workspace. Raises LmsconfError for one in two folders."""
     entries: dict[str, tuple[FleetEntry, Path]] = {}
-    for folder, index in zip(folders, indexes, strict=True):
+    for folder, index in indexes:
         for entry in index.entries:
             if entry.workspace in entries:
                 both = f"{entries[entry.workspace][1]} and {folder}"
-                message = f"the workspace {entry.workspace} is in two folders: {both}"
-                raise LmsconfError(message, hint="Name each shard once, all of one run.")
+                raise LmsconfError(f"the workspace {entry.workspace} is in two folders: {both}", hint=_ONE_RUN)
             entries[entry.workspace] = entry, folder
-    make_folder(out)
-    for entry, folder in entries.values():
-        if entry.file is not None:
-            shutil.copyfile(folder / entry.file, out / entry.file, follow_symlinks=False)
-            (out / entry.file).chmod(0o600)
-    index = FleetIndex(
-        action=indexes[0].action,
-        created_at=min(index.created_at for index in indexes),
-        entries=tuple(entries[name][0] for name in sorted(entries)),
-    )
-    write_index(out, index)
-    return index
+    return entries
+
+
+def _refuse_missing_shards(indexes: Iterable[tuple[Path, FleetIndex]]) -> None:
+    """Raise LmsconfError unless the folders are all shards of one plan, or none is a shard."""
+    (first, index), *others = indexes
+    for folder, other in others:
+        if (index.shard and index.shard.of) != (other.shard and other.shard.of):
+            message = f"{first} has {_in_words(index.shard)}, and {folder} has {_in_words(other.shard)}"
+            raise LmsconfError(message, hint=_ONE_RUN)
+    shards: dict[int, Path] = {}
+    for folder, other in ((first, index), *others):
+        if other.shard is not None and other.shard.number in shards:
+            both = f"{shards[other.shard.number]} and {folder}"
+            raise LmsconfError(f"shard {other.shard} is in two folders: {both}", hint=_ONE_RUN)
+        if other.shard is not None:
+            shards[other.shard.number] = folder
+    of = 0 if index.shard is None else index.shard.of
+    if missing := [f"{number}/{of}" for number in range(1, of + 1) if number not in shards]:
+        some = ", ".join(missing[:_SOME]) + (f" and {len(missing) - _SOME:,} more" if missing[_SOME:] else "")
+        hint = "Run their jobs again, and collect the folders of all shards."
+        raise LmsconfError(f"{len(missing):,} of {of:,} shards missing: {some}", hint=hint)
+
+
+def _in_words(shard: FleetShard | None) -> str:
+    return "all workspaces" if shard is None else f"shard {shard}"
+
+
+def _refuse_other_workspaces(indexes: Iterable[FleetIndex], names: Iterable[str]) -> None:
+    """Raise LmsconfError if shards do not have, together, the workspaces that each of them was selected from."""
+    digest = selection_digest(names)
+    if any(index.shard is not None and index.shard.selection != digest for index in indexes):
+        message = "the shards are parts of different selections of workspaces"
+        raise LmsconfError(message, hint="Run all jobs again, from one commit and with one --select.")

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
 from lmsconf.documents.fleet_file import dumps, loads
-from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound, UsageError
+from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound, Terminated, UsageError
 from lmsconf.fleet.label_selector import LabelSelector
-from lmsconf.fleet.tasks import FleetTask, result_files
-from lmsconf.model.fleet import FleetAction, FleetEntry, FleetIndex
+from lmsconf.fleet.tasks import FleetTask, plan_path, result_files
+from lmsconf.model.canonical_json import sha256
+from lmsconf.model.fleet import FleetAction, FleetEntry, FleetIndex, FleetShard
 from lmsconf.model.names import quote_name
 from lmsconf.project.config_file import ProjectFile, expand_pattern
 from lmsconf.support.atomic_files import read_text, write_atomically
@@ -22,8 +23,14 @@ from lmsconf.support.url_rules import ALLOWED_HOSTS
 
 INDEX: Final = "index.json"
 _FILE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-Engine = Callable[[Sequence[FleetTask]], Iterator[FleetEntry]]
-"""Run tasks and yield the result of each, in any order."""
+Engine = Callable[[Sequence[FleetTask]], Generator[FleetEntry]]
+"""Run tasks and yield the result of each, in any order.
+
+A KeyboardInterrupt, which may be thrown into the generator, stops it: it yields what is known of tasks that end
+nevertheless, and raises it again.
+"""
+Lost = Callable[[FleetTask, ExitCode, Problem], FleetEntry]
+"""Make the result of a task that has none."""
 Listener = Callable[[FleetEntry], None]
 
 
@@ -44,18 +51,33 @@ def select_workspaces(project: ProjectFile, selector: LabelSelector, environ: Ma
     return names
 
 
-def parse_shard(text: str) -> slice:
-    """Parse `I/N`, I from 1 to N, into the slice of sorted workspaces that the shard has. Raises UsageError."""
+def parse_shard(text: str, names: Sequence[str]) -> FleetShard:
+    """Parse `I/N`, I from 1 to N, as a part of the workspaces with these names. Raises UsageError."""
     match = re.fullmatch(r"([0-9]{1,4})/([0-9]{1,4})", text)
     if match is None or not 1 <= int(match[1]) <= int(match[2]):
         raise UsageError(
             f"--shard {text}: expected I/N, with I from 1 to N", hint="Write --shard 1/8 for the first of 8."
         )
-    return slice(int(match[1]) - 1, None, int(match[2]))
+    return FleetShard(number=int(match[1]), of=int(match[2]), selection=selection_digest(names))
+
+
+def selection_digest(names: Iterable[str]) -> str:
+    """Return the digest of the names of workspaces, by which the shards of one selection know each other."""
+    return sha256(sorted(names))
 
 
 def _unusable_names(project: ProjectFile, names: Iterable[str]) -> Iterator[Problem]:
+    """Yield a problem for each name that no file can be called after, or whose file would be another one's."""
+    folded: dict[str, str] = {}
     for name in names:
+        if (other := folded.setdefault(name.casefold(), name)) != name:
+            yield Problem(
+                code="fleet/name",
+                message=f"the workspaces {quote_name(other)} and {quote_name(name)} cannot be part of one fleet: their "
+                "files would be the same on a file system that ignores case",
+                hint="Rename one of them.",
+                source=project.places.key("workspaces", name),
+            )
         if not _FILE_NAME.fullmatch(name):
             yield Problem(
                 code="fleet/name",
@@ -88,29 +110,40 @@ def _shared_tokens(project: ProjectFile, names: Iterable[str], environ: Mapping[
 
 
 def run_tasks(
-    tasks: Sequence[FleetTask], engine: Engine, action: FleetAction, created_at: str, tell: Listener
+    tasks: Sequence[FleetTask], engine: Engine, action: FleetAction, created_at: str, tell: Listener, lost: Lost
 ) -> FleetIndex:
     """Run tasks and return the index of their results. Interrupted, it contains those that have ended, and says so."""
     entries: dict[str, FleetEntry] = {}
+    results = engine(tasks)
     try:
-        for entry in engine(tasks):
+        for entry in results:
             entries[entry.workspace] = entry
             tell(entry)
     except KeyboardInterrupt as cut:
-        code = getattr(cut, "exit", ExitCode.INTERRUPTED)
+        entries |= {entry.workspace: entry for entry in _results_after(cut, results)}
+        problem = Problem(
+            code="interrupted",
+            message="the run was interrupted before this workspace had a result",
+            hint="Run it again.",
+        )
+        code = cut.exit if isinstance(cut, Terminated) else ExitCode.INTERRUPTED
         for task in tasks:
-            entries.setdefault(task.workspace, _interrupted(task, code))
+            if task.workspace not in entries:
+                entries[task.workspace] = lost(task, code, problem)
     return FleetIndex(action=action, created_at=created_at, entries=tuple(entries[name] for name in sorted(entries)))
 
 
-def _interrupted(task: FleetTask, code: ExitCode) -> FleetEntry:
-    message = "the run was interrupted before this workspace had a result"
-    problem = Problem(code="interrupted", message=message, hint="Run it again.")
-    return FleetEntry(workspace=task.workspace, url="", labels={}, exit=code, problems=(problem,))
+def _results_after(cut: KeyboardInterrupt, results: Generator[FleetEntry]) -> Iterator[FleetEntry]:
+    """Yield the results of the tasks that end after an interruption, if the engine does not know of it yet."""
+    try:
+        yield results.throw(cut)
+        yield from results
+    except KeyboardInterrupt:
+        return
 
 
-def lost_task(project: ProjectFile) -> Callable[[FleetTask, ExitCode, Problem], FleetEntry]:
-    """Return the function that makes the result of a task whose worker did not return one."""
+def lost_task(project: ProjectFile) -> Lost:
+    """Return the function that makes the result of a task that has none."""
 
     def lost(task: FleetTask, code: ExitCode, problem: Problem) -> FleetEntry:
         return FleetEntry(
@@ -132,17 +165,25 @@ def make_folder(folder: Path) -> None:
         raise UsageError(f"--out {folder}: it is not an empty folder", hint="Name a new folder.")
 
 
-def write_index(folder: Path, index: FleetIndex, name: str = INDEX) -> None:
-    """Write an index into the folder of a fleet."""
-    write_atomically(folder / name, dumps(index))
+def write_index(folder: Path, index: FleetIndex, key: bytes | None, name: str = INDEX) -> None:
+    """Write an index into the folder of a fleet. key: the secret that signs it."""
+    write_atomically(folder / name, dumps(index, key))
 
 
-def read_index(folder: Path, name: str = INDEX) -> FleetIndex:
-    """Return an index in the folder of a fleet. Raises LmsconfError."""
+def read_index(folder: Path, key: bytes | None, name: str = INDEX) -> FleetIndex:
+    """Return an index in the folder of a fleet. key: what it must be signed with. Raises LmsconfError."""
     if not (folder / name).is_file():
         raise LmsconfError(f"{folder} has no {name}", hint="Name a folder that lmsconf fleet plan --out has made.")
-    index = loads(read_text(folder / name))
+    index = loads(read_text(folder / name), key)
+    names: set[str] = set()
     for entry in index.entries:
         if not _FILE_NAME.fullmatch(entry.workspace) or entry.file not in (None, *result_files(entry.workspace)):
             raise LmsconfError(f"{folder / name} names a file that is not of this fleet: {entry.file}")
+        if entry.workspace in names:
+            raise LmsconfError(f"{folder / name} names the workspace {entry.workspace} twice")
+        if index.action is FleetAction.PLAN and not (
+            entry.failed or entry.file == plan_path(folder, entry.workspace).name
+        ):
+            raise LmsconfError(f"{folder / name} does not name the plan file of the workspace {entry.workspace}")
+        names.add(entry.workspace)
     return index

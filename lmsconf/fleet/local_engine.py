@@ -1,6 +1,7 @@
 """Worker processes on this machine: a bounded number, each with one task at a time.
 
 A worker that dies or exceeds the time limit ends its task alone: the others go on, and a new worker takes its place.
+All of them share the rate of requests to each host, in a folder that exists while they run.
 """
 
 from __future__ import annotations
@@ -13,23 +14,23 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import IO, Final, cast
 
 from lmsconf.documents.document import JsonObjectReader
 from lmsconf.documents.fleet_file import entry_from_json
-from lmsconf.errors import ExitCode, Problem
+from lmsconf.errors import ExitCode, Problem, Terminated
+from lmsconf.fleet.fleet_run import Lost
 from lmsconf.fleet.tasks import OF_ONE_WORKSPACE, FleetTask, task_json
 from lmsconf.model.fleet import FleetEntry
 from lmsconf.support.lazy_dataclass import dataclass
 
 _GRACE: Final = 30.0
-"""Seconds for which an interrupted worker may finish the call that it has sent, and write its report."""
-Lost = Callable[[FleetTask, ExitCode, Problem], FleetEntry]
-"""Make the result of a task whose worker did not return one."""
+"""Seconds in which interrupted workers may finish the calls that they have sent, and write their reports."""
 
 
 @dataclass(slots=True)
@@ -67,32 +68,68 @@ class LocalEngine:
     lost: Lost
     time_limit: float | None = None
 
-    def run(self, tasks: Sequence[FleetTask]) -> Iterator[FleetEntry]:
-        """Yield the result of each task, as they end. Interrupted, it stops the workers and raises again."""
-        waiting = deque(tasks)
-        with selectors.DefaultSelector() as selector:
-            workers = [self._start(selector) for _ in range(min(self.processes, len(tasks)))]
+    def run(self, tasks: Sequence[FleetTask]) -> Generator[FleetEntry]:
+        """Yield the result of each task, as they end.
+
+        Interrupted, it stops the workers, yields the results of those that end their tasks nevertheless, and raises
+        again.
+        """
+        with TemporaryDirectory(prefix="lmsconf-rates-") as rates, selectors.DefaultSelector() as selector:
+            workers: list[_Worker] = []
             try:
-                for worker in workers:
-                    self._give(worker, waiting)
-                while any(worker.task is not None for worker in workers):
-                    for key, _ in selector.select(self._wait(workers)):
-                        worker = key.data
-                        entry = self._read(worker, selector)
-                        if entry is not None:
-                            yield entry
-                            worker = self._living(worker, workers, selector) if waiting else worker
-                            self._give(worker, waiting)
-                    for worker in workers:
-                        if worker.task is not None and self._is_late(worker):
-                            _kill(worker)
+                yield from self._run(deque(tasks), workers, selector, lambda: self._start(selector, rates))
+            except KeyboardInterrupt as cut:
+                _interrupt(workers, signal.SIGTERM if isinstance(cut, Terminated) else signal.SIGINT)
+                try:
+                    yield from self._ended(selector)
+                finally:  # the time is over, or a second interrupt says that nobody waits for them
+                    _kill_all(workers)
+                raise
             finally:
                 _stop(workers)
 
-    def _start(self, selector: selectors.BaseSelector) -> _Worker:
+    def _run(
+        self,
+        waiting: deque[FleetTask],
+        workers: list[_Worker],
+        selector: selectors.BaseSelector,
+        start: Callable[[], _Worker],
+    ) -> Iterator[FleetEntry]:
+        """Start workers, give them tasks, and yield the results."""
+        for _ in range(min(self.processes, len(waiting))):
+            workers.append(start())
+            self._give(workers[-1], waiting)
+        while any(worker.task is not None for worker in workers):
+            for key, _ in selector.select(self._wait(workers)):
+                worker: _Worker = key.data
+                entry = _read(worker, selector)
+                if entry is None and worker.process.returncode is not None and worker.task is not None:
+                    entry = self._lost(worker, worker.task)
+                if entry is None:
+                    continue
+                worker.task = None
+                yield entry
+                if waiting and worker.process.poll() is not None:
+                    workers[workers.index(worker)] = worker = start()
+                self._give(worker, waiting)
+            for worker in workers:
+                if worker.task is not None and self._is_late(worker):
+                    _kill(worker)
+
+    def _ended(self, selector: selectors.BaseSelector) -> Iterator[FleetEntry]:
+        """Yield the results of interrupted workers that return one in time."""
+        end = time.monotonic() + _GRACE
+        while selector.get_map() and (left := end - time.monotonic()) > 0:
+            for key, _ in selector.select(left):
+                entry = _read(key.data, selector)
+                if entry is not None:
+                    key.data.task = None
+                    yield entry
+
+    def _start(self, selector: selectors.BaseSelector, rates: str) -> _Worker:
         environ = {name: value for name, value in self.environ.items() if name not in OF_ONE_WORKSPACE}
         process = subprocess.Popen(  # noqa: S603  this very program
-            [sys.executable, "-P", "-m", "lmsconf.fleet.worker", str(self.root)],
+            [sys.executable, "-P", "-m", "lmsconf.fleet.worker", str(self.root), rates],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             process_group=0,  # so that a token's command ends with its worker
@@ -113,40 +150,10 @@ class LocalEngine:
             else:
                 worker.stdin.close()
 
-    def _read(self, worker: _Worker, selector: selectors.BaseSelector) -> FleetEntry | None:
-        """Return the result of the worker's task once it is complete, or that it is lost; None before."""
-        piece = worker.stdout.read()
-        if piece:
-            worker.pending += piece
-            if not worker.pending.endswith(b"\n"):
-                return None
-            line = bytes(worker.pending)
-            worker.pending.clear()
-            return entry_from_json(JsonObjectReader(json.loads(line)))
-        selector.unregister(worker.stdout)
-        worker.process.wait()
-        _close(worker)
-        return None if worker.task is None else self._lost(worker, worker.task)
-
     def _lost(self, worker: _Worker, task: FleetTask) -> FleetEntry:
         late = self._is_late(worker)
-        code = worker.process.returncode
-        message = (
-            f"the time limit of {self.time_limit:,.0f} seconds is over"
-            if late and self.time_limit is not None
-            else f"the process ended with {signal.Signals(-code).name if code < 0 else f'exit code {code}'}"
-        )
-        hint = f"Run it again with --select workspace={task.workspace}"
-        problem = Problem(code="fleet/lost", message=message, hint=hint)
+        problem = ended_problem(task, worker.process.returncode, self.time_limit if late else None)
         return self.lost(task, ExitCode.UNREACHABLE if late else ExitCode.ERROR, problem)
-
-    def _living(self, worker: _Worker, workers: list[_Worker], selector: selectors.BaseSelector) -> _Worker:
-        """Return the worker, or a new one in the place of one that has died."""
-        if worker.process.poll() is None:
-            return worker
-        new = self._start(selector)
-        workers[workers.index(worker)] = new
-        return new
 
     def _is_late(self, worker: _Worker) -> bool:
         return self.time_limit is not None and time.monotonic() - worker.began >= self.time_limit
@@ -159,20 +166,59 @@ class LocalEngine:
         return max(0.0, min(begun) + self.time_limit - time.monotonic()) if begun else 0.0
 
 
-def _stop(workers: Sequence[_Worker]) -> None:
-    """End all workers: those without a task at once, the others once they have written what they did."""
+def ended_problem(task: FleetTask, code: int, time_limit: float | None) -> Problem:
+    """Return why a task has no result: the exit code of its process, or the time limit that is over."""
+    message = (
+        f"the process ended with {signal.Signals(-code).name if code < 0 else f'exit code {code}'}"
+        if time_limit is None
+        else f"the time limit of {time_limit:,.0f} seconds is over"
+    )
+    hint = f"Run it again with --select workspace={task.workspace}"
+    return Problem(code="fleet/lost", message=message, hint=hint)
+
+
+def _read(worker: _Worker, selector: selectors.BaseSelector) -> FleetEntry | None:
+    """Return the result of the worker's task once it is complete; None before, and when the worker has ended."""
+    piece = worker.stdout.read()
+    if piece:
+        worker.pending += piece
+        if not worker.pending.endswith(b"\n"):
+            return None
+        line = bytes(worker.pending)
+        worker.pending.clear()
+        return entry_from_json(JsonObjectReader(json.loads(line)))
+    selector.unregister(worker.stdout)
+    worker.process.wait()
+    _close(worker)
+    return None
+
+
+def _interrupt(workers: Sequence[_Worker], number: signal.Signals) -> None:
+    """Interrupt the workers that have a task, and let the others end."""
     for worker in workers:
         if worker.process.poll() is None and worker.task is not None:
-            worker.process.terminate()
+            worker.process.send_signal(number)
         with suppress(BrokenPipeError):
             worker.stdin.close()
+
+
+def _stop(workers: Sequence[_Worker]) -> None:
+    """End all workers: those without a task at once, the others once they have written what they did."""
+    _interrupt(workers, signal.SIGTERM)
+    end = time.monotonic() + _GRACE
     for worker in workers:
         try:
-            worker.process.wait(_GRACE)
+            worker.process.wait(max(0.0, end - time.monotonic()))
         except subprocess.TimeoutExpired:
             _kill(worker)
             worker.process.wait()
         _close(worker)
+
+
+def _kill_all(workers: Sequence[_Worker]) -> None:
+    for worker in workers:
+        if worker.process.poll() is None and worker.task is not None:
+            _kill(worker)
 
 
 def _kill(worker: _Worker) -> None:

@@ -8,21 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import field, replace
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from lmsconf.apply.applier import Applier
-from lmsconf.apply.safe_apply import ApplyOptions, ApplyProgress, PlanSource, PreparedPlan, apply_safely
+from lmsconf.apply.safe_apply import ApplyOptions
 from lmsconf.documents import report_file
 from lmsconf.documents.document import JsonObjectReader
 from lmsconf.documents.effect_values import counts_json
 from lmsconf.documents.plan_file import dumps, loads, plan_digest
 from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound
+from lmsconf.fleet.attempts import apply_again, apply_plan
 from lmsconf.model.access_tests import AccessTestReport, AccessTestResult
 from lmsconf.model.blockers import blockers
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.fleet import FleetAction, FleetEntry
-from lmsconf.model.outcomes import CallStatus
 from lmsconf.planner.access_tests import judge_tests, query_of
 from lmsconf.project.config_file import ProjectFile
 from lmsconf.project.config_reader import read_project_file
@@ -36,6 +36,10 @@ from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import load_manifests, refuse_errors, validate_offline
 from lmsconf.workspace.reader import WorkspaceReader
 
+if TYPE_CHECKING:
+    from lmsconf.model.policy import Policy
+    from lmsconf.workspace.base_comparison import BaseManifests
+
 OF_ONE_WORKSPACE: Final = ("LMSCONF_TOKEN", "LMSCONF_URL", "LMSCONF_WORKSPACE")
 """Environment variables that are about one workspace."""
 _RESULTS: Final = ("plan", "problems", "drift", "report")
@@ -46,8 +50,11 @@ class FleetTask:
     """One command in one workspace.
 
     out: the folder for its result file, or with the plan file to apply; None: no file is written. digest: that the plan
-    to apply must have. parallelism: concurrent requests. max_rate: requests a second. effects: whether a plan has its
-    effects on people. meta: key and value pairs for the report of an apply.
+    to apply must have. parallelism: concurrent requests. max_rate: requests a second to the workspace's host, of all
+    processes that share a rate. effects: whether a plan has its effects on people. meta: key and value pairs for the
+    report of an apply. base, trusted: of a plan, what `--base` and `--trust-project` name. attempt: of an apply, from
+    1; more than 1 where a machine has died that may have carried out a part of the plan. has_journals: whether the
+    journals of all earlier attempts are in the project's folder.
     """
 
     workspace: str
@@ -58,6 +65,10 @@ class FleetTask:
     max_rate: float | None = None
     effects: bool = True
     meta: Mapping[str, str] = field(default_factory=dict)
+    base: str | None = None
+    trusted: tuple[str, ...] = ()
+    attempt: int = 1
+    has_journals: bool = True
 
 
 def task_json(task: FleetTask) -> dict[str, Json]:
@@ -71,6 +82,10 @@ def task_json(task: FleetTask) -> dict[str, Json]:
         "max_rate": None if task.max_rate is None else str(task.max_rate),
         "effects": task.effects,
         "meta": dict(task.meta),
+        "base": task.base,
+        "trusted": list(task.trusted),
+        "attempt": task.attempt,
+        "has_journals": task.has_journals,
     }
 
 
@@ -85,6 +100,10 @@ def task_from_json(at: JsonObjectReader) -> FleetTask:
         max_rate=at.maybe("max_rate", lambda key: float(at.text(key))),
         effects=at.flag("effects"),
         meta=at.text_map("meta"),
+        base=at.maybe("base", at.text),
+        trusted=at.texts("trusted"),
+        attempt=at.number("attempt"),
+        has_journals=at.flag("has_journals"),
     )
 
 
@@ -94,9 +113,13 @@ class TaskRunner:
     Raises ProblemsFound for a project file with errors.
     """
 
-    def __init__(self, root: Path, environ: Mapping[str, str], key: bytes | None = None) -> None:
-        """key: the secret that signs plan files, and that they must be signed with."""
-        self._root, self._key = root, key
+    def __init__(
+        self, root: Path, environ: Mapping[str, str], key: bytes | None = None, rates: Path | None = None
+    ) -> None:
+        """key: the secret that signs plan files, and that they must be signed with. rates: the folder with the rate of
+        each host that processes of this machine share.
+        """
+        self._root, self._key, self._rates = root, key, rates
         self._environ = {name: value for name, value in environ.items() if name not in OF_ONE_WORKSPACE}
         self._project = read_project_file(root)
 
@@ -114,12 +137,17 @@ class TaskRunner:
             labels=labels,
             exit=ExitCode.OK,
         )
+        # Notes are about one workspace.
+        project = replace(self._project, notes=[])
         try:
-            return _ACTIONS[task.action](self, task, settings_of(self._project, self._root, name, self._environ), empty)
+            return _ACTIONS[task.action](self, task, settings_of(project, self._root, name, self._environ), empty)
         except LmsconfError as error:
             problems = error.problems
             file = _saved(task, name, "problems", lambda: problems_json(problems))
             return replace(empty, exit=error.exit, problems=tuple(_errors(problems)), file=file)
+
+    def _connected(self, task: FleetTask, settings: Settings) -> Connection:
+        return Connection(settings, max_rate=task.max_rate, rates=self._rates, only_reads=True)
 
     def validate(self, task: FleetTask, settings: Settings, entry: FleetEntry) -> FleetEntry:
         problems = validate_offline(settings).problems
@@ -132,10 +160,15 @@ class TaskRunner:
         manifests = load_manifests(settings)
         refuse_errors(manifests)
         policy = replace(settings.policy, effects=task.effects)
-        with _connected(task, settings) as connection:
-            plan = WorkspaceReader(settings=settings, connection=connection, parallelism=task.parallelism).plan(
-                manifests, policy
-            )
+        base = self._base(task, settings, policy)
+        with self._connected(task, settings) as connection:
+            reader = WorkspaceReader(settings=settings, connection=connection, parallelism=task.parallelism)
+            if base is None:
+                plan = reader.plan(manifests, policy)
+            else:
+                from lmsconf.workspace.plan_with_base import plan_with_base  # only pull requests have a base
+
+                plan = plan_with_base(reader, manifests, policy, base)
         counts = plan.summary
         return replace(
             entry,
@@ -154,9 +187,17 @@ class TaskRunner:
             file=_saved(task, entry.workspace, "plan", lambda: dumps(plan, self._key)),
         )
 
+    def _base(self, task: FleetTask, settings: Settings, policy: Policy) -> BaseManifests | None:
+        """Load the base to compare with, None without one. Raises ProblemsFound for what it does not trust."""
+        if task.base is None:
+            return None
+        from lmsconf.workspace.base_loader import load_base
+
+        return load_base(task.base, settings, policy, self._environ, trusted=task.trusted)
+
     def drift(self, task: FleetTask, settings: Settings, entry: FleetEntry) -> FleetEntry:
         manifests = load_manifests(settings)
-        with _connected(task, settings) as connection:
+        with self._connected(task, settings) as connection:
             reader = WorkspaceReader(settings=settings, connection=connection, parallelism=task.parallelism)
             report = reader.drift(manifests)
         return replace(
@@ -172,7 +213,7 @@ class TaskRunner:
         refuse_errors(manifests)
         name = settings.policy.workspace
         tests = [test for test in manifests.tests if test.applies_in(name)]
-        with _connected(task, settings) as connection:
+        with self._connected(task, settings) as connection:
             reader = WorkspaceReader(settings=settings, connection=connection, parallelism=task.parallelism)
             state, header = read_people_view(reader, manifests, query_of(tests))
         if not header.planned:
@@ -196,18 +237,20 @@ class TaskRunner:
         """Apply the plan file in `out`, as `lmsconf apply PLANFILE` does."""
         path = plan_path(task.out or self._root, task.workspace)
         plan = loads(read_text(path), self._key)
-
-        def prepare(workspace: Applier, progress: ApplyProgress) -> PreparedPlan:
-            return PreparedPlan(plan=workspace.reevaluate_guards(plan, ()))
-
-        options = ApplyOptions(digest=task.digest, meta=task.meta, parallelism=task.parallelism, max_rate=task.max_rate)
-        report, _ = apply_safely(settings, PlanSource(get=prepare, saved=True), options, ApplyProgress())
-        done = sum(outcome.status is CallStatus.DONE for outcome in report.outcomes)
+        options = ApplyOptions(
+            digest=task.digest,
+            meta=task.meta,
+            parallelism=task.parallelism,
+            max_rate=task.max_rate,
+            rates=self._rates,
+        )
+        attempt = apply_plan if task.attempt == 1 else partial(apply_again, has_journals=task.has_journals)
+        report, done = attempt(settings, plan, options)
         return replace(
             entry,
             exit=ExitCode(report.exit),
             digest=report.plan_digest,
-            summary={"calls": len(report.outcomes), "done": done},
+            summary={"calls": len(plan.calls), "done": done},
             problems=tuple(_errors(report.problems)),
             file=_saved(task, entry.workspace, "report", lambda: report_file.dumps(report)),
         )
@@ -230,10 +273,6 @@ def plan_path(folder: Path, workspace: str) -> Path:
 def result_files(workspace: str) -> list[str]:
     """Return the names that result files of a workspace may have."""
     return [f"{workspace}.{what}.json" for what in _RESULTS]
-
-
-def _connected(task: FleetTask, settings: Settings) -> Connection:
-    return Connection(settings, max_rate=task.max_rate, only_reads=True)
 
 
 def _saved(task: FleetTask, workspace: str, what: str, text: Callable[[], str]) -> str | None:

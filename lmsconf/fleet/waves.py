@@ -8,12 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from lmsconf.errors import ExitCode, Problem, ProblemsFound
-from lmsconf.fleet.fleet_run import Engine, Listener, run_tasks, write_index
+from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound
+from lmsconf.fleet.fleet_run import Engine, Listener, Lost, read_index, run_tasks, write_index
 from lmsconf.fleet.label_selector import LabelSelector
 from lmsconf.fleet.tasks import FleetTask
 from lmsconf.model.fleet import STOPPED, FleetAction, FleetEntry, FleetIndex
 from lmsconf.model.policy import Consent
+from lmsconf.support.lazy_dataclass import dataclass
 
 APPLIED: Final = "apply.json"
 
@@ -30,14 +31,24 @@ def make_waves(index: FleetIndex, selectors: Sequence[LabelSelector]) -> list[Wa
 
     Workspaces that no selector selects come in a last wave. A wave without workspaces is left out.
     """
-    left = list(index.entries)
-    waves: list[Wave] = []
-    for selector in selectors:
-        fitting = tuple(entry for entry in left if selector.fits(entry.workspace, entry.labels))
-        left = [entry for entry in left if entry not in fitting]
-        waves.append(Wave(selector.text, fitting))
-    waves.append(Wave("*", tuple(left)))
-    return [wave for wave in waves if wave.entries]
+    chosen: list[list[FleetEntry]] = [[] for _ in selectors]
+    left: list[FleetEntry] = []
+    for entry in index.entries:
+        fitting = (wave for wave, one in zip(chosen, selectors, strict=True) if one.fits(entry.workspace, entry.labels))
+        next(fitting, left).append(entry)
+    waves = [Wave(selector.text, tuple(entries)) for selector, entries in zip(selectors, chosen, strict=True)]
+    return [wave for wave in (*waves, Wave("*", tuple(left))) if wave.entries]
+
+
+def read_applied(folder: Path, key: bytes | None) -> FleetIndex | None:
+    """Return the results of an earlier apply of the plans in a folder; None if there was none. Raises LmsconfError."""
+    if not (folder / APPLIED).is_file():
+        return None
+    index = read_index(folder, key, APPLIED)
+    if index.action is not FleetAction.APPLY:
+        message = f"{folder / APPLIED} has the results of lmsconf fleet {index.action.value}, not of an apply"
+        raise LmsconfError(message, hint="Delete it: nothing in it was applied.")
+    return index
 
 
 def refuse_fleet_guards(index: FleetIndex, limits: Mapping[str, int], consents: Sequence[Consent]) -> None:
@@ -62,52 +73,79 @@ def refuse_fleet_guards(index: FleetIndex, limits: Mapping[str, int], consents: 
         raise ProblemsFound(problems, exit=ExitCode.BLOCKED)
 
 
-def apply_in_waves(
-    folder: Path,
-    planned: FleetIndex,
-    waves: Sequence[Wave],
-    engine: Engine,
-    make_task: Callable[[FleetEntry], FleetTask],
-    *,
-    applied: FleetIndex | None,
-    max_failures: int,
-    created_at: str,
-    listen: Callable[[str, int], AbstractContextManager[Listener]],
-) -> FleetIndex:
-    """Apply wave after wave, until one has more failures than `max_failures`; return the index of all results.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaveRun:
+    """How waves are applied.
 
-    applied: the results of an earlier run, whose successes are kept. The index is written after each wave, so that the
-    next run does what is left. listen: called with each wave and how many of its plans are to be applied.
+    make_task: makes the task for a workspace of the index. lost: makes the result of a task that has none. listen:
+    called with each wave and how many of its plans are to be applied. key: the secret that signs the index of results.
     """
-    done = {} if applied is None else {entry.workspace: entry for entry in applied.entries if not entry.failed}
-    results: dict[str, FleetEntry] = {}
-    stopped: str | None = None
-    for wave in waves:
-        fresh = [entry for entry in wave.entries if not _is_done(entry, done)]
-        results |= {entry.workspace: done[entry.workspace] for entry in wave.entries if entry not in fresh}
-        if stopped is not None:
-            results |= {entry.workspace: _not_attempted(entry, stopped) for entry in fresh}
-            continue
-        tasks = [make_task(entry) for entry in fresh if not entry.failed and entry.changes]
-        results |= {entry.workspace: replace(entry, file=None) for entry in fresh if entry.failed}
-        results |= {entry.workspace: _unchanged(entry) for entry in fresh if not entry.failed and not entry.changes}
-        with listen(f"Wave {wave.selector}", len(tasks)) as tell:
-            ran = run_tasks(tasks, engine, FleetAction.APPLY, created_at, tell)
-        results |= {entry.workspace: entry for entry in ran.entries}
-        write_index(folder, _index(results, created_at), APPLIED)
-        failures = sum(results[entry.workspace].failed for entry in wave.entries)
-        if failures > max_failures:
-            noun = "workspace" if failures == 1 else "workspaces"
-            stopped = f"{failures:,} {noun} of the wave {wave.selector} failed, and the limit is {max_failures:,}"
-    index = _index(results, created_at)
-    write_index(folder, index, APPLIED)
-    return index
+
+    engine: Engine
+    make_task: Callable[[FleetEntry], FleetTask]
+    lost: Lost
+    listen: Callable[[str, int], AbstractContextManager[Listener]]
+    max_failures: int
+    created_at: str
+    key: bytes | None
+
+    def apply(self, folder: Path, waves: Sequence[Wave], applied: FleetIndex | None) -> FleetIndex:
+        """Apply wave after wave, until one has more failures than `max_failures`, or until an interruption.
+
+        Returns the index of all results. applied: the results of an earlier run, whose successes are kept. The index in
+        the folder is written after each wave, with the earlier results of workspaces that are in none, so that the next
+        run does what is left.
+        """
+        earlier = {} if applied is None else {entry.workspace: entry for entry in applied.entries}
+        done = {name: entry for name, entry in earlier.items() if not entry.failed}
+        results: dict[str, FleetEntry] = {}
+        stopped: str | None = None
+        for wave in waves:
+            tasks: list[FleetTask] = []
+            for entry in wave.entries:
+                known = _result_without_task(entry, done.get(entry.workspace), stopped)
+                if known is None:
+                    tasks.append(self.make_task(entry))
+                else:
+                    results[entry.workspace] = known
+            if stopped is not None:
+                continue
+            with self.listen(f"Wave {wave.selector}", len(tasks)) as tell:
+                ran = run_tasks(tasks, self.engine, FleetAction.APPLY, self.created_at, tell, self.lost)
+            results |= {entry.workspace: entry for entry in ran.entries}
+            write_index(folder, self._index(earlier | results), self.key, APPLIED)
+            stopped = _why_stopped(wave, [results[entry.workspace] for entry in wave.entries], self.max_failures)
+        write_index(folder, self._index(earlier | results), self.key, APPLIED)
+        return self._index(results)
+
+    def _index(self, results: Mapping[str, FleetEntry]) -> FleetIndex:
+        entries = tuple(results[name] for name in sorted(results))
+        return FleetIndex(action=FleetAction.APPLY, created_at=self.created_at, entries=entries)
 
 
-def _is_done(entry: FleetEntry, done: Mapping[str, FleetEntry]) -> bool:
-    """Whether an earlier run applied this very plan."""
-    before = done.get(entry.workspace)
-    return before is not None and before.digest == entry.digest
+def _result_without_task(planned: FleetEntry, before: FleetEntry | None, stopped: str | None) -> FleetEntry | None:
+    """Return the result of a workspace in which nothing is to be done now; None for a plan to apply.
+
+    before: its success in an earlier run. stopped: why the waves have stopped.
+    """
+    if before is not None and before.digest == planned.digest:
+        return before
+    if stopped is not None:
+        return _not_attempted(planned, stopped)
+    if planned.failed:
+        return replace(planned, file=None)
+    return None if planned.changes else _unchanged(planned)
+
+
+def _why_stopped(wave: Wave, results: Sequence[FleetEntry], max_failures: int) -> str | None:
+    """Return why the waves after this one are not begun; None if they are."""
+    if any(entry.exit in (ExitCode.INTERRUPTED, ExitCode.TERMINATED) for entry in results):
+        return f"the run was interrupted in the wave {wave.selector}"
+    failures = sum(entry.failed for entry in results)
+    if failures <= max_failures:
+        return None
+    noun = "workspace" if failures == 1 else "workspaces"
+    return f"{failures:,} {noun} of the wave {wave.selector} failed, and the limit is {max_failures:,}"
 
 
 def _unchanged(entry: FleetEntry) -> FleetEntry:
@@ -115,13 +153,8 @@ def _unchanged(entry: FleetEntry) -> FleetEntry:
 
 
 def _not_attempted(entry: FleetEntry, reason: str) -> FleetEntry:
-    problem = Problem(code=STOPPED, message=f"not applied: {reason}", hint="Correct them, and apply again.")
+    problem = Problem(code=STOPPED, message=f"not applied: {reason}", hint="Apply again once that is corrected.")
     return replace(entry, exit=ExitCode.PARTIAL, summary={"calls": 0, "done": 0}, problems=(problem,), file=None)
-
-
-def _index(results: Mapping[str, FleetEntry], created_at: str) -> FleetIndex:
-    entries = tuple(results[name] for name in sorted(results))
-    return FleetIndex(action=FleetAction.APPLY, created_at=created_at, entries=entries)
 
 
 def describe_waves(waves: Sequence[Wave]) -> Iterator[str]:

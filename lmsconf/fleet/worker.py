@@ -1,6 +1,8 @@
 """A process that runs tasks: a JSON line for each task on stdin, and a JSON line for each result on stdout.
 
-`python -m lmsconf.fleet.worker FOLDER` works in the project in FOLDER until stdin ends. LMSCONF_PLAN_KEY signs plans.
+`python -m lmsconf.fleet.worker FOLDER RATES` works in the project in FOLDER until stdin ends. RATES is the folder with
+the rates that it shares with other processes. LMSCONF_PLAN_KEY signs plans. With `--bound`, it also ends in the middle
+of a task, at once: then another machine is given that task.
 """
 
 from __future__ import annotations
@@ -10,14 +12,18 @@ import json
 import os
 import signal
 import sys
+import threading
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, NoReturn
+from queue import SimpleQueue
+from typing import IO, Final, NoReturn
 
 from lmsconf.documents.document import JsonObjectReader
 from lmsconf.documents.fleet_file import entry_json
 from lmsconf.errors import Terminated
 from lmsconf.fleet.tasks import TaskRunner, task_from_json
 
+BOUND: Final = "--bound"
 _COLLECT_EVERY = 100_000
 
 
@@ -29,20 +35,40 @@ def main(arguments: list[str]) -> int:
     signal.signal(signal.SIGTERM, _terminate)
     gc.set_threshold(_COLLECT_EVERY)
     try:
-        serve(Path(arguments[0]), sys.stdin, results)
+        serve(Path(arguments[0]), Path(arguments[1]), _bound(sys.stdin) if BOUND in arguments else sys.stdin, results)
     except KeyboardInterrupt:
         return 130
     return 0
 
 
-def serve(root: Path, tasks: IO[str], results: IO[str]) -> None:
+def serve(root: Path, rates: Path, tasks: Iterable[str], results: IO[str]) -> None:
     """Run each task that is read, and write its result."""
     key = os.environ.get("LMSCONF_PLAN_KEY")
-    runner = TaskRunner(root, os.environ, None if key is None else os.fsencode(key))
+    runner = TaskRunner(root, os.environ, None if key is None else os.fsencode(key), rates)
     for line in tasks:
         entry = runner.run(task_from_json(JsonObjectReader(json.loads(line))))
         results.write(json.dumps(entry_json(entry)) + "\n")
         results.flush()
+
+
+def _bound(tasks: IO[str]) -> Iterator[str]:
+    """Yield the lines of stdin; kill this process group where stdin ends before the work on a line does."""
+    lines: SimpleQueue[str | None] = SimpleQueue()
+    begun = ended = 0  # counted: the next line may be read before the work on this one is noted as ended
+
+    def read() -> None:
+        nonlocal begun
+        for line in tasks:
+            begun += 1
+            lines.put(line)
+        if begun > ended:
+            os.killpg(0, signal.SIGKILL)
+        lines.put(None)
+
+    threading.Thread(target=read, daemon=True).start()
+    while (line := lines.get()) is not None:
+        yield line
+        ended += 1
 
 
 def _terminate(number: int, frame: object) -> NoReturn:

@@ -51,8 +51,8 @@ class JournalFailed(LmsconfError):
 class Journal:
     """Records one run. A context manager; its methods are thread-safe."""
 
-    def __init__(self, path: Path, descriptor: int, clock: Clock, sync: Sync) -> None:
-        self.path = path
+    def __init__(self, path: Path, plan_digest: str, descriptor: int, clock: Clock, sync: Sync) -> None:
+        self.path, self.plan_digest = path, plan_digest
         self._descriptor = descriptor
         self._clock, self._sync = clock, sync
         self._failure: OSError | None = None
@@ -89,7 +89,7 @@ class Journal:
             path, descriptor = _opened(folder, started, digest)
         except OSError as error:
             raise unwritable_error(folder, error) from error
-        journal = cls(path, descriptor, clock, sync)
+        journal = cls(path, digest, descriptor, clock, sync)
         try:
             opening = _opening(plan, digest, meta)
             opening |= {"chain": _link_json(link), "plan_sha256": sha256_of_bytes(text.encode())}

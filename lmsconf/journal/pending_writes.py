@@ -41,12 +41,11 @@ def find_pending_writes(root: Path, url: str, *, now: datetime, settle_seconds: 
     settle: seconds after sending within which a call may take effect, and after creation within which a resource may
     be missing from listings. Raises LmsconfError if a journal cannot be read.
     """
-    for run in read_runs(root):
-        if run.opening is None or run.opening.url == url:
-            writes = _pending(run, now, settle_seconds)
-            # Each run waits for earlier ones, so runs older than a readable one have nothing pending.
-            if writes is not None or run.opening is not None:
-                return writes
+    for run in read_runs(root, url):
+        writes = _pending(run, now, settle_seconds)
+        # Each run waits for earlier ones, so runs older than a readable one have nothing pending.
+        if writes is not None or run.opening is not None:
+            return writes
     return None
 
 

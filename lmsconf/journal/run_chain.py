@@ -34,7 +34,7 @@ def plan_retention(root: Path, workspace: str, url: str, retention: Retention) -
 
     The lock of the workspace must be held. Raises LmsconfError if a journal cannot be read.
     """
-    own = [one for one in read_headers(root) if (one[1].workspace, one[1].url) == (workspace, url)]
+    own = list(read_headers(root, (workspace, url)))
     # Oldest first. The number comes before the name: the clock, which is in the names, may have been set back.
     own.reverse()
     own.sort(key=lambda one: _number(one[1]))
@@ -43,6 +43,28 @@ def plan_retention(root: Path, workspace: str, url: str, retention: Retention) -
     pruned = [path for path in surplus if _quiet(path, retention.settle)]
     kept = [path for path in earlier if path not in pruned]
     return _link(own, kept), pruned
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainHead:
+    """The last run of a workspace that is kept here, and the digest of its journal, which the next run names."""
+
+    workspace: str
+    run: str
+    sha256: str
+
+
+def chain_heads(root: Path) -> list[ChainHead]:
+    """Return the head of each workspace's chain, by workspace. Raises LmsconfError if a journal cannot be read."""
+    last: dict[tuple[str, str], tuple[Path, JournalHeader]] = {}
+    for path, header in reversed(list(read_headers(root))):
+        key = (header.workspace, header.url)
+        if key not in last or _number(header) >= _number(last[key][1]):
+            last[key] = (path, header)
+    return [
+        ChainHead(workspace=workspace, run=path.stem, sha256=_file_digest(path))
+        for (workspace, _), (path, _) in sorted(last.items())
+    ]
 
 
 def delete_run(journal: Path) -> None:

@@ -36,7 +36,7 @@ class AccessTest:
     source: SourceLocation
     content: str | None = None
     content_pins: Mapping[str, str] = field(default_factory=dict)
-    mandatory: bool = False
+    mandatory: bool
     least: int | None = None
     most: int | None = None
     name: str | None = None

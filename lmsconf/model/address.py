@@ -18,12 +18,14 @@ _SHORT: Final = {"n": "\n", "r": "\r", "t": "\t"}
 
 def escape(name: str) -> str:
     r"""Escape a name for an address: put a backslash before each `\` and ` -> `; a `/` needs none."""
+    if "\\" not in name and " ->" not in name:
+        return name  # nearly every name; a regular expression takes three times as long
     return _ESCAPED.sub(lambda match: "\\" + match[0], name)
 
 
 def unescape(text: str) -> str:
     """Undo `escape`."""
-    return _ESCAPE.sub(lambda match: match[1], text)
+    return _ESCAPE.sub(lambda match: match[1], text) if "\\" in text else text
 
 
 def decode_typed(text: str) -> str:

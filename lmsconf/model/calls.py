@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
+from operator import itemgetter
 
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.canonical_json import Json
@@ -63,6 +65,26 @@ class Call:
     def creates(self) -> bool:
         """Whether the call creates a resource, so that sending it twice makes a duplicate."""
         return is_creation(self.operation)
+
+
+class CallIndex:
+    """The calls of a plan by the address that each is for."""
+
+    def __init__(self, calls: Iterable[Call] = ()) -> None:
+        self._of: defaultdict[Address, list[Call]] = defaultdict(list)
+        self._at: dict[str, tuple[int, Call]] = {}
+        for position, call in enumerate(calls):
+            self._of[call.address].append(call)
+            self._at[call.id] = position, call
+
+    def of(self, address: Address) -> Sequence[Call]:
+        """Return the calls for an address, in their order."""
+        return self._of.get(address, ())
+
+    def needed_by(self, address: Address) -> list[Call]:
+        """Return the calls that must be done before one for an address, in their order."""
+        needed = {need for call in self.of(address) for need in call.needs}
+        return [call for _, call in sorted((self._at[id] for id in needed if id in self._at), key=itemgetter(0))]
 
 
 def is_creation(operation: str) -> bool:

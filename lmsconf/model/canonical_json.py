@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+
+_ENCODER: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def canonical_json(value: object) -> bytes:
     """Return JSON in UTF-8, keys sorted, no spaces. Raises TypeError or ValueError for values that JSON cannot hold."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    text = _ENCODER.encode(value)
     # A live name may contain a lone surrogate, which must not prevent a plan.
     return text.encode("utf-8", "surrogatepass")
 

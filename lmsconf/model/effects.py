@@ -5,11 +5,12 @@ A number that is not known is None.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 from enum import StrEnum
 
 from lmsconf.model.address import Address, RemoteId
+from lmsconf.model.canonical_json import sha256
 from lmsconf.support.lazy_dataclass import dataclass
 
 
@@ -90,7 +91,10 @@ class ContentEffects:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupEffects:
-    """How the membership of one group changes."""
+    """How the membership of one group changes.
+
+    members: the digest of who is in it after (`members_digest`); None if that is not known, or one has no id yet.
+    """
 
     address: Address
     before: int | None
@@ -98,6 +102,12 @@ class GroupEffects:
     join: int | None
     leave: int | None
     basis: Basis
+    members: str | None = None
+
+
+def members_digest(ids: Iterable[RemoteId]) -> str:
+    """Return the SHA-256 of the sorted ids of people: equal for the same people, and a plan file lists none of them."""
+    return sha256(sorted(ids))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

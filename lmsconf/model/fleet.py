@@ -14,6 +14,8 @@ from lmsconf.model.plan import Change
 from lmsconf.support.lazy_dataclass import dataclass
 
 STOPPED: Final = "fleet/stopped"
+MOST_SHARDS: Final = 9999
+"""The most parts into which a fleet can be divided."""
 
 
 class FleetAction(StrEnum):
@@ -66,12 +68,25 @@ class FleetEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FleetShard:
+    """One of several equal parts of a fleet. selection: a digest of the names of the workspaces of all parts."""
+
+    number: int
+    of: int
+    selection: str
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.of}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FleetIndex:
-    """The results of one command over a fleet, ordered by workspace."""
+    """The results of one command over a fleet, ordered by workspace. shard: None for the whole fleet."""
 
     action: FleetAction
     created_at: str
     entries: tuple[FleetEntry, ...]
+    shard: FleetShard | None = None
 
     @property
     def failed(self) -> tuple[FleetEntry, ...]:
@@ -116,6 +131,18 @@ def group_failures(entries: Iterable[FleetEntry]) -> list[SharedFailure]:
             names.setdefault(key, []).append(entry.workspace)
     failures = [SharedFailure(entry=first[key], workspaces=tuple(names[key])) for key in first]
     return sorted(failures, key=lambda failure: (failure.entry.was_not_attempted, -len(failure.workspaces)))
+
+
+def group_blocked(entries: Iterable[FleetEntry]) -> list[tuple[tuple[Blocker, ...], list[str]]]:
+    """Return what stops an apply, with the workspaces in which it does; what stops most of them first."""
+    names: dict[tuple[str, ...], list[str]] = {}
+    blocked: dict[tuple[str, ...], tuple[Blocker, ...]] = {}
+    for entry in entries:
+        if entry.blocked and not entry.failed:
+            key = tuple(map(str, entry.blocked))
+            blocked.setdefault(key, entry.blocked)
+            names.setdefault(key, []).append(entry.workspace)
+    return sorted(((blocked[key], names[key]) for key in blocked), key=lambda pair: -len(pair[1]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -163,6 +163,16 @@ RULES: Final[Mapping[str, LintRule]] = {
             remedy="Remove the assignment, or unarchive the person.",
             known_from="Who is archived: by the manifests, or live in a plan.",
         ),
+        LintRule(
+            code="lint/suspicious-name",
+            level=LintLevel.WARNING,
+            title="A name has quotation marks, invisible characters or look-alike letters in it.",
+            why="Text from a word processor or a chat brings curly quotation marks, which YAML takes for a part of "
+            "the name, no-break spaces, and characters that cannot be seen. Such a name looks like another one, "
+            "and typing it does not find it.",
+            remedy="Write the name again by hand. To rename what is live, keep the old name under `previously`.",
+            known_from="The names that manifests give to groups, smart groups, custom fields and choices.",
+        ),
     )
 }
 """Code → lint, in the order in which they are listed."""

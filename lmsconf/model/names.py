@@ -23,7 +23,7 @@ _LONG = 200
 """Longer names are checked for excessive combining marks before they are normalised, and get no suggestions."""
 _HIGHEST = 30
 """The most combining marks in a row that Unicode's Stream-Safe Text Format allows."""
-_TWINS = str.maketrans(
+TWINS = str.maketrans(
     "АВЕЅІЈКМНОРСТУХаесорхуіјѕһԁԛԝ" + "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧαικνορυχ",  # noqa: RUF001  look-alikes are the purpose
     "ABESIJKMHOPCTYXaecopxyijshdqw" + "ABEZHIKMNOPTYXaikvopux",
 )
@@ -62,13 +62,19 @@ def confusable_skeleton(name: str) -> str:
     repeated blanks.
     """
     if not name.isascii() and not (len(name) > _LONG and _piles_up(name)):
-        visible = (char for char in unicodedata.normalize("NFKC", name) if not _is_unseen(char))
-        name = "".join(visible).translate(_TWINS)
+        visible = (char for char in unicodedata.normalize("NFKC", name) if not is_unseen(char))
+        name = "".join(visible).translate(TWINS)
     return " ".join(name.split()).casefold()
 
 
-def _is_unseen(char: str) -> bool:
+def is_unseen(char: str) -> bool:
+    """Whether a character is invisible, and no blank."""
     return char in _UNSEEN or unicodedata.category(char) == "Cf"
+
+
+def may_be_suspicious(name: str) -> bool:
+    """Whether `suspicion` must look at a name: a quick test that most names do not pass."""
+    return not name.isascii() or name[:1] in ('"', "'", "`")
 
 
 def differing_characters(name: str, other: str) -> str:

@@ -95,12 +95,12 @@ def _answers(state: AccessState, by: str, before: Bits | None, after: Bits | Non
         raise report_error("field/text", f'the field "{by}" is a TEXT field, so there are no choices to count', None)
     counts = [_side_counts(field.before, before), _side_counts(field.after, after)]
     keys = dict.fromkeys(key for side in counts for key in side)
-    for key in sorted(keys, key=lambda key: list(AnswerState).index(key[0])):
-        old, new = (side.get(key, 0) for side in counts)
-        if key[0] is AnswerState.ANSWERED or old != 0 or new != 0:
+    for given, choice in sorted(keys, key=lambda key: list(AnswerState).index(key[0])):
+        old, new = (side.get((given, choice), 0) for side in counts)
+        if given is AnswerState.ANSWERED or old or new:
             yield AnswerCount(
-                state=key[0],
-                choice=key[1],
+                state=given,
+                choice=choice,
                 before=None if before is None else old,
                 after=None if after is None else new,
             )

@@ -85,7 +85,7 @@ class Audience:
 
     @property
     def is_known(self) -> bool:
-        return self.before is not None and self.after is not None
+        return None not in (self.before, self.after)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

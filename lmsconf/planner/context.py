@@ -211,6 +211,7 @@ class PlanContext:
     parts           live resource → its new parts, if it also has undeclared ones
     replaced        resource → live ones that it replaces on purpose, so that it is not one of them under a new name
     declared        the declarations of all kinds, as far as a plan has them
+    included        resources beside the selection that a selected one needs, as `include` has found
     """
 
     def __init__(
@@ -220,9 +221,13 @@ class PlanContext:
         call_templates: CallTemplates,
         chosen: Callable[[Address], bool],
         declared: Sequence[DesiredResource[Any]] = (),
+        excludes: Callable[[Address], bool] | None = None,
     ) -> None:
-        self.snapshot, self.policy, self.call_templates, self.chosen = snapshot, policy, call_templates, chosen
+        """Begin a run. chosen: whether the selection has an address. excludes: whether `--except` names it."""
+        self.snapshot, self.policy, self.call_templates = snapshot, policy, call_templates
         self.declared = declared
+        self._selected, self._excludes = chosen, excludes
+        self.included: set[Address] = set()
         self.registry = NameRegistry()
         self.problems: list[Problem] = []
         self.deleted: set[Address] = set()
@@ -234,6 +239,19 @@ class PlanContext:
         self.parts: dict[Address, NewParts] = {}
         self.replaced: defaultdict[Address, set[RemoteId]] = defaultdict(set)
         self._states: dict[type, object] = {}
+
+    def chosen(self, address: Address) -> bool:
+        """Whether an address is planned."""
+        return address in self.included or self._selected(address)
+
+    def include(self, address: Address) -> bool:
+        """Plan a live resource too that a planned one needs, unless `--except` names it; return whether it is planned.
+
+        The declarations of a selection show most of what it needs; this is for what only the workspace shows.
+        """
+        if self.policy.only and self._excludes is not None and not self._excludes(address):
+            self.included.add(address)
+        return self.chosen(address)
 
     def state(self, state_type: type[State]) -> State:
         """Return this run's one instance of a state class, which a kind defines for itself; made on first use."""

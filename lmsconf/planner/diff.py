@@ -100,7 +100,7 @@ def _nested_changes(path: str, old: object, new: object) -> Iterator[FieldChange
 
     before, after = {path: old}, {path: new}
     lists = _Lists()
-    tree = DeepDiff(before, after, view="tree", custom_operators=[lists], verbose_level=2)
+    tree = DeepDiff(before, after, view="tree", custom_operators=[lists])
     yield from lists.changes
     for report in ("values_changed", "type_changes", "dictionary_item_added", "dictionary_item_removed"):
         yield from (_single(level) for level in cast("Iterable[DiffLevel]", tree.get(report, ())))

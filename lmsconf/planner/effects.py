@@ -18,6 +18,7 @@ from lmsconf.model.effects import (
     Effects,
     GroupEffects,
     PersonEffect,
+    members_digest,
 )
 from lmsconf.model.plan import GuardCount
 from lmsconf.planner.audiences import (
@@ -119,7 +120,7 @@ def predict_effects(model: AudienceModel, *, can_take: bool, can_require: bool, 
             losses.append(Losses(content=id, people=tuple(one for one in ids if one is not None)))
         if rows:
             people.extend(person_rows(model, id, name, access))
-    groups = tuple(one for group in model.groups for one in _group(group))
+    groups = tuple(one for group in model.groups for one in _group(model, group))
     bases = [*(one.basis for one in contents), *(one.basis for one in groups)]
     counts = _people(totals, unknown=unknown, can_take=can_take)
     harmed = None if unknown and can_take else totals.harmed.bit_count()
@@ -217,7 +218,7 @@ def _person_causes(model: AudienceModel, access: ContentAccess) -> Iterator[Caus
         yield CauseCount(address=address, gain=int(position in gain), lose=int(position in lose))
 
 
-def _group(group: Audience) -> Iterator[GroupEffects]:
+def _group(model: AudienceModel, group: Audience) -> Iterator[GroupEffects]:
     """Yield the change of a group's membership, if it changes or is not known."""
     if group.address is None:
         return
@@ -233,6 +234,7 @@ def _group(group: Audience) -> Iterator[GroupEffects]:
             join=join,
             leave=leave,
             basis=group.basis,
+            members=_members_digest(model, after),
         )
         return
     yield GroupEffects(
@@ -243,6 +245,12 @@ def _group(group: Audience) -> Iterator[GroupEffects]:
         leave=None,
         basis=Basis.UNKNOWN,
     )
+
+
+def _members_digest(model: AudienceModel, members: Bits) -> str | None:
+    ids = [model.ids[position] for position in positions_of(members)]
+    known = [id for id in ids if id is not None]
+    return members_digest(known) if len(known) == len(ids) else None
 
 
 def with_progress(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias
 from lmsconf.errors import Problem
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.api import Api, ListOperation
-from lmsconf.model.calls import Call, Step, is_creation
+from lmsconf.model.calls import Call, CallIndex, Step, is_creation
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, SourceMap
 from lmsconf.model.dependency_graph import Edge
@@ -288,10 +288,10 @@ class Kind(Undoable[Row], AccessHooks[Spec], KindReadback[Spec, Row], ABC, Gener
         """Return the mapping that an item of `entry_items` written as one word is short for; None if there is none."""
         return None
 
-    def replay_entry(self, change: Change, form: Mapping[str, Json], calls: Sequence[Call]) -> Mapping[str, Json]:
+    def replay_entry(self, change: Change, form: Mapping[str, Json], calls: CallIndex) -> Mapping[str, Json]:
         """Return the manifest entry that makes a planned change again, with the live resource pinned by its id.
 
-        form: its state after the change, or before a deletion. calls: all calls of the plan.
+        form: its state after the change, or before a deletion. calls: those of the plan.
         """
         if change.action is Action.DELETE:
             return {self.name_key: form[self.name_key], "id": change.id}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, time, tzinfo
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.model.address import Address
 from lmsconf.model.declarations import DesiredResource
-from lmsconf.model.lints import LintLevel, apply_levels
+from lmsconf.model.lints import LintLevel, apply_levels, lint_problem
+from lmsconf.model.names import may_be_suspicious
 from lmsconf.model.plan import Plan
 from lmsconf.model.policy import Policy
 from lmsconf.planner.context import MatchResult, PlanContext
@@ -94,4 +95,20 @@ def _by_kind(declared: Iterable[DesiredResource[Any]], policy: Policy) -> dict[s
 
 
 def _run(kinds: Mapping[str, AnyKind], context: LintContext, levels: Mapping[str, LintLevel]) -> list[Problem]:
-    return list(apply_levels([finding for kind in kinds.values() for finding in kind.lints(context)], levels))
+    findings = [finding for kind in kinds.values() for finding in kind.lints(context)]
+    for kind in kinds.values():
+        if not kind.is_relation and not kind.is_person:
+            for one in context.of(kind.name):
+                findings.extend(lint_name(one.address, one.address.name, one.source, "its name"))
+    return list(apply_levels(findings, levels))
+
+
+def lint_name(address: Address, name: str, source: SourceLocation, subject: str) -> Iterator[Problem]:
+    """Yield a finding about a name that probably holds characters that nobody meant to write. subject: whose name."""
+    if not may_be_suspicious(name):
+        return
+    from lmsconf.model.suspicious_names import suspicion  # most names are plain
+
+    wrong = suspicion(name)
+    if wrong is not None:
+        yield lint_problem("lint/suspicious-name", f"{subject} {wrong}", source=source, address=address)

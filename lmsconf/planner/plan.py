@@ -95,13 +95,13 @@ def draft_plan(
     declared = [one for one in manifests.declared if one.applies_in(policy.workspace)]
     absent = [one for one in manifests.absent if one.applies_in(policy.workspace)]
     selection = Selection(kinds, declared, policy, absent=absent)
-    planning = PlanContext(snapshot, policy, call_templates, selection, declared)
+    planning = PlanContext(snapshot, policy, call_templates, selection, declared, selection.excludes)
     matched = _match(kinds, planning, selection, declared, absent)
     if policy.only or policy.excluded:
         live = _live(kinds, matched.results, snapshot)
         chosen = Selection(kinds, declared, policy, absent=absent, live=live)
         if (chosen.only, chosen.excluded) != (selection.only, selection.excluded):
-            planning = PlanContext(snapshot, policy, call_templates, chosen, declared)
+            planning = PlanContext(snapshot, policy, call_templates, chosen, declared, chosen.excludes)
             matched = _match(kinds, planning, chosen, declared, absent)
         selection = chosen
     results, items, left_out = matched
@@ -116,7 +116,7 @@ def draft_plan(
     for item in items:
         item.steps = plan_steps(kinds[item.address.kind], planning, item)
     arranged = order_calls(planning, [(item.address, item.steps) for item in items], list(kinds))
-    problems = [*manifests.problems, *_placed(_relevant(planning, selection), [*declared, *absent])]
+    problems = [*manifests.problems, *_placed(_relevant(planning), [*declared, *absent])]
     if any(problem.is_error and not is_blocking(problem) for problem in problems):
         raise ProblemsFound(sorted(problems, key=lambda problem: problem.source or SourceLocation("")))
     changes = with_undo_limits(kinds, snapshot, [to_change(kinds[item.address.kind], planning, item) for item in items])
@@ -200,7 +200,8 @@ def attach_problems(changes: Sequence[Change], problems: Sequence[Problem]) -> t
     for problem in problems:
         if problem.address in by_address and not is_lint(problem):
             by_address[problem.address].append(problem)
-    return tuple(replace(change, problems=tuple(by_address[str(change.address)])) for change in changes), rest
+    own = ((change, tuple(by_address[str(change.address)])) for change in changes)
+    return tuple(replace(change, problems=mine) if mine else change for change, mine in own), rest
 
 
 def _fingerprints(kinds: Mapping[str, AnyKind], items: Sequence[PlannedResource]) -> dict[str, str]:
@@ -217,10 +218,10 @@ def _fingerprint(kind: AnyKind, item: PlannedResource) -> str:
     return NOT_LIVE if row is None else sha256(row_to_json(row))
 
 
-def _relevant(planning: PlanContext, selection: Selection) -> Iterator[Problem]:
+def _relevant(planning: PlanContext) -> Iterator[Problem]:
     """Yield the problems of selected resources and of the plan as a whole."""
     for problem in planning.problems:
-        if problem.address is None or selection(Address.parse(problem.address)):
+        if problem.address is None or planning.chosen(Address.parse(problem.address)):
             yield problem
 
 

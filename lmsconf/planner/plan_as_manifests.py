@@ -10,6 +10,7 @@ from typing import Any
 
 from lmsconf.errors import LmsconfError, Problem, SourceLocation, StalePlan
 from lmsconf.model.address import RemoteId
+from lmsconf.model.calls import CallIndex
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
 from lmsconf.model.plan import Action, Change, Plan
 from lmsconf.planner.kind import AnyKind, ManifestEntry
@@ -35,6 +36,7 @@ def plan_to_manifests(plan: Plan, kinds: Mapping[str, AnyKind]) -> Manifests:
     """
     declared: list[DesiredResource[Any]] = []
     absent: list[DeleteEntry[Any]] = []
+    calls = CallIndex(plan.calls)
     for change in plan.changes:
         if change.is_effect:
             # Not declared: a side effect of another change.
@@ -44,7 +46,7 @@ def plan_to_manifests(plan: Plan, kinds: Mapping[str, AnyKind]) -> Manifests:
         if not isinstance(side, dict) or not kind.required_keys <= side.keys():
             hint = "Plan again, and apply that file unchanged."
             raise StalePlan(f"{change.address}: the plan describes it incompletely", hint=hint)
-        body = kind.replay_entry(change, side, plan.calls)
+        body = kind.replay_entry(change, side, calls)
         entry = ManifestEntry(body=body, places=_Source(change), timezone=None, report=_refuse)
         if change.action is Action.DELETE:
             absent.extend(kind.parse_absent(entry))

@@ -57,8 +57,9 @@ class ReadContext:
         self.policy, self.everything, self.edits = policy, wanted.everything, wanted.edits
         self.effects = wanted.effects
         now = Declarations(wanted.declared, wanted.absent).in_workspace(policy.workspace)
-        self.versions = [now] if wanted.beside is None else [now, wanted.beside.in_workspace(policy.workspace)]
-        self.declarations = now if wanted.beside is None else now.merge(self.versions[1], kinds)
+        beside = None if wanted.beside is None else wanted.beside.in_workspace(policy.workspace)
+        self.versions = [now] if beside is None else [now, beside]
+        self.declarations = now if beside is None else now.merge(beside, kinds)
         self.declared, self.absent = self.declarations
         self.chosen = Selection(kinds, self.declared, policy, absent=self.absent)
         self.sought = self.chosen.sought_kinds()

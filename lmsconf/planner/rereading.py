@@ -64,7 +64,7 @@ def touched_ids(changes: Sequence[Change], rows: Sequence[HasName]) -> frozenset
     """Return the ids of the live rows that changes touch: those with their ids, and those that they create."""
     created = {change.address.name for change in changes if change.id is None}
     ids = {change.id for change in changes if change.id is not None}
-    return frozenset(row.id for row in rows if row.id in ids or (created and normalize_name(row.name) in created))
+    return frozenset(row.id for row in rows if row.id in ids or normalize_name(row.name) in created)
 
 
 def keep_details(names: Listing[Any], kept: Listing[Any]) -> Listing[Any]:

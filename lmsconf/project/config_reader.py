@@ -156,7 +156,7 @@ def _meaning(project: ProjectFile, root: Path) -> Iterator[Problem]:
             )
         url, seed = str(project.mapping_at(*at)["url"]), project.mapping_at(*at).get("seed", "")
         for key, text in (("url", url.removeprefix(_SANDBOX) if url.startswith(_SANDBOX) else ""), ("seed", str(seed))):
-            if wrong := path_problem(root, text):
+            if text and (wrong := path_problem(root, text)):
                 where = project.places.at(*at, key)
                 yield _problem("project/outside", f"workspaces.{name}: {wrong[0]}", where, hint=wrong[1])
         yield from _consent_problems(project, at)

@@ -170,6 +170,8 @@ def _folders(project: ProjectFile, workspace: str, root: Path) -> list[Path]:
         if VARIABLE_START in name:
             message = f"manifests: {shorten(name)} has a variable that is not a label of the workspace {workspace}"
             problems.append((message, "Add the label, or name the folder."))
+        if wrong := path_problem(root, name):
+            problems.append((f"manifests: {wrong[0]}", "Name a folder inside the project, without `..`."))
         inside = [other for other in names if other != name and Path(name).is_relative_to(other)]
         inside += [name] * (names.count(name) > 1)
         if inside:

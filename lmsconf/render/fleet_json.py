@@ -17,5 +17,6 @@ def fleet_json(report: FleetReport) -> str:
 def _shared_json(shared: SharedChanges) -> Json:
     return {
         "workspaces": list[Json](shared.workspaces),
+        "one_each": shared.one_each,
         "changes": [change_json(change) for change in shared.changes],
     }

@@ -9,12 +9,13 @@ from lmsconf.model.fleet import FleetAction, FleetEntry, FleetReport, SharedChan
 
 _FAILURES = {
     ExitCode.ERROR: "failed with errors",
+    ExitCode.USAGE: "failed with errors",
     ExitCode.STALE: "the plan does not fit any more",
     ExitCode.BLOCKED: "stopped by a guard or a refusal",
     ExitCode.PARTIAL: "applied in part, or not at all",
     ExitCode.NOT_CONVERGED: "applied, and still differs",
     ExitCode.UNAUTHORIZED: "the service refused the token, or the permission is missing",
-    ExitCode.UNREACHABLE: "no result: unreachable, or the time was over",
+    ExitCode.UNREACHABLE: "unreachable, or the time was over",
     ExitCode.INTERRUPTED: "interrupted",
     ExitCode.TERMINATED: "terminated",
 }
@@ -25,6 +26,7 @@ def fleet_headline(report: FleetReport) -> str:
     entries, index = report.index.entries, report.index
     changed = sum(bool(entry.changes) and not entry.failed for entry in entries)
     failed = len(index.failed)
+    waiting = sum(entry.was_not_attempted for entry in entries)
     match index.action:
         case FleetAction.PLAN:
             result = f"{changed:,} with changes, {len(entries) - changed - failed:,} without"
@@ -37,19 +39,27 @@ def fleet_headline(report: FleetReport) -> str:
             result = f"the manifests of {len(entries) - failed:,} have no errors"
         case FleetAction.TEST:
             result = f"the tests of {len(entries) - failed:,} pass"
-    failures = f", {failed:,} failed" if failed else ""
-    return f"{_count(len(entries), 'workspace')}: {result}{failures}."
+    failures = f", {failed - waiting:,} failed" if failed > waiting else ""
+    left = f", {waiting:,} not attempted" if waiting else ""
+    shard = f" of shard {index.shard}" if index.shard else ""
+    return f"{_count(len(entries), 'workspace')}{shard}: {result}{failures}{left}."
 
 
 def outcome_words(entry: FleetEntry) -> str:
     """Return what came of one workspace."""
+    if entry.was_not_attempted:
+        return "not attempted"
     if entry.exit in _FAILURES:
         return _FAILURES[entry.exit]
     counts = [f"{number:,} to {name}" for name, number in entry.summary.items() if number and name in _TO]
     if counts:
         return ", ".join(counts)
-    differences = entry.summary.get("differences", 0)
-    return _count(differences, "difference") if differences else "no changes"
+    if "problems" in entry.summary:
+        return "no errors"
+    for key, noun in (("done", "API call"), ("differences", "difference"), ("tests", "passing test")):
+        if number := entry.summary.get(key, 0):
+            return _count(number, noun)
+    return "no changes"
 
 
 _TO = ("create", "update", "replace", "delete")
@@ -65,12 +75,16 @@ def shared_headline(shared: SharedChanges, of: int) -> str:
     return f"{these} in {len(shared.workspaces):,} of {_count(of, 'workspace')}"
 
 
-def failed_workspaces(failure: SharedFailure, most: int) -> str:
-    """Return which workspaces failed alike: `Workspace oslo (https://…)`, or `3 workspaces, oslo, …`."""
-    names = failure.workspaces
-    if len(names) == 1:
-        return f"Workspace {failure.entry.workspace} ({failure.entry.url})"
-    return f"{len(names):,} workspaces alike, {name_list(names, most)}; of {names[0]}"
+def failed_workspaces(failure: SharedFailure) -> str:
+    """Return which workspaces failed alike, and how: `Workspace oslo (https://…): …`, or `3 workspaces: …`."""
+    if len(failure.workspaces) == 1:
+        return f"Workspace {failure.entry.workspace} ({failure.entry.url}): {outcome_words(failure.entry)}"
+    return f"{workspace_count(len(failure.workspaces))}: {outcome_words(failure.entry)}"
+
+
+def workspace_count(number: int) -> str:
+    """Return `412 workspaces`."""
+    return _count(number, "workspace")
 
 
 def name_list(names: Sequence[str], most: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lmsconf.api.circuit_breaker import CircuitBreaker
@@ -46,12 +47,24 @@ def _url_name(workspace: str) -> str:
     return "LMSCONF_URL" if workspace == _OF_ENVIRONMENT else f"`url` of the workspace {workspace}"
 
 
+def _rate_limiter(url: str, max_rate: float | None, folder: Path | None, retry: RetryPolicy) -> RateLimiter:
+    """Return the rate limiter of a connection; folder: where processes share that of each host."""
+    if folder is None:
+        return RateLimiter(max_rate, clock=retry.clock, sleep=retry.sleep, wall_clock=retry.wall_clock)
+    from lmsconf.api.shared_rate_limiter import SharedRateLimiter, rate_file  # only in a fleet
+
+    file = rate_file(folder, url)
+    return SharedRateLimiter(file, max_rate, clock=retry.clock, sleep=retry.sleep, wall_clock=retry.wall_clock)
+
+
 class Connection:
     """A connection to one workspace: worker pools to read and write with, in the names of the project's dialect.
 
     All clients of all its pools share one RateLimiter and one CircuitBreaker.
 
-    max_rate: requests a second, at most. retry: the retry policy, with its clock. only_reads: no client can write.
+    max_rate: requests a second, at most. rates: the folder with the rate of each host that processes of this machine
+    share, `max_rate` included; None: this connection has its own. retry: the retry policy, with its clock.
+    only_reads: no client can write.
     service: an embedded workspace that answers instead of the one that the settings name; it stays open.
     """
 
@@ -61,6 +74,7 @@ class Connection:
         *,
         on_call: Callable[[Exchange], None] | None = None,
         max_rate: float | None = None,
+        rates: Path | None = None,
         retry: RetryPolicy | None = None,
         only_reads: bool = False,
         service: SandboxService | None = None,
@@ -71,9 +85,9 @@ class Connection:
         self._settings = settings
         self._on_call, self._only_reads = on_call, only_reads
         self._retry = retry or RetryPolicy()
-        self._rate_limiter = RateLimiter(
-            max_rate, clock=self._retry.clock, sleep=self._retry.sleep, wall_clock=self._retry.wall_clock
-        )
+        # Each embedded workspace is a service of its own.
+        shared = None if settings.workspace.embedded or service is not None else rates
+        self._rate_limiter = _rate_limiter(self.url, max_rate, shared, self._retry)
         self._circuit_breaker = CircuitBreaker(self._retry)
         self._sandbox: SandboxService | None = service
         self._token: str | None = None if service is None else "sandbox"
@@ -83,6 +97,7 @@ class Connection:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._rate_limiter.close()
         if self._sandbox is not None and not self._is_given:
             self._sandbox.close_workspace()
 

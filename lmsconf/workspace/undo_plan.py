@@ -16,7 +16,7 @@ from lmsconf.journal.journal_reader import read_runs
 from lmsconf.journal.kept_documents import kept_before, kept_plan
 from lmsconf.kinds import all_kinds
 from lmsconf.model.address import Address, RemoteId
-from lmsconf.model.calls import is_creation
+from lmsconf.model.calls import CallIndex, is_creation
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, Manifests
 from lmsconf.model.lints import RULES, LintLevel
@@ -133,7 +133,7 @@ def _read_for(reader: WorkspaceReader, run: RunToUndo, policy: Policy) -> Manife
             _join(bodies, other, entry)
         if change.action is Action.CREATE and kind.uncreate(change, None) is None:
             id = run.created_id(change)
-            body = kind.replay_entry(replace(change, action=Action.DELETE, id=id), _form(change.after), ())
+            body = kind.replay_entry(replace(change, action=Action.DELETE, id=id), _form(change.after), CallIndex())
             known = {key: value for key, value in body.items() if value is not None}
             absent.extend(kind.parse_absent(_entry(run, known)))
         rows = [row for row in run.before.rows(kind.row_type) if row.id == change.id]
@@ -149,11 +149,11 @@ def _compared(kind: AnyKind, run: RunToUndo, change: Change) -> Iterator[tuple[s
     if change.action is Action.DELETE:
         yield kind.name, _form(change.before)
     elif change.action is not Action.CREATE:
-        yield kind.name, kind.replay_entry(own, _form(change.before), ())
+        yield kind.name, kind.replay_entry(own, _form(change.before), CallIndex())
     elif (instead := kind.uncreate(change, None)) is not None:
         yield (
             kind.name,
-            kind.replay_entry(replace(own, id=run.created_id(change)), {**_form(change.after), **instead}, ()),
+            kind.replay_entry(replace(own, id=run.created_id(change)), {**_form(change.after), **instead}, CallIndex()),
         )
 
 

@@ -241,6 +241,39 @@ def test_a_run_missing_between_two_is_named(folder: Folder, written: Path) -> No
     assert f"a run is missing between {first} (run 1) and {third} (run 3)" in verified(copy).err
 
 
+def test_a_run_missing_at_the_end_is_found_by_its_head(folder: Folder, written: Path) -> None:
+    """`evidence head` printed it after the apply; a folder without that run fits itself, and not that digest."""
+    [line] = command(folder.root, "evidence", "head").out.splitlines()
+    digest, run, workspace = line.split("  ")
+    assert (run, workspace) == (names(folder)[-1], "sandbox")
+    journal = folder.root / ".lmsconf" / "runs" / f"{run}.jsonl"
+    assert digest == hashlib.sha256(journal.read_bytes()).hexdigest()
+    whole = verified(written, "--head", digest)
+    assert (whole.code, "The runs that --head names are here" in whole.out) == (ExitCode.OK, True)
+    copy = copy_of(written)
+    rewrite(copy, lambda runs: runs.pop() and None)
+    assert verified(copy).code == ExitCode.OK
+    ran = verified(copy, "--head", digest)
+    assert (ran.code, f"the run with the journal {digest} is not here" in ran.err) == (ExitCode.ERROR, True)
+
+
+def test_a_chain_of_another_form_is_forged(written: Path) -> None:
+    """Heads are looked for in it, so a text that is none is a finding, not the end of the command."""
+    copy = copy_of(written)
+    rewrite(copy, lambda runs: runs[0].update(chain={"number": 1, "previous": None, "previous_sha256": 5}))
+    ran = verified(copy, "--head", "0" * 64)
+    assert (ran.code, "evidence.json is not what lmsconf writes" in ran.err) == (ExitCode.ERROR, True), ran.err
+
+
+def test_the_first_run_of_a_folder_names_an_older_head(folder: Folder) -> None:
+    """A folder that begins after the head has all runs since."""
+    older = folder.root / ".lmsconf" / "runs" / f"{names(folder)[-2]}.jsonl"
+    assert command(folder.root, "evidence", "latest", "--out", "latest").code == ExitCode.OK
+    assert (
+        verified(folder.root / "latest", "--head", hashlib.sha256(older.read_bytes()).hexdigest()).code == ExitCode.OK
+    )
+
+
 def test_a_broken_chain_is_told_when_the_evidence_is_written(tmp_path: Path) -> None:
     """A journal that was changed after the next run had named it: the page says it, and so does verify."""
     folder = project_with_runs(tmp_path / "project", ("groups: [{name: A}]\n", "groups: [{name: B}]\n"))
@@ -299,7 +332,10 @@ def test_a_run_without_plan_or_end_is_evidence_too(tmp_path: Path) -> None:
         (("latest", "--out", "lmsconf.yaml"), ExitCode.ERROR, "is not a folder"),
         (("latest", "--out", "no/such/x"), ExitCode.ERROR, "cannot be written"),
         (("latest", "--out", "x", "--key", "k.pem"), ExitCode.USAGE, "--key is for verify"),
+        (("latest", "--out", "x", "--head", "0" * 64), ExitCode.USAGE, "--head is for verify"),
         (("verify",), ExitCode.USAGE, "verify takes one folder"),
+        (("verify", "x", "--head", "latest"), ExitCode.USAGE, "that is not a digest"),
+        (("head", "--workspace", "other"), ExitCode.ERROR, "no run is recorded here"),
         (("verify", "nowhere"), ExitCode.ERROR, "there is no folder nowhere"),
     ],
 )

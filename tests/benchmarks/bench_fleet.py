@@ -1,6 +1,8 @@
 """`lmsconf fleet plan`, `show` and `apply` over many embedded workspaces: computing a workspace, and the coordinator.
 
-python tests/benchmarks/bench_fleet.py [--sizes 100 1000]
+    python tests/benchmarks/bench_fleet.py [--sizes 100 1000]
+
+At the end, the share of the embedded service in it, and what the shared rate costs a request.
 """
 
 from __future__ import annotations
@@ -11,10 +13,18 @@ import resource
 import subprocess
 import sys
 import tempfile
+import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from measuring import exponent, tell, verdict
+
+from lmsconf.api.shared_rate_limiter import SharedRateLimiter
+from lmsconf.fleet.tasks import FleetTask, TaskRunner
+from lmsconf.model.fleet import FleetAction
+from lmsconf.sandbox.service import SandboxService
 
 MANIFEST = """\
 custom_fields:
@@ -30,6 +40,10 @@ STEPS = (
     ("apply", "out", "--auto-approve"),
     ("plan",),
 )
+
+
+_APART = 60
+_WARM = 10
 
 
 class Figures(NamedTuple):
@@ -61,6 +75,59 @@ def main() -> None:
             tell(f"                    {memory:6.0f} MiB of the coordinator {verdict(memory, 150)}")
         if len(given.sizes) > 1:
             tell(f"  growth N^{exponent(given.sizes, [costs[size][number].cpu for size in given.sizes]):.2f}")
+    with tempfile.TemporaryDirectory() as folder:
+        _project(Path(folder), _APART)
+        _tell_apart(Path(folder))
+        _tell_rate(Path(folder) / "rate")
+
+
+def _tell_apart(folder: Path) -> None:
+    """Plan and apply in this process, one workspace after the other, and tell what the embedded service took of it."""
+    spent, begun = ServiceTime(), 0.0
+    for name in ("__init__", "answer", "close_workspace"):
+        setattr(SandboxService, name, spent.timed(getattr(SandboxService, name)))
+    runner, digests = TaskRunner(folder, {}), dict[str, str | None]()
+    for action in (FleetAction.PLAN, FleetAction.APPLY):
+        for number in range(_APART):
+            if number == _WARM:
+                begun, spent.seconds = time.process_time(), 0.0
+            name = f"w{number:05}"
+            entry = runner.run(FleetTask(workspace=name, action=action, out=folder, digest=digests.get(name)))
+            digests[name] = entry.digest
+        each = [seconds * 1000 / (_APART - _WARM) for seconds in (time.process_time() - begun, spent.seconds)]
+        tell(f"{action}: {each[0]:.1f} ms of computing each, of which the embedded service {each[1]:.1f} ms")
+
+
+class ServiceTime:
+    """Counts the seconds of computing of functions, in all threads."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._lock = threading.Lock()
+
+    def timed(self, work: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the function, timed."""
+
+        def timed(*args: Any, **named: Any) -> Any:
+            begun = time.thread_time()
+            try:
+                return work(*args, **named)
+            finally:
+                with self._lock:
+                    self.seconds += time.thread_time() - begun
+
+        return timed
+
+
+def _tell_rate(file: Path) -> None:
+    for words, limit in (("a rate that nothing limits", None), ("a limit", 1e9)):
+        limiter = SharedRateLimiter(file.with_name(f"rate-{limit}"), limit)
+        begun = time.process_time()
+        for _ in range(5_000):
+            limiter.wait_turn(lambda: 60.0)
+            limiter.record_response()
+        cost = (time.process_time() - begun) / 5_000 * 1e6
+        tell(f"sharing {words}: {cost:.0f} µs a request {verdict(cost, 50)}")
 
 
 def _project(folder: Path, size: int) -> None:

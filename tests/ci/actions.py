@@ -8,8 +8,10 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatch
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +30,13 @@ exit 1
 
 @dataclass(frozen=True, slots=True)
 class JobResult:
-    """What a job came to: whether it succeeded, its summary, what it said, and the folder it worked in."""
+    """What a job came to: whether it succeeded, its summary, what it said, the folder it worked in, and its outputs."""
 
     success: bool
     summary: str
     log: str
     folder: Path
+    outputs: dict[str, str] = field(default_factory=dict)
 
 
 class Actions:
@@ -43,10 +46,14 @@ class Actions:
     unused   job → permissions that it was given and no run of it has used
     """
 
-    def __init__(self, root: Path, origin: Path, secrets: Mapping[str, str]) -> None:
+    def __init__(
+        self, root: Path, origin: Path, secrets: Mapping[str, str], variables: Mapping[str, str] | None = None
+    ) -> None:
         self._root = root
         self._origin = origin
         self._secrets = dict(secrets)
+        self._variables = dict(variables or {})
+        self._older = 0
         self._count = 0
         self._state = root / "github.json"
         self._bin = root / "bin"
@@ -73,12 +80,19 @@ class Actions:
         self._state.write_text(json.dumps({**self.state, **changes}), encoding="utf-8")
 
     def run(self, workflow: str, ref: str, event: Mapping[str, Any], *, fork: bool = False) -> dict[str, JobResult]:
-        """Runs the jobs of a workflow whose `if` holds, at a ref of the repository. A fork has no secrets."""
+        """Runs the jobs of a workflow whose `if` holds, at a ref of the repository. A fork has no secrets.
+
+        Of a job with a matrix, the result of each is there by the job's name and the values: `plan (1/2)`.
+        """
         document = yaml.safe_load(git(self._origin, "show", f"{ref}:.github/workflows/{workflow}"))
         assert document["permissions"] == {}
         self._begin(workflow, ref, event)
-        found = {}
+        self._older = len(self.state["artifacts"])
+        pushed = {"event_name": "pull_request" if "pull_request" in event else "push"}
+        found: dict[str, JobResult] = {}
+        results: dict[str, dict[str, Any]] = {}
         for name, job in document["jobs"].items():
+            needed = [job["needs"]] if "needs" in job else []
             contexts = {
                 "github": {
                     "event": event,
@@ -86,14 +100,36 @@ class Actions:
                     "token": "github-token",
                     "server_url": "https://github.example",
                     "run_id": str(self.runs),
+                    **pushed,
                 },
                 "secrets": {} if fork else self._secrets if "environment" in job else {},
+                "vars": self._variables if "environment" in job else {},
                 "inputs": event.get("inputs", {}),
+                "needs": {one: results[one] for one in needed},
                 "steps": {},
             }
-            if holds(job.get("if", "success()"), contexts, failed=False):
-                found[name] = self._job(name, job, ref, contexts, fork)
+            held = any(results[one]["result"] != "success" for one in needed)
+            results[name] = {"result": "skipped", "outputs": {}}
+            if holds(job.get("if", "success()"), contexts, failed=held):
+                ran = self._matrix(name, job, ref, contexts, fork)
+                passed = all(one.success for one in ran.values())
+                (*_, last) = ran.values()
+                results[name] = {"result": "success" if passed else "failure", "outputs": last.outputs}
+                found |= ran
         return found
+
+    def _matrix(
+        self, name: str, job: Mapping[str, Any], ref: str, contexts: dict[str, Any], fork: bool
+    ) -> dict[str, JobResult]:
+        """Runs a job, or one for each of its matrix: also after one that failed, where it says so."""
+        if "strategy" not in job:
+            return {name: self._job(name, job, ref, contexts, fork)}
+        assert job["strategy"]["fail-fast"] is False
+        ran = {}
+        for index, values in enumerate(combinations(json.loads(filled(job["strategy"]["matrix"], contexts)))):
+            more = {"matrix": values, "strategy": {"job-index": index}, "steps": {}}
+            ran[f"{name} ({', '.join(values.values())})"] = self._job(name, job, ref, {**contexts, **more}, fork)
+        return ran
 
     @property
     def runs(self) -> int:
@@ -120,7 +156,7 @@ class Actions:
             outcome, outputs = "skipped", {}
             if holds(step.get("if", "success()"), contexts, failed=failed):
                 if "uses" in step:
-                    code, said = self._uses(step, folder, ref, fork), ""
+                    code, said = self._uses(step, folder, ref, contexts, fork), ""
                 else:
                     code, said, outputs = self._shell(step, folder, ref, contexts)
                 outcome = "failure" if code else "success"
@@ -129,7 +165,8 @@ class Actions:
                 contexts["steps"][step["id"]] = {"outcome": outcome, "outputs": outputs}
         self.unused[name] = self.unused.get(name, set(permissions) - {"contents"}) - set(self.state["used"])
         summary = (folder / "summary").read_text(encoding="utf-8")
-        return JobResult(not failed, summary, log, folder / "work")
+        outputs = {name: filled(text, contexts) for name, text in job.get("outputs", {}).items()}
+        return JobResult(not failed, summary, log, folder / "work", outputs)
 
     def _shell(
         self, step: Mapping[str, Any], folder: Path, ref: str, contexts: Mapping[str, Any]
@@ -151,6 +188,7 @@ class Actions:
                 "GITHUB_SHA": git(self._origin, "rev-parse", ref),
                 "GITHUB_STATE": str(self._state),
                 "GITHUB_STEP_SUMMARY": str(folder / "summary"),
+                **{name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ},
                 **variables,
             },
             stdin=subprocess.DEVNULL,
@@ -163,7 +201,7 @@ class Actions:
         lines = (folder / "output").read_text(encoding="utf-8").splitlines()
         return ended.returncode, ended.stdout, dict(line.split("=", 1) for line in lines)
 
-    def _uses(self, step: Mapping[str, Any], folder: Path, ref: str, fork: bool) -> int:
+    def _uses(self, step: Mapping[str, Any], folder: Path, ref: str, contexts: Mapping[str, Any], fork: bool) -> int:
         """What the actions of others do, as far as it matters here."""
         action, options = step["uses"].partition("@")[0], step.get("with", {})
         work = folder / "work"
@@ -173,7 +211,9 @@ class Actions:
             git(work, "fetch", "--quiet", f"--depth={depth}", self._origin.as_uri(), ref)
             git(work, "checkout", "--quiet", "FETCH_HEAD")
         elif action == "actions/upload-artifact":
-            self._keep(options["name"], work, options["path"].split(), ref, fork)
+            self._keep(filled(options["name"], contexts), work, options["path"].split(), ref, fork)
+        elif action == "actions/download-artifact":
+            return self._fetch(options, work)
         elif action == "github/codeql-action/upload-sarif":
             # The repository is private, as one with plans should be: there the action also asks about its own run.
             needed = {"actions": "read", "security-events": "write"}
@@ -189,11 +229,29 @@ class Actions:
         folder = self._root / f"artifact-{self._count}-{name}"
         folder.mkdir()
         for path in paths:
-            if (work / path).exists():
+            if (work / path).is_dir():  # a folder alone is the root of the artifact
+                shutil.copytree(work / path, folder / path if len(paths) > 1 else folder, dirs_exist_ok=True)
+            elif (work / path).exists():
                 shutil.copy(work / path, folder)
         run = {"id": self._count, "head_branch": ref, "repository_id": 1, "head_repository_id": 2 if fork else 1}
         kept = {"name": name, "expired": False, "folder": str(folder), "workflow_run": run}
         self.write(artifacts=[*self.state["artifacts"], kept])
+
+    def _fetch(self, options: Mapping[str, str], work: Path) -> int:
+        """Fetches artifacts of this run; several go into folders with their names, unless they are merged."""
+        wanted = options.get("pattern") or options["name"]
+        kept = [one for one in self.state["artifacts"][self._older :] if fnmatch(one["name"], wanted)]
+        into = work / options.get("path", ".")
+        for one in kept:
+            apart = len(kept) > 1 and not options.get("merge-multiple", False)
+            shutil.copytree(one["folder"], into / one["name"] if apart else into, dirs_exist_ok=True)
+        return int(not kept and "name" in options)
+
+
+def combinations(matrix: Mapping[str, Sequence[str]]) -> Iterator[dict[str, str]]:
+    """The values of each job of a matrix."""
+    for values in product(*matrix.values()):
+        yield dict(zip(matrix, values, strict=True))
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -215,6 +273,7 @@ def filled(text: str, contexts: Mapping[str, Any]) -> str:
 
 def value(expression: str, contexts: Mapping[str, Any]) -> str:
     """A literal, or what a context holds; nothing where it holds nothing."""
+    expression = expression.removeprefix("fromJSON(").removesuffix(")")  # the text is read where it is used
     if expression.startswith("'"):
         return expression.strip("'")
     first, *path = expression.split(".")
@@ -227,11 +286,13 @@ def value(expression: str, contexts: Mapping[str, Any]) -> str:
 def holds(condition: str, contexts: Mapping[str, Any], *, failed: bool) -> bool:
     """Whether an `if` lets a job or step run. Without a word about the status, nothing may have failed."""
     whole = _EXPRESSION.fullmatch(condition)
-    terms = (whole[1] if whole else condition).split(" && ")
+    text = whole[1] if whole else condition
     states = {"success()": not failed, "failure()": failed, "!cancelled()": True}
-    if not any(term in states for term in terms):
-        terms.append("success()")
-    return all(states[term] if term in states else _compared(term, contexts) for term in terms)
+    implied = not failed or any(state in text for state in states)
+    return implied and any(
+        all(states[term] if term in states else _compared(term, contexts) for term in either.split(" && "))
+        for either in text.split(" || ")
+    )
 
 
 def _compared(term: str, contexts: Mapping[str, Any]) -> bool:

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from lmsconf.cli import app
+from lmsconf.cli.command import Group
 from lmsconf.project import settings
 from lmsconf.project.credentials import DIRS
 
@@ -21,7 +22,11 @@ CI = REPOSITORY / "examples" / "ci"
 WORKFLOWS = sorted((CI / "github").glob("*.yml"))
 TOOLS = Path(sys.executable).parent
 PINNED = re.compile(r"[\w-]+/[\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+")
-TEXTS = [*WORKFLOWS, CI / "gitlab" / "gitlab-ci.yml", CI / "kubernetes" / "drift.yaml", CI / "lmsconf.sh"]
+PIPELINES = sorted((CI / "gitlab").glob("*.yml"))
+TEXTS = [
+    *(*WORKFLOWS, *PIPELINES, CI / "lmsconf.sh", CI / "kubernetes" / "drift.yaml"),
+    *(CI / "kubernetes" / "fleet.sh", CI / "kubernetes" / "fleet-collect.yaml"),
+]
 
 
 def judged(tool: str, *arguments: str | Path) -> None:
@@ -68,9 +73,7 @@ def test_actions_are_pinned(path: Path) -> None:
     assert [one for one in used if not PINNED.fullmatch(one)] == []
 
 
-@pytest.mark.parametrize(
-    "path", [*WORKFLOWS, CI / "gitlab" / "gitlab-ci.yml", CI / "container" / "Dockerfile"], ids=lambda path: path.stem
-)
+@pytest.mark.parametrize("path", [*WORKFLOWS, *PIPELINES, CI / "container" / "Dockerfile"], ids=lambda path: path.stem)
 def test_nothing_is_installed_without_its_hash(path: Path) -> None:
     """Each installation from the list of requirements wants the hash of all that it installs."""
     installed = re.findall(r"pip install .*requirements\.txt", path.read_text(encoding="utf-8"))
@@ -157,14 +160,19 @@ def test_every_command_is_one_that_there_is(path: Path) -> None:
     if path.name == "drift.yaml":
         text = text.replace("[lmsconf, -C, /project, drift]", "lmsconf drift")
     lines = [line.strip() for line in text.splitlines() if not line.lstrip().startswith(("#", "-   #"))]
-    found = [words for line in lines for words in re.findall(r"(?:^|- |: |\|\| |\$\()lmsconf ([a-z]+[^|>)]*)", line)]
+    found = [
+        words for line in lines for words in re.findall(r"(?:^|- |: |\|\| |\$\(|exec )lmsconf ([a-z]+[^|>)]*)", line)
+    ]
     assert found
     for words in found:
         _check(words.split())
 
 
 def _check(words: Sequence[str]) -> None:
-    command = app.get_command(app.make_context("lmsconf", ["validate"]), words[0])
+    context = app.make_context("lmsconf", ["validate"])
+    command = app.get_command(context, words[0])
+    if isinstance(command, Group) and words[1:]:
+        command = command.get_command(context, words[1])
     assert command is not None, words
     options = {option for parameter in command.params for option in parameter.opts}
     assert {word for word in words if word.startswith("--")} <= options, words

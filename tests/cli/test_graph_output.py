@@ -14,6 +14,7 @@ from lmsconf.cli.frame import run_command_line
 MANIFEST = """\
 custom_fields: [{name: Site, type: CHOICE, choices: [Oslo]}]
 groups: [{name: Coaches, members: [anna@acme.example]}]
+users: [{email: anna@acme.example, language: sv}]
 smart_groups: [{name: Norway, conditions: [{field: Site, choices: [Oslo]}, {field: Country, choices: ["NO"]}]}]
 content_targets:
 - {content: GDPR, mandatory: true, assign_to: [{smart_group: Norway}, {group: Elsewhere, mandatory: false}, everyone]}

@@ -18,6 +18,8 @@ from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.transport import Sandbox
 from lmsconf.support.package_data import read_schema
 
+pytestmark = pytest.mark.sampled
+
 SEED = """
 people:
   - {email: Anna.Canary@canary.example, id: u-canary-1, first_name: Canaryanna, last_name: Canaryberg, admin: true,

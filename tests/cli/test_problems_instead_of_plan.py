@@ -60,6 +60,8 @@ def problem_of(format: str, text: str) -> tuple[str, int, str]:
             "<!-- lmsconf:plan -->\n\n### lmsconf: no plan\n" if format == "markdown" else "<!doctype"
         )
         assert PLACE in text
+        # `validate` makes no plan, and has the same page.
+        assert format == "markdown" or "<h1>Errors</h1>" in text
     return "manifests/a.yaml", 3, text
 
 

@@ -42,6 +42,8 @@ def test_only_yes_applies(project: Path, answer: str) -> None:
     assert ran.code == (ExitCode.OK if agreed else ExitCode.ERROR)
     assert shown.count("\nWorkspace sandbox (sandbox:workspace.db), 0 people.\nApply this plan? " + QUESTION) == 1
     assert shown.index("group/Mentors") < shown.index(QUESTION)
+    # Above the plan, and above the question; the report stands below both.
+    assert shown.count("Workspace sandbox (sandbox:workspace.db)") == 2
     assert ("declined: nothing was changed" in shown) is not agreed
     left = lmsconf(project, "plan", "--detailed-exitcode")
     assert left.code == (ExitCode.OK if agreed else ExitCode.CHANGES)

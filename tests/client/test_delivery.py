@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Iterator
+from urllib.parse import urlsplit
 
 import httpcore
 import httpx
 import pytest
 
 from lmsconf.api.client import Client
+from lmsconf.api.transport.deadline import Deadline
 from lmsconf.api.transport.httpx_wire import DELIVERY_BY_ERROR, FAILURES, classify_delivery
 from lmsconf.api.transport.in_process_wire import InProcessResponse
 from lmsconf.api.transport.pool_wire import DELIVERY_BY_ERROR as POOL
+from lmsconf.api.transport.pool_wire import PoolWire
 from lmsconf.api.transport.wire import DeliveryStatus
 from lmsconf.errors import ApiError, Unreachable, WriteOutcomeUnknown
 
@@ -90,6 +93,11 @@ def test_a_certificate_is_final() -> None:
     between.__context__ = ssl.SSLCertVerificationError("bad certificate")
     wrong.__cause__ = between
     assert classify_delivery(wrong) is DeliveryStatus.FINAL
+    pool = PoolWire(urlsplit("http://localhost"), Deadline())
+    refused = httpcore.ConnectError("refused")
+    assert pool.delivery_status(refused) is DeliveryStatus.NOT_SENT
+    refused.__cause__ = between
+    assert pool.delivery_status(refused) is DeliveryStatus.FINAL
     assert sent("write", wrong)[1] == 1
 
 

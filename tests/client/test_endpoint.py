@@ -10,7 +10,8 @@ import pytest
 from lmsconf.api.client import Client
 from lmsconf.errors import LmsconfError, ProblemsFound
 from lmsconf.project.config_reader import read_project_file
-from lmsconf.project.credentials import TokenUnavailable, env_token
+from lmsconf.project.credentials import Secret, TokenUnavailable, env_token
+from lmsconf.support.url_rules import host_problem, token_problem
 
 from .network import CANARY
 
@@ -79,3 +80,30 @@ def test_credential_and_client_agree_on_tokens(token: str) -> None:
         == refused.value.message.partition("used: ")[2]
         != ""
     )
+
+
+@pytest.mark.parametrize("token", ["Bearer abc", "bearer abc"])
+def test_the_word_before_a_token_is_no_part_of_it(token: str) -> None:
+    """It is told, and not the token."""
+    reason = token_problem(token)
+    assert reason == "it begins with the word Bearer, which is not a part of the token"
+    assert token_problem(token.partition(" ")[2]) is None
+
+
+def test_the_hosts_that_may_receive_a_token_are_listed_where_another_is_refused() -> None:
+    """With their ports, if they have some; the host that was refused is named as well."""
+    assert host_problem("https://lms.example/api", ["other.example", "lms.example"]) is None
+    refused = host_problem("https://lms.example", ["a.example", "b.example:8443"])
+    assert refused is not None
+    assert refused[0] == "lms.example must not receive the token"
+    assert refused[1].endswith(" lists the allowed hosts: a.example, b.example:8443.")
+    nobody = host_problem("https://lms.example", [])
+    assert nobody is not None
+    assert nobody[1].endswith(" lists the allowed hosts: none.")
+
+
+def test_tokens_are_compared_by_what_they_hold() -> None:
+    """Two readings of one token are equal, so that settings can be compared; a text is never a token."""
+    assert env_token("T", {"T": CANARY}) == env_token("T", {"T": CANARY})
+    assert env_token("T", {"T": CANARY}) != env_token("T", {"T": f"{CANARY}-2"})
+    assert Secret(CANARY) != CANARY

@@ -17,6 +17,7 @@ from lmsconf.api.limits import (
     listing_limit,
     refuse_oversized_body,
 )
+from lmsconf.api.service import Service
 from lmsconf.errors import InvalidResponse
 from lmsconf.model.address import Address
 
@@ -95,9 +96,10 @@ def test_the_limits_are_those_that_leave_room_for_large_workspaces() -> None:
     assert fan_out_memory_limit(whole_responses=True) == 6 * 96 * MIB
 
 
-def test_the_default_of_arguments_that_may_be_none_is_public() -> None:
-    """`LEFT_OUT` of the package is the default that the operations declare."""
+def test_the_public_names_of_the_client_are_its_own() -> None:
+    """`LEFT_OUT` of the package is the default that the operations declare, and `Service` the class they belong to."""
     assert lmsconf.api.LEFT_OUT is LEFT_OUT
+    assert lmsconf.api.Service is Service
 
 
 @pytest.mark.parametrize("text", ["", "/Sales"])

@@ -13,12 +13,13 @@ import pytest
 from waiting import HANGS, awaited
 
 from lmsconf.api.client import Client
-from lmsconf.api.concurrent_reader import ConcurrentReader
+from lmsconf.api.concurrent_reader import ConcurrentReader, query_key
 from lmsconf.api.priority_queue import Priority, PriorityQueue
 from lmsconf.api.spec.listings import USERS
 from lmsconf.api.worker_pool import WorkerPool
 from lmsconf.errors import LmsconfError, Rejected, Unreachable
 from lmsconf.model.api import Api, ListOperation, ReadArguments
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.progress import RunProgress
 
 from .network import CANARY, Answering, Clock, Network, client, pages, raw, said
@@ -104,6 +105,18 @@ def test_nothing_can_be_written_through_a_reader(operation: str) -> None:
     assert network.requests == []
 
 
+def test_an_answer_that_is_there_already_is_used_once() -> None:
+    """What this run has asked before is not asked again for the first reading; for the second one it is."""
+    network = Network(answering=lambda request: said(200, {"groups": []}))
+    known: dict[tuple[str, str], Json] = {("manual-groups.list", query_key({"skip": 0})): {"groups": ["known"]}}
+    with WorkerPool(lambda: client(network=network)) as pool:
+        reader = ConcurrentReader(pool, answered=known)
+        assert reader.get("manual-groups.list", query={"skip": 100}) == {"groups": []}
+        assert reader.get("manual-groups.list", query={"skip": 0}) == {"groups": ["known"]}
+        assert len(network.requests) == 1
+        assert reader.get("manual-groups.list", query={"skip": 0}) == {"groups": []}
+
+
 def test_a_chain_goes_before_a_fan_out() -> None:
     """What another request waits for is taken first; among equals, first come, first served."""
     order: list[str] = []
@@ -132,7 +145,7 @@ def test_a_worker_waits_for_the_next_page_and_no_longer() -> None:
     queue.put(Priority.CHAIN, "page 2")
     awaited(second)
     assert taken == ["page 1", "page 2"]
-    assert queue.get(0.0) == (Priority.FAN_OUT, "detail")
+    assert queue.get(None) == (Priority.FAN_OUT, "detail")
 
 
 def test_after_a_failure_no_more_of_a_fan_out_is_sent() -> None:

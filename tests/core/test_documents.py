@@ -8,6 +8,7 @@ import pytest
 
 from lmsconf.documents import problems_file, snapshot_file
 from lmsconf.documents.document import JsonObjectReader, render_json
+from lmsconf.documents.snapshot_digest import snapshot_digest, snapshot_digest_json
 from lmsconf.errors import InvalidResponse, LmsconfError, Problem, StalePlan
 from lmsconf.kinds.custom_field.types import ChoiceRow, FieldRow
 from lmsconf.kinds.manual_group.read import parse_user_ids
@@ -91,3 +92,21 @@ def test_a_damaged_row_is_not_left_out() -> None:
     document["group"][1]["id"] = ["g-2"]
     with pytest.raises(LmsconfError, match=r"the snapshot cannot be read: group\[1\]"):
         snapshot_file.loads(json.dumps(document))
+
+
+def test_the_digest_of_a_snapshot_says_what_was_read() -> None:
+    """How many rows of each listing, and which of them may not be whole."""
+    rows = (GroupRow(RemoteId("g-1"), "G"),)
+    listings = {"group": Listing(rows=rows), "content": Listing(incomplete="page 2 failed")}
+    digest = snapshot_digest(
+        Snapshot(workspace="w", url="u", taken_at="2026-06-01T08:00:00Z", people=None, listings=listings)
+    )
+    assert snapshot_digest_json(digest) == {
+        "sha256": digest.sha256,
+        "taken_at": "2026-06-01T08:00:00Z",
+        "rows": {"content": 0, "group": 1},
+        "incomplete": ["content"],
+    }
+    renamed = {"group": Listing(rows=(GroupRow(RemoteId("g-1"), "H"),)), "content": listings["content"]}
+    other = Snapshot(workspace="w", url="u", taken_at="2026-06-01T08:00:00Z", people=None, listings=renamed)
+    assert snapshot_digest(other).sha256 != digest.sha256

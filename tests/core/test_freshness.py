@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from flow.project import Project
@@ -71,3 +72,23 @@ def test_an_edited_change_is_stale_also_where_nothing_live_differs(tmp_path: Pat
         [problem] = find_stale_resources(replace(plan, changes=(edited,)), plan)
         assert (problem.code, problem.address) == (CODE, "group/A")
         assert "a new plan has another id for it, or another difference" in problem.message
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "reason"),
+    [
+        ({}, {"may_be_refused": True}, "the service may now refuse it, which the plan does not show"),
+        ({"may_be_refused": True}, {}, "the file may have been edited"),
+        ({"needs": ("c9",)}, {}, "the file may have been edited"),
+        ({"needs": ("c9",), "may_be_refused": True}, {"may_be_refused": True}, "the file may have been edited"),
+    ],
+)
+def test_why_a_call_is_not_the_one_of_a_new_plan(
+    tmp_path: Path, then: dict[str, Any], now: dict[str, Any], reason: str
+) -> None:
+    """Somebody has begun to use a field since then, which is nobody's edit; anything else may be one."""
+    plan = Project(tmp_path, SEED).plan("groups: [{name: A, members: [anna@acme.example, bo@acme.example]}]")
+    [call] = plan.calls
+    reviewed, fresh = (replace(plan, calls=(replace(call, **changes),)) for changes in (then, now))
+    [problem] = find_stale_resources(reviewed, fresh)
+    assert problem.message.endswith(reason)

@@ -82,6 +82,16 @@ def test_words_and_figures_of_a_reason() -> None:
     assert judged(deletes(1234), limit=GuardLimit(count=0)).reason == "1,234 deletes, and the limit is 0"
 
 
+@pytest.mark.parametrize(("taken", "said"), [(1, "1 of the 20 people"), (2, "2 of the 20 people")])
+def test_one_loses_and_two_lose(taken: int, said: str) -> None:
+    """The guard by people says how many people lose access, and to which content."""
+    measure = GuardCount(guard="people", of="content GDPR", taken=taken, size=20)
+    limits = GuardLimits(people=GuardLimit(count=None, share=0.01))
+    (guard,) = (one for one in evaluate_guards([measure], limits, ()) if one.name == "people")
+    verb = "loses" if taken == 1 else "lose"
+    assert guard.reason == f"{said} who have content GDPR {verb} it, and the limit is 1%"
+
+
 @pytest.mark.parametrize(
     ("consent", "passes"),
     [

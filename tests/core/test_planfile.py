@@ -17,6 +17,7 @@ from lmsconf.errors import ExitCode, LmsconfError, Problem, Severity, SourceLoca
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json, canonical_json, sha256
+from lmsconf.model.outcomes import CallStatus
 from lmsconf.model.plan import (
     Action,
     Change,
@@ -28,6 +29,15 @@ from lmsconf.model.plan import (
     Undo,
     UndoLevel,
     UnmanagedResources,
+)
+from lmsconf.model.rehearsal import (
+    FaultedCall,
+    FaultedRun,
+    InjectedFaults,
+    Rehearsal,
+    RehearsalOutcome,
+    RehearsalPace,
+    RehearsalReceipt,
 )
 from lmsconf.model.scope import PlanScope
 
@@ -177,6 +187,51 @@ def test_refs_are_written_as_names() -> None:
     body = json.loads(TEXT)["calls"][0]["body"]
     assert body["field"] == {"$ref": "group/Å/B"}
     assert body["choice"] == [{"$ref": "group/Å/B", "choice": "No/rth"}]
+
+
+def test_what_faults_did_to_a_rehearsal_is_kept() -> None:
+    """Each call that met some, with what became of it, as far as that is known."""
+    met = FaultedCall(
+        call="c1", address=GROUP, operation="x", faults=("429",), sent=2, status=CallStatus.DONE, adopted=True
+    )
+    for second in (None, 3):
+        rehearsal = Rehearsal(
+            receipt=RehearsalReceipt(
+                plan_digest="a",
+                snapshot_digest="b",
+                outcome=RehearsalOutcome.NOT_CONVERGED,
+                at="2026-03-01T08:00:00Z",
+                faults=InjectedFaults(file="faults.yaml", digest="c"),
+                tool="lmsconf 0",
+            ),
+            taken_at="2026-03-01T08:00:00Z",
+            calls=1,
+            done=1,
+            failed=(),
+            remaining=(),
+            problems=(),
+            assumptions=(),
+            groups=(),
+            pace=RehearsalPace(requests=7),
+            faulted=FaultedRun(calls=(met,), reads=1, waited=2.5, second_calls=second, converged=False),
+        )
+        text = plan_file.dumps(replace(PLAN, rehearsal=rehearsal))
+        assert plan_file.loads(text).rehearsal == rehearsal
+        for rate in ("fast", True):
+            document = json.loads(text)
+            document["rehearsal"]["pace"]["rate"] = rate
+            document["seal"] = sha256({**document, "seal": ""})
+            with pytest.raises(StalePlan):
+                plan_file.loads(render_canonical_json(document))
+
+
+def test_a_plan_with_masked_people_is_no_plan_to_apply() -> None:
+    """It keeps the digest of the plan that it shows, says that it is masked, and how to save that plan."""
+    masked = plan_file.dumps(replace(PLAN, masked_digest="ab"))
+    assert json.loads(masked)["digest"] == "ab"
+    with pytest.raises(StalePlan, match="masked people, and cannot be applied") as refused:
+        plan_file.loads(masked)
+    assert "without --mask-people" in str(refused.value.hint)
 
 
 def test_every_changed_byte_is_refused() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -14,11 +14,13 @@ from lmsconf.kinds.content_target.types import parse_target_row
 from lmsconf.kinds.shared.answer_rows import AnswerRow, parse_answer
 from lmsconf.kinds.smart_group.types import ConditionRow, SmartGroupRow
 from lmsconf.kinds.user.types import PersonRow
+from lmsconf.kinds.user.whole_people import WholePeople
 from lmsconf.model.address import RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.drift import LastEdit
 from lmsconf.model.rows import row_from_json, row_to_json
 from lmsconf.model.snapshot import Listing, Snapshot
+from lmsconf.planner.reading import ReadContext
 
 PERSON = PersonRow(
     RemoteId("u-1"),
@@ -123,3 +125,22 @@ def test_an_answer_of_another_shape_is_not_guessed(value: Json) -> None:
     """It may be anything, so it is an error."""
     with pytest.raises(InvalidResponse):
         parse_answer("Dept", value)
+
+
+@pytest.mark.parametrize(("value", "is_known"), [("text", True), (["c-1"], True), (7, False)])
+def test_one_answer_that_cannot_be_read_leaves_none_of_them(value: Json, is_known: bool) -> None:
+    """Of a person in a snapshot of everything: the others beside it would read as all that there are."""
+    whole = WholePeople(cast("ReadContext", None))  # what is shared while reading, of which this needs nothing
+    row = whole.keep({"userId": "u-1", "email": "anna@acme.example", "customFields": {"A": "one", "B": value}})
+    answers = whole.answers(row)
+    assert (answers is not None) is is_known
+    assert answers is None or [answer.field for answer in answers] == ["A", "B"]
+
+
+def test_equal_answers_of_two_people_are_one_object() -> None:
+    """Many pick from few choices; texts differ for each person and are not kept for another."""
+    whole = WholePeople(cast("ReadContext", None))
+    rows = [whole.keep({"userId": id, "customFields": {"A": ["c-1"], "B": "text"}}) for id in ("u-1", "u-2")]
+    one, other = (cast("list[Json]", row["answers"]) for row in rows)
+    assert one == other
+    assert [left is right for left, right in zip(one, other, strict=True)] == [True, False]

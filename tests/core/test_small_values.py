@@ -5,20 +5,35 @@ from __future__ import annotations
 import hashlib
 import hmac
 from datetime import UTC, date, datetime, time
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from lmsconf.errors import Problem, Severity
+from lmsconf.kinds import all_kinds
 from lmsconf.model.address import Address
+from lmsconf.model.calls import Call
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.drift import ManagedShare
+from lmsconf.model.effects import Basis
 from lmsconf.model.forms import form_to_json, sort_items
 from lmsconf.model.names import confusable_skeleton, nearest_name, normalize_name
 from lmsconf.model.outcomes import ApplyReport, CallOutcome, CallStatus
-from lmsconf.model.plan import Action, Change
+from lmsconf.model.plan import Action, Change, Plan
+from lmsconf.model.recorded_run import CallState, RecordedRun
+from lmsconf.model.rehearsal import RehearsalPace, RehearsedGroup
 from lmsconf.model.scope import VerifiedScope, VerifyMode
 from lmsconf.model.settings_changes import IN_USE, diff_settings
+from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.text_limits import is_representable
-from lmsconf.model.time_formats import local_to_utc
+from lmsconf.model.time_formats import date_in_other_order, local_to_utc
+from lmsconf.planner.access_reports import nearest_person
+from lmsconf.planner.audiences import AccountEnds, Audience, AudienceAssignment, Terms, Window, compare_access
 from lmsconf.planner.redaction import pseudonym
+from lmsconf.planner.undo.merge import NoValue, restored
+from lmsconf.planner.undo.names import map_references
+from lmsconf.planner.undo.run import RunToUndo
 
 
 def test_unordered_objects_are_sorted_by_their_values() -> None:
@@ -126,3 +141,140 @@ def test_a_pseudonym_can_be_made_by_anybody_with_the_salt() -> None:
     """The first 16 digits of the HMAC-SHA256 of the e-mail in lower case, keyed with the salt."""
     digest = hmac.new(b"salt", b"anna@acme.example", hashlib.sha256).hexdigest()
     assert pseudonym("salt", " Anna@acme.example ") == f"person-{digest[:16]}"
+
+
+@pytest.mark.parametrize(
+    ("predicted", "reached", "differs"), [(2, 2, False), (2, 3, True), (None, 3, False), (2, None, False)]
+)
+def test_a_group_reached_other_members_than_predicted(
+    predicted: int | None, reached: int | None, differs: bool
+) -> None:
+    """Only where both numbers are known."""
+    at = Address.of("group", "A")
+    group = RehearsedGroup(address=at, before=1, predicted=predicted, reached=reached, basis=Basis.EXACT)
+    assert group.differs is differs
+
+
+@pytest.mark.parametrize(("rate", "seconds"), [(None, None), (4.0, 2.5)])
+def test_a_rehearsed_apply_would_take_so_long(rate: float | None, seconds: float | None) -> None:
+    """As long as its requests take at the rate of the service; not known without one."""
+    assert RehearsalPace(requests=10, rate=rate).seconds == seconds
+
+
+@pytest.mark.parametrize(
+    ("managed", "live", "percent"), [(0, 0, None), (1, 3, 33.3), (9999, 10_000, 99.9), (3, 3, 100)]
+)
+def test_not_quite_all_is_less_than_a_hundred_percent(managed: int, live: int, percent: float | None) -> None:
+    """However many there are."""
+    assert ManagedShare(kind="group", managed=managed, live=live).percent == percent
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("31/12/2026", date(2026, 12, 31)),
+        ("5.6.2026", date(2026, 6, 5)),
+        ("05/06/2026", None),
+        ("05/05/2026", date(2026, 5, 5)),
+        ("31/13/2026", None),
+        ("2026/12/31", date(2026, 12, 31)),
+    ],
+)
+def test_a_date_in_another_order_is_understood_where_it_can_mean_one_day(text: str, meant: date | None) -> None:
+    """With points the day is first; with slashes it may be the month."""
+    assert date_in_other_order(text) == meant
+
+
+def test_a_name_in_place_of_an_e_mail_gets_the_nearest_one() -> None:
+    """A text with a domain is an e-mail already, and nobody else's is told for it."""
+    emails = ["anna.berg@acme.example", "bo@acme.example"]
+    assert nearest_person("Anna Berg", emails).endswith('Did you mean "anna.berg@acme.example"?')
+    assert nearest_person("anna.berg@other.example", emails) == "Write the person's e-mail."
+
+
+def test_a_cause_has_those_whose_path_it_changes() -> None:
+    """A new assignment has its audience, one that ends those before it, and one that stays those who join or leave."""
+    at, terms = Address.of("group", "A"), Terms(mandatory=False, window=Window(None, None))
+    audience = Audience(before=0b0110, after=0b1100)
+    for before, after, people in ((None, terms, 0b1100), (terms, None, 0b0110), (terms, terms, 0b1010)):
+        one = AudienceAssignment(audience=audience, before=before, after=after, cause=at)
+        assert compare_access([one], 0, AccountEnds()).causes == ((at, people),)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "live", "value"),
+    [
+        ("a", "b", "a", NoValue.NOTHING),
+        ("a", "b", "b", "a"),
+        ("a", "b", "c", NoValue.CONFLICT),
+        ({"a": 1}, {"a": 1, "b": 2}, {"a": 1, "b": 2}, {"a": 1}),
+        ({"a": 1, "b": 2}, {"a": 1}, {"a": 1}, {"a": 1, "b": 2}),
+        ({"a": 1}, None, None, {"a": 1}),
+        (None, {"a": 1}, 5, NoValue.CONFLICT),
+    ],
+)
+def test_the_way_back_of_one_value(before: Json, after: Json, live: Json, value: object) -> None:
+    """None where it is as before, also in what an entry leaves out; none that others have changed meanwhile."""
+    assert restored(before, after, live) == value
+
+
+@pytest.mark.parametrize(
+    ("states", "only_deleted"),
+    [
+        ((CallState.DONE, CallState.DONE), False),
+        ((CallState.DONE, CallState.FAILED), True),
+        ((CallState.IN_FLIGHT, None), True),
+        ((CallState.FAILED, CallState.DONE), False),
+        ((None, None), False),
+    ],
+)
+def test_a_replaced_resource_was_only_deleted(states: tuple[CallState | None, ...], only_deleted: bool) -> None:
+    """Where the run has deleted it, or may have, and has not certainly created it again."""
+    at = Address.of("content_target", "A -> everyone")
+    calls = (call("c1", at, "content-targets.delete", "DELETE"), call("c2", at, "content-targets.create", "POST"))
+    plan = cast("Plan", SimpleNamespace(calls=calls))
+    recorded = [SimpleNamespace(call=one.id, state=state) for one, state in zip(calls, states, strict=True) if state]
+    run = cast("RecordedRun", SimpleNamespace(name="1", opening=None, calls=recorded))
+    change = cast("Change", SimpleNamespace(address=at))
+    assert RunToUndo(run, plan, cast("Snapshot", None)).has_only_deleted(change) is only_deleted
+
+
+def call(id: str, at: Address, operation: str, method: str, *people: str) -> Call:
+    return Call(
+        id=id, address=at, operation=operation, method=method, path="/", query={}, body=None, people=tuple(people)
+    )
+
+
+def test_people_whom_a_run_may_not_have_added() -> None:
+    """Those of calls on that list of that resource which were not certainly done."""
+    at, other = Address.of("group", "A"), Address.of("group", "B")
+    calls = (
+        call("c1", at, "manual-groups.add-members", "POST", "anna@acme.example"),
+        call("c2", at, "manual-groups.add-members", "POST", "bo@acme.example"),
+        call("c3", at, "manual-groups.add-managers", "POST", "cy@acme.example"),
+        call("c4", other, "manual-groups.add-members", "POST", "dee@acme.example"),
+    )
+    recorded = [SimpleNamespace(call="c1", state=CallState.DONE), SimpleNamespace(call="c2", state=CallState.IN_FLIGHT)]
+    run = cast("RecordedRun", SimpleNamespace(name="1", opening=None, calls=recorded))
+    past = RunToUndo(run, cast("Plan", SimpleNamespace(calls=calls)), cast("Snapshot", None))
+    assert past.unsure_people(cast("Change", SimpleNamespace(address=at)), "members") == {"bo@acme.example"}
+
+
+def test_references_of_an_entry_are_renamed() -> None:
+    """People in lists, a field with its choices, and an audience; the name of the entry itself stays."""
+
+    def rename(kind: str, name: str) -> str:
+        return f"{kind}:{name}"
+
+    def rename_part(kind: str, name: str, part: str) -> str:
+        return f"{kind}:{name}:{part}"
+
+    kinds = all_kinds()
+    group = map_references(kinds["group"], {"name": "A", "members": ["a@x.example"]}, rename, rename_part)
+    assert group == {"name": "A", "members": ["user:a@x.example"]}
+    conditions: Json = [{"field": "F", "choices": ["C"]}]
+    smart = map_references(kinds["smart_group"], {"name": "S", "conditions": conditions}, rename, rename_part)
+    assert smart == {
+        "name": "S",
+        "conditions": [{"field": "custom_field:F", "choices": ["custom_field:F:C"]}],
+    }

@@ -132,6 +132,8 @@ def test_a_field_that_was_changed_or_deleted(stage: ServedProject) -> None:
     stage.hand("custom-fields.replace", path, {"name": "Extra", "type": "CHOICE", "choices": choices})
     found = only(drift(stage, code=2))
     assert found["fields"] == [field("choices", extra=["Y"]), field("description", declared="On trial")]
+    stage.hand("custom-fields.replace", path, {"name": "Extra", "type": "CHOICE", "choices": choices[1:]})
+    assert [one["code"] for one in drift(stage, code=2)["problems"]] == ["guard/possible-rename"]
     stage.hand("custom-fields.delete", path)
     assert states(drift(stage, code=2)) == {"custom_field/Extra": "missing"}
 

@@ -44,9 +44,8 @@ def check(page: Path, real: dict[Block, str], *, updating: bool) -> None:
 
 
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
-followed_pages = pytest.mark.parametrize(
-    "page", [page for page in PAGES if parts_of(page)], ids=lambda page: str(page.relative_to(REPOSITORY))
-)
+FOLLOWED = [page for page in PAGES if parts_of(page)]
+followed_pages = pytest.mark.parametrize("page", FOLLOWED, ids=lambda page: str(page.relative_to(REPOSITORY)))
 
 
 @pytest.mark.slow
@@ -61,14 +60,14 @@ def test_pages_print_what_they_show(page: Path, tmp_path: Path, updating: bool) 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("columns", [80, 120])
 @followed_pages
-def test_pages_can_be_pasted_into_a_terminal(page: Path, columns: int, tmp_path: Path) -> None:
+def test_pages_can_be_pasted_into_a_terminal(page: Path, tmp_path: Path) -> None:
     """Blocks that are pasted into a terminal run to their end: no question takes the next line for its answer.
 
     An `sh` block is pasted whole, and nothing in it opens a pager. Of a `console` block, one command is pasted after
-    the other.
+    the other. Every second page meets a wide terminal.
     """
+    columns = (80, 120)[FOLLOWED.index(page) % 2]
     for number, part in enumerate(parts_of(page)):
         with cloned(part, tmp_path / str(number)) as clone, Terminal(clone, columns) as terminal:
             for code, pasted in pastes(part):

@@ -102,7 +102,9 @@ def test_only_the_kinds_that_are_named(project: Project) -> None:
     assert lmsconf(project.root, "export", "people", "--kind", "users").code == 0
     assert [path.name for path in (project.root / "people").iterdir()] == ["users.yaml"]
     assert "answers: {Country: SE}" in (project.root / "people" / "users.yaml").read_text()
-    assert lmsconf(project.root, "export", "other", "--kind", "group").code == 64
+    for wrong in ("group", "courses"):
+        ran = lmsconf(project.root, "export", "other", "--kind", wrong)
+        assert (ran.code, "There are custom_fields, users, groups, " in ran.err) == (64, True), ran.err
 
 
 def test_what_is_owned_and_not_exported_is_told(project: Project) -> None:

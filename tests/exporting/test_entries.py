@@ -138,3 +138,19 @@ def test_people_who_cannot_be_named_are_left_out_with_the_reason() -> None:
         "2 members left out: more than one person has the e-mail",
         "1 member left out: no list of people contains the id",
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("", "it has no name"),
+        ("a\nb", "its name contains characters that a manifest must not contain"),
+        ("A", "another resource has its name, and is declared"),
+    ],
+)
+def test_what_no_manifest_can_name_is_left_out_with_the_reason(name: str, reason: str) -> None:
+    """An empty name, one that YAML lines cannot hold, and one that the first of two has."""
+    rows = (CatalogEntry("c-1", "A"), CatalogEntry("c-2", name))
+    found = live_names(content=rows).exported_entry("content", rows[1], EntryBody({}))
+    assert isinstance(found, UnexportableRow)
+    assert (found.id, found.reason) == ("c-2", reason)

@@ -20,6 +20,8 @@ from jsonschema import Draft202012Validator
 
 from lmsconf.support.package_data import read_schema
 
+pytestmark = pytest.mark.sampled
+
 STAFF = 400
 NAMED = frozenset(f"person{number}@acme.example" for number in range(40))
 """Whom the manifests name, in lists, as managers, in assignments and under `users:`."""

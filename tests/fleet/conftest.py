@@ -1,5 +1,6 @@
-"""The fixture of these tests."""
+"""The fixtures of these tests."""
 
 from fleet.fleet_project import fleet
+from fleet.served_fleet import served
 
-__all__ = ["fleet"]
+__all__ = ["fleet", "served"]

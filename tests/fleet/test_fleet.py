@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,9 @@ from jsonschema import Draft202012Validator
 
 from fleet.fleet_project import Fleet
 from lmsconf.fleet.label_selector import parse_selector
+from lmsconf.fleet.tasks import FleetTask, task_json
+from lmsconf.fleet.worker import BOUND
+from lmsconf.model.fleet import FleetAction
 from lmsconf.support.package_data import read_schema
 
 pytestmark = pytest.mark.sampled
@@ -79,7 +84,7 @@ def test_a_wave_with_failures_stops_those_after_it(fleet: Fleet) -> None:
     code, text, _ = fleet.run("fleet", "apply", out, "--auto-approve", "--processes", "1")
     assert code == 3
     assert "Workspace alpha (sandbox:alpha.db): the plan does not fit any more" in text
-    assert "2 workspaces alike, beta, gamma; of beta: applied in part, or not at all\n" in text
+    assert "2 workspaces: not attempted\n  beta, gamma\n" in text
     assert text.index("beta") > text.index("Workspace alpha")
     assert "not applied: 1 workspace of the wave ring=canary failed, and the limit is 0" in text
     assert [one["exit"] for one in fleet.index("out", "apply.json")["workspaces"]] == [3, 5, 5]
@@ -131,26 +136,6 @@ def test_guards_count_over_the_fleet(fleet: Fleet) -> None:
     assert fleet.run(*arguments, "--allow", "deletes=3")[0] == 0
 
 
-def test_shards_put_together_are_the_whole(fleet: Fleet) -> None:
-    """`collect` of all shards gives the index and the plans of a run without shards, but for their time."""
-    whole = fleet.plan()
-    folders = []
-    for number in (1, 2):
-        folders.append(str(fleet.root / f"shard{number}"))
-        code, _, err = fleet.run("fleet", "plan", "--shard", f"{number}/2", "--out", folders[-1], "--processes", "1")
-        assert code == 0, err
-    code, _, err = fleet.run("fleet", "collect", *folders, "--out", str(fleet.root / "all"))
-    assert code == 0, err
-    together = fleet.index("all")
-    assert {**together, "created_at": ""} == {**whole, "created_at": ""}
-    assert {path.name for path in (fleet.root / "all").iterdir()} == {
-        path.name for path in (fleet.root / "out").iterdir()
-    }
-    code, _, err = fleet.run("fleet", "collect", folders[0], folders[0], "--out", str(fleet.root / "twice"))
-    assert code == 1
-    assert "the workspace alpha is in two folders" in err
-
-
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -161,27 +146,6 @@ def test_shards_put_together_are_the_whole(fleet: Fleet) -> None:
 def test_wrong_options(fleet: Fleet, arguments: tuple[str, ...]) -> None:
     """A selector that selects nothing, a shard that does not exist, and --workspace are wrong command lines."""
     assert fleet.run("fleet", "plan", *arguments)[0] == 64
-
-
-@pytest.mark.parametrize(("format", "shards"), [("github", 3), ("gitlab", 3), ("argo", 3), ("kubernetes", 3)])
-def test_matrices_hold_each_shard(fleet: Fleet, format: str, shards: int) -> None:
-    """Each document is JSON, runs `lmsconf fleet plan --shard`, and has no token."""
-    options = ("--shards", "3", "--image", "lmsconf@sha256:0", "--select", "ring=main")
-    code, out, _ = fleet.run("fleet", "matrix", "--format", format, *options)
-    document = json.loads(out)
-    assert code == 0
-    match format:
-        case "github":
-            assert document == {"shard": ["1/3", "2/3", "3/3"]}
-        case "gitlab":
-            assert document["lmsconf-fleet-plan"]["parallel"] == {"matrix": [{"SHARD": ["1/3", "2/3", "3/3"]}]}
-        case "argo":
-            assert document["spec"]["templates"][0]["steps"][0][0]["withItems"] == ["1/3", "2/3", "3/3"]
-        case "kubernetes":
-            assert (document["spec"]["completions"], document["spec"]["completionMode"]) == (shards, "Indexed")
-    if format != "github":
-        assert "fleet plan --select ring=main --shard" in out
-    assert fleet.run("fleet", "matrix", "--format", "argo", "--shards", "3")[0] == 64
 
 
 def test_a_folder_made_by_somebody_else_is_refused(fleet: Fleet) -> None:
@@ -223,3 +187,18 @@ def test_a_worker_that_dies_loses_one_task(fleet: Fleet, tmp_path: Path) -> None
     assert code == 1
     assert f"the process ended with {signal.Signals.SIGKILL.name}" in out
     assert "3 with changes, 0 without, 1 failed." in out
+
+
+def test_a_bound_worker_ends_with_its_stdin(fleet: Fleet) -> None:
+    """A process of a Dask worker that dies stops in the middle of its work, also in that of a later task."""
+    task = FleetTask(workspace="alpha", action=FleetAction.VALIDATE)
+    command = [sys.executable, "-m", "lmsconf.fleet.worker", str(fleet.root), str(fleet.root), BOUND]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0) as worker:
+        assert worker.stdin is not None
+        assert worker.stdout is not None
+        worker.stdin.write((json.dumps(task_json(task)) + "\n").encode() * 200)
+        worker.stdin.flush()
+        worker.stdout.readline()
+        worker.stdin.close()
+        others = worker.stdout.read().count(b"\n")
+    assert (worker.returncode, others < 199) == (-signal.SIGKILL, True)

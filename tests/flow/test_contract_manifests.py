@@ -136,6 +136,7 @@ def test_times(key: str, said: str, sent: str, tmp_path: Path) -> None:
         ("2026-10-25T02:30", "Europe/Stockholm", "occurs twice", "2026-10-25T02:30:00+01:00"),
         ("2026-01-05T08:00", None, "has no offset", "timezone: Europe/Stockholm"),
         ("2026-01-05", None, "has no offset", "timezone: Europe/Stockholm"),
+        ("2026-02-30", "Europe/Stockholm", "is not on the calendar: day is out of range", "2026-01-05T08:00+01:00"),
         ("9999-12-31", "America/New_York", "outside the years", "no limit"),
         ("'0001-01-01T00:00+01:00'", None, "outside the years", "no limit"),
         ("'2026-01-05T08:00+99:00'", None, "an offset of a day or more", "2026-01-05T08:00+01:00"),

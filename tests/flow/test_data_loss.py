@@ -242,12 +242,13 @@ def test_nobodys_answers_are_read_for_nothing(tmp_path: Path) -> None:
     """A plan that destroys none asks how many people there are, and does not list them."""
     it = Project(tmp_path, SEED, "dialect: {paging.limit: 2}\n")
 
-    def pages(manifests: str) -> int:
-        it.plan(manifests)
+    def pages(manifests: str, **more: object) -> int:
+        it.plan(manifests, **more)
         return sum(call.operation == "users.list" for call in it.calls)
 
     assert pages("custom_fields: [{name: Dept, hidden: true, choices: [Sales, HR, New]}]") == 1
     assert pages(DELETES) > 1
+    assert pages(DELETES, additive=True) == 1
 
 
 @pytest.mark.parametrize(("count", "trips"), [(6, False), (7, True)])

@@ -150,6 +150,38 @@ def test_all_assignments_can_be_owned(tmp_path: Path) -> None:
         "delete content_target/Y -> group/LMS b",
         "delete content_target/Y -> user/anna@acme.example",
     ]
+    plan = it.plan("content_targets: [{content: Z, assign_to: [everyone]}]")
+    assert [call.operation for call in plan.calls] == ["content-targets.create", *["content-targets.delete"] * 3]
+
+
+def test_an_assignment_of_content_that_the_catalog_lacks_has_an_address(tmp_path: Path) -> None:
+    """It has the id of the content for its name."""
+
+    def unlist(snapshot: dict[str, Any]) -> None:
+        snapshot["content"] = [row for row in snapshot["content"] if row["id"] != "c-2"]
+
+    plan = plan_against(Project(tmp_path, SEED), "content_targets: [{content: X, assign_to: [everyone]}]", unlist)
+    assert unmanaged(plan)["content_target"][0] == [
+        "content_target/X -> group/LMS a",
+        "content_target/content id c-2 -> group/LMS b",
+        "content_target/content id c-2 -> user/anna@acme.example",
+    ]
+
+
+def test_a_type_of_several_kinds_does_not_hide_whose_an_id_is(tmp_path: Path) -> None:
+    """Where only one of them has the id, neither type nor label is asked."""
+
+    def retype(snapshot: dict[str, Any]) -> None:
+        for row in snapshot["content_target"]:
+            row.pop("label", None)
+            row["type"] = "T"
+
+    plan = plan_against(Project(tmp_path, SEED), "content_targets: [{content: X, assign_to: [everyone]}]", retype)
+    assert unmanaged(plan)["content_target"][0] == [
+        "content_target/X -> group/LMS a",
+        "content_target/Y -> group/LMS b",
+        "content_target/Y -> user/anna@acme.example",
+    ]
 
 
 def test_absent_takes_content_by_its_id(tmp_path: Path) -> None:

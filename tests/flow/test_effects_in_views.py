@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from effects.crowd import day
 
 from lmsconf.errors import ExitCode
 
@@ -155,3 +156,20 @@ def test_a_saved_plan_that_is_stopped_says_who_loses_what(tmp_path: Path) -> Non
         assert ran.code == ExitCode.BLOCKED
         assert f"\n  {why}\n" in ran.err
         assert allow in ran.err
+
+
+@pytest.mark.parametrize(("number", "said"), [(1, "1 person who has content is"), (2, "2 people who have content are")])
+def test_who_is_archived_soon_is_told(tmp_path: Path, number: int, said: str) -> None:
+    """At a date of the plan within 30 days: until then nothing changes, and the guard by people counts them."""
+    dated = [f"{{email: {one}, custom_archive_date: '{day(days=10)}'}}" for one in CROWD[:number]]
+    plan = Project(tmp_path, SEED, "timezone: UTC\n").plan(f"users: [{', '.join(dated)}]")
+    (problem,) = (one for one in plan.all_problems if one.code == "people/archived-soon")
+    assert problem.message.startswith(f"{said} archived within 30 days")
+
+
+def test_people_are_listed_once_for_the_plan_and_its_effects(tmp_path: Path) -> None:
+    """What the plan itself has read of people is what its effects rest on."""
+    it = Project(tmp_path, SEED, "")
+    assert it.plan(f"groups: [{{name: New, members: [{CROWD[0]}]}}]\n{NARROWED}").effects.people.lose == 18
+    # The second dialect has ten pages of three people, and an empty one; read twice, there are two or 22 requests.
+    assert [call.operation for call in it.calls].count("users.list") in (1, 11)

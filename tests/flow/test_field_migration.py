@@ -240,7 +240,7 @@ def test_ten_fields_need_a_free_slot(tmp_path: Path) -> None:
 
 
 def test_each_new_field_needs_a_slot(tmp_path: Path) -> None:
-    """Two migrations in one plan need two slots, and are refused with one."""
+    """Two migrations in one plan need two slots, and are refused with one; one after the other, one is enough."""
     second = "  - {name: Land, type: MULTI_SELECT, choices: [SE, FI], migrate: {from: Country}}\n"
     manifests = WHOLE.replace("\nsmart_groups:", f"{second}\nsmart_groups:")
     for number in (7, 6):
@@ -248,9 +248,14 @@ def test_each_new_field_needs_a_slot(tmp_path: Path) -> None:
         it = project(tmp_path / str(number), SEED.replace("people:", f"{more}people:", 1))
         plan = it.plan(manifests)
         assert [one.name for one in blockers(plan)] == ["refusal/no-free-field"] * (number - 6)
-    it.settled(manifests)
-    assert answers(it, "Department") == MOVED
-    assert answers(it, "Land") == {"a@x.se": "SE", "c@x.se": ["FI", "SE"]}
+        for blocker in blockers(plan):
+            assert "Migrate one field after the other: plan with --only custom_field/Department, " in str(blocker.hint)
+            first = it.plan(only=("custom_field/Department", "smart_group/Sellers"))
+            assert blockers(first) == ()
+            assert it.apply(plan=first).exit == ExitCode.OK
+        it.settled(manifests)
+        assert answers(it, "Department") == MOVED
+        assert answers(it, "Land") == {"a@x.se": "SE", "c@x.se": ["FI", "SE"]}
 
 
 @pytest.mark.parametrize(
@@ -373,16 +378,53 @@ def test_a_selection_keeps_the_old_field(tmp_path: Path) -> None:
     (message,) = problems(plan, "migrate/not-copied")
     assert "the person is not in this plan (user/b@x.se)" in message
     assert [one.action for one in plan.changes if one.action is Action.DELETE] == []
-    for part in ({"excluded": ("custom_field/Department",)}, {"only": ("custom_field/Team",)}):
-        assert "custom_field/Team" not in {str(one.address) for one in it.plan(migrate_only(), **part).changes}
-    plan = it.plan(WHOLE, only=("custom_field/Department",))
+    plan = it.plan(migrate_only(), excluded=("custom_field/Department",))
+    assert "custom_field/Team" not in {str(one.address) for one in plan.changes}
+    plan = it.plan(WHOLE, only=("custom_field/Department",), excluded=("custom_field/Team",))
     assert [str(one.address) for one in plan.changes] == ["custom_field/Department"]
+    assert len(problems(plan, "migrate/left-out")) == 1
     same = WHOLE.replace("Sales and Marketing, Tech, People", "Sales, Tech, HR").replace(
         "Sales and Marketing]", "Sales]"
     )
     same = re.sub(", choices: {.*?}", "", same)
-    assert not [one for one in it.plan(same, only=("custom_field/Department",)).guards if one.tripped]
-    assert len(problems(plan, "migrate/left-out")) == 1
+    plan = it.plan(same, only=("custom_field/Department",), excluded=("custom_field/Team",))
+    assert not [one for one in plan.guards if one.tripped]
+
+
+@pytest.mark.parametrize("named", ["Department", "Team"])
+def test_a_selected_field_is_migrated_with_its_answers(tmp_path: Path, named: str) -> None:
+    """The old field and the people are part of the selection, and so are conditions that no manifest declares.
+
+    Of a person only the answer is planned; smart groups that the manifests declare are named, to be selected too.
+    """
+    it = project(tmp_path)
+    more = "users: [{email: a@x.se, first_name: Ada}]\n"
+    only = (f"custom_field/{named}",)
+    plan = it.plan(WHOLE + more, only=only)
+    (blocker,) = blockers(plan)
+    assert (blocker.name, blocker.hint) == (
+        "refusal/conditions-not-replaced",
+        "Plan them too: --only smart_group/Sellers",
+    )
+    only = (*only, "smart_group/Sellers")
+    plan = it.plan(only=only)
+    assert blockers(plan) == ()
+    (person,) = [one for one in plan.changes if str(one.address) == "user/a@x.se"]
+    assert [one.path for one in person.fields] == ["answers.Department"]
+    report = it.apply(plan=plan)
+    assert (report.exit, report.converged) == (ExitCode.OK, True)
+    assert answers(it, "Department") == MOVED
+    assert "Team" not in it.fields()
+    assert it.plan(only=only).changes == ()
+    assert [str(one.address) for one in it.plan().changes] == ["user/a@x.se"]
+
+
+def test_a_person_whom_except_names_is_left_out_of_a_selection(tmp_path: Path) -> None:
+    """The old field is kept, and says why."""
+    plan = project(tmp_path).plan(WHOLE, only=("custom_field/Department", "smart_group/*"), excluded=("b@x.se",))
+    (message,) = problems(plan, "migrate/not-copied")
+    assert "the person is not in this plan (user/b@x.se)" in message
+    assert "user/b@x.se" not in {str(one.address) for one in plan.changes}
 
 
 def test_the_pace_is_told_where_it_is_known(tmp_path: Path) -> None:

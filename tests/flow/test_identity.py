@@ -330,6 +330,7 @@ def test_a_changed_type_is_an_error(tmp_path: Path) -> None:
     ("manifests", "key"),
     [
         ("custom_fields: [{name: New}]", "type"),
+        ("custom_fields: [{name: New, choices: [A]}]", "type"),
         ("custom_fields: [{name: New, type: CHOICE}]", "choices"),
         ("smart_groups: [{name: New}]", "conditions"),
     ],
@@ -433,6 +434,85 @@ def test_a_name_that_becomes_free_can_be_taken(tmp_path: Path) -> None:
     """By something new, once its holder has moved on."""
     it = project(tmp_path, "groups: [{name: A, id: g-1}]")
     assert it.settled("groups: [{name: C, id: g-1}, {name: A}]") == ["manual-groups.rename", "manual-groups.create"]
+
+
+def test_the_name_of_a_field_that_becomes_free_can_be_taken(tmp_path: Path) -> None:
+    """By a field that is there already, although its address comes first; unchanged fields wait for nothing."""
+    it = project(tmp_path, "custom_fields: [{name: A, type: TEXT}, {name: B, type: TEXT}, {name: D, type: TEXT}]")
+    a, b = (it.fields()[name]["customFieldId"] for name in "AB")
+    plan = it.plan(
+        f"custom_fields: [{{name: A, id: {b}}}, {{name: C, id: {a}}}, {{name: D, description: New}}]",
+    )
+    assert [(str(call.address), call.needs) for call in plan.calls] == [
+        ("custom_field/C", ()),
+        ("custom_field/A", ("c1",)),
+        ("custom_field/D", ()),
+    ]
+    assert [call.body["name"] for call in plan.calls if isinstance(call.body, dict)] == ["C", "A", "D"]
+
+
+def test_replaced_content_may_be_pinned(tmp_path: Path) -> None:
+    """By its id beside its name; an id that the catalog lacks replaces nothing, and is told."""
+    it = project(
+        tmp_path,
+        "content: [{name: X, id: c-1}, {name: Y, id: c-2}]\ncontent_targets: [{content: X, assign_to: [everyone]}]",
+    )
+    entry = "content_targets: [{content: Y, assign_to: [everyone], replaces: {content: OLD, then: remove}}]"
+    plan = it.plan(entry.replace("OLD", "{name: X, id: c-1}"))
+    assert sorted(acts(plan)) == ["create content_target/Y -> everyone", "delete content_target/X -> everyone"]
+    (problem,) = refused(it, entry.replace("OLD", "{name: X, id: c-9}"))
+    assert problem.message.endswith("so nothing is replaced")
+
+
+def test_what_is_replaced_stays_until_a_day_on_which_the_new_one_is_visible(tmp_path: Path) -> None:
+    """Another day would leave everybody without either, and is an error."""
+    it = project(
+        tmp_path,
+        "content: [{name: X}, {name: Y}]\ncontent_targets: [{content: X, assign_to: [everyone]}]",
+        "timezone: UTC\n",
+    )
+    entry = "{content: Y, visible_until: 2026-11-30, assign_to: [everyone], replaces: {content: X, then: THEN}}"
+    for then, way_out in (
+        ("{visible_until: 2026-12-31}", "Write a `visible_until` under `then` at which the new one is visible."),
+        ("{visible_until: 2026-10-31}", None),
+    ):
+        manifests = f"content_targets: [{entry.replace('THEN', then)}]"
+        if way_out is None:
+            assert len(it.plan(manifests).changes) == 2
+        else:
+            (problem,) = refused(it, manifests)
+            assert (problem.code, problem.hint) == ("content-target/replacement-gap", way_out)
+
+
+def test_what_is_replaced_cannot_be_declared_beside_it(tmp_path: Path) -> None:
+    """The other entry is named with what to take out."""
+    it = project(tmp_path, "content: [{name: X}, {name: Y}]")
+    manifests = (
+        "content_targets:\n"
+        "  - {content: Y, assign_to: [everyone], replaces: {content: X, then: remove}}\n"
+        "  - {content: X, assign_to: [everyone]}\n"
+    )
+    (problem,) = refused(it, manifests)
+    assert problem.code == "content-target/replaced-and-declared"
+    assert problem.hint == ("See manifests/all.yaml:3:30. Remove that audience there, or this content from `replaces`.")
+
+
+def test_choices_that_are_kept_are_those_of_their_own_field(tmp_path: Path) -> None:
+    """Two fields may have choices of one name: each keeps its own, also where what was planned is planned again."""
+    it = project(
+        tmp_path,
+        "custom_fields: [{name: F, type: CHOICE, choices: [A, B]}, {name: G, type: CHOICE, choices: [B, A]}]",
+    )
+    kept = {name: field["choices"] for name, field in it.fields().items()}
+    it.settled("custom_fields: [{name: F, choices: [A, B, C]}, {name: G, choices: [B, A, C]}]")
+    assert {name: field["choices"][:2] for name, field in it.fields().items()} == kept
+
+
+def test_a_pinned_twin_that_keeps_its_name_is_no_conflict(tmp_path: Path) -> None:
+    """Another group has that name as well, and nothing is renamed."""
+    it = project(tmp_path, "groups: [{name: A, id: g-1}, {name: A, id: g-2}]")
+    plan = it.plan("groups: [{name: A, id: g-1, members: [anna@acme.example]}]")
+    assert (acts(plan), codes(plan)) == (["update group/A"], [])
 
 
 def test_pinned_content_goes_by_its_own_name(tmp_path: Path) -> None:

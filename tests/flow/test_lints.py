@@ -19,6 +19,8 @@ from lmsconf.support.package_data import read_guide_page, read_schema
 from .project import Project, project_file
 from .shell import Ran, lmsconf
 
+pytestmark = pytest.mark.sampled
+
 SEED = """
 people:
   - {email: ann@acme.example, answers: {Country: SE, Skills: [SQL]}}
@@ -215,6 +217,22 @@ OFFLINE = {
         ["archived-assignee"],
     ),
     "for somebody who is not": (targets("content: GDPR, assign_to: [{user: bo@acme.example}]"), []),
+    "a name in curly quotation marks": ("groups: [{name: \u201cCoaches\u201d}]", ["suspicious-name"]),
+    "a name in quotation marks": ("groups: [{name: '\"Coaches\"'}]", ["suspicious-name"]),
+    "a quotation mark that is left over": ("groups: [{name: Coaches\u201d}]", ["suspicious-name"]),
+    "a no-break space": ('groups: [{name: "Team\\u00a0A"}]', ["suspicious-name"]),
+    "an invisible character": ('groups: [{name: "Team\\u200b A"}]', ["suspicious-name"]),
+    "a Cyrillic letter among Latin ones": ("groups: [{name: C\u043eaches}]", ["suspicious-name"]),
+    "a choice in quotation marks": (
+        "custom_fields: [{name: Region, type: CHOICE, choices: [\u201eNord\u201c, S\u00fcd]}]",
+        ["suspicious-name"],
+    ),
+    "names as people write them": (
+        "groups: [{name: The \u201cA\u201d team}, {name: Students\u2019},"
+        " {name: \u041a\u043e\u043c\u0430\u043d\u0434\u0430 A},"
+        ' {name: "\U0001f468\\u200d\U0001f692 Fire"}, {name: 19" racks}, {name: \'"A" and "B"\'}]',
+        [],
+    ),
 }
 
 

@@ -12,6 +12,8 @@ from lmsconf.model.plan import Action
 
 from .project import Project
 
+pytestmark = pytest.mark.sampled
+
 PEOPLE = """
 people:
   - {email: anna@acme.example, id: u-anna}
@@ -351,3 +353,21 @@ def test_an_assignment_that_is_made_again_waits_for_the_new_ones(tmp_path: Path)
         "content-targets.delete X -> group/A",
         "content-targets.create X -> group/A",
     ]
+
+
+def test_a_field_is_changed_in_two_calls_after_conditions_drop_it(tmp_path: Path) -> None:
+    """An answer moves from a choice that goes to a new one, while the service refuses to change a field in use."""
+    seed = (
+        "custom_fields:\n"
+        "  - {name: Site, type: CHOICE, choices: [Oslo, Bergen]}\n"
+        "  - {name: Team, type: CHOICE, choices: [A]}\n"
+        "people: [{email: anna@acme.example, answers: {Site: Oslo}}]\n"
+        "smart_groups: [{name: North, conditions: [{field: Site, choices: [Bergen]}]}]\n"
+    )
+    it = Project(tmp_path, seed, "dialect: {custom-fields.in-use: condition}\nguards: off\n")
+    calls = it.settled(
+        "custom_fields: [{name: Site, choices: [Bergen, Tromsø]}]\n"
+        "users: [{email: anna@acme.example, answers: {Site: Tromsø}}]\n"
+        "smart_groups: [{name: North, conditions: [{field: Team, system_condition: IS_ANY}]}]\n"
+    )
+    assert calls.count("custom-fields.replace") == 2

@@ -29,6 +29,8 @@ from lmsconf.workspace.reader import WorkspaceReader
 from .project import Project
 from .shell import Ran, lmsconf
 
+pytestmark = pytest.mark.sampled
+
 SEED = """
 people:
   - {email: ann@acme.example, answers: {Country: SE, Skills: [SQL, Go]}}
@@ -275,6 +277,37 @@ def test_an_audience_is_counted_by_answers(tmp_path: Path) -> None:
         (None, 1),
     ]
     assert country["answers"][-1]["state"] == "no_answer"
+
+
+def test_one_person_without_an_answer_is_counted(tmp_path: Path) -> None:
+    """As are those whose answers say nothing at all; nobody is no row of its own."""
+    project(tmp_path)
+    rows = audience(tmp_path, "smart_group/Nordics", "--by", "Skills")["answers"]
+    assert [(one["state"], one["before"], one["after"]) for one in rows] == [("answered", 1, 1), ("answered", 2, 1)]
+    rows = audience(tmp_path, "user/cy@acme.example", "--by", "Country")["answers"]
+    assert [(one["state"], one["before"]) for one in rows[-2:]] == [("answered", 0), ("no_answer", 1)]
+
+
+def test_a_choice_that_the_plan_makes_has_only_whom_the_plan_gives_it(tmp_path: Path) -> None:
+    """A new choice, the first answer that picks it, and a new smart group that asks for it."""
+    manifests = """
+custom_fields: [{name: Country, choices: [SE, FI, DE, NO]}]
+users: [{email: cy@acme.example, answers: {Country: NO}}]
+smart_groups: [{name: Norway, conditions: [{field: Country, choices: [NO]}]}]
+"""
+    found = audience(project(tmp_path, manifests), "smart_group/Norway", "--members")
+    assert [one["email"] for one in found["members"]] == ["cy@acme.example"]
+    assert (found["before"], found["after"], found["basis"]) == (0, 1, "exact")
+    rows = {one["choice"]: one for one in audience(tmp_path, "everyone", "--by", "Country")["answers"]}
+    assert (rows["NO"]["before"], rows["NO"]["after"]) == (0, 1)
+
+
+def test_a_name_that_two_groups_have_is_no_audience(tmp_path: Path) -> None:
+    """Not even where the plan deletes both: which of them is meant cannot be told."""
+    seed = SEED.replace("groups:\n", "groups:\n  - {name: Twin, id: g-8}\n  - {name: Twin, id: g-9}\n", 1)
+    manifests = "absent: {groups: [{name: Twin, id: g-8}, {name: Twin, id: g-9}]}"
+    ran = lmsconf(project(tmp_path, manifests, seed=seed), "audience", "group/Twin")
+    assert (ran.code, "live more than once, with the ids g-8, g-9" in ran.err) == (ExitCode.ERROR, True)
 
 
 def test_a_text_has_no_choices_to_count(tmp_path: Path) -> None:

@@ -68,6 +68,9 @@ def test_two_members_are_enough_to_compare(tmp_path: Path, number: int, stops: b
     same = f"[{', '.join(CROWD[:number])}]"
     plan = Project(tmp_path, PEOPLE + groups("A", members=same)).plan(groups("Other", members=same))
     assert told(plan) == ([(POSSIBLE, "group/Other")] if stops else [])
+    beside = f"  - {{name: Beside, members: [{CROWD[7]}, {CROWD[8]}]}}\n"
+    plan = Project(tmp_path, PEOPLE + groups("A", members=same)).plan(groups("Other", members=same) + beside)
+    assert told(plan) == ([(POSSIBLE, "group/Other")] if stops else [])
 
 
 @pytest.mark.parametrize("line", ['previously: ["A"]', "id: {sandbox: g-7}"])
@@ -213,8 +216,10 @@ def test_a_choice_beside_others_that_nobody_declares(tmp_path: Path) -> None:
     plan = it.plan(wanted + SELLERS)
     assert (told(plan), recreates(plan)) == ([(POSSIBLE, "custom_field/D")], 1)
     assert '- {name: "Sales", previously: ["Selling"]}' in hints(plan)
+    assert [one.message for one in plan.all_problems if one.message.endswith("there would be a duplicate")]
     plan = it.plan(wanted.replace("Sales", "Sellings"))
     assert (told(plan), recreates(plan)) == ([(CLOSE, "custom_field/D")], 0)
+    assert [one.message for one in plan.all_problems if 'created beside "Selling", which no manifest' in one.message]
     plan = it.plan(wanted.replace("Sales", "Engineering"))
     assert (told(plan), recreates(plan)) == ([], 0)
 

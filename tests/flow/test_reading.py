@@ -76,6 +76,9 @@ def test_only_declared_smart_groups_are_looked_into(tmp_path: Path) -> None:
     it.plan("smart_groups: [{name: S, conditions: [{field: D, choices: [X]}]}]")
     assert asked(it)["smart-groups.get"] == 1
     assert asked(it)["manual-groups.list"] == asked(it)["content.list"] == 0
+    it = project(tmp_path, PAGES)
+    it.plan("smart_groups: [{name: S, conditions: [{field: D, choices: [X]}]}]")
+    assert asked(it)["users.list"] == 1
 
 
 def test_only_declared_groups_are_looked_into(tmp_path: Path) -> None:

@@ -12,6 +12,8 @@ import pytest
 
 from flow.shell import lmsconf
 
+pytestmark = pytest.mark.sampled
+
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 Document = dict[str, Any]
 

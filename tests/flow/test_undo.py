@@ -107,6 +107,11 @@ CHANGES = {
     " {content: First aid, assign_to: [everyone]}]",
     "conditions": "custom_fields: [{name: Level, type: CHOICE, choices: [A, B]}]\nsmart_groups:"
     " [{name: Coders, conditions: [{field: Level, choices: [A]}], managers: []}]",
+    "answers to a new field": "custom_fields: [{name: Floor, type: TEXT},"
+    " {name: Level, type: CHOICE, choices: [A, B]}]\n"
+    "users: [{email: anna@acme.example, answers: {Floor: '4', Level: B}}]",
+    "a person who loses an answer": "absent: {custom_fields: [Badge]}\nusers: [{email: anna@acme.example,"
+    " first_name: Anne, metadata: {cost: X}, answers: {Skills: [C]}}]",
     "people": "users: [{email: anna@acme.example, first_name: Anne, language: en, admin: true, applications: [create],"
     " metadata: {cost: X, unit: B}, answers: {Dept: HR, Skills: [C, Go], Badge: null}},"
     " {email: mo.new@acme.example, previously: [mo@acme.example], manager: false, archived: true}]",
@@ -212,6 +217,22 @@ def test_a_resource_that_others_have_filled_is_not_deleted(tmp_path: Path) -> No
     assert not {"Three", "Level"} & held_ids(project).keys()
 
 
+@pytest.mark.sampled
+@pytest.mark.parametrize(("by_hand", "kept"), [("4", False), ("5", True)])
+def test_an_answer_that_others_have_changed_keeps_a_new_field(tmp_path: Path, by_hand: str, kept: bool) -> None:
+    """The run gave an answer to the field that it created; deleting the field would delete what is there now."""
+    project = started(
+        tmp_path,
+        "custom_fields: [{name: Floor, type: TEXT}]\nusers: [{email: anna@acme.example, answers: {Floor: '4'}}]",
+    )
+    body = answers_body(project, held_ids(project)["Floor"], by_hand)
+    project.send("users.update-custom-field-choice", {"userId": "u-anna"}, body)
+    text = undone(project) if not kept else lmsconf(project.root, "plan", "--undo", "latest").out
+    assert ("custom_field/Floor: it is not deleted: 1 person has answered it since the run" in text) is kept
+    assert ("[undo/conflict]" in text) is kept
+    assert ("custom_field/Floor will be deleted" in text) is not kept
+
+
 def answers_body(project: Project, field: str, text: str) -> dict[str, object]:
     """The body that gives a person this answer, in the dialect of the project."""
     behaviour = SpecCallTemplates(project.spec).behaviour
@@ -238,7 +259,7 @@ def test_a_twin_of_a_deleted_group_is_left_alone(tmp_path: Path) -> None:
     assert "members" not in coaches or coaches["members"] == []
 
 
-@pytest.mark.parametrize("option", [("--base", "x"), ("--snapshot", "x"), ("--additive",)])
+@pytest.mark.parametrize("option", [("--base", "x"), ("--snapshot", "x"), ("--additive",), ("--rehearse",)])
 def test_options_that_do_not_go_with_undo(tmp_path: Path, option: tuple[str, ...]) -> None:
     """They exit 64."""
     ran = lmsconf(Project(tmp_path, SEED, OPTIONS).root, "plan", "--undo", "latest", *option)

@@ -193,6 +193,10 @@ def test_a_new_person_has_everything_that_is_said(tmp_path: Path) -> None:
         "users.update-custom-field-choice",
         "users.update-metadata",
     ]
+    (made,) = it.last.changes
+    assert made.defaults == ()
+    (plain,) = it.plan(f"users: [{{email: ola@acme.example, {NEW}, admin: false}}]").changes
+    assert plain.defaults == ("manager", "applications")
 
 
 def test_a_new_person_can_be_named_by_all_others(tmp_path: Path) -> None:

@@ -218,6 +218,7 @@ def test_calls_that_were_accepted_and_changed_nothing_are_told(tmp_path: Path) -
     assert [str(change.address) for change in report.residue] == ["group/E"]
     [problem] = report.problems
     assert (problem.code, problem.address) == ("apply/no-effect", "group/E")
+    assert problem.message == "group/E: the service accepted the calls, but it is still not as planned"
     assert "manual-groups.rename.name" in (problem.hint or "")
 
 

@@ -235,3 +235,25 @@ def test_no_field_is_made_from_two_different_listings(world: PagedProject) -> No
         world.planned(Spoiled(world.sandbox, "/custom-fields", SPOILS["last row missing"], 1))
     assert [one.code for one in caught.value.problems] == ["read/incomplete"]
     assert "it was read twice, with different results" in caught.value.problems[0].message
+
+
+def test_no_assignment_is_made_from_two_different_answers(world: PagedProject) -> None:
+    """Where the second look before a creation brings other assignments, the content is named in an error."""
+    whole = Spoiled(world.sandbox)
+    world.planned(whole)
+    [url, *_] = sorted({one for one in whole.asked if one.startswith("/content/targets")})
+    with pytest.raises(ProblemsFound) as caught:
+        world.planned(Spoiled(world.sandbox, url, SPOILS["empty"], 1))
+    assert any("those of C0 were read twice, with different results" in one.message for one in caught.value.problems)
+
+
+def test_a_group_without_an_id_is_no_group_to_leave_out(world: PagedProject) -> None:
+    """Where the listing of everybody names a group that nobody can tell, the groups themselves are asked."""
+    whole = Spoiled(world.sandbox)
+    truth = world.planned(whole)
+    assert not any(url.endswith("/members") for url in whole.asked)
+    [url, *_] = sorted({one for one in whole.asked if one.startswith("/users/extended-info")})
+    unnamed = edited(lambda rows: [{**row, "memberOfGroups": [*row["memberOfGroups"], {"name": "X"}]} for row in rows])
+    odd = Spoiled(world.sandbox, url, unnamed)
+    assert radical(world.planned(odd)) == radical(truth)
+    assert any(url.endswith("/members") for url in odd.asked)

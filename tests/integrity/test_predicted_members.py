@@ -12,6 +12,7 @@ import pytest
 from laws.sandbox_project import TransportConnection
 
 from lmsconf.apply.applier import Applier
+from lmsconf.documents.plan_file import dumps, loads
 from lmsconf.errors import ExitCode
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.project.settings import load_settings
@@ -24,6 +25,7 @@ people:
   - {email: anna@acme.example, id: u-1, answers: {Country: SE}}
   - {email: bo@acme.example, id: u-2, answers: {Country: 'NO'}}
   - {email: cy@acme.example, id: u-3, archived: true, answers: {Country: 'NO'}}
+  - {email: di@acme.example, id: u-4}
 smart_groups: [{name: Nordic, id: sg-1, conditions: [{field: Country, choices: [SE]}]}]
 """
 WANTED = "smart_groups: [{name: Nordic, conditions: [{field: Country, choices: [SE, 'NO']}]}]"
@@ -59,20 +61,22 @@ class OtherMembersTransport(httpx.BaseTransport):
 @pytest.fixture
 def sandbox(tmp_path: Path) -> Iterator[Sandbox]:
     (tmp_path / "seed.yaml").write_text(SEED, encoding="utf-8")
-    workspace = "workspaces: {w: {url: 'https://lms.example', token: {env: LMSCONF_T}}}\n"
+    workspace = "workspaces: {w: {url: 'https://lms.example', token: {env: LMSCONF_T}}}\npeople: {create: true}\n"
     (tmp_path / "lmsconf.yaml").write_text(workspace, encoding="utf-8")
     sandbox = Sandbox(":memory:", seed=tmp_path / "seed.yaml")
     yield sandbox
     sandbox.close_workspace()
 
 
-def applied(root: Path, way: OtherMembersTransport) -> ApplyReport:
+def applied(root: Path, way: OtherMembersTransport, more: str = "", *, from_file: bool = False) -> ApplyReport:
+    """The report of an apply of the wanted manifests and more of them, from a plan file or in one run."""
     (root / "manifests").mkdir(exist_ok=True)
-    (root / "manifests" / "all.yaml").write_text(WANTED, encoding="utf-8")
+    (root / "manifests" / "all.yaml").write_text(f"{WANTED}\n{more}", encoding="utf-8")
     settings = load_settings(root, None, {"LMSCONF_T": "sandbox"})
     link = TransportConnection(way, way.sandbox.spec)
     workspace = Applier(settings=settings, connection=link, parallelism=1)
-    return workspace.execute(workspace.plan(load_manifests(settings), settings.policy), meta={})
+    plan = workspace.plan(load_manifests(settings), settings.policy)
+    return workspace.execute(loads(dumps(plan)) if from_file else plan, meta={})
 
 
 @pytest.mark.parametrize("members", [None, ["u-1", "u-2"], ["u-1", "u-2", "u-3"], ["u-1", "u-2", "u-9"]])
@@ -92,6 +96,25 @@ def test_other_members_are_a_warning(tmp_path: Path, sandbox: Sandbox, members: 
     number = len([one for one in members if one != "u-3"])
     assert problem.message == f"smart_group/Nordic: 2 members were predicted, and the service lists {number}"
     assert (report.exit, report.converged, problem.is_error) == (ExitCode.OK, True, False)
+
+
+@pytest.mark.parametrize("from_file", [False, True])
+def test_a_swap_of_members_is_a_warning(tmp_path: Path, sandbox: Sandbox, from_file: bool) -> None:
+    """One person out and another in leaves the number as it was; a plan file knows who was predicted, too."""
+    report = applied(tmp_path, OtherMembersTransport(sandbox, ["u-1", "u-4"]), from_file=from_file)
+    (problem,) = report.problems
+    assert problem.message == (
+        "smart_group/Nordic: the service lists as many members as predicted (2), but not the same people"
+    )
+    assert (report.exit, report.converged, problem.is_error) == (ExitCode.OK, True, False)
+
+
+def test_where_accounts_are_new_only_numbers_are_compared(tmp_path: Path, sandbox: Sandbox) -> None:
+    """An account that the plan creates has no id before, so the plan knows only how many members there will be."""
+    more = "users: [{email: dee@acme.example, first_name: Dee, last_name: Ek, language: en, answers: {Country: SE}}]"
+    report = applied(tmp_path, OtherMembersTransport(sandbox, ["u-1", "u-2"]), more)
+    (problem,) = report.problems
+    assert problem.message == "smart_group/Nordic: 3 members were predicted, and the service lists 2"
 
 
 def test_members_that_cannot_be_read_are_not_compared(tmp_path: Path, sandbox: Sandbox) -> None:

@@ -16,6 +16,8 @@ from lmsconf.support.package_data import read_schema
 
 from .served_project import CommandResult, ServedProject, staged
 
+pytestmark = pytest.mark.sampled
+
 SEED = """
 people:
   - {email: root@acme.example, id: u-root, admin: true}
@@ -279,6 +281,15 @@ def test_a_twin_that_others_make_is_told_with_the_rest(stage: ServedProject, oth
     problems = cast("list[dict[str, Any]]", ran.document["problems"])
     assert "group/Team" in [one["address"] for one in problems]
     assert "smart_group/Sellers" in verified(ran)["others"]
+
+
+def test_a_twin_of_what_a_plan_touches_is_told(stage: ServedProject, others: ConcurrentEditor) -> None:
+    """Where only the touched is looked at, what cannot be planned again is an error by name, not a match."""
+    others.hand = call("manual-groups.create", {"name": "New"})
+    ran = stage("apply", "--auto-approve", "--verify", "touched", "--format", "json")
+    assert ran.code == ExitCode.NOT_CONVERGED
+    problems = cast("list[dict[str, Any]]", ran.document["problems"])
+    assert "group/New" in [one["address"] for one in problems]
 
 
 def test_people_who_are_skipped_are_no_match(stage: ServedProject) -> None:

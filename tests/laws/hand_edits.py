@@ -11,7 +11,10 @@ from lmsconf.api.service import Service
 from lmsconf.errors import Rejected
 from lmsconf.model.plan import Plan
 
-EDITS: Final = ("add", "remove", "rename", "rename-smart", "mandatory", "conditions", "describe", "assign", "create")
+EDITS: Final = (
+    *("add", "remove", "rename", "rename-smart", "mandatory", "conditions", "describe", "assign", "create"),
+    "answer",
+)
 Check = Callable[[Raw], bool]
 
 
@@ -21,6 +24,7 @@ class HandEdits:
     def __init__(self, stage: SandboxProject) -> None:
         self._stage = stage
         self._checks: dict[str, Check] = {}
+        self._made: dict[str, set[str]] = {}
         self._number = 0
 
     def edit(self, kind: str, which: int, what: int) -> None:
@@ -113,6 +117,29 @@ class HandEdits:
             )
             self._checks[f"describe {id}"] = lambda raw: _at(raw, "custom_field", id).get("description") == text
 
+    def _answer(self, service: Service, which: int, what: int) -> None:
+        if (row := self._one("custom_field", which)) is None:
+            return
+        (id, said), person = row, self._person(what)
+        choices = [one["choiceId"] for one in said.get("choices") or []]
+        wanted = {choices[(which + what) % len(choices)] if choices else f"By hand {self._number}"}
+        key, made = f"answer {person} {id}", _answer_in(self._stage.look(), person, id)
+        if said["type"] == "TEXT":
+            service.users.update_custom_field_choice(person, text={id: min(wanted)})
+        elif said["type"] == "CHOICE":
+            service.users.update_custom_field_choice(person, choice={id: min(wanted)})
+        else:
+            service.users.update_custom_field_choice(person, multi_select={id: [*wanted]})
+        made = self._made.setdefault(key, made)
+        if wanted == made:
+            self._checks.pop(key, None)
+        elif said["type"] == "MULTI_SELECT":
+            # A list is changed back item by item.
+            added, removed = wanted - made, made - wanted
+            self._checks[key] = lambda raw: added <= (held := _answer_in(raw, person, id)) and not removed & held
+        else:
+            self._checks[key] = lambda raw: _answer_in(raw, person, id) == wanted
+
     def _assign(self, service: Service, which: int, what: int) -> None:
         content, group = self._one("content", what), self._one("group", which)
         if content is None or group is None:
@@ -125,6 +152,12 @@ class HandEdits:
     def _create(self, service: Service, which: int, what: int) -> None:
         id = service.groups.create(f"Made by hand {self._number}")["groupId"]
         self._checks[f"create {id}"] = lambda raw: ("group", id) in raw
+
+
+def _answer_in(raw: Raw, person: str, field: str) -> set[str]:
+    """The ids of the choices of an answer, or its text."""
+    given = _at(raw, "user", person).get("customFields", {}).get(_at(raw, "custom_field", field).get("name"), {})
+    return {one["choiceId"] for one in given.get("choices", [])} or {given["text"]} if given else set()
 
 
 def _at(raw: Raw, kind: str, id: str) -> dict[str, Any]:

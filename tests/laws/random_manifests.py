@@ -13,7 +13,18 @@ from typing import Final
 
 from hypothesis import strategies as st
 
-from laws.random_workspaces import TYPES, Dice, Entry, Field, Group, RandomWorkspace, condition, worlds
+from laws.random_workspaces import (
+    TYPES,
+    Dice,
+    Entry,
+    Field,
+    Group,
+    RandomWorkspace,
+    answer,
+    answer_all,
+    condition,
+    worlds,
+)
 from lmsconf.kinds.custom_field.types import MOST_FIELDS
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP
 from lmsconf.model.address import Address
@@ -76,19 +87,30 @@ def wishes(draw: st.DrawFn) -> tuple[RandomWorkspace, RandomManifests]:
     return world, _Wishing(Dice(draw), world).run()
 
 
+@st.composite
+def answered_wishes(draw: st.DrawFn) -> tuple[RandomWorkspace, RandomManifests]:
+    """The same with people's answers to custom fields, live and declared."""
+    world, dice = draw(worlds()), Dice(draw)
+    answer_all(dice, world)
+    return world, _Wishing(dice, world).run(answers=True)
+
+
 class _Wishing:
     """Decides kind by kind, since later ones name what is left of earlier ones."""
 
     def __init__(self, dice: Dice, world: RandomWorkspace) -> None:
         self.dice, self.world, self.wish = dice, world, RandomManifests()
         self.fields: dict[str, list[str]] = {}
+        self.types: dict[str, str] = {}
         self.shaky: set[str] = set()
         self.numbers = count(1)
         self.declared: list[Address] = []
 
-    def run(self) -> RandomManifests:
+    def run(self, *, answers: bool = False) -> RandomManifests:
         self._own()
         self._custom_fields()
+        if answers:
+            self._answers()
         groups = self._groups()
         smart = self._smart_groups()
         self._content_targets(groups, smart)
@@ -241,7 +263,7 @@ class _Wishing:
                 names = self._field(fate, live)
                 if strict and fate.changed:
                     self.shaky.add(fate.live)
-            self.fields[fate.name] = names
+            self.fields[fate.name], self.types[fate.name] = names, live.type
         for entry in self._new(CUSTOM_FIELD):
             if len(self.fields) == MOST_FIELDS:
                 break
@@ -251,6 +273,7 @@ class _Wishing:
             entry.update({key: dice.chance(2) for key in dice.some(FLAGS)})
             entry.update({"description": dice.pick((None, dice.name()))} if dice.chance(2) else {})
             self.fields[normalize_name(str(entry["name"]))] = fresh
+            self.types[normalize_name(str(entry["name"]))] = type
             self._add(CUSTOM_FIELD, entry)
         self.renamed = {fate.live: fate.name for fate in fates if not fate.goes}
 
@@ -307,6 +330,17 @@ class _Wishing:
         entry["choices"] = said
         keys.add("choices")
         return names
+
+    def _answers(self) -> None:
+        """Declares answers of some people to fields as they are after the plan."""
+        dice = self.dice
+        known = [name for name, choices in self.fields.items() if choices or self.types[name] == "TEXT"]
+        for email in dice.some(list(self.world.people)) if known else ():
+            said = {
+                name: None if dice.chance(4) else answer(dice, self.types[name], self.fields[name])
+                for name in dice.some(known, least=1, most=3)
+            }
+            self.wish.sections.setdefault("users", []).append({"email": email, "answers": said})
 
     # Groups
 

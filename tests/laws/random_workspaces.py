@@ -93,7 +93,10 @@ class Group:
 
 @dataclass(slots=True, kw_only=True)
 class RandomWorkspace:
-    """What a workspace holds. Contents are id → name; targets name a content and an audience of the seed's words."""
+    """What a workspace holds. Contents are id → name; targets name a content and an audience of the seed's words.
+
+    answers: e-mail → name of a field → answer.
+    """
 
     people: dict[str, str] = field(default_factory=dict)
     archived: set[str] = field(default_factory=set)
@@ -102,13 +105,15 @@ class RandomWorkspace:
     smart_groups: list[Group] = field(default_factory=list)
     contents: dict[str, str] = field(default_factory=dict)
     targets: list[tuple[str, object, Entry]] = field(default_factory=list)
+    answers: dict[str, Entry] = field(default_factory=dict)
     dialect: dict[str, str | int] = field(default_factory=dict)
 
     def seed(self) -> dict[str, object]:
         """The world as the values of a seed file."""
         return {
             "people": [
-                {"id": id, "email": email, "archived": email in self.archived} for email, id in self.people.items()
+                {"id": id, "email": email, "archived": email in self.archived, "answers": self.answers.get(email, {})}
+                for email, id in self.people.items()
             ],
             "custom_fields": [
                 {"name": one.name, "type": one.type, **one.details}
@@ -206,6 +211,21 @@ def condition(dice: Dice, fields: dict[str, list[str]]) -> Entry:
     if "choices" not in said or dice.chance(4):
         said["system_condition"] = dice.pick(SYSTEMS)
     return said
+
+
+def answer(dice: Dice, type: str, choices: Sequence[str]) -> object:
+    """What somebody may answer to a field of a type."""
+    if type == "TEXT":
+        return dice.name()
+    return dice.some(choices, least=1) if type == "MULTI_SELECT" else dice.pick(choices)
+
+
+def answer_all(dice: Dice, world: RandomWorkspace) -> None:
+    """Let everybody answer some of the fields."""
+    for email in world.people:
+        for one in dice.some([one for one in world.fields if one.type == "TEXT" or one.choices], most=4):
+            choices = [name for _, name in one.choices]
+            world.answers.setdefault(email, {})[one.name] = answer(dice, one.type, choices)
 
 
 def _targets(dice: Dice, world: RandomWorkspace) -> None:

@@ -220,8 +220,17 @@ def yaml_text(document: Mapping[str, object]) -> str:
 
 
 def _flow(value: object) -> str:
-    # What JSON writes is YAML too; only a variable's sign has to be taken for itself.
-    return json.dumps(value, ensure_ascii=False).replace("$(", "$$(")
+    # What JSON writes is YAML too.
+    return json.dumps(_without_variables(value), ensure_ascii=False)
+
+
+def _without_variables(value: object) -> object:
+    """The value with a variable's sign taken for itself; in keys there are none."""
+    if isinstance(value, dict):
+        return {key: _without_variables(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_without_variables(item) for item in value]
+    return value.replace("$(", "$$(") if isinstance(value, str) else value
 
 
 def document_of(plan: Plan) -> dict[str, object]:
@@ -247,7 +256,7 @@ def _look(get: Callable[..., dict[str, object]]) -> Iterable[tuple[tuple[str, st
         said = {key: whole[key] for key in ("conditions", "managers")}
         yield ("smart_group", str(group["smartGroupId"])), {"name": group["name"], **said}
     for person in pages("/users", "users"):
-        said = {key: person.get(key) for key in ("email", "firstName", "lastName", "archivedAt")}
+        said = {key: person.get(key) for key in ("email", "firstName", "lastName", "archivedAt", "customFields")}
         yield ("user", str(person["userId"])), said
     for content in pages("/content/all", "courses"):
         yield ("content", str(content["courseId"])), {key: content[key] for key in ("name", "contentType")}

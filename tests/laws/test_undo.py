@@ -18,14 +18,14 @@ from simulation.request_faults import Killed
 from laws.conftest import Open
 from laws.hand_edits import EDITS, HandEdits
 from laws.hypothesis_profile import tried
-from laws.random_manifests import RandomManifests, wishes
+from laws.random_manifests import RandomManifests, answered_wishes
 from laws.random_workspaces import RandomWorkspace
 from laws.sandbox_project import Raw, SandboxProject, open_stage
 from lmsconf.journal.journal_reader import find_run
 from lmsconf.journal.run_chain import Retention
 from lmsconf.kinds import all_kinds
 from lmsconf.model.names import normalize_name
-from lmsconf.model.outcomes import ApplyReport
+from lmsconf.model.outcomes import ApplyReport, CallStatus
 from lmsconf.model.plan import Change, Plan, UndoLevel
 from lmsconf.planner.undo.pre_image import pre_image
 from lmsconf.sandbox.faults import Fault, FaultScript
@@ -55,8 +55,10 @@ _IDS_ALONE = "another id|other ids|new id"
 """In the reason of a change that is undone but for ids, which these laws do not compare."""
 
 
-def is_done(report: ApplyReport | None) -> bool:
-    return report is not None and report.exit == 0
+def assert_done(report: ApplyReport | None) -> None:
+    assert report is not None
+    failed = [(one.call, one.operation, one.reason) for one in report.outcomes if one.status is not CallStatus.DONE]
+    assert report.exit == 0, [*failed, *report.residue, *report.problems]
 
 
 class LaterFaults(FaultScript):
@@ -84,21 +86,21 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.sampled
 @tried(200)
-@given(wishes())
+@given(answered_wishes())
 def test_an_undone_run_leaves_only_what_the_plan_announced(opened: Open, both: Both) -> None:
     """Applied and undone, the workspace holds what it held, but for ids and what the plan said cannot come back."""
     stage = opened(both)
     plan = stage.plan()
     assume(plan.calls and not any(call.may_be_refused for call in plan.calls))
     before = shape(stage.look())
-    assert is_done(kept_run(stage, plan))
+    assert_done(kept_run(stage, plan))
     undo = undo_of_latest(stage)
     announced = [one for one in plan.changes if one.undo.level is not UndoLevel.FULL]
     told = {problem.address for problem in undo.problems if problem.code == "undo/conflict"}
     assert told <= {str(one.address) for one in announced}, [f"{one} {one.hint}" for one in undo.problems]
     if undo.calls:
         assume(not any(call.may_be_refused for call in undo.calls))
-        assert is_done(kept_run(stage, undo)), undo
+        assert_done(kept_run(stage, undo))
     # What comes back with another id is compared by name. Of the rest, the plan has named what stays as it is.
     excused = [one for one in announced if not re.search(_IDS_ALONE, str(one.undo.reason))]
     event("; ".join(sorted({f"{one.action} {one.undo.level} {one.undo.reason}"[:60] for one in excused})) or "whole")
@@ -112,25 +114,25 @@ def test_an_undone_run_leaves_only_what_the_plan_announced(opened: Open, both: B
 
 @pytest.mark.sampled
 @tried(100)
-@given(wishes(), st.lists(st.tuples(st.sampled_from(EDITS), st.integers(0, 9), st.integers(0, 9)), max_size=4))
+@given(answered_wishes(), st.lists(st.tuples(st.sampled_from(EDITS), st.integers(0, 9), st.integers(0, 9)), max_size=4))
 def test_what_others_have_done_since_is_left_alone(opened: Open, both: Both, edits: list[tuple[str, int, int]]) -> None:
     """Whatever is edited by hand between a run and its undo: the undo neither overwrites nor deletes it."""
     stage = opened(both)
     plan = stage.plan()
     assume(plan.calls and not any(call.may_be_refused for call in plan.calls))
-    assert is_done(kept_run(stage, plan))
+    assert_done(kept_run(stage, plan))
     by_hand = HandEdits(stage)
     for kind, which, what in edits:
         by_hand.edit(kind, which, what)
     undo = undo_of_latest(stage)
     if undo.calls and not any(call.may_be_refused for call in undo.calls):
-        assert is_done(kept_run(stage, undo))
+        assert_done(kept_run(stage, undo))
     by_hand.check(stage.look(), undo)
 
 
 @pytest.mark.sampled
 @tried(80)
-@given(wishes(), st.integers(0, 60))
+@given(answered_wishes(), st.integers(0, 60))
 def test_a_run_that_was_cut_short_is_undone_as_far_as_it_went(opened: Open, both: Both, place: int) -> None:
     """Whichever call the process dies after: what was done until then is undone, that call with it."""
     stage = opened(both).one_by_one()
@@ -142,7 +144,7 @@ def test_a_run_that_was_cut_short_is_undone_as_far_as_it_went(opened: Open, both
     undo = undo_of_latest(stage)
     if undo.calls:
         assume(not any(call.may_be_refused for call in undo.calls))
-        assert is_done(kept_run(stage, undo))
+        assert_done(kept_run(stage, undo))
     after = shape(stage.look())
     assert after == before, "\n".join(
         map(str, ["", before - after, after - before, *plan.changes, "UNDO", *undo.changes, *undo.problems])
@@ -151,7 +153,9 @@ def test_a_run_that_was_cut_short_is_undone_as_far_as_it_went(opened: Open, both
 
 @pytest.mark.slow
 @tried(80)
-@given(wishes(), st.integers(0, 60), st.sampled_from([{}, {"status": 500}, {"cut": True}, {"lose_answer": True}]))
+@given(
+    answered_wishes(), st.integers(0, 60), st.sampled_from([{}, {"status": 500}, {"cut": True}, {"lose_answer": True}])
+)
 def test_an_undo_that_is_cut_short_is_finished_by_the_next(
     folder: Path, both: Both, place: int, mishap: dict[str, Any]
 ) -> None:
@@ -162,7 +166,7 @@ def test_an_undo_that_is_cut_short_is_finished_by_the_next(
         stage = open_stage(folder, *both, faults=faults).one_by_one()
         plan = stage.plan()
         assume(plan.calls and not any(call.may_be_refused for call in plan.calls))
-        assert is_done(kept_run(stage, plan))
+        assert_done(kept_run(stage, plan))
         name = find_run(stage.folder, "latest").name
         undo = undo_of(stage, name)
         assume(undo.calls and not any(call.may_be_refused for call in undo.calls))
@@ -174,7 +178,7 @@ def test_an_undo_that_is_cut_short_is_finished_by_the_next(
         again = undo_of(stage, name)
         if again.calls:
             assert fault is not None, [*undo.changes, "AGAIN", *again.changes, *again.problems]
-            assert is_done(kept_run(stage, again))
+            assert_done(kept_run(stage, again))
         assert undo_of(stage, name).calls == ()
         wanted = wanted or shape(stage.look())
         assert shape(stage.look()) == wanted, "\n".join(
@@ -207,7 +211,7 @@ _IDS = frozenset({"id", "customFieldId", "choiceId", "createdAt", "updatedAt", "
 def _named(value: object, names: dict[str, str]) -> object:
     if isinstance(value, dict):
         return {
-            key: _named(item, names)
+            normalize_name(key): _named(item, names)
             for key, item in value.items()
             if (key not in _IDS or (key == "customFieldId" and "name" not in value)) and item not in (None, "", False)
         }

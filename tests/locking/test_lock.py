@@ -216,6 +216,16 @@ def test_unlocking_ends_a_run_that_is_at_work(tmp_path: Path) -> None:
     assert "the lock was deleted" in str(left[0].reason)
 
 
+@pytest.mark.parametrize("status", [404, 410])
+def test_a_lock_that_is_not_there_any_more_is_lost(status: int) -> None:
+    """A service may say either of what it has deleted."""
+    day = ClockedWorkspace(Fault(operation="manual-groups.members", status=status))
+    with day.smith().hold(TERMS) as holding:
+        day.now += 5
+        with pytest.raises(LockLost, match="the lock was deleted"):
+            holding.renew_before(CALL)
+
+
 def test_a_look_that_brings_nothing_is_repeated() -> None:
     """An answer that cannot be read says nothing about the lock: the run goes on, and looks again before the next."""
     day = ClockedWorkspace(Fault(operation="manual-groups.members", spoil="html"))

@@ -26,6 +26,19 @@ REASONS = {
     "client/test_sockets.py after_the_request.answer": "a drip takes time; however long, the deadline is first",
     "client/test_sockets.py ended": "the deadline of a socket is the system's; nothing is judged by how long it took",
     "client/test_sockets.py listening": "how often a server looks whether the test is over",
+    "fleet/dask_cluster.py _end": "how long Dask's processes may take to end before they are killed",
+    "fleet/dask_cluster.py dask_cluster": "Dask tells nobody when it listens, but writes a file",
+    "fleet/test_dask.py _until": "a process is looked at until it has done something; only a hang takes long",
+    "fleet/test_dask.py pages": "how long a page may take; only a hang takes long",
+    "fleet/test_dask.py test_an_interrupted_apply_stops_on_the_workers": (
+        "for so long nothing may be written; load can only hide it"
+    ),
+    "fleet/served_fleet.py wait_for_orphans": "processes are looked at until they have ended; only a hang takes long",
+    "fleet/test_thousand_workspaces.py Bucket.__init__": "processes share a service with a limit; load only slows them",
+    "fleet/test_thousand_workspaces.py Bucket.take_fault": "the same limit: so many requests a second",
+    "fleet/test_thousand_workspaces.py test_processes_at_one_host_share_its_rate": (
+        "no more can be answered than the limit allows; load makes it fewer"
+    ),
     "judges/prism.py _awaited": "the log of a program of others, which tells nobody when it writes",
     "sandbox/test_sandbox_serve.py test_latency_comes_before_each_answer": "at least so long; load makes it longer",
     "simulation/test_sigkill.py ServedWorkspace.killed": "the moment of a kill is chosen by chance, and may be any",

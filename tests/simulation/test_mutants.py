@@ -17,6 +17,8 @@ from lmsconf.model.canonical_json import Json
 from .reference_apply import scene
 from .results import Schedule, ScheduleCounts
 
+pytestmark = pytest.mark.slow
+
 
 def _broken(reference: str, kind: str, calls: list[int]) -> str:
     """How the schedules break the law, once the scene has been set by a sender that is careful."""

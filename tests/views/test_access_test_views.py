@@ -22,7 +22,8 @@ COACHES, NORDICS = Address("group", "Coaches"), Address("smart_group", "Nordics"
 
 
 def case(claim: AccessClaim, *audiences: Address, line: int = 3, **more: object) -> AccessTest:
-    one = AccessTest(claim=claim, audiences=audiences, source=SourceLocation("manifests/tests.yaml", line, 5))
+    at = SourceLocation("manifests/tests.yaml", line, 5)
+    one = AccessTest(claim=claim, audiences=audiences, source=at, mandatory=False)
     return replace(one, **more)  # type: ignore[arg-type]  # its own fields
 
 

@@ -15,13 +15,14 @@ from browser import CHROMIUM, Browser, browser
 from document_samples import MIXED, PEOPLE, PLANS, REPORTS, change
 from drift_samples import DRIFTS
 from effect_samples import LOSSES, NAMES
+from fleet.fleet_samples import large_fleet
 from large_plans import large
 
 from lmsconf.kinds import all_kinds
 from lmsconf.model.address import Address
 from lmsconf.model.plan import Action, ChangeOrigin, FieldChange
 from lmsconf.model.snapshot import Listing, Snapshot
-from lmsconf.render import PROBLEMS_VIEWS, SNAPSHOT_VIEWS, apply_html, drift_html, plan_html
+from lmsconf.render import FLEET_VIEWS, PROBLEMS_VIEWS, SNAPSHOT_VIEWS, apply_html, drift_html, plan_html
 from lmsconf.sandbox.html_page import render_page
 from lmsconf.sandbox.transport import Sandbox
 
@@ -44,6 +45,7 @@ PAGES = {
     "partial": lambda: apply_html(REPORTS["partial"]),
     "drift": lambda: drift_html(DRIFTS["all"]),
     "evidence": evidence_page,
+    "fleet": lambda: FLEET_VIEWS["html"](large_fleet()),
 }
 
 WIDE = (

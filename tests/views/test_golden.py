@@ -9,9 +9,10 @@ from collections.abc import Callable
 import pytest
 from document_samples import PLANS, REPORTS
 from drift_samples import DRIFTS
+from fleet.fleet_samples import FLEETS
 from jsonschema import Draft202012Validator
 
-from lmsconf.render import APPLY_VIEWS, DRIFT_VIEWS, PLAN_VIEWS, problems_json, problems_text
+from lmsconf.render import APPLY_VIEWS, DRIFT_VIEWS, FLEET_VIEWS, PLAN_VIEWS, problems_json, problems_text
 from lmsconf.support.package_data import read_schema
 
 Compare = Callable[[str, str], None]
@@ -40,6 +41,13 @@ def test_drift_reads_as_it_did(name: str, view: str, golden: Compare) -> None:
     golden(f"drift_{name}.{SUFFIX.get(view, view)}", _stable(DRIFT_VIEWS[view](DRIFTS[name])))
 
 
+@pytest.mark.parametrize("name", FLEETS)
+@pytest.mark.parametrize("view", FLEET_VIEWS)
+def test_fleets_read_as_they_did(name: str, view: str, golden: Compare) -> None:
+    """The results of each fleet read in each format as their golden file does."""
+    golden(f"fleet_{name}.{SUFFIX.get(view, view)}", _stable(FLEET_VIEWS[view](FLEETS[name])))
+
+
 def test_problems_read_as_they_did(golden: Compare) -> None:
     """Problems are listed with place, reason, code and way out, then counted."""
     problems = [problem for plan in PLANS.values() for problem in plan.all_problems]
@@ -52,6 +60,7 @@ def test_problems_read_as_they_did(golden: Compare) -> None:
     [
         *(("plan", PLAN_VIEWS["json"](plan)) for plan in PLANS.values()),
         *(("apply", APPLY_VIEWS["json"](report)) for report in REPORTS.values()),
+        *(("fleet", FLEET_VIEWS["json"](report)) for report in FLEETS.values()),
         *(("problems", problems_json(plan.all_problems)) for plan in PLANS.values()),
     ],
 )

@@ -85,6 +85,7 @@ BEHAVIOURS: Mapping[str, tuple[Call, list[object], list[object]]] = {
             s.content.list(group_ids=["EVERYONE", "g"]),
             s.content.meetups(group_ids=["EVERYONE"]),
             s.analytics.statistics(group_ids=["EVERYONE"], content_name="EVERYONE"),
+            s.users.update_metadata("u", {"targetId": "EVERYONE"}),
         ],
         [
             {"contentId": "c", "targetId": "EVERYONE"},
@@ -92,6 +93,7 @@ BEHAVIOURS: Mapping[str, tuple[Call, list[object], list[object]]] = {
             {"groupIds[]": "EVERYONE,g"},
             {"groupIds[]": "EVERYONE"},
             {"groupIds": ["EVERYONE"], "contentName": "EVERYONE"},
+            {"metadata": {"targetId": "EVERYONE"}},
         ],
         [
             {"contentId": "c", "targetId": "EVERYONE-ELSE"},
@@ -99,6 +101,7 @@ BEHAVIOURS: Mapping[str, tuple[Call, list[object], list[object]]] = {
             {"groupIds[]": "EVERYONE-ELSE,g"},
             {"groupIds[]": "EVERYONE-ELSE"},
             {"groupIds": ["EVERYONE-ELSE"], "contentName": "EVERYONE"},
+            {"metadata": {"targetId": "EVERYONE"}},
         ],
     ),
     "content-targets.time-format": (
@@ -194,6 +197,14 @@ def test_the_typed_client_goes_by_a_behaviour(key: str) -> None:
         network = Network(said(200, {"groups": []}))
         call(Service(client(network=network, dialect=dialect)))
         assert sent(network) == expected
+
+
+def test_a_choice_may_be_cleared_with_an_empty_list() -> None:
+    """Where the dialect says `list`, also of a field that otherwise takes one choice without a list."""
+    network = Network(said(200, {}))
+    service = Service(client(network=network, dialect={f"{ANSWERS}.clear-choice": "list"}))
+    service.users.update_custom_field_choice("u", choice={"f": None, "g": "c"})
+    assert sent(network) == [{"f": [], "g": "c"}]
 
 
 @pytest.mark.parametrize("key", load_api_description().names)

@@ -58,7 +58,7 @@ from lmsconf.kinds.shared.manifest_entries import partial_undo
 from lmsconf.model.access_tests import AccessTest
 from lmsconf.model.address import EVERYBODY, Address, RemoteId
 from lmsconf.model.api import Api, ListOperation
-from lmsconf.model.calls import Call, Step
+from lmsconf.model.calls import Call, CallIndex, Step
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.dependency_graph import Edge
@@ -236,8 +236,10 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
 
     def entry_team(self, body: Mapping[str, Json], field: str, teams: Mapping[Address, str]) -> str | None:
         """The team of the audience."""
-        audiences = body.get("assign_to")
-        return teams.get(audience_from(audiences[0])) if isinstance(audiences, list) and audiences else None
+        match body.get("assign_to"):
+            case [audience, *_]:
+                return teams.get(audience_from(audience))
+        return None
 
     def to_entries(self, live: LiveNames) -> Iterator[ExportedEntry | UnexportableRow]:
         """Yield every assignment, each with one audience."""
@@ -272,7 +274,7 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
         """The word `everyone` is short for `{everyone: true}`."""
         return {EVERYBODY: True} if item == EVERYBODY else None
 
-    def replay_entry(self, change: Change, form: Mapping[str, Json], calls: Sequence[Call]) -> Mapping[str, Json]:
+    def replay_entry(self, change: Change, form: Mapping[str, Json], calls: CallIndex) -> Mapping[str, Json]:
         """The form itself; of a deletion, content and audience."""
         entry = {key: form[key] for key in ("content", "assign_to")} if change.action is Action.DELETE else form
         return {**entry, **replay_keys(change, calls)}

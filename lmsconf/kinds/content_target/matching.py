@@ -179,7 +179,8 @@ def _settle(
     for key, rows in live.items():
         if key in spoken:
             continue
-        address = assignment_address(planning.registry.name(CONTENT, rows[0].content) or f"content id {key[0]}", key[1])
+        content, to = key
+        address = assignment_address(planning.registry.name(CONTENT, content or "") or f"content id {content}", to)
         for row in rows:
             audience = resolve_audience(planning, row)
             if audience in planning.deleted:

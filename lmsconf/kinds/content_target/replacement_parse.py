@@ -12,7 +12,7 @@ from lmsconf.kinds.content_target.types import AssignmentSpec, Replacement, cont
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
 from lmsconf.kinds.shared.times import BadTime, format_time, parse_manifest_time
 from lmsconf.model.address import Address
-from lmsconf.model.calls import Call
+from lmsconf.model.calls import CallIndex
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.plan import Change
 from lmsconf.planner.kind import ManifestEntry
@@ -111,10 +111,9 @@ def _report(entry: ManifestEntry, at: tuple[str | int, ...], message: str, hint:
     entry.report(Problem(code="content-target/replaces", message=message, hint=hint, source=source))
 
 
-def replay_keys(change: Change, calls: Sequence[Call]) -> dict[str, Json]:
+def replay_keys(change: Change, calls: CallIndex) -> dict[str, Json]:
     """Return what an entry made from a change needs to have its calls in the same order again."""
-    own = {need for call in calls if call.address == change.address for need in call.needs}
-    before = [one for one in calls if one.id in own and one.creates and one.address.kind == CONTENT_TARGET]
+    before = [one for one in calls.needed_by(change.address) if one.creates and one.address.kind == CONTENT_TARGET]
     after: list[Json] = [str(one.address) for one in before if one.address != change.address]
     replaced_by: list[Json] = [str(one) for one in change.replaced_by]
     return {key: value for key, value in ((_REPLACED_BY, replaced_by), (_AFTER, after)) if value}

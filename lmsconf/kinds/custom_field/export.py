@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from lmsconf.kinds.custom_field.types import FLAGS, TYPES, FieldRow
 from lmsconf.model.address import Address
-from lmsconf.model.calls import Call
+from lmsconf.model.calls import CallIndex
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Change
@@ -32,7 +32,7 @@ def field_entry_body(row: FieldRow) -> EntryBody:
     return EntryBody(body, tuple(notes))
 
 
-def replay_field_entry(change: Change, entry: Mapping[str, Json], calls: Sequence[Call]) -> Mapping[str, Json]:
+def replay_field_entry(change: Change, entry: Mapping[str, Json], calls: CallIndex) -> Mapping[str, Json]:
     """Return the entry of a planned change, with the choices that are kept pinned by their ids."""
     choices = entry.get("choices")
     if not isinstance(choices, list):
@@ -42,11 +42,10 @@ def replay_field_entry(change: Change, entry: Mapping[str, Json], calls: Sequenc
     return {**entry, "choices": pinned}
 
 
-def _kept_choices(field: Address, calls: Sequence[Call]) -> Iterator[tuple[str, str]]:
+def _kept_choices(field: Address, calls: CallIndex) -> Iterator[tuple[str, str]]:
     """Yield the name and id of each choice that the last custom-fields.replace call of a field keeps."""
-    replacing = [call for call in calls if call.address == field and call.operation == "custom-fields.replace"]
-    for call in replacing[-1:]:
-        body = call.body if isinstance(call.body, dict) else {}
-        for choice in body.get("choices", []):
-            if isinstance(choice.get("choiceId"), str):
-                yield str(choice.get("name")), choice["choiceId"]
+    match [call.body for call in calls.of(field) if call.operation == "custom-fields.replace"]:
+        case [*_, {"choices": [*choices]}]:
+            for choice in choices:
+                if isinstance(choice, dict) and isinstance(choice.get("choiceId"), str):
+                    yield str(choice.get("name")), str(choice["choiceId"])

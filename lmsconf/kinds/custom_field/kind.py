@@ -40,7 +40,7 @@ from lmsconf.kinds.shared.renames import find_rename_cycles
 from lmsconf.kinds.shared.response_json import id_in_response
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.api import Api
-from lmsconf.model.calls import Call, Step
+from lmsconf.model.calls import Call, CallIndex, Step
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.forms import Form
@@ -205,6 +205,11 @@ class CustomFieldKind(Kind[CustomFieldSpec, FieldRow]):
         """A field whose answers are copied: people may answer it until it is deleted."""
         return isinstance(change.before, dict) and MIGRATE in change.before
 
+    def replaced(self, declared: DesiredResource[CustomFieldSpec]) -> Sequence[Address]:
+        """The field whose answers move to this one."""
+        migration = declared.spec.migrate
+        return () if migration is None else [Address.of(CUSTOM_FIELD, migration.source)]
+
     def whole_form(self, planning: PlanContext, row: FieldRow) -> Form:
         """With its flags, and its choices in live order."""
         from lmsconf.kinds.custom_field.undo import whole_form
@@ -246,7 +251,7 @@ class CustomFieldKind(Kind[CustomFieldSpec, FieldRow]):
         """Its type, choices in live order, description and flags."""
         return field_entry_body(row)
 
-    def replay_entry(self, change: Change, form: Mapping[str, Json], calls: Sequence[Call]) -> Mapping[str, Json]:
+    def replay_entry(self, change: Change, form: Mapping[str, Json], calls: CallIndex) -> Mapping[str, Json]:
         """The field with every choice that it keeps pinned, as the call that replaces it sends them."""
         if change.action is Action.DELETE and MIGRATE in form:
             return {**super().replay_entry(change, form, calls), MIGRATE: form[MIGRATE]}

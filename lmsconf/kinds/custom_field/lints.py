@@ -1,21 +1,36 @@
-"""Lint of custom fields: one that no condition uses while all fields of the workspace are taken."""
+"""Lints of custom fields: unused while all fields of the workspace are taken, and names of choices."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lmsconf.errors import Problem
-from lmsconf.kinds.custom_field.types import MOST_FIELDS
+from lmsconf.kinds.custom_field.types import MOST_FIELDS, CustomFieldSpec
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP
+from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.lints import lint_problem
 from lmsconf.planner.context import MatchResult
+from lmsconf.planner.lints import lint_name
 
 if TYPE_CHECKING:
     from lmsconf.planner.lints import LintContext, PlannedState
 
 
 def lint_fields(context: LintContext) -> Iterator[Problem]:
+    """Yield the findings about all declared fields."""
+    yield from _suspicious_choices(context)
+    yield from _unused_fields(context)
+
+
+def _suspicious_choices(context: LintContext) -> Iterator[Problem]:
+    declared: Sequence[DesiredResource[CustomFieldSpec]] = context.of(CUSTOM_FIELD)
+    for one in declared:
+        for choice in () if one.spec.choices is None else one.spec.choices.include:
+            yield from lint_name(one.address, choice.name, one.places.at(*choice.at), "the name of a choice")
+
+
+def _unused_fields(context: LintContext) -> Iterator[Problem]:
     """Yield a finding for each declared field that no smart group asks for, if there is no room for another field."""
     plan = context.plan
     if plan is None or _fields_after(plan) < MOST_FIELDS:

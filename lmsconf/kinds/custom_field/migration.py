@@ -84,9 +84,11 @@ class _PlacesBelow:
 
 
 def parse_migration(entry: ManifestEntry, target: str) -> Migration | None:
-    """Return the `migrate` of an entry; None without the key."""
+    """Return the `migrate` of an entry; None without the key, and for that of a deletion in a plan, without `from`."""
     body = entry.body.get(MIGRATE)
-    return _parse(body, target, _PlacesBelow(entry.places, MIGRATE)) if isinstance(body, dict) else None
+    if not isinstance(body, dict) or "from" not in body:
+        return None
+    return _parse(body, target, _PlacesBelow(entry.places, MIGRATE))
 
 
 def _parse(body: Mapping[str, Json], target: str, places: SourceMap, *, is_replayed: bool = False) -> Migration:

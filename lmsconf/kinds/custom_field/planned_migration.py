@@ -66,7 +66,7 @@ def deletions_by_migration(
             planning.problem(
                 "migrate/left-out",
                 f"{one.address}: no answer is copied, because the plan leaves out {left[0]}",
-                hint="Plan without --only and --except to migrate.",
+                hint="Plan without --except to migrate.",
                 at=migration.places.at("from"),
                 address=one.address if planning.chosen(one.address) else None,
                 severity=Severity.NOTE,
@@ -284,8 +284,10 @@ class _Copying:
             self.settled.add(id)
 
     def _is_planned(self, address: Address) -> bool:
-        policy = self.planning.policy
-        return self.planning.chosen(address) and not matches_patterns(str(address), policy.leave_alone)
+        policy, is_replayed = self.planning.policy, self.migration.is_replayed
+        if matches_patterns(str(address), policy.leave_alone):
+            return False
+        return self.planning.chosen(address) if is_replayed else self.planning.include(address)
 
     def _live(self, answer: AnswerRow | None) -> frozenset[str]:
         """Return a live answer to the new field, by the names after the plan."""
@@ -373,7 +375,7 @@ _HINTS: Final = {
     _SEVERAL: f"Reduce them to one choice, make the new field MULTI_SELECT, or {_DELETE}",
     _NO_CHOICE: f"Write under `choices` what they become, or {_DELETE}",
     _NO_EMAIL: f"Give each account an e-mail of its own, or {_DELETE}",
-    _LEFT_OUT: "Plan without --only and --except, and without `leave_alone` for these people.",
+    _LEFT_OUT: "Plan without --except and without `leave_alone` for these people.",
 }
 _UNREADABLE: Final = object()
 

@@ -40,7 +40,7 @@ def read_fields(kind: FieldKind, reading: ReadContext) -> Listing[FieldRow] | No
 
 def may_lose_answers(kind: FieldKind, reading: ReadContext) -> bool:
     """Return whether a field is deleted or loses a choice, so that the answers of all people are needed."""
-    if not reading.covers(kind.name) or reading.policy.additive:
+    if not reading.covers(kind.name):
         return False
     deletes = reading.absent_of(kind.name) or reading.policy.ownership.get(kind.name)
     declared = reading.declared_of(kind)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
+from shlex import quote
 from typing import Final
 
 from lmsconf.api.spec.value_encoding import encode_cleared_description
@@ -50,7 +51,7 @@ def pair_slots_with_deletions(planning: PlanContext, matched: MatchResult[Custom
         _refuse_too_many(planning, matched, new[-1], over)
     elif len(new) > free + len(first):
         last = next(one for one in deleted if one not in first)
-        _refuse_without_slot(planning, matched, new[-1], last, len(new) - free - len(first))
+        _refuse_without_slot(planning, matched, new, last, free + len(first))
     planning.state(_Slots).freed_by = dict(zip(new[free:], first, strict=False))
 
 
@@ -70,17 +71,27 @@ def _refuse_too_many(
 def _refuse_without_slot(
     planning: PlanContext,
     matched: MatchResult[CustomFieldSpec, FieldRow],
-    creation: Address,
+    new: Sequence[Address],
     old: Address,
-    lacking: int,
+    free: int,
 ) -> None:
+    """Refuse the last of the new fields. free: the slots for them: free now, or freed before them."""
+    creation, lacking = new[-1], len(new) - free
     slots = "slot is" if lacking == 1 else "slots are"
+    # Conditions are replaced as a whole, so that one smart group may need both new fields: nothing is put in an order.
+    targets = {one.target for one in active_migrations(planning).values()}
+    alone = next((one for one in new if one in targets), None) if free and len(targets) > 1 else None
+    way = (
+        "List a field that nobody needs under `absent`."
+        if alone is None
+        else f"Migrate one field after the other: plan with --only {quote(str(alone))}, apply that, and plan the rest. "
+        "Or list a field that nobody needs under `absent`."
+    )
     planning.problem(
         "refusal/no-free-field",
         f"{creation}: {lacking} more free {slots} needed, because {old} is deleted only after its answers are copied, "
         f"and a workspace has at most {MOST_FIELDS} custom fields",
-        hint=f"{matched.live} are live. List a field that nobody needs under `absent`, or migrate one field after the "
-        "other.",
+        hint=f"{matched.live} are live. {way}",
         at=next(one.declared.source for one in matched.matches if one.address == creation),
         address=creation,
     )
@@ -117,16 +128,16 @@ def field_steps(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow], 
         current: dict[str, str] = {choice.id: choice.name for choice in row.choices}
         body = _body(planning, row, {"name": temporary_name(row.id)}, current, at)
         steps.append(_replacement(row, body, makes=freed_name_ref(CUSTOM_FIELD, row), avoids=whole))
-    makes = made | whole | (freed_name_ref(CUSTOM_FIELD, row) if renamed and not steps else frozenset())
+    makes = made | (freed_name_ref(CUSTOM_FIELD, row) if renamed and not steps else frozenset())
     uses = free_name_ref(at) if renamed else frozenset()
     if any(left & taken and gained & made for left, gained in planning.changed_refs):
         body = _body(planning, row, after, {**new, **dropped}, at)
-        steps.append(_replacement(row, body, makes=makes, uses=uses))
+        steps.append(_replacement(row, body, makes=makes, uses=uses, avoids=whole))
         body = _body(planning, row, after, new, at, known=True)
-        steps.append(_replacement(row, body, uses=made, ends=taken, avoids=whole))
+        steps.append(_replacement(row, body, makes=whole, uses=made, ends=taken, avoids=whole))
     else:
         body = _body(planning, row, after, new, at)
-        steps.append(_replacement(row, body, makes=makes, uses=uses, ends=taken, avoids=whole))
+        steps.append(_replacement(row, body, makes=makes | whole, uses=uses, ends=taken, avoids=whole))
     groups = _in_the_way(planning, at, taken)
     if not groups:
         return steps
@@ -168,12 +179,22 @@ def _refuse_unreplaced(
         f"{at}: it cannot be deleted, because it is still named by the conditions of {names}"
         if groups
         else f"{at}: it cannot be deleted, because it is not known which smart groups name it: {why}",
-        hint=f"Declare `conditions` on {migration.target} for them, or write `conditions: all` under `migrate`, "
-        "which replaces the conditions of smart groups that no manifest declares."
+        hint=_way_to_replace(planning, migration, groups)
         if groups
         else "Plan again once all smart groups can be read.",
         at=migration.migration.places.at("from"),
         address=at,
+    )
+
+
+def _way_to_replace(planning: PlanContext, migration: ActiveMigration, groups: Sequence[Address]) -> str:
+    declared = {one.address for one in planning.declared if one.address.kind == SMART_GROUP}
+    left = sorted({group for group in groups if group in declared and not planning.chosen(group)})
+    if left and planning.policy.only:
+        return f"Plan them too: {' '.join(f'--only {quote(str(group))}' for group in left)}"
+    return (
+        f"Declare `conditions` on {migration.target} for them, or write `conditions: all` under `migrate`, which "
+        "replaces the conditions of smart groups that no manifest declares."
     )
 
 

@@ -77,7 +77,7 @@ class Migration:
     deletes_rest: bool
     all_groups: bool
     places: SourceMap = field(compare=False)
-    is_replayed: bool = False
+    is_replayed: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,21 +102,28 @@ def _value(answer: AnswerRow, field: FieldRow, choices: frozenset[str] | None) -
 
 
 def answered_since(live: PlanContext, row: FieldRow, plan: Plan) -> str | None:
-    """Return how many people have answered a field that a run created, without those who got an answer from the run."""
+    """Return how many people have answered a field that a run created, without the answers that the run gave."""
     name = normalize_name(row.name)
     given = {
-        normalize_email(change.address.name)
+        normalize_email(change.address.name): _given(change.after)[name]
         for change in plan.changes
         if change.address.kind == USER and name in _given(change.after)
     }
     emails = {person.id: person.name for person in live.snapshot.rows(PersonRow)}
     number = sum(
-        emails.get(one.id) not in given
+        not _is_given(_value(answer, row, None), given.get(emails.get(one.id, "")))
         for one in _answers(live.snapshot)
-        if any(field in (name, row.id) and answer and answer.picked for field, answer in one.answers or ())
+        for field, answer in one.answers or ()
+        if field in (name, row.id) and answer and answer.picked
     )
     people = "1 person has" if number == 1 else f"{number:,} people have"
     return f"{people} answered it since the run" if number else None
+
+
+def _is_given(answer: Json, given: Json) -> bool:
+    """Whether an answer is the one that a run gave: choices in any order."""
+    both = [value if isinstance(value, list) else [value] for value in (answer, given)]
+    return {normalize_name(str(one)) for one in both[0]} == {normalize_name(str(one)) for one in both[1]}
 
 
 def _given(form: Json) -> Mapping[str, Json]:

@@ -11,6 +11,7 @@ from lmsconf.kinds.shared.kind_names import SMART_GROUP
 from lmsconf.kinds.shared.response_json import id_set, require_object
 from lmsconf.model.address import RemoteId
 from lmsconf.model.api import Api
+from lmsconf.model.effects import GroupEffects, members_digest
 from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Action, Plan
 from lmsconf.planner.reading import keep_keys
@@ -20,11 +21,12 @@ _HINT: Final = "The service may still be computing its members; check again with
 
 
 def compare_members(api: Api, plan: Plan) -> Iterator[Problem]:
-    """Yield a warning for each smart group whose number of members is not the predicted one. Raises ApiError.
+    """Yield a warning for each smart group whose members are not the predicted ones. Raises ApiError.
 
-    A request for each smart group whose membership the plan changes, and the listing of people where a number differs:
+    A request for each smart group whose membership the plan changes, and the listing of people where members differ:
     a service may list archived people among the members (API specification, Smart Groups), and accounts that it lists
-    nowhere else; the prediction counts neither. The numbers are compared: a plan holds no list of people.
+    nowhere else; the prediction counts neither. A plan holds the digest of the members, or, where one of them has no
+    account before the plan, only their number.
     """
     deleted = {change.address for change in plan.changes if change.action is Action.DELETE}
     ids = {change.address: change.id for change in plan.changes if change.id is not None}
@@ -33,18 +35,28 @@ def compare_members(api: Api, plan: Plan) -> Iterator[Problem]:
         if group.address.kind != SMART_GROUP or group.after is None or group.address in deleted:
             continue
         members = read_members(api, group.address.name, ids.get(group.address))
-        if members is None or len(members) == group.after:
+        if members is None or _is_predicted(group, members):
             continue
         if active is None:
             active = _active(api)
-        if (number := len(members & active)) != group.after:
+        if not _is_predicted(group, members & active):
             yield Problem(
                 code=CODE,
-                message=f"{group.address}: {group.after:,} members were predicted, and the service lists {number:,}",
+                message=f"{group.address}: {_difference(group.after, len(members & active))}",
                 hint=_HINT,
                 severity=Severity.WARNING,
                 address=str(group.address),
             )
+
+
+def _is_predicted(group: GroupEffects, members: frozenset[RemoteId]) -> bool:
+    return len(members) == group.after and group.members in (None, members_digest(members))
+
+
+def _difference(predicted: int, listed: int) -> str:
+    if predicted != listed:
+        return f"{predicted:,} members were predicted, and the service lists {listed:,}"
+    return f"the service lists as many members as predicted ({listed:,}), but not the same people"
 
 
 def read_members(api: Api, name: str, id: RemoteId | None) -> frozenset[RemoteId] | None:

@@ -41,6 +41,7 @@ def add_replaced_conditions(
             if one.spec.conditions is None:
                 out[id(one)] = replace(one, spec=replace(one.spec, conditions=conditions))
         if not own and not _is_left(planning, row, absent):
+            planning.include(Address.of(SMART_GROUP, normalize_name(row.name)))
             more.append(_undeclared(planning, row, conditions, migrations[0]))
     return [*out.values(), *more]
 

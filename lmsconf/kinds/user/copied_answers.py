@@ -32,6 +32,8 @@ def add_copied_answers(planning: PlanContext, declared: Sequence[Person]) -> Seq
         pin = one.pin(planning.policy.workspace)
         names = (name for name in (one.address.name, *one.previously) if name in ids)
         id = pin if pin in copies else next((ids[name] for name in names), None) if pin is None else None
+        if id is not None and one.address in planning.included:
+            continue  # the selection leaves out what else is declared of the person, and it was not read
         added = {} if id is None else copies.pop(id, {})
         out.append(_with_answers(one, added) if added else one)
     for id, answers in copies.items():

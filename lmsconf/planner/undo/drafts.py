@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import field, replace
 from typing import Any, Final
 
 from lmsconf.model.address import RemoteId
@@ -23,6 +23,7 @@ from lmsconf.planner.undo.merge import (
     restored,
     restored_items,
 )
+from lmsconf.planner.undo.names import marked_id
 from lmsconf.planner.undo.times import Body, Times
 from lmsconf.planner.undo.vocabulary import renamed_parts
 from lmsconf.support.lazy_dataclass import dataclass
@@ -327,6 +328,22 @@ def takes_part_lists(kind: AnyKind, key: str) -> bool:
         isinstance(shape, dict) and INCLUDE in _object(shape.get("properties"))
         for shape in (shapes if isinstance(shapes, list) else ())
     )
+
+
+def without_values_of(deleted: Collection[str], draft: Draft) -> Draft | None:
+    """Return a draft without empty values for what the undo deletes, by id: the deletion empties them. None: no draft.
+
+    So for the answers to a field that the run has created.
+    """
+    body: Body = {}
+    for key, value in draft.body.items():
+        if isinstance(value, dict):
+            left = {part: item for part, item in value.items() if item or marked_id(part) not in deleted}
+            if left or not value:
+                body[key] = left
+        else:
+            body[key] = value
+    return replace(draft, body=body) if body or draft.name is not None or not draft.body else None
 
 
 def _without_nulls(body: Body) -> Body:

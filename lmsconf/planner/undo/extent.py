@@ -29,6 +29,9 @@ def _limited_by_name(kind: AnyKind, snapshot: Snapshot, change: Change) -> Chang
         return change
     name = _address_before({kind.name: kind}, change).name
     others = [row.name for row in snapshot.rows(kind.row_type) if row.id != change.id]
+    if change.action is Action.DELETE and _has_parts_that_look_alike(kind, change):
+        reason = f"two of its {kind.parts_key} look the same, so that it cannot be created again"
+        return replace(change, undo=Undo(level=UndoLevel.NONE, reason=reason))
     if change.action is Action.DELETE and casefold_name(name) in Counter(map(casefold_name, others)):
         reason = "another resource has its name, or one that looks the same, so that it cannot be created again"
         return replace(change, undo=Undo(level=UndoLevel.NONE, reason=reason))
@@ -36,6 +39,12 @@ def _limited_by_name(kind: AnyKind, snapshot: Snapshot, change: Change) -> Chang
         reason = "another resource has its earlier name, so that it keeps the new one"
         return replace(change, undo=Undo(level=UndoLevel.PARTIAL, reason=reason))
     return change
+
+
+def _has_parts_that_look_alike(kind: AnyKind, change: Change) -> bool:
+    parts = change.before.get(str(kind.parts_key)) if isinstance(change.before, dict) else None
+    names = [casefold_name(str(part)) for part in parts] if isinstance(parts, list) else []
+    return len(set(names)) < len(names)
 
 
 def _limited_by_references(kinds: Mapping[str, AnyKind], change: Change, lost: set[Address]) -> Change:

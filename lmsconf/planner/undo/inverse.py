@@ -18,7 +18,7 @@ from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
 from lmsconf.model.plan import Action, Change, UndoLevel
 from lmsconf.planner.kind import AnyKind, ManifestEntry
 from lmsconf.planner.undo.claims import NameClaim, granted, name_claims
-from lmsconf.planner.undo.drafts import ALL, Draft, Drafter, LeftAlone
+from lmsconf.planner.undo.drafts import ALL, Draft, Drafter, LeftAlone, without_values_of
 from lmsconf.planner.undo.merge import alike
 from lmsconf.planner.undo.times import Body, Times
 from lmsconf.planner.undo.writing import EntryWriter, NotThere
@@ -62,8 +62,10 @@ class _Inversion:
         changes = [change for change in self.times.run.plan.changes if self._is_undone(change)]
         created = [one for one in changes if one.action is Action.CREATE]
         deletions = [draft for one in created if (draft := self.drafter.undo_creation(one)) is not None]
-        claims = self._claims(changes, {str(draft.id) for draft in deletions if draft.absent and draft.id})
-        drafts = [*deletions, *self._earlier_states(changes, claims)]
+        deleted = {str(draft.id) for draft in deletions if draft.absent and draft.id}
+        claims = self._claims(changes, deleted)
+        states = (without_values_of(deleted, draft) for draft in self._earlier_states(changes, claims))
+        drafts = [*deletions, *filter(None, states)]
         writer = EntryWriter(self.times, claims)
         writer.learn_parts(drafts)
         for draft in self._with_values_beside(drafts, claims):

@@ -37,7 +37,8 @@ def pre_image(kinds: Mapping[str, AnyKind], plan: Plan, snapshot: Snapshot) -> S
             wanted = (row for row in rows if kind.is_named or row.id in ids or row.id in texts)
             kept[row_type.listing] = {row.id: row for row in wanted}
         if kind.is_person:
-            kept[kind.row_type.listing] |= destroyed
+            people = kept[kind.row_type.listing]
+            people |= {id: _joined(people[id], row) if id in people else row for id, row in destroyed.items()}
     listings = {
         name: Listing(rows=tuple(rows[id] for id in sorted(rows)), incomplete=_PART) for name, rows in kept.items()
     }
@@ -46,12 +47,18 @@ def pre_image(kinds: Mapping[str, AnyKind], plan: Plan, snapshot: Snapshot) -> S
 
 def count_destroyed(kinds: Mapping[str, AnyKind], plan: Plan, snapshot: Snapshot) -> int:
     """Return of how many people values are destroyed without a change of their own."""
-    return sum(1 for kind in kinds.values() for _ in kind.rows_destroyed_with(snapshot, plan.changes))
+    return sum(len([*kind.rows_destroyed_with(snapshot, plan.changes)]) for kind in kinds.values())
 
 
 def _destroyed(kinds: Mapping[str, AnyKind], plan: Plan, snapshot: Snapshot) -> list[Any]:
     rows = [row for kind in kinds.values() for row in kind.rows_destroyed_with(snapshot, plan.changes)]
     return sorted(rows, key=lambda row: row.id)[:MOST_KEPT]
+
+
+def _joined(row: Any, destroyed: Any) -> Any:
+    """Return a row that is kept for its own change, with the values that were read only because they are destroyed."""
+    more = {name: getattr(destroyed, name) for name in row.__dataclass_fields__ if getattr(row, name) is None}
+    return replace(row, **more)
 
 
 def _json(body: object) -> Json:

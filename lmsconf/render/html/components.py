@@ -43,11 +43,15 @@ class ExpandableRow:
 
 @dataclass(frozen=True, slots=True)
 class RowGroup:
-    """Rows under a heading. full: whether they stand in full in the HTML of a large page, as far as there is room."""
+    """Rows under a heading. full: whether they stand in full in the HTML of a large page, as far as there is room.
+
+    note: what stands between the heading and the rows.
+    """
 
     heading: str
     rows: Sequence[ExpandableRow]
     full: bool = True
+    note: Child = None
 
 
 def count_cards(counts: Iterable[tuple[str, int, str]]) -> Markup:
@@ -122,7 +126,7 @@ def _file(row: ExpandableRow) -> str:
 
 def _group(group: RowGroup, pack: Pack | None) -> Markup:
     rows = tag("div", [_row(row) for row in group.rows], class_="list") if pack is None else _packed(group, pack)
-    return tag("div", tag("h3", group.heading), rows, class_="group")
+    return tag("div", tag("h3", group.heading), group.note, rows, class_="group")
 
 
 def _packed(group: RowGroup, pack: Pack) -> Markup:

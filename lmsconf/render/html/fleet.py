@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
-from lmsconf.model.fleet import FleetEntry, FleetReport, SharedChanges, SharedFailure, group_failures
-from lmsconf.render.fleet_wording import failed_workspaces, fleet_headline, name_list, outcome_words, shared_headline
+from lmsconf.model.blockers import Blocker
+from lmsconf.model.fleet import (
+    FleetAction,
+    FleetEntry,
+    FleetReport,
+    SharedFailure,
+    group_blocked,
+    group_failures,
+)
+from lmsconf.render.fleet_wording import (
+    failed_workspaces,
+    fleet_headline,
+    outcome_words,
+    shared_headline,
+    workspace_count,
+)
 from lmsconf.render.html.call_graph import ACTIONS
 from lmsconf.render.html.components import (
     RowGroup,
     change_row,
     count_cards,
-    definition_list,
     filterable_rows,
     problem_note,
 )
@@ -21,6 +34,13 @@ from lmsconf.render.html.packed_rows import is_large
 from lmsconf.render.html.plan import page_header, sections_page
 
 _NAMES: Final = 12
+_TITLES: Final = {
+    FleetAction.VALIDATE: "Validation of",
+    FleetAction.PLAN: "Plan of",
+    FleetAction.DRIFT: "Drift of",
+    FleetAction.TEST: "Tests of",
+    FleetAction.APPLY: "Apply to",
+}
 
 
 def fleet_html(report: FleetReport) -> str:
@@ -29,7 +49,7 @@ def fleet_html(report: FleetReport) -> str:
     changes = sum(len(shared.changes) for shared in report.shared)
     sections: list[tuple[str, str, Child]] = [
         ("failed", "Failed", list(map(_failure, group_failures(index.entries)))),
-        ("blocked", "Apply would stop here", [_blocked(entry) for entry in index.entries if _stops(entry)]),
+        ("blocked", "Apply would stop here", [_blocked(*stopped) for stopped in group_blocked(index.entries)]),
         (
             "changes",
             "Changes",
@@ -41,68 +61,77 @@ def fleet_html(report: FleetReport) -> str:
         ),
         ("workspaces", "Workspaces", _workspaces(index.entries)),
     ]
+    title = f"{_TITLES[index.action]} {workspace_count(len(index.entries))}"
     top = [
-        page_header("fleet", index.action.value, f"{len(index.entries):,} workspaces"),
+        page_header("fleet", title, f"Made {index.created_at}"),
         tag("p", fleet_headline(report), class_="verdict"),
         count_cards(_counts(report)),
     ]
-    footer = definition_list([("Made", index.created_at)])
-    return sections_page(f"Fleet: {index.action.value}", top, sections, footer, large=is_large(changes))
-
-
-def _stops(entry: FleetEntry) -> bool:
-    return bool(entry.blocked) and not entry.failed
+    return sections_page(title, top, sections, None, large=is_large(changes))
 
 
 def _counts(report: FleetReport) -> Iterator[tuple[str, int, str]]:
     """Yield (class, count, label) for each state of a workspace."""
     entries = report.index.entries
     changed = sum(bool(entry.changes) and not entry.failed for entry in entries)
-    failed = len(report.index.failed)
-    yield "delete", failed, "failed"
+    failed, waiting = len(report.index.failed), sum(entry.was_not_attempted for entry in entries)
+    yield "delete", failed - waiting, "failed"
+    if waiting:
+        yield "uncounted", waiting, "not attempted"
+    if report.index.action is FleetAction.APPLY:
+        yield "create", len(entries) - failed, "applied or without changes"
+        return
     yield "update", changed, "with changes"
     yield "uncounted", len(entries) - failed - changed, "without changes"
 
 
 def _failure(failure: SharedFailure) -> Child:
-    entry = failure.entry
+    names = _names(failure.workspaces) if len(failure.workspaces) > 1 else None
+    return [tag("h3", failed_workspaces(failure)), names, [problem_note(problem) for problem in failure.entry.problems]]
+
+
+def _blocked(blockers: Sequence[Blocker], names: Sequence[str]) -> Child:
+    heading = tag("h3", names[0] if len(names) == 1 else workspace_count(len(names)))
     return [
-        tag("h3", f"{failed_workspaces(failure, _NAMES)}: {outcome_words(entry)}"),
-        [problem_note(problem) for problem in entry.problems],
+        heading,
+        _names(names) if len(names) > 1 else None,
+        tag("ul", [tag("li", str(blocker)) for blocker in blockers]),
     ]
 
 
-def _blocked(entry: FleetEntry) -> Child:
-    return [tag("h3", entry.workspace), tag("ul", [tag("li", str(blocker)) for blocker in entry.blocked])]
+def _names(names: Sequence[str]) -> Child:
+    """Return names of workspaces, folded up where they are many."""
+    if len(names) <= _NAMES:
+        return tag("p", ", ".join(names), class_="scope")
+    summary = tag("summary", f"In {names[0]}, {names[1]} and {len(names) - 2:,} more")
+    return tag("details", summary, tag("ul", [tag("li", name) for name in names], class_="names"), class_="fold")
 
 
 def _groups(report: FleetReport) -> Iterator[RowGroup]:
     number = 0
     for shared in report.shared:
         rows = []
-        for change in shared.changes:
+        for place, change in enumerate(shared.changes):
             number += 1
-            rows.append(change_row(f"c{number}", change))
-        yield RowGroup(_heading(shared, len(report.index.entries)), rows)
-
-
-def _heading(shared: SharedChanges, of: int) -> str:
-    headline = shared_headline(shared, of)
-    return headline if shared.one_each else f"{headline}: {name_list(shared.workspaces, _NAMES)}"
+            where = tag("p", f"Only in {shared.workspaces[place]}.") if shared.one_each else None
+            rows.append(change_row(f"c{number}", change, where))
+        note = None if shared.one_each else _names(shared.workspaces)
+        yield RowGroup(shared_headline(shared, len(report.index.entries)), rows, note=note)
 
 
 def _workspaces(entries: tuple[FleetEntry, ...]) -> Child:
-    """Return a table with a row for each workspace."""
-    head = tag("tr", [tag("th", text, scope="col") for text in ("Workspace", "Labels", "Result", "Exit code")])
+    """Return a table with a row for each workspace: those that failed first, then those with changes."""
+    entries = tuple(sorted(entries, key=lambda entry: (not entry.failed, not entry.changes)))
+    head = tag("tr", [tag("th", text, scope="col") for text in ("Workspace", "Result", "Labels", "Exit code")])
     rows = [
         tag(
             "tr",
             tag("th", entry.workspace, scope="row"),
-            tag("td", ", ".join(f"{key}={value}" for key, value in entry.labels.items())),
             tag("td", outcome_words(entry)),
+            tag("td", ", ".join(f"{key}={value}" for key, value in entry.labels.items())),
             tag("td", str(entry.exit.value)),
         )
         for entry in entries
     ]
-    table = tag("table", tag("thead", head), tag("tbody", rows), class_="counts")
+    table = tag("table", tag("thead", head), tag("tbody", rows), class_="counts words")
     return tag("div", table, class_="wide", role="region", tabindex="0", aria_label="Workspaces")

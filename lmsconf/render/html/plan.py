@@ -138,11 +138,11 @@ def apply_html(report: ApplyReport) -> str:
 
 
 def problems_html(problems: Sequence[Problem]) -> str:
-    """Render problems as the page that stands in the place of a plan's."""
+    """Render problems as a page, which also stands in the place of a result that errors prevent."""
     ordered = sort_by_severity(problems)
     failed = any(problem.is_error for problem in problems)
-    title = "No plan" if failed else "Problems"
-    top = page_header("plan", title, count_severities(ordered) or "No problems.")
+    title = "Errors" if failed else "Problems"
+    top = page_header("problems", title, count_severities(ordered) or "No problems.")
     notes = [("attention", "Check this first" if failed else title, [problem_note(one) for one in ordered])]
     return sections_page(title, top, notes, None)
 

@@ -6,9 +6,17 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from lmsconf.errors import ExitCode
-from lmsconf.model.fleet import FleetAction, FleetEntry, FleetReport, SharedChanges, SharedFailure, group_failures
+from lmsconf.model.blockers import Blocker
+from lmsconf.model.fleet import FleetAction, FleetReport, SharedChanges, SharedFailure, group_blocked, group_failures
 from lmsconf.render.escape import escape_terminal
-from lmsconf.render.fleet_wording import failed_workspaces, fleet_headline, name_list, outcome_words, shared_headline
+from lmsconf.render.fleet_wording import (
+    failed_workspaces,
+    fleet_headline,
+    name_list,
+    outcome_words,
+    shared_headline,
+    workspace_count,
+)
 from lmsconf.render.resource_wording import resource_title
 from lmsconf.render.text.blocks import change_lines, join_blocks, problem_lines
 
@@ -19,12 +27,11 @@ _PROBLEMS: Final = 3
 def fleet_text(report: FleetReport, *, color: bool = False) -> str:
     """Return the text view."""
     index = report.index
-    stopped = [entry for entry in index.entries if entry.blocked and not entry.failed]
     return join_blocks(
         [
             [fleet_headline(report)],
             *(_failure(failure) for failure in group_failures(index.entries)),
-            *(_blocked(entry) for entry in stopped),
+            *(_blocked(blockers, names) for blockers, names in group_blocked(index.entries)),
             *(_shared(shared, len(index.entries)) for shared in report.shared),
             _lines(report),
         ],
@@ -34,16 +41,21 @@ def fleet_text(report: FleetReport, *, color: bool = False) -> str:
 
 def _failure(failure: SharedFailure) -> Iterator[str]:
     entry = failure.entry
-    yield escape_terminal(f"{failed_workspaces(failure, _NAMES)}: {outcome_words(entry)}")
+    yield escape_terminal(failed_workspaces(failure))
+    if len(failure.workspaces) > 1:
+        yield escape_terminal(f"  {name_list(failure.workspaces, _NAMES)}")
     for problem in entry.problems[:_PROBLEMS]:
         yield from problem_lines(problem, indent="  ")
     if len(entry.problems) > _PROBLEMS:
         yield f"  … and {len(entry.problems) - _PROBLEMS:,} more errors in {entry.file}"
 
 
-def _blocked(entry: FleetEntry) -> Iterator[str]:
-    yield escape_terminal(f"Workspace {entry.workspace}: apply would stop here")
-    yield from (escape_terminal(f"  {blocker}") for blocker in entry.blocked)
+def _blocked(blockers: Sequence[Blocker], names: Sequence[str]) -> Iterator[str]:
+    where = f"Workspace {names[0]}" if len(names) == 1 else workspace_count(len(names))
+    yield escape_terminal(f"{where}: apply would stop here")
+    if len(names) > 1:
+        yield escape_terminal(f"  {name_list(names, _NAMES)}")
+    yield from (escape_terminal(f"  {blocker}") for blocker in blockers)
 
 
 def _shared(shared: SharedChanges, of: int) -> Iterator[str]:

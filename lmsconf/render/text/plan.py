@@ -70,11 +70,15 @@ def plan_text(plan: Plan, *, color: bool = False) -> str:
     )
 
 
-def apply_text(report: ApplyReport, *, color: bool = False) -> str:
-    """Render an apply report: problems, failed calls, calls not done, remaining differences, outcome."""
+def apply_text(report: ApplyReport, *, color: bool = False, names_workspace: bool = True) -> str:
+    """Render an apply report: problems, failed calls, calls not done, remaining differences, outcome.
+
+    names_workspace: whether the first line is that of the workspace.
+    """
+    workspace = escape_terminal(workspace_line(report.workspace, report.url, report.people))
     return join_blocks(
         [
-            [escape_terminal(workspace_line(report.workspace, report.url, report.people)), *_meta(report)],
+            [*([workspace] if names_workspace else []), *_meta(report)],
             _problems(report.problems),
             *(_failure(outcome) for outcome in report.outcomes if outcome.status is CallStatus.FAILED),
             *_in_part(report),

@@ -1,0 +1,224 @@
+"""What a Dask worker does for a fleet: `run_tasks`, which runs each task in a process of its own.
+
+It takes and returns JSON and raises nothing: Dask writes exceptions, and what led to them, into logs.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import lru_cache, partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final, NamedTuple, cast
+
+from lmsconf.documents.document import TOOL, JsonObjectReader
+from lmsconf.errors import LmsconfError, Problem
+from lmsconf.fleet.attempts import begun_plans
+from lmsconf.fleet.project_digest import ProjectDigest, differing_files, digest_from_json, other_project
+from lmsconf.fleet.task_process import TaskProcess, TaskProcesses, is_interrupted
+from lmsconf.fleet.tasks import FleetTask, plan_path, task_from_json
+from lmsconf.journal.journal_folder import ensure_folder
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.fleet import FleetAction
+from lmsconf.project.config_file import FILE
+from lmsconf.support.atomic_files import read_text, write_atomically
+
+AGAIN: Final = "again"
+"""Key of the result of a task that was not begun, or stopped, as the time for all tasks of a batch was over."""
+_ENDING: Final = ("closing", "closed", "failed", "stopping")
+"""The statuses of a Dask worker whose tasks another one gets."""
+_ATTEMPTS: Final = "attempts"
+
+
+class _Batch(NamedTuple):
+    """What is the same for the tasks of a batch. limit: seconds for one task. end: when the batch returns, None: never.
+
+    goes_on: whether the Dask worker still runs. scratch: the folder for files of the batch. differing: the files of the
+    project that differ from those of a digest, once compared. processes: keeps the process until the batch ends.
+    """
+
+    root: Path
+    run: str
+    limit: float | None
+    end: float | None
+    goes_on: Callable[[], bool]
+    scratch: Path
+    differing: dict[ProjectDigest, tuple[str, ...]]
+    processes: TaskProcesses
+
+
+def run_tasks(document: str) -> str:
+    """Run the tasks of a batch from `lmsconf.fleet.dask_engine`; return their results in the same order, as JSON."""
+    from distributed import get_worker
+
+    began, worker = time.monotonic(), get_worker()
+    given = JsonObjectReader(json.loads(document))
+    seconds = given.maybe("seconds", lambda key: float(given.text(key)))
+    root, run = Path(given.text("root")).absolute(), given.text("run")
+    jobs = given.each("jobs", lambda job: job)
+    same = given.object("tool") == TOOL
+    with (
+        TemporaryDirectory(prefix="lmsconf-", dir=worker.local_directory) as folder,
+        TaskProcesses(root, run) as processes,
+    ):
+        batch = _Batch(
+            root=root,
+            run=run,
+            limit=given.maybe("time_limit", lambda key: float(given.text(key))),
+            end=None if seconds is None else began + seconds,
+            goes_on=lambda: worker.status.name not in _ENDING,
+            scratch=Path(folder),
+            differing={},
+            processes=processes,
+        )
+        results: list[Json] = [*_results(batch, jobs)] if same else [_other_version() for _ in jobs]
+    return json.dumps({"seconds": str(time.monotonic() - began), "results": results})
+
+
+def _results(batch: _Batch, jobs: tuple[JsonObjectReader, ...]) -> Iterator[dict[str, Json]]:
+    """Yield the result of each task. The process works on the next one while a result is read."""
+    before: Callable[[], dict[str, Json]] | None = None
+    for job in jobs:
+        begun = _begun_or_refused(batch, job)
+        if before is not None:
+            yield _safely(before)
+        if isinstance(begun, _BegunTask):
+            answer = begun.process.answer(begun.end, batch.goes_on)
+            before = partial(_finished, batch, begun, answer)
+        else:
+            before = partial(dict, begun)
+    if before is not None:
+        yield _safely(before)
+
+
+class _BegunTask(NamedTuple):
+    """A task that a process works on. end: when it is stopped, on the monotonic clock; None: never."""
+
+    task: FleetTask
+    process: TaskProcess
+    end: float | None
+
+
+def _begun_or_refused(batch: _Batch, job: JsonObjectReader) -> _BegunTask | dict[str, Json]:
+    """Give a task to the process; return the reason instead where it is not begun."""
+    begun: list[_BegunTask] = []
+
+    def begin() -> dict[str, Json]:
+        refusal = _refusal(batch, job)
+        if refusal is None:
+            begun.append(_begin(batch, job))
+        return refusal or {}
+
+    refused = _safely(begin)
+    return begun[0] if begun else refused
+
+
+def _safely(work: Callable[[], dict[str, Json]]) -> dict[str, Json]:
+    """Return a result; that of a task without one where an exception is raised."""
+    try:
+        return work()
+    except LmsconfError as error:
+        return _refused(error.code, error.message, error.hint)
+    except Exception as error:  # its text may hold a value, and Dask would log it
+        return _refused("fleet/lost", f"the worker failed with {type(error).__name__}")
+
+
+def _refusal(batch: _Batch, job: JsonObjectReader) -> dict[str, Json] | None:
+    """Return why a task is not begun; None if it can be."""
+    if is_interrupted(batch.run):
+        return _refused("interrupted", "the run was interrupted")
+    if batch.end is not None and time.monotonic() >= batch.end:
+        return {AGAIN: True}
+    if not (batch.root / FILE).is_file():
+        hint = "Name its folder on the workers with --worker-project."
+        return _refused("fleet/worker-project", f"the worker has no project in {batch.root}", hint)
+    wanted = digest_from_json(job.reader("project"))
+    if wanted not in batch.differing:
+        batch.differing[wanted] = differing_files(batch.root, wanted)
+    differing = batch.differing[wanted]
+    return _problem(other_project(differing)) if differing else None
+
+
+def _begin(batch: _Batch, job: JsonObjectReader) -> _BegunTask:
+    """Give a task to the process."""
+    task = replace(task_from_json(job.reader("task")), out=batch.scratch)
+    if job.has("plan"):
+        write_atomically(plan_path(batch.scratch, task.workspace), job.text("plan"))
+        task = _attempted(task, batch.root, batch.run)
+    process = batch.processes.get(job.reader("project").text("settings"))
+    process.send(task)
+    late = None if batch.limit is None else time.monotonic() + batch.limit
+    return _BegunTask(task, process, min((end for end in (late, batch.end) if end is not None), default=None))
+
+
+def _finished(batch: _Batch, begun: _BegunTask, answer: dict[str, Json]) -> dict[str, Json]:
+    """Return the result of a task: an entry of the index and the text of its file, or the reason why there is none."""
+    if answer.get("late") and begun.end == batch.end:
+        return {AGAIN: True}
+    if begun.task.action is FleetAction.APPLY:
+        answer["attempt"] = begun.task.attempt
+        if "entry" in answer:
+            # If the result is lost with this worker, the next attempt waits as if journals were missing.
+            _attempts_file(batch.root, batch.run, begun.task).unlink(missing_ok=True)
+    file = cast("dict[str, Json]", answer.get("entry") or {}).get("file")
+    if isinstance(file, str):
+        answer["text"] = read_text(batch.scratch / Path(file).name)
+    return answer
+
+
+def _attempts_file(root: Path, run: str, task: FleetTask) -> Path:
+    """Return the file with a line for each attempt to apply a plan that began in this folder."""
+    return ensure_folder(root, _ATTEMPTS) / f"{run}-{task.workspace}"
+
+
+def _attempted(task: FleetTask, root: Path, run: str) -> FleetTask:
+    """Return the task with its attempt.
+
+    A scheduler gives the task of a dead worker to another one, with the same arguments. So each attempt is noted at the
+    scheduler before it begins, and in the project's folder: a folder with all earlier attempts has their journals too.
+    An earlier run that has begun the plan is an attempt more; its journal may be in another folder than this one.
+    """
+    is_begun_here = task.digest in _begun_plans(root, run)
+    is_begun = is_begun_here or task.attempt > 1
+    attempt = 1
+    while not _first_to_set(f"{run}-{task.workspace}-{attempt}"):
+        attempt += 1
+    with _attempts_file(root, run, task).open("a+", encoding="ascii") as notes:
+        notes.seek(0)
+        earlier = len(notes.readlines())
+        notes.write(f"{attempt}\n")
+    has_journals = earlier == attempt - 1 and is_begun_here is is_begun
+    return replace(task, attempt=attempt + is_begun, has_journals=has_journals)
+
+
+@lru_cache(maxsize=8)
+def _begun_plans(root: Path, run: str) -> frozenset[str]:
+    """Return the digests of the plans that have begun before this worker's first task of a run. Raises LmsconfError."""
+    return begun_plans(root)
+
+
+def _first_to_set(name: str) -> bool:
+    """Set an event at the scheduler; return False if it was set before."""
+    from distributed import Event
+
+    event = Event(name)
+    if event.is_set():
+        return False
+    event.set()
+    return True
+
+
+def _other_version() -> dict[str, Json]:
+    return _refused("fleet/worker-tool", "the worker has another version of lmsconf", "Install the same version.")
+
+
+def _refused(code: str, message: str, hint: str | None = None) -> dict[str, Json]:
+    """Return the result of a task that was not begun, or has none."""
+    return _problem(Problem(code=code, message=message, hint=hint))
+
+
+def _problem(problem: Problem) -> dict[str, Json]:
+    return {"problem": {"code": problem.code, "message": problem.message, "hint": problem.hint}}

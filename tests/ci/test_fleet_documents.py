@@ -1,0 +1,161 @@
+"""What `lmsconf fleet matrix` prints, and the recipes beside it, judged by the schemas of the engines and by rules."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+from referencing import Registry, Resource
+
+from lmsconf.cli import app
+from lmsconf.cli.frame import run_command_line
+from lmsconf.project.credentials import DIRS
+
+from .engines import merged
+from .test_workflows import CI, judged
+
+SCHEMAS = os.environ.get("LMSCONF_KUBERNETES_SCHEMAS", "")
+"""A folder with `v1.37.0-local-strict` and so on, as the package kubernetes-validate has it."""
+IMAGE = f"registry.example/lms-config@sha256:{'0' * 64}"
+PODS = ("fleet-collect", "argo", "kubernetes")
+
+
+@pytest.fixture
+def printed(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    """The document for each engine."""
+    documents = {}
+    for format in ("github", "gitlab", "argo", "kubernetes"):
+        options = ["--shards", "3", "--select", "ring=main,!closed", "--image", IMAGE]
+        assert run_command_line(app, ["fleet", "matrix", "--format", format, *options]) == 0
+        documents[format] = json.loads(capsys.readouterr().out)
+    return documents
+
+
+def recipe(name: str) -> Any:
+    """A file of examples/ci."""
+    return yaml.safe_load((CI / name).read_text(encoding="utf-8"))
+
+
+@pytest.mark.slow
+def test_github_takes_the_matrix(printed: Mapping[str, Any], tmp_path: Path) -> None:
+    """With the matrix itself in place of the expression, the workflow fits the JSON Schema of GitHub's workflows."""
+    workflow = recipe("github/lmsconf-fleet.yml")
+    workflow["on"] = workflow.pop(True)  # YAML 1.1 reads it as a flag
+    workflow["jobs"]["plan"]["strategy"]["matrix"] = printed["github"]
+    (tmp_path / "workflow.json").write_text(json.dumps(workflow))
+    judged("check-jsonschema", "--builtin-schema", "vendor.github-workflows", tmp_path / "workflow.json")
+
+
+@pytest.mark.slow
+def test_gitlab_takes_the_child_pipeline(printed: Mapping[str, Any], tmp_path: Path) -> None:
+    """Alone, and as the recipe includes it, it fits the JSON Schema of GitLab CI; so does what starts it."""
+    (tmp_path / "alone.json").write_text(json.dumps(printed["gitlab"]))
+    (tmp_path / "both.json").write_text(json.dumps(merged(recipe("gitlab/fleet-shards.yml"), printed["gitlab"])))
+    files = (tmp_path / "alone.json", tmp_path / "both.json", CI / "gitlab" / "fleet.gitlab-ci.yml")
+    judged("check-jsonschema", "--builtin-schema", "vendor.gitlab-ci", "--data-transform", "gitlab-ci", *files)
+
+
+@pytest.mark.slow
+def test_argo_takes_the_workflow(printed: Mapping[str, Any]) -> None:
+    """Models that are generated from Argo's API read it, and have a field for each key."""
+    models = pytest.importorskip("hera.workflows.models")
+    read = models.Workflow.model_validate(printed["argo"])
+    assert json.loads(read.model_dump_json(exclude_none=True, by_alias=True)) == printed["argo"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not SCHEMAS, reason="no schemas of Kubernetes: name their folder in LMSCONF_KUBERNETES_SCHEMAS")
+@pytest.mark.parametrize("version", ["1.29", "1.37"])
+def test_kubernetes_takes_each_object(printed: Mapping[str, Any], version: str) -> None:
+    """The Job and the recipes fit the strict JSON Schemas of the first version with all fields, and of a new one."""
+    folder = Path(SCHEMAS) / f"v{version}.0-local-strict"
+    definitions = json.loads((folder / "_definitions.json").read_text(encoding="utf-8"))
+    registry: Registry[Any] = Registry().with_resource("definitions", Resource.from_contents(definitions))
+    names = ("kubernetes/drift.yaml", "kubernetes/fleet-collect.yaml", "kubernetes/fleet-volume.yaml")
+    accounts = yaml.safe_load_all((CI / "argo" / "fleet-account.yaml").read_text(encoding="utf-8"))
+    for thing in (printed["kubernetes"], *map(recipe, names), *accounts):
+        group = "core" if "/" not in thing["apiVersion"] else thing["apiVersion"].split("/")[0].split(".")[0]
+        reference = f"definitions#/$defs/io.k8s.api.{group}.v1.{thing['kind']}"
+        problems = list(Draft202012Validator({"$ref": reference}, registry=registry).iter_errors(thing))
+        assert problems == [], thing["kind"]
+
+
+def pods(printed: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:
+    """The specifications of pods in each document, with their containers."""
+    workflow = printed["argo"]["spec"]
+    templates = [one for one in workflow["templates"] if "container" in one]
+    found = {
+        "argo": [
+            {**workflow, "containers": [one["container"]], "volumes": [*workflow["volumes"], *one["volumes"]]}
+            for one in templates
+        ],
+        "kubernetes": [printed["kubernetes"]["spec"]["template"]["spec"]],
+        "fleet-collect": [recipe("kubernetes/fleet-collect.yaml")["spec"]["template"]["spec"]],
+    }
+    assert found.keys() == set(PODS)
+    return found
+
+
+@pytest.mark.parametrize("name", PODS)
+def test_pods_are_bounded(printed: Mapping[str, Any], name: str) -> None:
+    """Each has the image by its digest, limits, and no right or writable folder that it does not need."""
+    image = yaml.safe_load((CI / "kubernetes" / "drift.yaml").read_text(encoding="utf-8"))
+    model = image["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    for pod in pods(printed)[name]:
+        (container,), (like,) = pod["containers"], model["containers"]
+        assert re.search(r"@sha256:[0-9a-f]{64}$", container["image"])
+        assert (pod["securityContext"], container["securityContext"]) == (
+            model["securityContext"],
+            like["securityContext"],
+        )
+        assert container["resources"] == like["resources"]
+        assert {mount["name"] for mount in container["volumeMounts"]} <= {volume["name"] for volume in pod["volumes"]}
+        assert re.search(r"(^|&& )exec lmsconf fleet (plan|collect) ", container["command"][2])
+
+
+@pytest.mark.parametrize("name", PODS)
+def test_only_pods_that_plan_have_tokens(printed: Mapping[str, Any], name: str) -> None:
+    """Tokens are files, mounted read-only where LMSCONF_TOKEN_DIRS allows them; no container that collects has them."""
+    for pod in pods(printed)[name]:
+        (container,) = pod["containers"]
+        mounts = {mount["name"]: mount for mount in container["volumeMounts"]}
+        variables = {one["name"]: one.get("value") for one in container["env"]}
+        if " fleet plan " in container["command"][2]:
+            (volume,) = [one for one in pod["volumes"] if one["name"] == "tokens"]
+            assert volume["secret"] == {"secretName": "lmsconf-tokens", "defaultMode": 0o440}
+            assert mounts["tokens"]["readOnly"] is True
+            assert mounts["tokens"]["mountPath"] == variables[DIRS]
+        else:
+            assert ("tokens" in mounts, DIRS in variables) == (False, False)
+        assert "envFrom" not in container
+
+
+def test_pods_that_hang_end(printed: Mapping[str, Any]) -> None:
+    """Each Job and Workflow has a time after which it ends, also where no pod can start."""
+    for thing in (printed["argo"], printed["kubernetes"], recipe("kubernetes/fleet-collect.yaml")):
+        assert 0 < thing["spec"]["activeDeadlineSeconds"] <= 6 * 60 * 60
+
+
+def test_plans_of_a_fleet_on_gitlab_are_for_developers(printed: Mapping[str, Any]) -> None:
+    """So are the reports; the child pipeline runs for merge requests too, and applies never cut each other short."""
+    pipeline = merged(recipe("gitlab/fleet-shards.yml"), printed["gitlab"])
+    for name in ("lmsconf-fleet-plan", "collect", "apply"):
+        assert (pipeline[name]["artifacts"]["access"], pipeline[name]["artifacts"]["when"]) == ("developer", "always")
+    assert pipeline["workflow"]["rules"] == [{"when": "always"}]
+    assert (pipeline["apply"]["interruptible"], pipeline["apply"]["resource_group"]) == (False, "lms-apply")
+
+
+def test_the_account_for_argo_may_only_tell_what_came_of_a_pod() -> None:
+    """Its role has the two verbs on the one resource that Argo's executor needs, in its own namespace."""
+    account, role, binding = yaml.safe_load_all((CI / "argo" / "fleet-account.yaml").read_text(encoding="utf-8"))
+    expected = {"apiGroups": ["argoproj.io"], "resources": ["workflowtaskresults"], "verbs": ["create", "patch"]}
+    assert (role["kind"], role["rules"]) == ("Role", [expected])
+    assert binding["subjects"] == [{"kind": "ServiceAccount", **account["metadata"]}]
+    assert binding["roleRef"]["name"] == role["metadata"]["name"]

@@ -1,0 +1,153 @@
+"""What `lmsconf fleet matrix` prints, played through as the engine would: the result is that without shards."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from .engines import Machine, Pipeline, artifacts, environment, run_job, run_workflow
+from .test_workflows import CI, REPOSITORY
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not shutil.which("bash"), reason="the jobs of GitLab need bash"),
+]
+SELECT = "region=us,!closed"
+VARYING = re.compile(r'"(?:created_at|expires_at|seal)": ?"[^"]+"|(?<="GET )/[a-z-]+|tried \d times')
+"""Times, the seal over them, which of concurrent requests is the first to get no answer, and after how many tries."""
+ERROR, UNREACHABLE, USAGE = 1, 8, 64
+IMAGE = f"registry.example/lms-config@sha256:{'0' * 64}"
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    """The project with forty workspaces, and two more in the selection: one has no variable, one is not reachable."""
+    project = Path(shutil.copytree(REPOSITORY / "examples" / "fleet", tmp_path / "project"))
+    text = (project / "lmsconf.yaml").read_text()
+    text = text.replace("workspaces:\n", "workspaces:\n  token: {file: token}\n")
+    (project / "lmsconf.yaml").write_text(f"{text}max_failures: 2\n")
+    (project / "token").write_text("sandbox\n")
+    (project / "token").chmod(0o600)
+    with (project / "workspaces.csv").open("a") as table:
+        table.write('albany,http://127.0.0.1:9,"ring=main, region=us",site=Albany\n')
+        table.write('buffalo,sandbox:,"ring=main, region=us",\n')
+    (tmp_path / "machine").mkdir()
+    return Machine(tmp_path / "machine", project, {"lmsconf-tokens": {"oslo": "t"}})
+
+
+def document(machine: Machine, format: str, *arguments: str, select: str = SELECT) -> Any:
+    """What is printed for an engine."""
+    options = ("--format", format, "--select", select, *arguments)
+    words = ["lmsconf", "fleet", "matrix", *options]
+    ended = subprocess.run(words, cwd=machine.project, env=environment(), stdout=subprocess.PIPE, check=True)
+    return yaml.safe_load(ended.stdout)
+
+
+def lmsconf(machine: Machine, *arguments: str | Path) -> int:
+    """Run a command in the project."""
+    return machine.shell(["lmsconf", *map(str, arguments)], machine.project, {})
+
+
+def contents(folder: Path) -> dict[str, str]:
+    """Each file of a folder, but for what varies from run to run."""
+    return {path.name: VARYING.sub("", path.read_text()) for path in folder.iterdir()}
+
+
+def without_shards(machine: Machine, select: str = SELECT) -> dict[str, str]:
+    """The files of a run without shards."""
+    assert lmsconf(machine, "fleet", "plan", "--select", select, "--out", machine.root / "whole") != USAGE
+    return contents(machine.root / "whole")
+
+
+def test_gitlab(machine: Machine) -> None:
+    """The jobs of the child pipeline keep their folders apart, and the recipe collects and applies them."""
+    shared = yaml.safe_load((CI / "gitlab" / "fleet-shards.yml").read_text())
+    pipeline = Pipeline(machine, shared, document(machine, "gitlab", "--shards", "3"))
+    assert sorted(pipeline.run("lmsconf-fleet-plan")) == [0, ERROR, UNREACHABLE]
+    assert pipeline.run("collect") == [ERROR]
+    assert contents(pipeline.kept("collect") / "collected") == without_shards(machine)
+    assert pipeline.run("apply", CI_COMMIT_SHA="1a2b3c", GITLAB_USER_LOGIN="anna") == [ERROR]
+    applied = json.loads((pipeline.kept("apply") / "collected" / "apply.json").read_text())
+    assert sum(one["exit"] == 0 for one in applied["workspaces"]) == 15
+    assert "@" not in machine.log  # people are masked
+
+
+def test_argo(machine: Machine) -> None:
+    """Shards that failed leave their folders, and a last step collects; it fails, so the Workflow does too."""
+    workflow = document(machine, "argo", "--shards", "3", "--image", IMAGE)
+    phase, codes = run_workflow(machine, workflow)
+    assert phase == "Failed"
+    assert sorted(codes.values()) == [0, ERROR, ERROR, UNREACHABLE]
+    assert codes["collect"] == ERROR
+    assert contents(artifacts(machine) / "fleet") == without_shards(machine)
+
+
+def test_kubernetes(machine: Machine) -> None:
+    """An index whose service did not answer is tried once more, in the folder of the first try; others go on."""
+    claims = {"lmsconf-fleet-plan": machine.folder("claim")}
+    codes = run_job(machine, document(machine, "kubernetes", "--shards", "3", "--image", IMAGE), claims)
+    assert sorted(codes.values()) == [[0], [ERROR], [UNREACHABLE, UNREACHABLE]]
+    collect = yaml.safe_load((CI / "kubernetes" / "fleet-collect.yaml").read_text())
+    assert run_job(machine, collect, claims) == {0: [ERROR]}
+    assert contents(claims["lmsconf-fleet-plan"] / "collected") == without_shards(machine)
+
+
+@pytest.mark.parametrize("format", ["argo", "kubernetes"])
+def test_more_pods_than_workspaces(machine: Machine, format: str) -> None:
+    """A pod without a workspace succeeds, and what is collected is the whole; it can be applied, and all is done."""
+    select = "ring=canary"
+    options = ("--shards", "4", "--image", IMAGE)
+    if format == "argo":
+        phase, codes = run_workflow(machine, document(machine, format, *options, select=select))
+        assert (phase, set(codes.values())) == ("Succeeded", {0})
+        out = artifacts(machine) / "fleet"
+    else:
+        claims = {"lmsconf-fleet-plan": machine.folder("claim")}
+        assert run_job(machine, document(machine, format, *options, select=select), claims) == {
+            n: [0] for n in range(4)
+        }
+        collect = yaml.safe_load((CI / "kubernetes" / "fleet-collect.yaml").read_text())
+        assert run_job(machine, collect, claims) == {0: [0]}
+        out = claims["lmsconf-fleet-plan"] / "collected"
+    assert contents(out) == without_shards(machine, select)
+    assert lmsconf(machine, "fleet", "apply", out, "--auto-approve") == 0
+    assert lmsconf(machine, "fleet", "plan", "--select", select, "--detailed-exitcode") == 0
+
+
+def test_argo_says_which_shard_is_missing(machine: Machine) -> None:
+    """A pod that ended without its folder is an error of its step alone; the step that collects names the shard."""
+    workflow = document(machine, "argo", "--shards", "3", "--image", IMAGE, select="ring=canary")
+    plan = next(template for template in workflow["spec"]["templates"] if template["name"] == "plan")
+    plan["container"]["command"][2] = (
+        f'[ "{{{{inputs.parameters.shard}}}}" != 2/3 ] && {plan["container"]["command"][2]}'
+    )
+    phase, codes = run_workflow(machine, workflow)
+    assert (phase, codes["collect"]) == ("Failed", ERROR)
+    assert "1 of 3 shards missing: 2/3" in machine.log
+
+
+def test_the_script_for_kubernetes(machine: Machine) -> None:
+    """It makes the volume, plans, collects, shows what the plans share, and fails as the job that collects.
+
+    A second run does not find the shards of the first.
+    """
+    (machine.root / "kubectl.json").write_text(json.dumps({"project": str(machine.project), "objects": {}, "log": ""}))
+    (machine.root / "bin").mkdir()
+    kubectl = machine.root / "bin" / "kubectl"
+    kubectl.write_text(f'#!/bin/sh\nexec {sys.executable} {Path(__file__).parent / "kubectl.py"} "$@"\n')
+    kubectl.chmod(0o755)
+    script = machine.project / "fleet"
+    shutil.copytree(CI / "kubernetes", script)
+    paths = f"{kubectl.parent}:{environment()['PATH']}"
+    for shards in ("3", "2"):
+        words = ["sh", "fleet/fleet.sh", IMAGE, shards]
+        assert machine.shell(words, machine.project, {"PATH": paths, "KUBECTL_STATE": str(machine.root)}) == 1
+    assert machine.log.count("42 workspaces: 40 with changes, 0 without, 2 failed.") == 2

@@ -1,0 +1,188 @@
+"""Workspaces that fail, hang or change while others are worked on: each is reported, and holds up no other one."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+from waiting import Interruptions, awaited
+
+from fleet.served_fleet import CALLS, ServedFleet, kill, wait_for_orphans, workers
+from lmsconf.sandbox.faults import Fault, FaultScript
+from lmsconf.sandbox.service import LoggedRequest
+
+LIMIT = "15"
+"""Seconds for one workspace: far more than it takes on a busy machine, except where a service hangs."""
+FAILURES = {"hangs": 8, "refuses": 7}
+
+
+def troubled(served: ServedFleet) -> None:
+    """One workspace hangs, one refuses its token, one trips a guard, one is fine."""
+    served.serve("fine")
+    served.hang("hangs")
+    served.serve("refuses", takes="another")
+    served.serve("guarded")
+    served.ask("guarded", "POST", "/groups", {"name": "Old"})
+    served.write(
+        "lmsconf.yaml",
+        served.project("guards: {deletes: {count: 0, share: off}}\nwaves: [ring=canary, '*']\n"),
+    )
+    served.write("manifests/b.yaml", "absent: {groups: [{name: Old, only_in: [guarded]}]}\n")
+
+
+@pytest.mark.slow
+def test_each_failure_is_reported_first_and_holds_up_no_other(served: ServedFleet) -> None:
+    """A service that hangs, a refused token and a guard are the results of their workspaces; the others have theirs.
+
+    An apply does what can be done, with failures allowed, and nothing after the first wave without.
+    """
+    troubled(served)
+    served.serve("canary", "ring=canary")
+    code, _, err = served.run("fleet", "plan", "--out", served.out, "--processes", "2", "--time-limit", LIMIT)
+    assert code == 7, err
+    assert served.exits("index.json") == {"canary": 2, "fine": 2, "guarded": 2, **FAILURES}
+    for format in ("text", "markdown"):
+        _, text, _ = served.run("fleet", "show", served.out, "--format", format)
+        hangs, refuses, stops, changes = (
+            text.index(words) for words in ("time limit of 15 seconds", "refuse", "would stop here", "Department")
+        )
+        assert max(hangs, refuses) < stops < changes
+    code, text = served.apply("--time-limit", LIMIT)
+    assert (code, served.exits()) == (7, {"canary": 0, "fine": 0, "guarded": 4, **FAILURES})
+    assert served.names("fine") == served.names("canary") == {"Department": 1, "Team": 1, "Sellers": 1}
+    assert served.names("guarded") == {"Old": 1}
+    assert "guard/deletes" in json.dumps(served.index("out", "apply.json"))
+
+
+@pytest.mark.sampled
+def test_a_wave_with_failures_is_the_last_one(served: ServedFleet) -> None:
+    """Waves stop where they should: the failure of a canary, and no other one, keeps everything else as it is."""
+    served.serve("a", "ring=canary", takes="another")
+    served.serve("b", "ring=canary")
+    served.serve("c")
+    served.write("lmsconf.yaml", served.project("waves: [ring=canary, '*']\n"))
+    served.plan_served()
+    assert served.apply()[0] == 7
+    assert served.exits() == {"a": 7, "b": 0, "c": 5}
+    assert not served.names("c")
+    assert served.apply("--max-failures", "1")[0] == 7
+    assert served.exits() == {"a": 7, "b": 0, "c": 0}
+    assert sum(call.writes for call in served.services["b"].log) == CALLS
+
+
+@pytest.mark.sampled
+def test_an_edit_during_an_apply_is_seen(served: ServedFleet) -> None:
+    """One that is made between plan and apply makes the plan stale; one made meanwhile is found by the verification."""
+
+    def meddle(call: LoggedRequest) -> None:
+        if call.operation == "smart-groups.create":
+            team = served.ask("during", "GET", "/groups")["groups"][0]
+            served.ask("during", "DELETE", f"/groups/{team['groupId']}")
+
+    served.serve("before")
+    served.serve("during", on_log=meddle)
+    served.serve("fine")
+    served.plan_served()
+    served.ask("before", "POST", "/groups", {"name": "Team"})
+    assert served.apply("--max-failures", "3")[0] == 3
+    assert served.exits() == {"before": 3, "during": 6, "fine": 0}
+    code, text = served.apply()
+    assert "Workspace before" in text
+    assert (code, served.exits()) == (3, {"before": 3, "during": 0, "fine": 0})
+    assert served.plan_served("--select", "workspace=before", out=str(served.root / "next")) == 0
+    assert served.run("fleet", "apply", str(served.root / "next"), "--auto-approve", "--processes", "2")[0] == 0
+    assert all(set(served.names(name).values()) == {1} for name in served.services)
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_apply_reports_what_it_did_and_goes_on_later(
+    served: ServedFleet, number: signal.Signals, code: int
+) -> None:
+    """Workers finish the calls that they have sent; the index says what was done, in which waves; nothing is lost."""
+    once = threading.Event()
+
+    def interrupt(call: LoggedRequest) -> None:
+        if call.writes and not once.is_set():
+            once.set()
+            os.kill(os.getpid(), number)
+
+    served.serve("a", on_log=interrupt, latency=0.02)
+    served.serve("b", latency=0.02)
+    served.serve("c", latency=0.02)
+    served.serve("d", "ring=late", latency=0.02)
+    served.write("lmsconf.yaml", served.project("waves: [ring=main, '*']\nmax_failures: 5\n"))
+    served.plan_served()
+    with Interruptions():
+        assert served.apply()[0] == code
+    exits = served.exits()
+    assert exits.keys() == {"a", "b", "c", "d"}
+    assert exits["a"] == code
+    assert exits["d"] == 5
+    assert not served.names("d")
+    report = json.loads((served.root / "out" / "a.report.json").read_text())
+    done = [one for one in report["outcomes"] if one["status"] == "done"]
+    assert 1 <= len(done) < CALLS
+    finish(served)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_an_apply_whose_workers_are_killed_converges(served: ServedFleet, seed: int) -> None:
+    """However often workers are killed with a write under way: applied again, all is there, and nothing twice."""
+    dice = random.Random(seed)  # noqa: S311
+    deaths = [4]
+
+    def murder(call: LoggedRequest) -> None:
+        if call.writes and deaths[0] and dice.random() < 0.5:
+            deaths[0] -= 1
+            kill(dice.choice(workers()))
+
+    for name in ("a", "b", "c", "d", "e"):
+        served.serve(name, on_log=murder, faults=FaultScript(Fault(delay=0.01, times=1000)))
+    served.plan_served()
+    served.apply("--max-failures", "5")
+    assert deaths[0] < 4
+    assert set(served.exits()) == {"a", "b", "c", "d", "e"}
+    finish(served)
+
+
+@pytest.mark.slow
+def test_a_killed_run_is_continued(served: ServedFleet) -> None:
+    """A coordinator that is killed leaves no index: its plans are applied again, and what was done is not repeated."""
+    ready = threading.Event()
+
+    def note(call: LoggedRequest) -> None:
+        if call.operation == "smart-groups.create":
+            ready.set()
+
+    for name in ("a", "b", "c", "d"):
+        served.serve(name, on_log=note, latency=0.05)
+    served.plan_served()
+    command = [sys.executable, "-m", "lmsconf", "-C", str(served.root), "fleet", "apply", served.out]
+    with subprocess.Popen(
+        [*command, "--auto-approve", "--processes", "2"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as coordinator:
+        awaited(ready)
+        coordinator.kill()
+    wait_for_orphans(served.root)
+    assert not (served.root / "out" / "apply.json").exists()
+    finish(served)
+    for service in served.services.values():
+        assert sum(call.writes for call in service.log) == CALLS
+
+
+def finish(served: ServedFleet) -> None:
+    """Apply the same plans again: that does what is left, everything is there once, and a plan is empty."""
+    code, text = served.apply("--max-failures", "9")
+    assert code == 0, text
+    assert set(served.exits().values()) == {0}
+    assert served.plan_served("--detailed-exitcode", out=str(served.root / "again")) == 0
+    for name in served.services:
+        assert served.names(name) == {"Department": 1, "Team": 1, "Sellers": 1}, name

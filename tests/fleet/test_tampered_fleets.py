@@ -1,0 +1,127 @@
+"""Tables and folders of a fleet that were made by somebody else: nothing is read, written or sent elsewhere."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from fleet.fleet_project import TABLE, Fleet
+
+pytestmark = pytest.mark.sampled
+
+KEY = "k" * 32
+
+
+def apply(fleet: Fleet, *arguments: str) -> tuple[int, str]:
+    """Apply the plans in `out`; return the exit code, and stdout with stderr."""
+    code, out, err = fleet.run(
+        "fleet", "apply", str(fleet.root / "out"), "--auto-approve", "--processes", "1", *arguments
+    )
+    return code, out + err
+
+
+@pytest.mark.parametrize(
+    ("project", "table", "message"),
+    [
+        ("", f"{TABLE}Alpha,sandbox:other.db,region=eu\n", "would be the same on a file system that ignores case"),
+        ("manifests: [manifests, ../outside]\n", TABLE, "../outside is outside the project"),
+        ("manifests: [/etc]\n", TABLE, "/etc is outside the project"),
+        ('manifests: ["$(region)"]\n', 'name,url,labels\na,sandbox:,"region=../.."\n', "labels.region cannot be"),
+        ("", "name,url\n=cmd|x,sandbox:\n", "cannot be the name of a workspace"),
+        ("", f"name,url\n{'n' * 100_000},sandbox:\n", "cannot be the name of a workspace"),
+        ("", "name,url\nx\x1b[31m,sandbox:\n", "workspaces.csv"),
+        ("", "name,url\n" + "".join(f"w{n},sandbox:\n" for n in range(10_001)), "at most 10,000 are read"),
+        ("", "name,url\nx,sandbox:../../x.db\n", "../../x.db is outside the project"),
+    ],
+)  # fmt: skip
+def test_a_hostile_table_is_refused(fleet: Fleet, project: str, table: str, message: str) -> None:
+    """Names that are no file's, paths out of the project, more rows than are read: nothing is begun."""
+    fleet.write("lmsconf.yaml", f"workspaces: {{file: workspaces.csv}}\n{project}")
+    fleet.write("workspaces.csv", table)
+    code, out, err = fleet.run("fleet", "plan", "--out", str(fleet.root / "out"), "--processes", "1")
+    assert code == 1
+    assert message in out + err
+    assert "\x1b" not in out + err
+    assert not (fleet.root / "out" / "a.plan.json").exists()
+
+
+def test_an_index_of_another_project_is_refused(fleet: Fleet) -> None:
+    """A workspace that the project does not have, one that is there twice, and results that are no plans."""
+    index = fleet.plan()
+    file = fleet.root / "out" / "index.json"
+    first = index["workspaces"][0]
+    wrong = [
+        ({**index, "workspaces": [{**first, "workspace": "omega", "file": "omega.plan.json"}]}, "no such workspace"),
+        ({**index, "workspaces": [{**first, "file": None}]}, "does not name the plan file of the workspace alpha"),
+        ({**index, "workspaces": [first, first]}, "names the workspace alpha twice"),
+        ({**index, "action": "drift"}, "the results of lmsconf fleet drift, not plans"),
+    ]
+    for document, message in wrong:
+        file.write_text(json.dumps(document))
+        code, text = apply(fleet)
+        assert (code, message in text) == (1, True), text
+    assert not (fleet.root / "out" / "apply.json").exists()
+
+
+def test_the_index_of_plans_is_not_one_of_an_apply(fleet: Fleet) -> None:
+    """A copy of index.json as apply.json does not make plans look applied."""
+    fleet.plan()
+    (fleet.root / "out" / "apply.json").write_text((fleet.root / "out" / "index.json").read_text())
+    code, text = apply(fleet)
+    assert (code, "has the results of lmsconf fleet plan, not of an apply" in text) == (1, True), text
+
+
+def test_a_signed_index_holds_guards_waves_and_digests(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With LMSCONF_PLAN_KEY, an index that was edited or not signed is refused, and so is the plan of another."""
+    monkeypatch.setenv("LMSCONF_PLAN_KEY", KEY)
+    index = fleet.plan()
+    out = fleet.root / "out"
+    assert fleet.run("fleet", "show", str(out))[0] == 0
+    other = {**index["workspaces"][0], "digest": index["workspaces"][1]["digest"]}
+    unsigned = {key: value for key, value in index.items() if key != "hmac"}
+    for document, message in (
+        ({**index, "workspaces": [{**index["workspaces"][0], "guards": {}}]}, "changed after it was signed"),
+        ({**index, "workspaces": [other]}, "changed after it was signed"),
+        (unsigned, "is not signed"),
+    ):
+        (out / "index.json").write_text(json.dumps(document))
+        code, text = apply(fleet)
+        assert (code, message in text) == (3, True), text
+    monkeypatch.delenv("LMSCONF_PLAN_KEY")
+    (out / "index.json").write_text(json.dumps({**unsigned, "workspaces": [other]}))
+    (out / "alpha.plan.json").write_text((out / "beta.plan.json").read_text())
+    code, text = apply(fleet)
+    assert (code, "the plan was made for workspace beta" in text) == (3, True), text
+
+
+def test_a_selection_keeps_what_was_applied_elsewhere(fleet: Fleet) -> None:
+    """The results of workspaces that are not selected stay in the index, so that no plan is applied twice."""
+    fleet.plan()
+    for selector, known in (("ring=canary", ["alpha"]), ("region=us", ["alpha", "gamma"])):
+        code, text = apply(fleet, "--select", selector)
+        assert code == 0, text
+        assert [one["workspace"] for one in fleet.index("out", "apply.json")["workspaces"]] == known
+
+
+def test_a_note_is_that_of_its_own_workspace(fleet: Fleet) -> None:
+    """A process works on one workspace after the other; what it notes about one is not repeated for the next."""
+    fleet.write(
+        "lmsconf.yaml",
+        "workspaces: {file: workspaces.csv}\nallow: [{deletes: 3, until: 2020-01-01, reason: once}]\n",
+    )
+    fleet.plan()
+    for name in ("alpha", "beta", "gamma"):
+        plan = json.loads((fleet.root / "out" / f"{name}.plan.json").read_text())
+        assert [one["code"] for one in plan["problems"]].count("project/consent-expired") == 1, name
+
+
+def test_allowed_hosts_bind_workers(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A token goes to no host that LMSCONF_ALLOWED_HOSTS does not list, whichever process would send it."""
+    monkeypatch.setenv("LMSCONF_ALLOWED_HOSTS", "lms.example")
+    monkeypatch.setenv("LMSCONF_T", "token")
+    fleet.write("lmsconf.yaml", "workspaces: {a: {url: 'https://elsewhere.invalid', token: {env: LMSCONF_T}}}\n")
+    fleet.write("manifests/a.yaml", "groups: [{name: A}]\n")
+    code, out, _ = fleet.run("fleet", "plan", "--processes", "1")
+    assert code == 1
+    assert "elsewhere.invalid must not receive the token" in out
