@@ -38,20 +38,26 @@ def page(text: str, command: str, stream: TextIO, environ: Mapping[str, str]) ->
     stream.flush()
     try:
         running = subprocess.Popen(  # noqa: S603  # the user's own choice of a program, as for git
-            ["/bin/sh", "-c", command], stdin=subprocess.PIPE, stdout=stream.fileno(), env=variables
+            ["/bin/sh", "-c", command], stdin=subprocess.PIPE, stdout=stream.fileno(), env=variables, bufsize=0
         )
     except OSError:
         return False
-    if running.stdin is not None:
-        _feed(running.stdin, text.encode(stream.encoding or "utf-8", "backslashreplace"))
-    return _ended(running) not in _NOT_RUN
+    try:
+        if running.stdin is not None:
+            _feed(running.stdin, text.encode(stream.encoding or "utf-8", "backslashreplace"))
+        return _ended(running) not in _NOT_RUN
+    except Terminated:
+        _terminate(running)
+        raise
 
 
 def _feed(pipe: IO[bytes], content: bytes) -> None:
-    """Write all into the pager, or as much as it takes."""
+    """Write all into the pager, or as much as it takes. Nothing is buffered, so closing never waits for the pager."""
+    rest = memoryview(content)
     try:
         with pipe:
-            pipe.write(content)
+            while rest:
+                rest = rest[pipe.write(rest) :]
     except BrokenPipeError:
         pass
     except KeyboardInterrupt as error:
@@ -60,17 +66,20 @@ def _feed(pipe: IO[bytes], content: bytes) -> None:
 
 
 def _ended(running: subprocess.Popen[bytes]) -> int:
-    """Wait for the pager, also over Ctrl-C; SIGTERM ends both."""
+    """Wait for the pager, also over Ctrl-C."""
     while True:
         try:
             return running.wait()
-        except Terminated:
-            running.terminate()
-            try:
-                running.wait(_SECONDS)
-            except subprocess.TimeoutExpired:
-                running.kill()
-                running.wait()
-            raise
-        except KeyboardInterrupt:
-            continue
+        except KeyboardInterrupt as error:
+            if isinstance(error, Terminated):
+                raise
+
+
+def _terminate(running: subprocess.Popen[bytes]) -> None:
+    """End the pager, after a while by force."""
+    running.terminate()
+    try:
+        running.wait(_SECONDS)
+    except subprocess.TimeoutExpired:
+        running.kill()
+        running.wait()

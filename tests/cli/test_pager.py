@@ -223,6 +223,17 @@ def test_signals_while_the_pager_runs(project: Path, name: str, code: ExitCode) 
     assert (seen(project) == "ended\n") is (name == "INT")
 
 
+def test_a_signal_while_the_pager_is_fed(tmp_path: Path) -> None:
+    """SIGTERM ends a pager that has not read all of the output too."""
+    shutil.copytree(ROOT / "examples" / "quickstart", tmp_path / "project")
+    groups = [{"name": f"{number} {'long ' * 40}name"} for number in range(400)]
+    (tmp_path / "project" / "manifests" / "more.yaml").write_text(json.dumps({"groups": groups}), encoding="utf-8")
+    pager = "kill -TERM $PPID; sleep 20 > /dev/null 2>&1; echo ended > seen.txt"
+    ran, _ = at_terminal(tmp_path / "project", "plan", env={**TERM, "PAGER": pager})
+    assert ran.code == ExitCode.TERMINATED
+    assert seen(tmp_path / "project") is None
+
+
 def test_no_listed_token_reaches_the_pager(project: Path) -> None:
     """Variables that LMSCONF_TOKEN_ENVS lists may hold tokens too; others go on."""
     names = {"LMSCONF_TOKEN_ENVS": "CI_TOKEN,OTHER_TOKEN", "CI_TOKEN": "secret-a", "OTHER_TOKEN": "secret-b"}

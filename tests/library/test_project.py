@@ -74,6 +74,38 @@ def test_a_saved_plan_is_the_plan_of_the_command_line(folder: Folder) -> None:
     assert command(folder.root, "apply", "plan.json").code == ExitCode.STALE
 
 
+@pytest.mark.sampled
+def test_a_plan_is_rehearsed_as_on_the_command_line(folder: Folder) -> None:
+    """Its receipt is that of `plan --rehearse`, the file keeps it, and `require_rehearsal` refuses a plan without."""
+    project, file = opened(folder), folder.root / "plan.json"
+    plan = project.plan(rehearse=True)
+    assert plan.rehearsal is not None
+    project.save_plan(plan, file)
+    assert json.loads(file.read_text())["rehearsal"]["receipt"]["outcome"] == "success"
+    assert command(folder.root, "plan", "--rehearse", "--out", "other.json").code == 0
+    saved, other = (project.load_plan(folder.root / name).rehearsal for name in ("plan.json", "other.json"))
+    assert saved == plan.rehearsal
+    assert other is not None
+    # The other one may be of a later second, which its snapshot holds too.
+    first = plan.rehearsal.receipt
+    assert replace(other.receipt, at=first.at, snapshot_digest=first.snapshot_digest) == first
+    with pytest.raises(StalePlan, match="was not rehearsed"):
+        project.apply(project.plan(), approve=agree, require_rehearsal=True)
+    assert project.apply(plan, approve=agree, require_rehearsal=True).exit == ExitCode.OK
+
+
+def test_faults_of_a_rehearsal(folder: Folder) -> None:
+    """They strike on the twin alone, and need a rehearsal."""
+    faults = folder.root / "faults.yaml"
+    faults.write_text("- {operation: manual-groups.create, status: 503, times: 1}\n", encoding="utf-8")
+    project = opened(folder)
+    rehearsal = project.plan(rehearse=True, faults=faults).rehearsal
+    assert rehearsal is not None
+    assert rehearsal.receipt.faults is not None
+    with pytest.raises(UsageError, match="faults needs rehearse"):
+        project.plan(faults=faults)
+
+
 def test_export_and_snapshot(folder: Folder) -> None:
     """Live groups that no manifest declares come as YAML; nothing is written."""
     export = opened(folder).export(["group"])
