@@ -24,15 +24,22 @@ TOOL: Json = {"name": "lmsconf", "version": __version__}
 
 # Outside of JSON strings these characters do not occur, so each can be escaped without changing the value.
 # CI runners interpret `##[` and `##vso[` anywhere in a line as commands.
-_ACTIVE: Final = rf"(?![\n\r\t])[{UNPRINTABLE}]|#(?=#\w*\[)"
+_ACTIVE: Final = rf"[{UNPRINTABLE}]|#(?=#\w*\[)"
+_BETWEEN_TOKENS: Final = "\n\r\t"
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
 
 def escape_invisible(text: str) -> str:
     """Return equivalent JSON text with invisible characters and CI commands escaped."""
-    return re.sub(_ACTIVE, lambda match: _escaped(ord(match[0])), text)
+    if text.isascii() and text.isprintable() and "##" not in text:  # nearly every line, and much faster
+        return text
+    return re.sub(_ACTIVE, lambda match: _escaped(match[0]), text)
 
 
-def _escaped(code: int) -> str:
+def _escaped(character: str) -> str:
+    if character in _BETWEEN_TOKENS:
+        return character
+    code = ord(character)
     if code < 0x10000:
         return f"\\u{code:04x}"
     return f"\\u{0xD800 + (code - 0x10000 >> 10):04x}\\u{0xDC00 + (code - 0x10000 & 0x3FF):04x}"
@@ -71,7 +78,7 @@ def _value(value: Json | Iterator[Json]) -> Iterator[str]:
 
 
 def _compact(value: Json) -> str:
-    return escape_invisible(json.dumps(value, ensure_ascii=False, allow_nan=False))
+    return escape_invisible(_ENCODER.encode(value))
 
 
 def parse_document(text: str) -> dict[str, Json]:

@@ -5,8 +5,8 @@ Workers have lmsconf and the project, and take tokens from their own environment
 the scheduler at a time. It gives the batch of a worker that dies to another one, as often as its own setting
 `allowed-failures` says; see `attempts` for what that means for an apply.
 
-A batch is one workspace. Of those that only read, and take milliseconds, it is several: Dask needs 20 ms of computing
-for each batch. A batch ends after some seconds, and what it has not done by then is submitted again, each by itself.
+A batch is one workspace, or several that take milliseconds each: Dask needs 20 ms of computing for a batch. After some
+seconds a batch begins no other workspace, and stops the one that it reads; these are submitted again, each by itself.
 """
 
 from __future__ import annotations
@@ -42,8 +42,12 @@ _ENCRYPTED: Final = ("tls", "wss")
 _FOR_EACH_THREAD: Final = 2
 """Tasks at the scheduler for each thread of a worker, so that no thread waits for the next one."""
 _BATCH_TAKES: Final = 2.0
+_APPLIES_TAKE: Final = 0.5
 _BATCH_ENDS_AFTER: Final = 10.0
-"""Seconds that a batch of several tasks should take, and after which it ends."""
+"""Seconds that a batch of several tasks should take, one of applies likewise, and after which it ends.
+
+Of a worker that dies, all applies of the batch are attempted again: each waits for what the first attempt has sent.
+"""
 _LARGEST_BATCH: Final = 32
 _WORKERS_WITHIN: Final = 60.0
 _GRACE: Final = 30.0
@@ -237,11 +241,9 @@ class _DaskRun:
         return entries
 
     def _adapt(self, seconds: float, action: FleetAction) -> None:
-        """Choose the size of the next batches by how long a task has taken.
-
-        An apply is alone: it is not stopped for others, and what has ended is not attempted again with what has not.
-        """
-        self._size = 1 if action is FleetAction.APPLY else int(min(_LARGEST_BATCH, _BATCH_TAKES / max(seconds, 0.001)))
+        """Choose the size of the next batches by how long a task has taken."""
+        takes = _APPLIES_TAKE if action is FleetAction.APPLY else _BATCH_TAKES
+        self._size = int(min(_LARGEST_BATCH, takes / max(seconds, 0.001)))
 
     def _failed(self, task: FleetTask, status: str, answer: Any) -> FleetEntry:
         """Return the entry of a task whose batch has no result."""

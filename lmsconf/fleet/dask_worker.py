@@ -27,17 +27,22 @@ from lmsconf.project.config_file import FILE
 from lmsconf.support.atomic_files import read_text, write_atomically
 
 AGAIN: Final = "again"
-"""Key of the result of a task that was not begun, or stopped, as the time for all tasks of a batch was over."""
+"""Key of the result of a task that was not begun, or stopped, as the time for all tasks of a batch was over.
+
+An apply is never stopped for that.
+"""
 _ENDING: Final = ("closing", "closed", "failed", "stopping")
 """The statuses of a Dask worker whose tasks another one gets."""
 _ATTEMPTS: Final = "attempts"
 
 
 class _Batch(NamedTuple):
-    """What is the same for the tasks of a batch. limit: seconds for one task. end: when the batch returns, None: never.
+    """What is the same for the tasks of a batch. limit: seconds for one task. end: when no other task is begun, and one
+    that reads is stopped, on the monotonic clock; None: never.
 
     goes_on: whether the Dask worker still runs. scratch: the folder for files of the batch. differing: the files of the
     project that differ from those of a digest, once compared. processes: keeps the process until the batch ends.
+    attempts: the attempts files of the applies that have ended.
     """
 
     root: Path
@@ -48,6 +53,7 @@ class _Batch(NamedTuple):
     scratch: Path
     differing: dict[ProjectDigest, tuple[str, ...]]
     processes: TaskProcesses
+    attempts: list[Path]
 
 
 def run_tasks(document: str) -> str:
@@ -73,8 +79,12 @@ def run_tasks(document: str) -> str:
             scratch=Path(folder),
             differing={},
             processes=processes,
+            attempts=[],
         )
         results: list[Json] = [*_results(batch, jobs)] if same else [_other_version() for _ in jobs]
+        # If the results are lost with this worker from here on, the next attempt waits as if journals were missing.
+        for file in batch.attempts:
+            file.unlink(missing_ok=True)
     return json.dumps({"seconds": str(time.monotonic() - began), "results": results})
 
 
@@ -146,12 +156,13 @@ def _begin(batch: _Batch, job: JsonObjectReader) -> _BegunTask:
     """Give a task to the process."""
     task = replace(task_from_json(job.reader("task")), out=batch.scratch)
     if job.has("plan"):
-        write_atomically(plan_path(batch.scratch, task.workspace), job.text("plan"))
+        write_atomically(plan_path(batch.scratch, task.workspace), job.text("plan"), durable=False)
         task = _attempted(task, batch.root, batch.run)
     process = batch.processes.get(job.reader("project").text("settings"))
     process.send(task)
     late = None if batch.limit is None else time.monotonic() + batch.limit
-    return _BegunTask(task, process, min((end for end in (late, batch.end) if end is not None), default=None))
+    ends = [late] if task.action is FleetAction.APPLY else [late, batch.end]
+    return _BegunTask(task, process, min((end for end in ends if end is not None), default=None))
 
 
 def _finished(batch: _Batch, begun: _BegunTask, answer: dict[str, Json]) -> dict[str, Json]:
@@ -161,8 +172,7 @@ def _finished(batch: _Batch, begun: _BegunTask, answer: dict[str, Json]) -> dict
     if begun.task.action is FleetAction.APPLY:
         answer["attempt"] = begun.task.attempt
         if "entry" in answer:
-            # If the result is lost with this worker, the next attempt waits as if journals were missing.
-            _attempts_file(batch.root, batch.run, begun.task).unlink(missing_ok=True)
+            batch.attempts.append(_attempts_file(batch.root, batch.run, begun.task))
     file = cast("dict[str, Json]", answer.get("entry") or {}).get("file")
     if isinstance(file, str):
         answer["text"] = read_text(batch.scratch / Path(file).name)

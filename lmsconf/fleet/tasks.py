@@ -114,12 +114,18 @@ class TaskRunner:
     """
 
     def __init__(
-        self, root: Path, environ: Mapping[str, str], key: bytes | None = None, rates: Path | None = None
+        self,
+        root: Path,
+        environ: Mapping[str, str],
+        key: bytes | None = None,
+        rates: Path | None = None,
+        *,
+        durable: bool = True,
     ) -> None:
         """key: the secret that signs plan files, and that they must be signed with. rates: the folder with the rate of
-        each host that processes of this machine share.
+        each host that processes of this machine share. durable: whether result files are synced to disk.
         """
-        self._root, self._key, self._rates = root, key, rates
+        self._root, self._key, self._rates, self._durable = root, key, rates, durable
         self._environ = {name: value for name, value in environ.items() if name not in OF_ONE_WORKSPACE}
         self._project = read_project_file(root)
 
@@ -143,7 +149,7 @@ class TaskRunner:
             return _ACTIONS[task.action](self, task, settings_of(project, self._root, name, self._environ), empty)
         except LmsconfError as error:
             problems = error.problems
-            file = _saved(task, name, "problems", lambda: problems_json(problems))
+            file = self._saved(task, "problems", lambda: problems_json(problems))
             return replace(empty, exit=error.exit, problems=tuple(_errors(problems)), file=file)
 
     def _connected(self, task: FleetTask, settings: Settings) -> Connection:
@@ -152,7 +158,7 @@ class TaskRunner:
     def validate(self, task: FleetTask, settings: Settings, entry: FleetEntry) -> FleetEntry:
         problems = validate_offline(settings).problems
         errors = _errors(problems)
-        file = _saved(task, entry.workspace, "problems", lambda: problems_json(problems)) if problems else None
+        file = self._saved(task, "problems", lambda: problems_json(problems)) if problems else None
         code = ExitCode.ERROR if errors else ExitCode.OK
         return replace(entry, exit=code, summary={"problems": len(problems)}, problems=tuple(errors), file=file)
 
@@ -184,8 +190,16 @@ class TaskRunner:
             people=_people(counts_json(plan.effects.people)),
             guards={guard.name: guard.total for guard in plan.guards},
             blocked=blockers(plan),
-            file=_saved(task, entry.workspace, "plan", lambda: dumps(plan, self._key)),
+            file=self._saved(task, "plan", lambda: dumps(plan, self._key)),
         )
+
+    def _saved(self, task: FleetTask, what: str, text: Callable[[], str]) -> str | None:
+        """Write a result file into the folder of the fleet; return its name there, None if there is no folder."""
+        if task.out is None:
+            return None
+        name = f"{task.workspace}.{what}.json"
+        write_atomically(task.out / name, text(), durable=self._durable)
+        return name
 
     def _base(self, task: FleetTask, settings: Settings, policy: Policy) -> BaseManifests | None:
         """Load the base to compare with, None without one. Raises ProblemsFound for what it does not trust."""
@@ -205,7 +219,7 @@ class TaskRunner:
             exit=report.exit,
             summary={"differences": len(report.findings), "ignored": len(report.ignored)},
             problems=tuple(_errors(report.problems)),
-            file=_saved(task, entry.workspace, "drift", lambda: drift_json(report)),
+            file=self._saved(task, "drift", lambda: drift_json(report)),
         )
 
     def test(self, task: FleetTask, settings: Settings, entry: FleetEntry) -> FleetEntry:
@@ -252,7 +266,7 @@ class TaskRunner:
             digest=report.plan_digest,
             summary={"calls": len(plan.calls), "done": done},
             problems=tuple(_errors(report.problems)),
-            file=_saved(task, entry.workspace, "report", lambda: report_file.dumps(report)),
+            file=self._saved(task, "report", lambda: report_file.dumps(report)),
         )
 
 
@@ -273,15 +287,6 @@ def plan_path(folder: Path, workspace: str) -> Path:
 def result_files(workspace: str) -> list[str]:
     """Return the names that result files of a workspace may have."""
     return [f"{workspace}.{what}.json" for what in _RESULTS]
-
-
-def _saved(task: FleetTask, workspace: str, what: str, text: Callable[[], str]) -> str | None:
-    """Write the file of a result into the folder of the fleet; return its name there, None if there is no folder."""
-    if task.out is None:
-        return None
-    name = f"{workspace}.{what}.json"
-    write_atomically(task.out / name, text())
-    return name
 
 
 def _errors(problems: tuple[Problem, ...]) -> list[Problem]:

@@ -58,7 +58,7 @@ class GuardLimits:
 
     def stricter(self, other: GuardLimits) -> GuardLimits:
         """Return the stricter of each pair of limits, with everything that either protects."""
-        limits = {name: _stricter(self.limit(name), other.limit(name)) for name in GUARDS}
+        limits = {name: stricter_limit(self.limit(name), other.limit(name)) for name in GUARDS}
         protect = tuple(dict.fromkeys((*self.protect, *other.protect)))
         return replace(self.with_limits(limits), protect=protect, min_admins=max(self.min_admins, other.min_admins))
 
@@ -180,7 +180,7 @@ def _saved_limit(saved: Mapping[str, Json]) -> GuardLimit:
     )
 
 
-def _stricter(first: GuardLimit | None, second: GuardLimit | None) -> GuardLimit | None:
+def stricter_limit(first: GuardLimit | None, second: GuardLimit | None) -> GuardLimit | None:
     """Return the lower of each half of two limits; a half that is off does not limit."""
     if first is None or second is None:
         return first or second

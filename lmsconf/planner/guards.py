@@ -14,7 +14,7 @@ from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import matches_patterns
 from lmsconf.model.plan import Action, Change, GuardCount, GuardResult
-from lmsconf.model.policy import GUARDS, UNKNOWN, Consent, GuardLimit, GuardLimits
+from lmsconf.model.policy import GUARDS, UNKNOWN, Consent, GuardLimit, GuardLimits, stricter_limit
 from lmsconf.planner.kind import AnyKind
 
 SMALL: Final = 20
@@ -45,7 +45,7 @@ def evaluate_guards(
         if beside is not None and _stops(name, own, counted) is None:
             limit, under = beside[1].limit(name) or own, beside[0]
             if _stops(name, limit, counted) is None:
-                limit, under = guards.stricter(beside[1]).limit(name), ""
+                limit, under = stricter_limit(own, beside[1].limit(name)), ""
         if limit is not None:
             states.append(_judge(name, limit, counted, given, under))
     return tuple(states)

@@ -41,6 +41,8 @@ _QUOTED_IN_CSV = re.compile(r'[",;]|^\s|\s$')
 
 def escape_invisible(text: str) -> str:
     r"""Return the text on one line with invisible characters as escapes: an ESC reads `\x1b`."""
+    if text.isascii() and text.isprintable():  # nearly every text, and much faster
+        return text
     return _ACTIVE.sub(_visible, text)
 
 
@@ -49,7 +51,10 @@ def escape_terminal(text: str) -> str:
 
     A leading `::`, and `##[` anywhere, are escaped too: CI runners execute them as workflow commands.
     """
-    return _COMMAND.sub(lambda match: _uncommanded(match, "\\x"), escape_invisible(text))
+    visible = escape_invisible(text)
+    if "::" not in visible and "##" not in visible:
+        return visible
+    return _COMMAND.sub(lambda match: _uncommanded(match, "\\x"), visible)
 
 
 def escape_markdown(text: str) -> str:

@@ -24,10 +24,11 @@ def read_text(path: Path) -> str:
         raise LmsconfError(f"{path} cannot be read: {os_error_message(error)}", hint="Check the path.") from error
 
 
-def write_atomically(path: Path, text: str | Iterator[str], mode: int = 0o600) -> None:
+def write_atomically(path: Path, text: str | Iterator[str], mode: int = 0o600, *, durable: bool = True) -> None:
     """Replace `path` by a file with this text and mode; after a crash, it is either the old file or the whole new one.
 
-    text: whole, or in pieces that are written as they are made.
+    text: whole, or in pieces that are written as they are made. durable: whether it is synced to disk, which temporary
+    files need not be.
     A symbolic link to a file is replaced, never followed. A pipe, a device or /dev/stdout is kept and written to.
     Raises LmsconfError if it cannot be written.
     """
@@ -38,8 +39,9 @@ def write_atomically(path: Path, text: str | Iterator[str], mode: int = 0o600) -
         if _stays(path):
             _pour(path, content)
         else:
-            _replace(path, content, mode)
-            fsync_folder(path.parent)
+            _replace(path, content, mode, durable)
+            if durable:
+                fsync_folder(path.parent)
     except OSError as error:
         hint = "Check that its folder exists and is writable, and that there is free space."
         raise LmsconfError(f"{path} cannot be written: {os_error_message(error)}", hint=hint) from error
@@ -89,9 +91,8 @@ def _descriptor(path: Path) -> int | None:
     Such a path is never replaced, even if the descriptor is a file: another program opened that file, and the link is
     system-wide.
     """
-    own = Path("/dev/fd").resolve()
     for _ in range(_LINKS):
-        if path.name.isdecimal() and path.parent.resolve() == own:
+        if path.name.isdecimal() and path.parent.resolve() == Path("/dev/fd").resolve():
             return int(path.name)
         if not path.is_symlink():
             break
@@ -108,22 +109,22 @@ def _pour(path: Path, content: Iterator[bytes]) -> None:
         file.writelines(content)
 
 
-def _replace(path: Path, content: Iterator[bytes], mode: int) -> None:
+def _replace(path: Path, content: Iterator[bytes], mode: int, durable: bool) -> None:
     """Write a temporary file next to `path` and rename it; remove it on failure."""
-    import tempfile  # slow to import
-
     # The same folder, because a rename is atomic only within one file system.
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.", suffix=".tmp")
+    temporary = path.with_name(f".{path.name[:100]}.{os.urandom(8).hex()}.tmp")
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         with os.fdopen(handle, "wb") as file:
             os.fchmod(file.fileno(), mode)
             file.writelines(content)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(path)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        temporary.replace(path)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
-            Path(name).unlink()
+            temporary.unlink()
         raise
 
 

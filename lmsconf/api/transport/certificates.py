@@ -21,21 +21,30 @@ _WAYS_OUT: Final = (
 """OpenSSL's verify codes and the hint for each: validity dates, host name, issuer."""
 
 
-_NO_TLS = "No TLS at this port of {host}: check the port of the url, or write http:// for a service on this machine."
+_WRONG_VERSION: Final = "WRONG_VERSION_NUMBER"
+"""OpenSSL's name for an answer that is not TLS."""
+_NO_TLS: Final = (
+    "No TLS at this port of {host}: check the port of the url, or write http:// for a service on this machine."
+)
 
 
 def certificate_hint(error: Exception, host: str) -> str | None:
     """Return which check the certificate of a host failed, and what to do; None if TLS did not cause the error."""
-    certificate_error = find_certificate_error(error)
+    certificate_error = _find_certificate_error(error)
     if certificate_error is None:
-        return _NO_TLS.format(host=host) if "WRONG_VERSION_NUMBER" in str(error) else None
+        return _NO_TLS.format(host=host) if _WRONG_VERSION in str(error) else None
     code = getattr(certificate_error, "verify_code", None)
     checked = getattr(certificate_error, "verify_message", None) or "it is not valid"
     way_out = next((way for codes, way in _WAYS_OUT if code in codes), "Ask the operator of the service to fix it.")
     return f"The certificate of {host} was refused: {checked.rstrip('.')}. {way_out}"
 
 
-def find_certificate_error(error: BaseException | None) -> ssl.SSLCertVerificationError | None:
+def is_tls_refused(error: Exception) -> bool:
+    """Whether a connection failed for a reason that another attempt does not change: its certificate, or no TLS."""
+    return _find_certificate_error(error) is not None or _WRONG_VERSION in str(error)
+
+
+def _find_certificate_error(error: BaseException | None) -> ssl.SSLCertVerificationError | None:
     """Return the certificate error in the chain of causes, if any."""
     while error is not None:
         if isinstance(error, ssl.SSLCertVerificationError):

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Final
 
-from lmsconf.api.transport.certificates import find_certificate_error
+from lmsconf.api.transport.certificates import is_tls_refused
 from lmsconf.api.transport.wire import DeliveryStatus, WireRequest, WireResponse
 from lmsconf.support.httpx_import import httpx
 
@@ -82,7 +82,7 @@ def classify_delivery(error: Exception) -> DeliveryStatus:
     """Return the delivery status of the request that raised the error."""
     status = DELIVERY_BY_ERROR.get(type(error), DeliveryStatus.AMBIGUOUS)
     # A retry would get the same certificate.
-    return DeliveryStatus.FINAL if status is DeliveryStatus.NOT_SENT and find_certificate_error(error) else status
+    return DeliveryStatus.FINAL if status is DeliveryStatus.NOT_SENT and is_tls_refused(error) else status
 
 
 @lru_cache(maxsize=2048)

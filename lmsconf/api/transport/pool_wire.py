@@ -17,7 +17,7 @@ from urllib.request import getproxies, proxy_bypass
 
 import httpcore
 
-from lmsconf.api.transport.certificates import find_certificate_error, load_trust, no_trust
+from lmsconf.api.transport.certificates import is_tls_refused, load_trust, no_trust
 from lmsconf.api.transport.deadline import Deadline
 from lmsconf.api.transport.deadline_network import DeadlineNetwork
 from lmsconf.api.transport.wire import DeliveryStatus, WireRequest, WireResponse
@@ -91,7 +91,7 @@ class PoolWire:
         """Return the delivery status of the request that raised the error."""
         status = DELIVERY_BY_ERROR.get(type(error), DeliveryStatus.AMBIGUOUS)
         # A retry would get the same certificate.
-        return DeliveryStatus.FINAL if status is DeliveryStatus.NOT_SENT and find_certificate_error(error) else status
+        return DeliveryStatus.FINAL if status is DeliveryStatus.NOT_SENT and is_tls_refused(error) else status
 
     def close(self) -> None:
         """Close all connections."""
