@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -110,10 +111,13 @@ class WaveRun:
                     results[entry.workspace] = known
             if stopped is not None:
                 continue
-            with self.listen(f"Wave {wave.selector}", len(tasks)) as tell:
-                ran = run_tasks(tasks, self.engine, FleetAction.APPLY, self.created_at, tell, self.lost)
-            results |= {entry.workspace: entry for entry in ran.entries}
-            write_index(folder, self._index(earlier | results), self.key, APPLIED)
+            try:
+                with self.listen(f"Wave {wave.selector}", len(tasks)) as tell:
+                    listen = partial(_keep_and_tell, results, tell)
+                    ran = run_tasks(tasks, self.engine, FleetAction.APPLY, self.created_at, listen, self.lost)
+                results |= {entry.workspace: entry for entry in ran.entries}
+            finally:  # the engine may fail after some results
+                write_index(folder, self._index(earlier | results), self.key, APPLIED)
             stopped = _why_stopped(wave, [results[entry.workspace] for entry in wave.entries], self.max_failures)
         write_index(folder, self._index(earlier | results), self.key, APPLIED)
         return self._index(results)
@@ -121,6 +125,11 @@ class WaveRun:
     def _index(self, results: Mapping[str, FleetEntry]) -> FleetIndex:
         entries = tuple(results[name] for name in sorted(results))
         return FleetIndex(action=FleetAction.APPLY, created_at=self.created_at, entries=entries)
+
+
+def _keep_and_tell(results: dict[str, FleetEntry], tell: Listener, entry: FleetEntry) -> None:
+    results[entry.workspace] = entry
+    tell(entry)
 
 
 def _result_without_task(planned: FleetEntry, before: FleetEntry | None, stopped: str | None) -> FleetEntry | None:

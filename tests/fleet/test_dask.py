@@ -73,7 +73,8 @@ class DaskFleet:
         """Start a command, on the cluster if there is one."""
         command = [sys.executable, "-m", "lmsconf", "-C", str(self.here), "fleet", *arguments]
         if cluster is not None:
-            command += ["--engine", "dask", "--scheduler", cluster.address, "--worker-project", "project"]
+            command += ["--engine", "dask", "--scheduler", cluster.address]
+            command += [] if "--worker-project" in arguments else ["--worker-project", "project"]
         environ = {**os.environ, **ENVIRONMENT, "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "5s"}
         environ |= {} if cluster is None else cluster.environ
         return subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -349,6 +350,29 @@ def test_workers_killed_at_random_leave_nothing_undone_and_nothing_twice(
         code, out, err = fleet.run(None, "plan", "--detailed-exitcode", "--processes", "2")
         assert code == 0, out + err
     assert kills >= 3 * rounds
+
+
+def test_a_worker_that_dies_in_a_batch_of_applies(fleet: DaskFleet, cluster: DaskCluster) -> None:
+    """Quick workspaces are applied several at a time; all of a dead worker's are attempted again, and made once."""
+    names = [f"w{number:02}" for number in range(60)]
+    fleet.write("lmsconf.yaml", "workspaces: {file: workspaces.csv}\n")
+    fleet.write("workspaces.csv", "name,url\n" + "".join(f"{name},sandbox:{name}.db\n" for name in names))
+    fleet.write("manifests/groups.yaml", json.dumps({"groups": [{"name": f"Team {index}"} for index in range(30)]}))
+    fleet.plan("out")
+    dice, journals = Random(5), fleet.here / ".lmsconf" / "runs"  # noqa: S311  the same choices each time
+    words = ("apply", str(fleet.here / "out"), "--auto-approve", "--worker-project", str(fleet.here))
+    with fleet.start(cluster, *words) as process:
+        for moment in (12, 25, 40):
+            _until(lambda moment=moment: len(list(journals.glob("*.jsonl"))) >= moment or process.poll() is not None)
+            _until(lambda: kill_worker(cluster, dice) or process.poll() is not None)  # its nanny may be at it
+        out, err = process.communicate(timeout=180)
+    assert process.returncode == 0, out + err
+    assert out == "60 workspaces: 60 applied or without changes (1,800 API calls).\n"
+    reports = [json.loads(path.read_text()) for path in (fleet.here / "out").glob("*.report.json")]
+    assert any(len(report["outcomes"]) < 30 for report in reports), "no plan was finished by a second attempt"
+    # Two groups of one name would be an error of this plan.
+    code, out, err = fleet.run(None, "plan", "--detailed-exitcode", "--processes", "2")
+    assert code == 0, out + err
 
 
 def kill_worker(cluster: DaskCluster, dice: Random) -> bool:

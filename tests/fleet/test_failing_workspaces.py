@@ -9,11 +9,19 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Generator, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from waiting import Interruptions, awaited
 
 from fleet.served_fleet import CALLS, ServedFleet, kill, wait_for_orphans, workers
+from lmsconf.errors import ExitCode, LmsconfError, Problem
+from lmsconf.fleet.tasks import FleetTask
+from lmsconf.fleet.waves import Wave, WaveRun, read_applied
+from lmsconf.model.fleet import FleetAction, FleetEntry
 from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.sandbox.service import LoggedRequest
 
@@ -34,6 +42,36 @@ def troubled(served: ServedFleet) -> None:
         served.project("guards: {deletes: {count: 0, share: off}}\nwaves: [ring=canary, '*']\n"),
     )
     served.write("manifests/b.yaml", "absent: {groups: [{name: Old, only_in: [guarded]}]}\n")
+
+
+def test_what_was_applied_before_the_engine_fails_is_kept(tmp_path: Path) -> None:
+    """The results of the wave so far stand in apply.json, so that the next run does the rest."""
+    planned = [
+        FleetEntry(workspace=name, url="sandbox:", labels={}, exit=ExitCode.CHANGES, digest=name, summary={"create": 1})
+        for name in ("a", "b")
+    ]
+
+    def engine(tasks: Sequence[FleetTask]) -> Generator[FleetEntry]:
+        yield replace(planned[0], exit=ExitCode.OK)
+        raise LmsconfError("the scheduler is lost")
+
+    def lost(task: FleetTask, code: ExitCode, problem: Problem) -> FleetEntry:
+        raise AssertionError(problem)
+
+    run = WaveRun(
+        engine=engine,
+        make_task=lambda entry: FleetTask(workspace=entry.workspace, action=FleetAction.APPLY),
+        lost=lost,
+        listen=lambda label, tasks: nullcontext(lambda entry: None),
+        max_failures=0,
+        created_at="",
+        key=None,
+    )
+    with pytest.raises(LmsconfError, match="the scheduler is lost"):
+        run.apply(tmp_path, [Wave("*", tuple(planned))], None)
+    applied = read_applied(tmp_path, None)
+    assert applied is not None
+    assert [(entry.workspace, entry.exit) for entry in applied.entries] == [("a", ExitCode.OK)]
 
 
 @pytest.mark.slow
