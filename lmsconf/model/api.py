@@ -68,6 +68,7 @@ class Api(Protocol):
     ) -> list[Json]:
         """Send requests concurrently and return their JSON values in the order of the requests.
 
+        Raises InvalidResponse for a response without its list, if the API description requires one.
         on_queued: called once all of them are queued, so that progress knows their number.
         """
         ...

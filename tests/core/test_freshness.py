@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from flow.project import Project
@@ -38,6 +38,18 @@ def test_a_plan_may_know_of_more_likely_renames_than_show_now(tmp_path: Path) ->
     more = replace(plan, measures=(*plan.measures, GuardCount(guard="recreates", of="group/A", taken=1, size=0)))
     assert find_stale_resources(more, plan) == ()
     assert [problem.code for problem in find_stale_resources(plan, more)] == [CODE]
+
+
+def test_a_list_that_no_manifest_names_is_compared(tmp_path: Path) -> None:
+    """A plan that changes the members of a group is stale once the group has another manager."""
+    it = Project(tmp_path, SEED)
+    plan = it.plan("groups: [{name: A, members: [anna@acme.example]}]")
+    [change] = plan.changes
+    assert find_stale_resources(plan, it.plan()) == ()
+    live = cast("dict[str, list[dict[str, str]]]", it.ask("users.list"))
+    it.send("manual-groups.add-managers", {"groupId": str(change.id)}, {"userIds": [live["users"][0]["userId"]]})
+    [problem] = find_stale_resources(plan, it.plan())
+    assert (problem.code, problem.address) == (CODE, "group/A")
 
 
 def test_a_list_in_a_body_is_compared(tmp_path: Path) -> None:

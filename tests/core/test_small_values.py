@@ -173,6 +173,8 @@ def test_not_quite_all_is_less_than_a_hundred_percent(managed: int, live: int, p
     ("text", "meant"),
     [
         ("31/12/2026", date(2026, 12, 31)),
+        ("13/06/2026", date(2026, 6, 13)),
+        ("12/06/2026", None),
         ("5.6.2026", date(2026, 6, 5)),
         ("05/06/2026", None),
         ("05/05/2026", date(2026, 5, 5)),

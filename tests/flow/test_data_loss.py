@@ -214,6 +214,49 @@ def test_every_change_says_what_of_it_can_be_taken_back(it: Project) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("more", "manifests", "address", "undo"),
+    [
+        (
+            "groups: [{name: Old}, {name: OLD}]",
+            "absent: {groups: [Old]}",
+            "group/Old",
+            ("none", "another resource has its name, or one that looks the same, so that it cannot be created again"),
+        ),
+        (
+            "groups: [{name: Old}, {name: OLD}]",
+            "groups: [{name: New, previously: [Old]}]",
+            "group/New",
+            ("full", None),
+        ),
+        (
+            "groups: [{name: Old, id: g-1}, {name: Old, id: g-2}]",
+            "groups: [{name: New, id: g-1}]",
+            "group/New",
+            ("partial", "another resource has its earlier name, so that it keeps the new one"),
+        ),
+        (
+            "custom_fields: [{name: Size, type: CHOICE, choices: [m, M]}]",
+            "absent: {custom_fields: [Size]}",
+            "custom_field/Size",
+            ("none", "two of its choices look the same, so that it cannot be created again"),
+        ),
+        (
+            "custom_fields: [{name: Size, type: CHOICE, choices: [m, M]}]",
+            "custom_fields: [{name: Size, hidden: true}]",
+            "custom_field/Size",
+            ("full", None),
+        ),
+    ],
+    ids=["deleted", "renamed", "renamed from a twin", "choices deleted", "choices stay"],
+)
+def test_a_plan_says_which_names_cannot_be_given_again(
+    tmp_path: Path, more: str, manifests: str, address: str, undo: tuple[str, str | None]
+) -> None:
+    """A resource is not created again, and gets no earlier name back, where another name stands in the way."""
+    assert undone(Project(tmp_path, more, "").plan(manifests))[address] == undo
+
+
 def test_answers_come_back_as_the_plan_says(it: Project) -> None:
     """Those of a deleted field and of a deleted choice, of archived people too."""
 

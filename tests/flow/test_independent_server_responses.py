@@ -22,6 +22,8 @@ UNFIT = {
     "a smart group without conditions": ("/smart-groups/sm-501", {"smartGroupId": "sm-501"}, "missing its conditions"),
     "a condition without its field": ("/smart-groups/sm-501", {"conditions": [{"choiceIds": []}]}, "customFieldId"),
     "targets that are no list": ("/content/targets", {"targets": True}, "missing its list of targets"),
+    "targets that are missing": ("/content/targets", {}, "missing its list of targets"),
+    "targets that are null": ("/content/targets", {"targets": None}, "missing its list of targets"),
     "a target for nobody": ("/content/targets", {"targets": [{"mandatory": True}]}, "targetId"),
     "a group whose name is not text": ("/groups", {"groups": [{"groupId": "1", "name": {}}]}, "name"),
     "members that are missing": ("/groups/gr-1/members", {}, "missing its list of userIds"),

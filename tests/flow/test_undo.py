@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import jsonschema
 import pytest
@@ -257,6 +257,19 @@ def test_a_twin_of_a_deleted_group_is_left_alone(tmp_path: Path) -> None:
     assert "group/Coaches is not there" in text
     [coaches] = [group for group in held(project)["group"] if group["name"] == "Coaches"]
     assert "members" not in coaches or coaches["members"] == []
+
+
+def test_an_undo_follows_a_choice_that_others_have_renamed(tmp_path: Path) -> None:
+    """The condition that a run has replaced comes back with the name that its choice has now."""
+    project = started(tmp_path, "smart_groups: [{name: Coders, conditions: [{field: Grade, choices: [G2]}]}]")
+    project.write_options(OPTIONS + "dialect: {custom-fields.in-use: never}\n")
+    grade = project.fields()["Grade"]
+    choices = [{**choice, "name": f"New {choice['name']}"} for choice in cast("list[dict[str, str]]", grade["choices"])]
+    body = {"name": "Grade", "type": grade["type"], "choices": choices}
+    project.send("custom-fields.replace", {"customFieldId": str(grade["customFieldId"])}, body)
+    assert "[undo/conflict]" not in undone(project)
+    [coders] = held(project)["smart_group"]
+    assert coders["conditions"] == [{"field": "Grade", "choices": ["New G1"]}]
 
 
 @pytest.mark.parametrize("option", [("--base", "x"), ("--snapshot", "x"), ("--additive",), ("--rehearse",)])

@@ -325,6 +325,14 @@ def test_an_archive_date_waits_for_the_rights_to_go(tmp_path: Path) -> None:
     assert calls == ["user-access.make-manager", "users.set-custom-archived-date"]
 
 
+def test_a_date_alone_archives_at_the_beginning_of_the_day(tmp_path: Path) -> None:
+    """A `custom_archive_date` without a time is the first second of that day in the timezone of the project."""
+    it = project(tmp_path, "timezone: Europe/Stockholm\n")
+    [change] = it.plan("users: [{email: anna@acme.example, custom_archive_date: 2030-01-05}]").changes
+    assert isinstance(change.after, dict)
+    assert change.after["custom_archive_date"] == "2030-01-05T00:00:00+01:00"
+
+
 def test_a_right_waits_for_the_archive_date_to_go(tmp_path: Path) -> None:
     """The other way round: the date is cleared first."""
     it = project(tmp_path)

@@ -247,13 +247,14 @@ def test_no_assignment_is_made_from_two_different_answers(world: PagedProject) -
     assert any("those of C0 were read twice, with different results" in one.message for one in caught.value.problems)
 
 
-def test_a_group_without_an_id_is_no_group_to_leave_out(world: PagedProject) -> None:
+@pytest.mark.parametrize("group", [{"name": "X"}, "X", None], ids=["no id", "text", "null"])
+def test_a_group_without_an_id_is_no_group_to_leave_out(world: PagedProject, group: object) -> None:
     """Where the listing of everybody names a group that nobody can tell, the groups themselves are asked."""
     whole = Spoiled(world.sandbox)
     truth = world.planned(whole)
     assert not any(url.endswith("/members") for url in whole.asked)
     [url, *_] = sorted({one for one in whole.asked if one.startswith("/users/extended-info")})
-    unnamed = edited(lambda rows: [{**row, "memberOfGroups": [*row["memberOfGroups"], {"name": "X"}]} for row in rows])
+    unnamed = edited(lambda rows: [{**row, "memberOfGroups": [*row["memberOfGroups"], group]} for row in rows])
     odd = Spoiled(world.sandbox, url, unnamed)
     assert radical(world.planned(odd)) == radical(truth)
     assert any(url.endswith("/members") for url in odd.asked)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from lmsconf.errors import InvalidResponse
 from lmsconf.kinds.content_target.types import ContentRow, TargetRow, parse_target_row
 from lmsconf.kinds.shared.response_json import object_list, require_object
 from lmsconf.model.address import RemoteId
@@ -30,9 +29,7 @@ class LiveTargets:
 def read_targets(api: Api, contents: Sequence[ContentRow]) -> AnswersById:
     """The targets of each content. Raises InvalidResponse for one without its list, which would read as no targets."""
     answers = api.each("content-targets.list", [({}, {"contentId": content.id}) for content in contents])
-    return {
-        content.id: (answer, tuple(_rows(content, answer))) for content, answer in zip(contents, answers, strict=True)
-    }
+    return {content.id: (answer, _rows(content, answer)) for content, answer in zip(contents, answers, strict=True)}
 
 
 def reread_doubtful_contents(
@@ -60,11 +57,9 @@ def read_targets_until(api: Api, contents: Sequence[ContentRow], enough: float) 
     return tuple(rows)
 
 
-def _rows(content: ContentRow, answer: Json) -> Iterable[TargetRow]:
-    data = require_object(answer, "the targets")
-    if not isinstance(data.get("targets"), list):
-        raise InvalidResponse(f"an answer on the assignments of content {content.id} is missing its list of targets")
-    return (parse_target_row(content.id, one) for one in object_list(data, "targets"))
+def _rows(content: ContentRow, answer: Json) -> tuple[TargetRow, ...]:
+    targets = object_list(require_object(answer, "the targets"), "targets")
+    return tuple(parse_target_row(content.id, one) for one in targets)
 
 
 def _ids(answer: tuple[Json, tuple[TargetRow, ...]]) -> set[RemoteId]:
