@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
@@ -135,13 +136,12 @@ class PlanReplayer(WorkspaceReader):
             with phase(_VERIFYING) as progress:
                 again = self.reread(kept, plan.changes, progress)
         if again is not None:
-            try:
+            # The whole reading raises these problems again, unless they are about what was left out.
+            with suppress(ProblemsFound):
                 left = self._replayed(plan, snapshot=again)
-            except ProblemsFound:
-                # The whole reading raises it again, if it is not about what was left out.
-                return self._replayed(plan, phase=phase)
-            if not left.changes:
-                return left
+                # Somebody in a list may have an account since the people were read.
+                if not left.changes and not any(one.code == "person/unexplained" for one in left.all_problems):
+                    return left
         return self._replayed(plan, phase=phase)
 
     def _again(self, plan: Plan, only: Address | None = None) -> tuple[Manifests, Policy]:

@@ -15,8 +15,10 @@ from integrity.served_project import ServedProject, staged
 
 from lmsconf.cli import app
 from lmsconf.cli.frame import run_command_line
+from lmsconf.errors import ExitCode
 from lmsconf.model.canonical_json import Json
 from lmsconf.sandbox.faults import ALWAYS, Fault, FaultScript
+from lmsconf.sandbox.service import LoggedRequest
 
 DIALECT: Mapping[str, str | int] = {"paging.limit": 20}
 OPTIONS = "dialect: {paging.limit: 20}\nownership: {content_targets: declared_content}\n"
@@ -272,6 +274,24 @@ def test_where_single_reads_do_not_help_all_is_read(
         assert asked.beside["users.list"] == 21
         assert asked.beside["users.update-metadata"] == 1
         assert stage("plan", "--detailed-exitcode").code == 0
+
+
+def test_a_new_person_in_a_touched_list_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An account that is created during the run and added to a changed group is found: the run has not converged."""
+    by_hand = ["new@acme.example"]
+
+    def add_somebody(seen: LoggedRequest) -> None:
+        if seen.operation == "manual-groups.add-members" and by_hand:
+            names = {"firstName": "N", "lastName": "N", "language": "en"}
+            made = stage.hand("users.create", body={"email": by_hand.pop(), **names})
+            assert isinstance(made, dict)
+            stage.hand("manual-groups.add-members", {"groupId": "g-1"}, {"userIds": [made["userId"]]})
+
+    with staged(tmp_path, workspace(), monkeypatch, OPTIONS + "settle: 0s\n", DIALECT, on_log=add_somebody) as stage:
+        rewritten(stage, *FEW["group, member"][:2])
+        asked = applied(stage, "--verify", "touched", code=ExitCode.NOT_CONVERGED)
+        assert by_hand == []
+        assert asked.verification["users.list"] > 0
 
 
 def test_a_lock_costs_requests_of_its_own(stage: ServedProject) -> None:
