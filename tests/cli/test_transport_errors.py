@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+import certifi
 import pytest
 from jsonschema import Draft202012Validator
 
@@ -89,7 +90,17 @@ def test_certificates_that_cannot_be_read_name_their_variable(
     message, hint = told(tmp_path, capsys, ExitCode.ERROR)
     assert f"SSL_CERT_FILE={path}" in message
     assert ("No such file" if held is None else "no certificates in PEM format") in message
-    assert "Set SSL_CERT_FILE to a PEM file" in hint
+    assert "Set SSL_CERT_FILE to a PEM file of the authorities to trust, or unset it" in hint
+
+
+def test_missing_certificates_of_certifi_are_told_with_the_variable_to_set(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without SSL_CERT_FILE, the hint is to set it, and nothing is said of unsetting a variable."""
+    monkeypatch.setattr(certifi, "where", lambda: str(tmp_path / "missing.pem"))
+    message, hint = told(tmp_path, capsys, ExitCode.ERROR)
+    assert "cannot be read from the certificates that come with Python's certifi: No such file" in message
+    assert hint == "Set SSL_CERT_FILE to a PEM file of the authorities to trust."
 
 
 @pytest.fixture

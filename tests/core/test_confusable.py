@@ -65,3 +65,10 @@ def test_who_is_live_already_is_not_warned_of() -> None:
     assert problems(["Sales"], ["Sales", other]) == []
     assert problems(["Sales", "Other"], [other], previously=[other]) == []
     assert problems(["\u041e\u0442\u0434\u0435\u043b"], ["Otden"]) == []
+
+
+@pytest.mark.parametrize("char", ["\u2122", "\u2605", "\U0001f4da", "\U0001f9ea"])
+def test_a_symbol_tells_two_names_apart(char: str) -> None:
+    """A creation whose name differs from another only by a sign or an emoji is not warned of."""
+    assert problems([f"Sales {char}"], ["Sales"]) == []
+    assert problems(["Sales"], [f"Sales {char}"]) == []

@@ -129,6 +129,22 @@ def test_a_redacted_snapshot_holds_nobody(project: Project) -> None:
     assert lmsconf(project.root, "export", "x", "--snapshot", "all.json").code == 0
 
 
+def test_people_whom_a_redacted_snapshot_does_not_know_are_not_compared(project: Project) -> None:
+    """A warning names each of them in the lists of groups and smart groups; a deletion beside them is planned."""
+    assert lmsconf(project.root, "snapshot", "red.json", "--redact").code == 0
+    project.write(
+        "groups: [{name: Coaches, members: {include: [bo.ek@acme.example]}}]\n"
+        "smart_groups: [{name: Nordics, managers: {include: [anna.berg@acme.example]}}]\n"
+    )
+    ran = lmsconf(project.root, "plan", "--snapshot", "red.json")
+    assert ran.code == 0, ran.err
+    assert "group/Coaches: members: bo.ek@acme.example is not compared" in ran.out
+    assert "smart_group/Nordics: managers: anna.berg@acme.example is not compared" in ran.out
+    assert "Plan: " not in ran.out
+    project.write("users: [{email: bo.ek@acme.example, language: sv}]\nabsent: {smart_groups: [Nordics]}\n")
+    assert "- smart_group/Nordics will be deleted" in lmsconf(project.root, "plan", "--snapshot", "red.json").out
+
+
 def test_an_offline_plan_needs_no_credential_and_says_how_old_it_is(project: Project) -> None:
     """It tells when the snapshot was taken and what it holds; of an old one, a part, another workspace it warns."""
     lmsconf(project.root, "snapshot", "all.json")

@@ -21,6 +21,8 @@ SEED = (
 )
 ELEVENTH = "custom_fields: [{name: One more, type: TEXT}]\n"
 EMPTIED = "groups: [{name: A, members: []}]\n"
+MOVED = "custom_fields: [{name: G0, type: TEXT, migrate: {from: F0}}]\n"
+TWO_MOVED = MOVED.replace("]", ", {name: G1, type: TEXT, migrate: {from: F1}}]")
 LOCKED_OUT = "users: [{email: root@acme.example, admin: false}]\n"
 
 
@@ -34,10 +36,16 @@ def blocked(folder: Path) -> list[tuple[str, str, str | None]]:
     ("manifests", "expected", "why"),
     [
         (ELEVENTH, ("refusal", "refusal/too-many-fields", None), "a workspace has at most 10 custom fields"),
+        (MOVED, ("refusal", "refusal/no-free-field", None), "custom_field/G0: 1 more free slot is needed, because"),
+        (
+            TWO_MOVED,
+            ("refusal", "refusal/no-free-field", None),
+            "custom_field/G1: 2 more free slots are needed, because",
+        ),
         (EMPTIED, ("guard", "removals", "removals=20"), "20 of 20 in group/A members, and the limit is 10%"),
         (LOCKED_OUT, ("lockout", "refusal/lock-out", None), "the plan would leave 0 admins"),
     ],
-    ids=["refusal", "guard", "lock-out"],
+    ids=["refusal", "slot", "slots", "guard", "lock-out"],
 )
 def test_what_stops_an_apply_is_seen(
     tmp_path: Path, manifests: str, expected: tuple[str, str, str | None], why: str

@@ -167,6 +167,15 @@ def test_who_is_archived_soon_is_told(tmp_path: Path, number: int, said: str) ->
     assert problem.message.startswith(f"{said} archived within 30 days")
 
 
+def test_the_groups_that_an_archived_person_leaves_are_told(tmp_path: Path) -> None:
+    """Also those that no content is assigned to; the groups of others are not."""
+    groups = f"groups: [{{name: Team, members: [{CROWD[0]}, {CROWD[1]}]}}, {{name: Crew, members: [{CROWD[1]}]}}]\n"
+    Project(tmp_path, SEED + groups, "").write(f"users: [{{email: {CROWD[0]}, archived: true}}]")
+    text = shown(tmp_path, "text")
+    assert re.search(r" 2 +1 +0 +1  group/Team\n", text)
+    assert "group/Crew" not in text
+
+
 def test_people_are_listed_once_for_the_plan_and_its_effects(tmp_path: Path) -> None:
     """What the plan itself has read of people is what its effects rest on."""
     it = Project(tmp_path, SEED, "")

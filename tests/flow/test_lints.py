@@ -303,43 +303,6 @@ def test_what_needs_the_workspace_is_told_by_plan_alone(
     assert sorted(codes(tmp_path, "plan")) == sorted(expected)
 
 
-@pytest.mark.parametrize(
-    ("fields", "smart_groups", "expected"),
-    [
-        (10, [0], [f"Field {n}" for n in range(1, 10)]),
-        (10, range(10), []),
-        (9, [0], []),
-    ],
-)
-def test_a_field_that_no_condition_uses(
-    fields: int, smart_groups: Sequence[int], expected: Sequence[str], tmp_path: Path
-) -> None:
-    """It is told once all ten are taken, and only if the conditions of all smart groups are known."""
-    listed = "".join(f"  - {{name: Field {n}, type: CHOICE, choices: [A]}}\n" for n in range(fields))
-    groups = "".join(
-        f"  - {{name: Group {n}, conditions: [{{field: Field {n}, choices: [A]}}]}}\n" for n in smart_groups
-    )
-    both = f"custom_fields:\n{listed}smart_groups:\n{groups}"
-    made(tmp_path, both, seed=f"people: [{{email: ann@acme.example}}]\n{both}")
-    assert codes(tmp_path, "validate") == []
-    told = found(lmsconf(tmp_path, "plan", "--format", "json"))
-    assert [one["address"] for one in told] == [f"custom_field/{name}" for name in expected]
-    made(tmp_path, f"custom_fields:\n{listed}", seed=f"people: [{{email: ann@acme.example}}]\n{both}")
-    assert found(lmsconf(tmp_path, "plan", "--format", "json")) == []
-
-
-def test_a_field_that_a_condition_still_uses(tmp_path: Path) -> None:
-    """One that only the live conditions ask for, which the plan replaces, is not told."""
-    listed = "".join(f"  - {{name: Field {n}, type: CHOICE, choices: [A]}}\n" for n in range(10))
-    before, after = (
-        f"custom_fields:\n{listed}smart_groups: [{{name: A, conditions: [{{field: Field {n}, choices: [A]}}]}}]\n"
-        for n in (1, 0)
-    )
-    made(tmp_path, after, seed=f"people: [{{email: ann@acme.example}}]\n{before}")
-    told = found(lmsconf(tmp_path, "plan", "--format", "json"))
-    assert [one["address"] for one in told] == [f"custom_field/Field {n}" for n in range(2, 10)]
-
-
 @pytest.mark.parametrize("manifests", [one for one, _ in PLANNED.values()], ids=PLANNED)
 def test_lints_request_nothing(manifests: str, tmp_path: Path) -> None:
     """A plan sends the same requests with all of them on and with all of them off."""
