@@ -145,6 +145,21 @@ def test_people_whom_a_redacted_snapshot_does_not_know_are_not_compared(project:
     assert "- smart_group/Nordics will be deleted" in lmsconf(project.root, "plan", "--snapshot", "red.json").out
 
 
+def test_a_plan_against_a_redacted_snapshot_compares_only_whom_it_knows(project: Project) -> None:
+    """Who is new to the manifests is a warning, and the rest of the list is compared, with numbers for unnamed people.
+
+    Number 1 is the administrator, number 2 the member whom the manifests did not name.
+    """
+    project.write("groups: [{name: Coaches, members: [bo.ek@acme.example]}]")
+    assert lmsconf(project.root, "snapshot", "red.json", "--redact").code == 0
+    project.write("groups: [{name: Coaches, members: [bo.ek@acme.example, anna.berg@acme.example]}]")
+    ran = lmsconf(project.root, "plan", "--snapshot", "red.json", "--no-effects")
+    assert ran.code == 0, ran.err
+    changed = ran.out.partition("group/Coaches will be changed")[2]
+    assert "+ bo.ek@acme.example\n          - unnamed person 2\n" in changed
+    assert "warning: members: anna.berg@acme.example is not compared: " in changed
+
+
 def test_an_offline_plan_needs_no_credential_and_says_how_old_it_is(project: Project) -> None:
     """It tells when the snapshot was taken and what it holds; of an old one, a part, another workspace it warns."""
     lmsconf(project.root, "snapshot", "all.json")

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,6 +24,7 @@ from lmsconf.apply.scheduler import Learnt
 from lmsconf.apply.scheduler import run_calls as send
 from lmsconf.cli import app
 from lmsconf.cli.frame import run_command_line
+from lmsconf.documents.plan_file import dumps, loads
 from lmsconf.kinds import all_kinds
 from lmsconf.model.calls import Call
 from lmsconf.sandbox.serve import Server, serve
@@ -247,6 +249,37 @@ def test_a_plan_is_for_its_workspace(it: Project, command: Command, monkeypatch:
     said = command("apply", "plan.json")
     assert said.code == 3
     assert "made for workspace sandbox" in said.err
+
+
+def test_an_expired_plan_is_not_applied_and_still_shown(it: Project, command: Command) -> None:
+    """From its `expires_at` on, apply exits 3 and sends nothing; show reads it as before."""
+    it.write("groups: [{name: New}]")
+    command("plan", "--out", "plan.json")
+    file = Path("plan.json")
+    plan = loads(file.read_text(encoding="utf-8"))
+    file.write_text(dumps(replace(plan, expires_at="2026-03-01T08:00:00Z")), encoding="utf-8")
+    ran = command("apply", "plan.json")
+    assert ran.code == 3
+    assert "the plan expired at 2026-03-01T08:00:00Z" in ran.err
+    assert command("show", "plan.json").code == 0
+    file.write_text(dumps(replace(plan, expires_at="2999-01-01T00:00:00Z")), encoding="utf-8")
+    ran = command("apply", "plan.json")
+    assert (ran.code, "1 call done" in ran.out) == (0, True), ran.out
+
+
+@pytest.mark.parametrize("options", [(), ("--verify", "touched")], ids=["other manifests", "touched"])
+def test_a_saved_plan_without_changes_may_leave_nothing_to_read_back(
+    it: Project, command: Command, options: tuple[str, ...]
+) -> None:
+    """Of other manifests, or with `--verify touched`, apply exits 0 and says that the workspace was not read back."""
+    it.write("groups: [{name: Big}]")
+    command("plan", "--out", "plan.json")
+    if not options:
+        it.write("groups: [{name: New}]")
+    ran = command("apply", "plan.json", *options)
+    assert ran.code == 0, ran.err
+    assert "Nothing was sent, and the workspace was not read back." in ran.out
+    assert "match" not in ran.out
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["SIGINT", "SIGTERM"])

@@ -99,28 +99,32 @@ def test_an_answer_given_meanwhile_makes_a_plan_stale(it: Project) -> None:
 
 
 class AlteredListing(httpx.BaseTransport):
-    """A service that lists people otherwise."""
+    """A service that lists people, or what is at another path, otherwise."""
 
-    def __init__(self, sandbox: Sandbox, edit: Callable[[list[dict[str, object]]], None]) -> None:
-        self._sandbox, self._edit = sandbox, edit
+    def __init__(
+        self, sandbox: Sandbox, edit: Callable[[list[dict[str, object]]], None], request: tuple[str, str]
+    ) -> None:
+        self._sandbox, self._edit, self._request = sandbox, edit, request
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         answer = self._sandbox.handle_request(request)
-        if request.method != "GET" or request.url.path.rstrip("/") != "/users":
+        if (request.method, request.url.path.rstrip("/")) != self._request:
             return answer
         said = json.loads(answer.read())
         self._edit(next(rows for rows in said.values() if isinstance(rows, list)))
         return httpx.Response(answer.status_code, json=said)
 
 
-def planned(it: Project, edit: Callable[[list[dict[str, object]]], None]) -> Plan:
-    """The plan of the manifests where the service lists people in another shape."""
+def planned(
+    it: Project, edit: Callable[[list[dict[str, object]]], None], request: tuple[str, str] = ("GET", "/users")
+) -> Plan:
+    """The plan of the manifests where the service answers a request with other rows, by default that for people."""
     it.plan()
     settings = it.settings
     sandbox = Sandbox(str(settings.workspace.database), spec=it.spec)
     try:
         seen = WorkspaceReader(
-            settings=settings, connection=TransportConnection(AlteredListing(sandbox, edit), it.spec)
+            settings=settings, connection=TransportConnection(AlteredListing(sandbox, edit, request), it.spec)
         )
         return seen.plan(load_manifests(settings), settings.policy)
     finally:
@@ -180,6 +184,22 @@ def test_a_redacted_snapshot_does_not_say_who_loses_answers(it: Project) -> None
     (found,) = (one for one in document["guards"] if one["name"] == "answers")
     assert (found["total"], found["tripped"], found["allow"]) == (None, True, "answers=unknown")
     assert document["changes"][0]["undo"]["level"] == "none"
+
+
+@pytest.mark.parametrize("latest", [0, 1], ids=["first", "last"])
+def test_a_result_without_a_revision_is_older_than_any_other(it: Project, latest: int) -> None:
+    """Of two results of a person who loses a content the one with a revision counts, wherever it is listed."""
+
+    def two_results(rows: list[dict[str, object]]) -> None:
+        for row in [one for one in rows if one["userId"] == "u-b"]:
+            older = {**row, "state": "IN_PROGRESS"}
+            del older["contentRevision"]
+            row |= {"state": "APPROVED", "contentRevision": 1}
+            rows.insert(rows.index(row) + 1 - latest, older)
+
+    it.write("absent: {content_targets: [{content: Intro, assign_to: [everyone]}]}")
+    (intro,) = planned(it, two_results, ("POST", "/analyse/results")).effects.contents
+    assert intro.progress == {"not_started": 1, "in_progress": 0, "approved": 1, "failed": 0, "expired": 0}
 
 
 def test_a_snapshot_counts_as_the_workspace_does(it: Project) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
-from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from lmsconf.documents.document import render_canonical_json
-from lmsconf.documents.plan_file import dumps, loads
+from lmsconf.documents.plan_file import loads
 from lmsconf.errors import ExitCode, LmsconfError
 from lmsconf.model.canonical_json import sha256
 from lmsconf.support.package_data import read_schema
@@ -398,22 +397,6 @@ def test_a_short_key_is_refused(
         text = planned(stage)
         monkeypatch.setenv("LMSCONF_PLAN_KEY", key)
         assert applied(stage, text) == ExitCode.USAGE
-
-
-def expiring(stage: ServedProject, at: str) -> str:
-    """The text of a plan file that can be applied until then."""
-    return dumps(replace(loads(planned(stage)), expires_at=at))
-
-
-def test_an_expired_plan_is_not_applied_and_still_shown(stage: ServedProject) -> None:
-    """From its `expires_at` on, apply exits 3 and sends nothing; show reads it as before."""
-    text = expiring(stage, "2026-03-01T08:00:00Z")
-    (stage.root / "plan.json").write_text(text, encoding="utf-8")
-    ran = stage("apply", str(stage.root / "plan.json"))
-    assert (ran.code, ran.writes) == (ExitCode.STALE, [])
-    assert "the plan expired at 2026-03-01T08:00:00Z" in ran.err
-    assert stage("show", str(stage.root / "plan.json")).code == ExitCode.OK
-    assert applied(stage, expiring(stage, "2999-01-01T00:00:00Z")) == ExitCode.OK
 
 
 @pytest.mark.parametrize(("said", "days"), [("", 7), ("plans: {valid_for: 2d}", 2), ("plans: {valid_for: 36h}", 1.5)])

@@ -23,7 +23,7 @@ from lmsconf.kinds.user.diff import diff_person
 from lmsconf.kinds.user.export import PART_REFERENCES, REFERENCES, only_text, person_entries, unread_value_notes
 from lmsconf.kinds.user.parse import find_contradictions, parse_person
 from lmsconf.kinds.user.people_directory import register_planned_people
-from lmsconf.kinds.user.rights import admin_grant_verification, refuse_admin_lockout, revoked_rights, revokes_admin
+from lmsconf.kinds.user.rights import admin_grant_verification, refuse_admin_lockout, revoked_rights
 from lmsconf.kinds.user.schema import ABSENT_SCHEMA, SCHEMA
 from lmsconf.kinds.user.steps import person_steps
 from lmsconf.kinds.user.types import (
@@ -203,8 +203,8 @@ class UserKind(Kind[PersonSpec, PersonRow]):
         return admin_grant_verification(call) or answers_verification(call)
 
     def revokes_access(self, call: Call) -> bool:
-        """Archiving, and taking away administrator rights."""
-        return call.operation == "users.archive" or revokes_admin(call)
+        """Archiving, and taking away administrator or manager rights, whose path ends in `false`."""
+        return call.operation == "users.archive" or call.path.endswith("/false")
 
     def whole_form(self, planning: PlanContext, row: PersonRow) -> Form:
         """Every value that was read."""

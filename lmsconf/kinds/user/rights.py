@@ -133,11 +133,6 @@ def admin_grant_verification(call: Call) -> GrantVerification | None:
     return _IS_ADMIN if call.operation == _MAKE_ADMIN and call.path.endswith("/true") else None
 
 
-def revokes_admin(call: Call) -> bool:
-    """Return whether a call takes away administrator rights."""
-    return call.operation == _MAKE_ADMIN and call.path.endswith("/false")
-
-
 def _person(sent: SentCall) -> frozenset[str]:
     return frozenset({sent.path["userId"]})
 
