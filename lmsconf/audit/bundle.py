@@ -22,7 +22,7 @@ from lmsconf.audit.statement import ENVELOPE, STATEMENT, envelope_text, statemen
 from lmsconf.documents import plan_file, report_file
 from lmsconf.documents.document import TOOL, render_json
 from lmsconf.errors import LmsconfError
-from lmsconf.journal.kept_documents import journal_path, kept_plan_text, kept_report_text
+from lmsconf.journal.kept_documents import kept_plan_text, kept_report_text
 from lmsconf.model.canonical_json import Json, sha256_of_bytes
 from lmsconf.model.recorded_run import RecordedRun
 from lmsconf.model.time_formats import format_utc
@@ -43,8 +43,8 @@ class EvidenceOptions:
     made_at: datetime
 
 
-def write_evidence(root: Path, runs: Sequence[RecordedRun], folder: Path, options: EvidenceOptions) -> dict[str, Json]:
-    """Write the evidence of these runs of the project in `root`; return the document `evidence.json`.
+def write_evidence(runs: Sequence[RecordedRun], folder: Path, options: EvidenceOptions) -> dict[str, Json]:
+    """Write the evidence of these runs; return the document `evidence.json`.
 
     Raises LmsconfError if the folder is not empty, or cannot be written, or a run cannot be read.
     """
@@ -53,7 +53,7 @@ def write_evidence(root: Path, runs: Sequence[RecordedRun], folder: Path, option
         digests: dict[str, str] = {}
         entries: list[dict[str, Json]] = []
         for run in runs:
-            copies, originals = _copies(root, run, options.mask)
+            copies, originals = _copies(run, options.mask)
             entries.append({**_entry(copies), "originals": originals})
             digests |= {path: _write(place, path, content) for path, content in copies.files().items()}
         evidence: dict[str, Json] = {
@@ -88,17 +88,19 @@ def _entry(copies: RunCopies) -> dict[str, Json]:
         raise LmsconfError(f"the run {copies.run} cannot be read: {error}", hint=hint) from error
 
 
-def _copies(root: Path, run: RecordedRun, mask: Mask | None) -> tuple[RunCopies, dict[str, Json]]:
+def _copies(run: RecordedRun, mask: Mask | None) -> tuple[RunCopies, dict[str, Json]]:
     """Return the copies of a run's files, and the digests of the originals, or why one is missing."""
-    path = journal_path(root, run.name)
+    path = run.journal
+    if path is None:
+        raise ValueError(f"the run {run.name} was not read from a file")
     try:
         journal = path.read_bytes()
     except OSError as error:
         raise LmsconfError(
             f"{path} cannot be read: {os_error_message(error)}", hint="Check its permissions."
         ) from error
-    plan, why_no_plan = _kept(kept_plan_text, root, run)
-    report, why_no_report = _kept(kept_report_text, root, run)
+    plan, why_no_plan = _kept(kept_plan_text, run)
+    report, why_no_report = _kept(kept_report_text, run)
     originals: dict[str, Json] = {
         "journal": sha256_of_bytes(journal),
         "plan": _digest(plan),
@@ -120,10 +122,10 @@ def _copies(root: Path, run: RecordedRun, mask: Mask | None) -> tuple[RunCopies,
     return copies, originals
 
 
-def _kept(read: Callable[[Path, RecordedRun], str], root: Path, run: RecordedRun) -> tuple[str | None, str | None]:
+def _kept(read: Callable[[RecordedRun], str], run: RecordedRun) -> tuple[str | None, str | None]:
     """Return the text of a kept file, or why there is none."""
     try:
-        return read(root, run), None
+        return read(run), None
     except LmsconfError as error:
         return None, f"{error.message}. {error.hint}"
 

@@ -9,7 +9,6 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from enum import StrEnum
-from pathlib import Path
 from typing import Final
 
 from lmsconf.documents import plan_file
@@ -70,7 +69,7 @@ class History:
     unreadable: tuple[str, ...]
 
 
-def find_history(root: Path, runs: Iterable[RecordedRun], asked: str) -> History:
+def find_history(runs: Iterable[RecordedRun], asked: str) -> History:
     """Return what these runs, newest first, changed of a resource by its address, or of a person by e-mail."""
     search = _Search(asked)
     changes: list[RecordedChange] = []
@@ -81,7 +80,7 @@ def find_history(root: Path, runs: Iterable[RecordedRun], asked: str) -> History
             unreadable.append(run.name)
             continue
         count, kept_since = count + 1, run.opening.started
-        changes.extend(search.in_run(root, run))
+        changes.extend(search.in_run(run))
     return History(
         asked=asked,
         changes=tuple(changes),
@@ -107,10 +106,10 @@ class _Search:
         self.earlier: list[str] = []
         self.seen: set[str] = set()
 
-    def in_run(self, root: Path, run: RecordedRun) -> Iterator[RecordedChange]:
+    def in_run(self, run: RecordedRun) -> Iterator[RecordedChange]:
         self.seen.update(call.address for call in run.calls)
         try:
-            text = kept_plan_text(root, run)
+            text = kept_plan_text(run)
             # Most plans name neither: loading a large one takes seconds.
             plan = plan_file.loads(text) if self._may_be_in(text) else None
         except LmsconfError as error:

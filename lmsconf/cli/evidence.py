@@ -95,7 +95,7 @@ def _write(
     key = None if sign_key is None else load_signing_key(sign_key)
     runs = [find_run(context.project, run)] if run is not None else list(_since(context, str(since)))
     options = EvidenceOptions(mask=None if people else PeopleMask(), since=since, key=key, made_at=datetime.now(UTC))
-    document = write_evidence(context.project, runs, out, options)
+    document = write_evidence(runs, out, options)
     entries = (
         [entry for entry in document["runs"] if isinstance(entry, dict)] if isinstance(document["runs"], list) else []
     )

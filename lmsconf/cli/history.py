@@ -33,5 +33,5 @@ def history(context: CommandContext, *, address: str, output: Output) -> ExitCod
         for run in read_runs(context.project)
         if chosen is None or run.opening is None or run.opening.workspace == chosen
     )
-    output.show(HISTORY_VIEWS, find_history(context.project, runs, address))
+    output.show(HISTORY_VIEWS, find_history(runs, address))
     return ExitCode.OK

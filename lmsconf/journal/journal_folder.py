@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from lmsconf.errors import LmsconfError
+from lmsconf.model.canonical_json import sha256_of_bytes
 from lmsconf.support.atomic_files import os_error_message
 
 FOLDER: Final = ".lmsconf"
 RUNS: Final = "runs"
 SUFFIX: Final = ".jsonl"
 """Of a journal, behind the name of its run."""
+_READABLE: Final = 60
+_DIGEST: Final = 12
 _MODE: Final = 0o700
 _IGNORE: Final = ".gitignore"
 
@@ -26,6 +31,27 @@ def ensure_folder(root: Path, *subfolders: str) -> Path:
         folder /= name
         _make(folder)
     return folder
+
+
+def runs_folder(url: str) -> str:
+    """Return the name of the folder in `runs` for the workspace with this URL: a readable part, and a digest of it.
+
+    With a folder for each, a workspace of a fleet does not look at the runs of all others.
+    """
+    readable = re.sub(r"[^A-Za-z0-9.]+", "-", url)[:_READABLE].strip("-.")
+    return f"{readable}-{sha256_of_bytes(url.encode('utf-8', 'surrogatepass'))[:_DIGEST]}"
+
+
+def journals(root: Path, url: str | None = None) -> Iterator[Path]:
+    """Yield the journals of a project, or of its runs in the workspace with one URL. Raises OSError."""
+    folder = root / FOLDER / RUNS
+    if url is not None:
+        places = [folder / runs_folder(url)]
+    else:
+        places = [place for place in folder.iterdir() if place.is_dir()] if folder.is_dir() else []
+    for place in places:
+        if place.is_dir():
+            yield from (path for path in place.iterdir() if path.suffix == SUFFIX)
 
 
 def open_private_file(path: Path, *flags: int) -> int:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
 
 from lmsconf.documents.document import JsonObjectReader
 from lmsconf.documents.snapshot_digest import snapshot_digest_from_json
 from lmsconf.errors import LmsconfError
-from lmsconf.journal.journal_folder import FOLDER, RUNS, SUFFIX
+from lmsconf.journal.journal_folder import FOLDER, RUNS, journals
 from lmsconf.journal.line_codec import FORMAT, decode_line, decode_lines
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.recorded_run import (
@@ -30,21 +27,13 @@ from lmsconf.model.recorded_run import (
 from lmsconf.model.scope import VerifyMode
 from lmsconf.support.atomic_files import os_error_message
 
-_WORKSPACES: Final[dict[str, dict[str, tuple[str, str]]]] = {}
-"""Folder → name of a journal → name and URL of its workspace, from its first line, which never changes.
-
-In a fleet, each of a thousand workspaces would read the journals of all others. Another journal of the same name is one
-of the same plan, since its digest is in the name.
-"""
-
 
 def read_runs(root: Path, url: str | None = None) -> Iterator[RecordedRun]:
     """Return the runs of a project, newest first, each read lazily. Raises LmsconfError.
 
-    url: only runs in the workspace with this URL, and those whose first line cannot be read.
+    url: only runs in the workspace with this URL.
     """
-    paths = _journals(root) if url is None else _sorted(_journals_of(root, lambda _, its_url: its_url == url))
-    return (_read(path) for path in paths)
+    return (_read(path) for path in _journals(root, url))
 
 
 def run_names(root: Path) -> list[str]:
@@ -52,13 +41,12 @@ def run_names(root: Path) -> list[str]:
     return [path.stem for path in _journals(root)]
 
 
-def read_headers(root: Path, workspace: tuple[str, str] | None = None) -> Iterator[tuple[Path, JournalHeader]]:
+def read_headers(root: Path, url: str | None = None) -> Iterator[tuple[Path, JournalHeader]]:
     """Yield each journal of a project whose first line can be read, newest first, with that line only.
 
-    workspace: only those of the workspace with this name and URL. Raises LmsconfError.
+    url: only those of runs in the workspace with this URL. Raises LmsconfError.
     """
-    paths = _journals(root) if workspace is None else _sorted(_journals_of(root, lambda *its: its == workspace))
-    for path in paths:
+    for path in _journals(root, url):
         entry = _first_line(path)
         header = None if entry is None else _header(entry)
         if header is not None:
@@ -70,11 +58,11 @@ def find_run(root: Path, name: str) -> RecordedRun:
 
     Raises LmsconfError if none or more than one matches, or a journal cannot be read.
     """
-    journals = _journals(root)
-    exact = [path for path in journals if path.stem == name]
-    fitting = journals[:1] if name == "latest" else exact or [path for path in journals if _fits(path.stem, name)]
+    every = _journals(root)
+    exact = [path for path in every if path.stem == name]
+    fitting = every[:1] if name == "latest" else exact or [path for path in every if _fits(path.stem, name)]
     if not fitting:
-        raise LmsconfError(f"no run matches {name!r}", hint=f"List them with: lmsconf runs{_pruned(journals, name)}")
+        raise LmsconfError(f"no run matches {name!r}", hint=f"List them with: lmsconf runs{_pruned(every, name)}")
     if len(fitting) > 1:
         raise LmsconfError(
             f"{len(fitting)} runs match {name!r}", hint=f"Name one: {', '.join(path.stem for path in fitting)}"
@@ -209,56 +197,12 @@ def _ended(entry: JsonObjectReader, at: datetime) -> RecordedCall:
     )
 
 
-def _journals(root: Path) -> list[Path]:
+def _journals(root: Path, url: str | None = None) -> list[Path]:
     """Return the journals of a project, newest first."""
-    folder = root / FOLDER / RUNS
     try:
-        paths = [path for path in folder.iterdir() if path.suffix == SUFFIX] if folder.is_dir() else []
+        return _sorted(list(journals(root, url)))
     except OSError as error:
-        raise _unreadable(folder, error) from error
-    return _sorted(paths)
-
-
-def _journals_of(root: Path, fits: Callable[[str, str], bool]) -> list[Path]:
-    """Return the journals of the workspaces whose name and URL fit, and those whose first line cannot be read.
-
-    A journal that another run deletes during the reading is left out.
-    """
-    folder = root / FOLDER / RUNS
-    paths: list[Path] = []
-    try:
-        names = [name for name in os.listdir(folder) if name.endswith(SUFFIX)]  # noqa: PTH208  # of thousands, and fast
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    except OSError as error:
-        raise _unreadable(folder, error) from error
-    known = _WORKSPACES.setdefault(os.path.abspath(folder), {})  # noqa: PTH100  # without a Path for each task
-    for name in names:
-        its = known.get(name)
-        if its is None:
-            with suppress(FileNotFoundError):
-                if (its := _workspace_of(folder / name)) is not None:
-                    known[name] = its
-                if its is None or fits(*its):
-                    paths.append(folder / name)
-        elif fits(*its):
-            paths.append(folder / name)
-    return paths
-
-
-def _workspace_of(journal: Path) -> tuple[str, str] | None:
-    """Return the name and URL of the workspace of a journal; None if its first line cannot be read.
-
-    Raises FileNotFoundError if it was deleted, LmsconfError.
-    """
-    try:
-        entry = _first_line(journal)
-    except LmsconfError as error:
-        if isinstance(error.__cause__, FileNotFoundError):
-            raise error.__cause__ from None
-        raise
-    header = None if entry is None else _header(entry)
-    return None if header is None else (header.workspace, header.url)
+        raise _unreadable(root / FOLDER / RUNS, error) from error
 
 
 def _sorted(paths: Sequence[Path]) -> list[Path]:
@@ -294,7 +238,7 @@ def _first_line(path: Path) -> dict[str, Json] | None:
 
 def _read(path: Path) -> RecordedRun:
     try:
-        return parse_journal(path.stem, path.read_bytes())
+        return replace(parse_journal(path.stem, path.read_bytes()), journal=path)
     except OSError as error:
         raise _unreadable(path, error) from error
 

@@ -19,7 +19,14 @@ from lmsconf.documents import report_file, snapshot_file
 from lmsconf.documents.plan_file import dumps_with_digest
 from lmsconf.documents.snapshot_digest import snapshot_digest, snapshot_digest_json
 from lmsconf.errors import LmsconfError, Problem, Severity
-from lmsconf.journal.journal_folder import RUNS, SUFFIX, ensure_folder, open_private_file, unwritable_error
+from lmsconf.journal.journal_folder import (
+    RUNS,
+    SUFFIX,
+    ensure_folder,
+    open_private_file,
+    runs_folder,
+    unwritable_error,
+)
 from lmsconf.journal.kept_documents import before_path, plan_path, report_path
 from lmsconf.journal.line_codec import FORMAT, encode_line
 from lmsconf.journal.run_chain import Retention, delete_run, plan_retention
@@ -83,7 +90,7 @@ class Journal:
         started, (text, digest) = clock(), dumps_with_digest(plan)
         # A name in the workspace that repeats the token: then the file shows that it was changed, as with --out.
         text = redact_registered_tokens(text)
-        folder = ensure_folder(root, RUNS)
+        folder = ensure_folder(root, RUNS, runs_folder(plan.url))
         link, pruned = plan_retention(root, plan.workspace, plan.url, retention)
         try:
             path, descriptor = _opened(folder, started, digest)

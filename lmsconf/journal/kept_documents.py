@@ -1,4 +1,4 @@
-"""The plan and the report of a run, kept beside its journal under the same name.
+"""The plan and the report of a run, kept beside its journal under the same name, in a folder for each workspace.
 
 NAME.jsonl        the journal
 NAME.plan.json    the plan, with what was before each change; written before the first call
@@ -8,12 +8,12 @@ NAME.report.json  the report; missing if the run was cut short
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from lmsconf.documents import plan_file, report_file, snapshot_file
 from lmsconf.errors import LmsconfError
-from lmsconf.journal.journal_folder import FOLDER, RUNS, SUFFIX
 from lmsconf.model.canonical_json import sha256_of_bytes
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan
@@ -24,11 +24,6 @@ from lmsconf.support.atomic_files import read_text
 PLAN_SUFFIX: Final = ".plan.json"
 BEFORE_SUFFIX: Final = ".before.json"
 REPORT_SUFFIX: Final = ".report.json"
-
-
-def journal_path(root: Path, run: str) -> Path:
-    """Return the path of the journal of a run, by the run's full name."""
-    return root / FOLDER / RUNS / f"{run}{SUFFIX}"
 
 
 def plan_path(journal: Path) -> Path:
@@ -46,43 +41,45 @@ def before_path(journal: Path) -> Path:
     return journal.with_name(f"{journal.stem}{BEFORE_SUFFIX}")
 
 
-def kept_plan(root: Path, run: RecordedRun) -> Plan:
+def kept_plan(run: RecordedRun) -> Plan:
     """Return the plan that a run applied. Raises LmsconfError if it is not kept, or not the one the run began with."""
-    return plan_file.loads(kept_plan_text(root, run))
+    return plan_file.loads(kept_plan_text(run))
 
 
-def kept_report(root: Path, run: RecordedRun) -> ApplyReport:
+def kept_report(run: RecordedRun) -> ApplyReport:
     """Return the report of a run. Raises LmsconfError if it is not kept, or not the one that the run ended with."""
-    return report_file.loads(kept_report_text(root, run))
+    return report_file.loads(kept_report_text(run))
 
 
-def kept_before(root: Path, run: RecordedRun) -> Snapshot:
+def kept_before(run: RecordedRun) -> Snapshot:
     """Return what a run changed, as it was before. Raises LmsconfError like `kept_plan`."""
     recorded = None if run.opening is None else run.opening.pre_image_sha256
-    path = before_path(journal_path(root, run.name))
     why = "Only runs of lmsconf from this version on keep what was before." if recorded is None else _why_no_plan(run)
-    return snapshot_file.loads(_verified(path, "earlier state", run.name, recorded, why))
+    return snapshot_file.loads(_verified(run, before_path, "earlier state", recorded, why))
 
 
-def kept_plan_text(root: Path, run: RecordedRun) -> str:
+def kept_plan_text(run: RecordedRun) -> str:
     """Return the text of the plan file of a run; raises like `kept_plan`."""
     recorded = None if run.opening is None else run.opening.plan_sha256
-    return _verified(plan_path(journal_path(root, run.name)), "plan", run.name, recorded, _why_no_plan(run))
+    return _verified(run, plan_path, "plan", recorded, _why_no_plan(run))
 
 
-def kept_report_text(root: Path, run: RecordedRun) -> str:
+def kept_report_text(run: RecordedRun) -> str:
     """Return the text of the report of a run; raises like `kept_report`."""
     recorded = None if run.ending is None else run.ending.report_sha256
-    return _verified(report_path(journal_path(root, run.name)), "report", run.name, recorded, _why_no_report(run))
+    return _verified(run, report_path, "report", recorded, _why_no_report(run))
 
 
-def _verified(path: Path, noun: str, run: str, recorded: str | None, why_missing: str) -> str:
+def _verified(
+    run: RecordedRun, beside: Callable[[Path], Path], noun: str, recorded: str | None, why_missing: str
+) -> str:
     """Return the text of a kept file if its SHA-256 is the recorded one."""
-    if not path.exists():
-        raise LmsconfError(f"the {noun} of the run {run} is not kept", hint=why_missing)
+    path = None if run.journal is None else beside(run.journal)
+    if path is None or not path.exists():
+        raise LmsconfError(f"the {noun} of the run {run.name} is not kept", hint=why_missing)
     text = read_text(path)
     if recorded is None:
-        raise LmsconfError(f"the journal of the run {run} does not record which {noun} it had", hint=why_missing)
+        raise LmsconfError(f"the journal of the run {run.name} does not record which {noun} it had", hint=why_missing)
     if sha256_of_bytes(text.encode()) != recorded:
         hint = "It was changed or replaced since. Restore both from a backup."
         raise LmsconfError(f"{path} is not the {noun} that the journal of the run records", hint=hint)

@@ -34,7 +34,7 @@ def plan_retention(root: Path, workspace: str, url: str, retention: Retention) -
 
     The lock of the workspace must be held. Raises LmsconfError if a journal cannot be read.
     """
-    own = list(read_headers(root, (workspace, url)))
+    own = [(path, header) for path, header in read_headers(root, url) if header.workspace == workspace]
     # Oldest first. The number comes before the name: the clock, which is in the names, may have been set back.
     own.reverse()
     own.sort(key=lambda one: _number(one[1]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
+from pathlib import Path
 
 from lmsconf.model.calls import is_creation
 from lmsconf.model.outcomes import CallStatus
@@ -134,6 +135,7 @@ class RecordedRun:
     calls    the recorded calls, in the order of their first lines
     ending   None if the run was cut short
     damaged  how many lines cannot be read
+    journal  the file that it was read from; its plan and report are beside it
     """
 
     name: str
@@ -141,6 +143,7 @@ class RecordedRun:
     calls: tuple[RecordedCall, ...] = ()
     ending: RunEnding | None = None
     damaged: int = 0
+    journal: Path | None = None
 
     @property
     def summary(self) -> Mapping[CallState, int]:

@@ -39,8 +39,7 @@ def load_run(reader: WorkspaceReader, recorded: RecordedRun) -> RunToUndo:
 
     Raises LmsconfError if it was of another workspace, or if its plan or what was before it is not kept.
     """
-    root, opening = reader.settings.root, recorded.opening
-    plan = kept_plan(root, recorded)
+    plan, opening = kept_plan(recorded), recorded.opening
     here = (reader.connection.name, reader.connection.url)
     if opening is None or (plan.workspace, plan.url) != here:
         raise LmsconfError(
@@ -50,7 +49,7 @@ def load_run(reader: WorkspaceReader, recorded: RecordedRun) -> RunToUndo:
         )
     recreated: dict[Address, RemoteId] = {}
     unsure: set[Address] = set()
-    for later in read_runs(root):
+    for later in read_runs(reader.settings.root, plan.url):
         if later.name == recorded.name:
             break
         for address, id in _creations(reader, later, recorded):
@@ -59,7 +58,7 @@ def load_run(reader: WorkspaceReader, recorded: RecordedRun) -> RunToUndo:
             else:
                 recreated.setdefault(address, id)
     return RunToUndo(
-        recorded, plan, kept_before(root, recorded), recreated=recreated, unsure=frozenset(unsure - recreated.keys())
+        recorded, plan, kept_before(recorded), recreated=recreated, unsure=frozenset(unsure - recreated.keys())
     )
 
 
@@ -72,7 +71,7 @@ def _creations(
     done = [call for call in creations if call.state in states]
     if not done or later.opening is None or later.opening.plan_sha256 is None:
         return
-    plan = kept_plan(reader.settings.root, later)
+    plan = kept_plan(later)
     if plan.undo_of is not None and plan.undo_of.run == undone.name:
         yield from ((Address.parse(call.address), RemoteId(call.id) if call.id else None) for call in done)
 

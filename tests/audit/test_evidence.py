@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from flow.project import Project as Folder
 from flow.shell import lmsconf as command
+from journals import runs_of
 from jsonschema import Draft202012Validator
 
 from audit.scene import copy_of, evidence, names, project_with_runs, verified
@@ -57,7 +58,7 @@ def test_what_is_stated_of_a_run(folder: Folder, written: Path) -> None:
     for earlier, later in itertools.pairwise(runs):
         assert earlier["after"]["sha256"] != later["after"]["sha256"]
     for run in runs:
-        kept = folder.root / ".lmsconf" / "runs" / run["run"]
+        kept = runs_of(folder.root) / run["run"]
         for name, suffix in (("journal", "jsonl"), ("plan", "plan.json"), ("report", "report.json")):
             content = kept.with_name(f"{kept.name}.{suffix}").read_bytes()
             assert run["originals"][name] == hashlib.sha256(content).hexdigest()
@@ -246,7 +247,7 @@ def test_a_run_missing_at_the_end_is_found_by_its_head(folder: Folder, written: 
     [line] = command(folder.root, "evidence", "head").out.splitlines()
     digest, run, workspace = line.split("  ")
     assert (run, workspace) == (names(folder)[-1], "sandbox")
-    journal = folder.root / ".lmsconf" / "runs" / f"{run}.jsonl"
+    journal = runs_of(folder.root) / f"{run}.jsonl"
     assert digest == hashlib.sha256(journal.read_bytes()).hexdigest()
     whole = verified(written, "--head", digest)
     assert (whole.code, "The runs that --head names are here" in whole.out) == (ExitCode.OK, True)
@@ -267,7 +268,7 @@ def test_a_chain_of_another_form_is_forged(written: Path) -> None:
 
 def test_the_first_run_of_a_folder_names_an_older_head(folder: Folder) -> None:
     """A folder that begins after the head has all runs since."""
-    older = folder.root / ".lmsconf" / "runs" / f"{names(folder)[-2]}.jsonl"
+    older = runs_of(folder.root) / f"{names(folder)[-2]}.jsonl"
     assert command(folder.root, "evidence", "latest", "--out", "latest").code == ExitCode.OK
     assert (
         verified(folder.root / "latest", "--head", hashlib.sha256(older.read_bytes()).hexdigest()).code == ExitCode.OK
@@ -279,7 +280,7 @@ def test_a_broken_chain_is_told_when_the_evidence_is_written(tmp_path: Path) -> 
     folder = project_with_runs(tmp_path / "project", ("groups: [{name: A}]\n", "groups: [{name: B}]\n"))
     from lmsconf.journal.line_codec import decode_lines, encode_line
 
-    path = folder.root / ".lmsconf" / "runs" / f"{names(folder)[0]}.jsonl"
+    path = runs_of(folder.root) / f"{names(folder)[0]}.jsonl"
     opening, *rest = decode_lines(path.read_bytes())
     path.write_bytes(b"".join(map(encode_line, ({**opening, "meta": {"ticket": "T-7"}}, *rest))))
     ran = command(folder.root, "evidence", "--since", "2020-01-01", "--out", "evidence")
@@ -295,7 +296,7 @@ def test_whole_copies_are_the_originals(folder: Folder, tmp_path: Path) -> None:
     out = tmp_path / "whole"
     assert command(folder.root, "evidence", run, "--people", "--out", str(out)).code == ExitCode.OK
     for name, suffix in (("journal.jsonl", "jsonl"), ("plan.json", "plan.json"), ("report.json", "report.json")):
-        original = folder.root / ".lmsconf" / "runs" / f"{run}.{suffix}"
+        original = runs_of(folder.root) / f"{run}.{suffix}"
         assert (out / "runs" / run / name).read_bytes() == original.read_bytes()
     assert [path.name for path in (out / "runs").iterdir()] == [run]
     assert verified(out).code == ExitCode.OK
@@ -306,7 +307,7 @@ def test_a_run_without_plan_or_end_is_evidence_too(tmp_path: Path) -> None:
     """A run that was cut short has no report; the folder says so, and fits."""
     folder = project_with_runs(tmp_path / "project", ("groups: [{name: A}]\n",))
     (run,) = names(folder)
-    runs = folder.root / ".lmsconf" / "runs"
+    runs = runs_of(folder.root)
     journal = runs / f"{run}.jsonl"
     journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:2]) + b'{"half')
     (runs / f"{run}.report.json").unlink()

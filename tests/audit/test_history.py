@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from flow.project import Project as Folder
 from flow.shell import lmsconf as command
+from journals import runs_of
 from jsonschema import Draft202012Validator
 
 from audit.scene import names, project_with_runs
@@ -103,7 +104,7 @@ def test_without_runs_nothing_is_known(tmp_path: Path) -> None:
 def test_what_was_not_done_is_not_shown_as_done(tmp_path: Path, status: str | None, result: str) -> None:
     """A refused call, one in flight, one that was not sent; in a run that was cut short the last one is not known."""
     folder = project_with_runs(tmp_path / "project", ("groups: [{name: A}]\n",))
-    journal = folder.root / ".lmsconf" / "runs" / f"{names(folder)[0]}.jsonl"
+    journal = runs_of(folder.root) / f"{names(folder)[0]}.jsonl"
     entries = [dict(entry) for entry in decode_lines(journal.read_bytes()) if entry]
     for entry in entries:
         entry |= {"status": status} if entry["event"] == "outcome" and status else {}
@@ -116,7 +117,7 @@ def test_what_was_not_done_is_not_shown_as_done(tmp_path: Path, status: str | No
 def test_a_run_whose_plan_is_not_kept_is_found_by_its_calls(tmp_path: Path) -> None:
     """Then what it changed is not known, and the history says why."""
     folder = project_with_runs(tmp_path / "project", ("groups: [{name: A, members: [bo.ek@acme.example]}]\n",))
-    (folder.root / ".lmsconf" / "runs" / f"{names(folder)[0]}.plan.json").unlink()
+    (runs_of(folder.root) / f"{names(folder)[0]}.plan.json").unlink()
     for asked in ("group/A", "bo.ek@acme.example"):
         (one,) = history(folder, asked)["changes"]
         assert (one["address"], one["change"], one["result"]) == ("group/A", None, "done")
@@ -133,7 +134,7 @@ def test_people_are_masked(folder: Folder) -> None:
 
 def test_a_workspace_can_be_chosen(folder: Folder) -> None:
     """`--workspace` leaves out runs on others; a journal that cannot be read is named, as it may be of any."""
-    damaged = folder.root / ".lmsconf" / "runs" / "20200101T000000Z-abc.jsonl"
+    damaged = runs_of(folder.root) / "20200101T000000Z-abc.jsonl"
     damaged.write_bytes(b"damaged\n")
     try:
         found = history(folder, "group/Coaches", "--workspace", "other")

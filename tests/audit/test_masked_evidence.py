@@ -15,7 +15,7 @@ from audit.scene import verified
 from lmsconf.documents import report_file
 from lmsconf.errors import ExitCode, Problem, SourceLocation
 from lmsconf.journal.journal_reader import find_run
-from lmsconf.journal.kept_documents import journal_path, kept_report, report_path
+from lmsconf.journal.kept_documents import kept_report, report_path
 from lmsconf.journal.line_codec import decode_lines, encode_line
 from lmsconf.model.canonical_json import sha256_of_bytes
 from lmsconf.model.outcomes import CallStatus
@@ -106,14 +106,15 @@ def test_reasons_of_failures_name_nobody(tmp_path: Path) -> None:
         "PATCH /users/u-canary-1 answered 400: Canaryanna is not allowed",
         "Canarynew Canary Berg (user id u-canary-1) said canarysaid, ask di.canary@canary.example",
     )
-    report = kept_report(folder.root, run)
+    report = kept_report(run)
     problem = Problem(code="person/unknown", message=reason[1], hint=reason[0], source=SourceLocation("canary.yaml"))
     failed = tuple(
         replace(outcome, status=CallStatus.FAILED, reason=reason[number % 2], hint=reason[1])
         for number, outcome in enumerate(report.outcomes)
     )
     text = report_file.dumps(replace(report, outcomes=failed, problems=(problem,)))
-    journal = journal_path(folder.root, run.name)
+    journal = run.journal
+    assert journal is not None
     report_path(journal).write_text(text)
     entries = [dict(entry) for entry in decode_lines(journal.read_bytes()) if entry]
     for number, entry in enumerate(entries):

@@ -134,7 +134,7 @@ def test_recorded_runs_are_completed(tmp_path: Path, monkeypatch: pytest.MonkeyP
     (tmp_path / "manifests").mkdir()
     (tmp_path / "manifests" / "a.yaml").write_text("groups: [{name: A}]\n")
     assert lmsconf(tmp_path, "apply", "--auto-approve").code == 0
-    (run,) = (path.stem for path in (tmp_path / ".lmsconf" / "runs").glob("*.jsonl"))
+    (run,) = (path.stem for path in (tmp_path / ".lmsconf" / "runs").glob("*/*.jsonl"))
     monkeypatch.chdir(tmp_path)
     assert values("lmsconf runs ", monkeypatch) == ["latest", run]
     assert values("lmsconf runs 2", monkeypatch) == [run]

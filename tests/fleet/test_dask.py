@@ -363,7 +363,7 @@ def test_a_worker_that_dies_in_a_batch_of_applies(fleet: DaskFleet, cluster: Das
     words = ("apply", str(fleet.here / "out"), "--auto-approve", "--worker-project", str(fleet.here))
     with fleet.start(cluster, *words) as process:
         for moment in (12, 25, 40):
-            _until(lambda moment=moment: len(list(journals.glob("*.jsonl"))) >= moment or process.poll() is not None)
+            _until(lambda moment=moment: len(list(journals.glob("*/*.jsonl"))) >= moment or process.poll() is not None)
             _until(lambda: kill_worker(cluster, dice) or process.poll() is not None)  # its nanny may be at it
         out, err = process.communicate(timeout=180)
     assert process.returncode == 0, out + err

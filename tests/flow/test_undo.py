@@ -286,7 +286,7 @@ def test_a_run_that_cannot_be_undone_here(tmp_path: Path) -> None:
     unknown = lmsconf(project.root, "plan", "--undo", "latest")
     assert (unknown.code, "no run matches 'latest'" in unknown.err) == (1, True)
     applied = lmsconf(project.root, "apply", "--auto-approve")
-    [journal] = (tmp_path / ".lmsconf" / "runs").glob("*.jsonl")
+    [journal] = (tmp_path / ".lmsconf" / "runs").glob("*/*.jsonl")
     line = f"Undo: lmsconf plan --undo {journal.stem} --out undo.json\n"
     assert line in applied.out
     assert line in lmsconf(project.root, "runs", "latest").out

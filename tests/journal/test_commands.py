@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from journals import runs_of
 from jsonschema import Draft202012Validator
 
 from journal.journal_project import CALLS, MANIFEST
@@ -48,7 +49,7 @@ def lmsconf(
 
 def crash(root: Path, url: str, began: datetime) -> None:
     """Leaves the journal of a run that was killed with a call in flight."""
-    folder = root / ".lmsconf" / "runs"
+    folder = runs_of(root, url)
     folder.mkdir(parents=True)
     said = {"format": "lmsconf.journal/1", "digest": "ab" * 32, "workspace": "web", "url": url, "tool": "0", "meta": {}}
     call = {"call": "c1", "address": "group/Coaches", "operation": "manual-groups.create", "people": []}

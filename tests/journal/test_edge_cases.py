@@ -63,7 +63,7 @@ def test_a_journal_that_cannot_begin_leaves_nothing_open(scene: JournalProject) 
     after = os.dup(0)
     os.close(after)
     assert after == before, "the lowest number that is free is another one now"
-    assert not list((scene.root / ".lmsconf" / "runs").iterdir())
+    assert not list((scene.root / ".lmsconf" / "runs").glob("*/*"))
 
 
 def test_where_there_are_no_file_locks_there_is_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

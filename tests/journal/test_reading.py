@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from journals import runs_of
 
 from journal.journal_project import CALLS, JournalProject
 from lmsconf.errors import LmsconfError
@@ -106,15 +107,16 @@ NAMES = ["20260601T080000Z-aaaaaaaaaaaa", "20260601T080000Z-aaaaaaaaaaaa-2", "20
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / ".lmsconf" / "runs").mkdir(parents=True)
-    for name in (*NAMES, "other.txt"):
-        path = tmp_path / ".lmsconf" / "runs" / name
+    places = [runs_of(tmp_path, f"https://{name}.example/api") for name in ("acme", "other")]
+    for place, name in zip([*places, *places, places[0]], (*NAMES, "other.txt"), strict=True):
+        place.mkdir(parents=True, exist_ok=True)
+        path = place / name
         (path if path.suffix else path.with_suffix(".jsonl")).write_bytes(b"")
     return tmp_path
 
 
 def test_the_newest_comes_first(folder: Path) -> None:
-    """Runs are listed from the newest on, those of one second by their number; other files are none."""
+    """Runs of all workspaces are listed from the newest on, those of one second by number; other files are none."""
     assert [run.name for run in read_runs(folder)] == NAMES[::-1]
 
 
@@ -143,7 +145,7 @@ def test_no_journals_is_no_error(tmp_path: Path) -> None:
 
 def test_a_journal_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     """A folder where a journal should be is an error with its path, for one run and in the list of all."""
-    path = tmp_path / ".lmsconf" / "runs" / "20260301T080000Z-abc.jsonl"
+    path = runs_of(tmp_path) / "20260301T080000Z-abc.jsonl"
     path.mkdir(parents=True)
     for read in (lambda: find_run(tmp_path, "latest"), lambda: list(read_runs(tmp_path))):
         with pytest.raises(LmsconfError, match=r"20260301T080000Z-abc\.jsonl cannot be read") as caught:

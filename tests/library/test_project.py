@@ -61,7 +61,7 @@ def test_plan_apply_and_an_empty_plan(folder: Folder) -> None:
     assert {one.status for one in report.outcomes} == {CallStatus.DONE}
     assert project.plan().changes == ()
     assert project.drift().findings == ()
-    assert len(list((folder.root / ".lmsconf" / "runs").glob("*.jsonl"))) == 1
+    assert len(list((folder.root / ".lmsconf" / "runs").glob("*/*.jsonl"))) == 1
 
 
 def test_a_saved_plan_is_the_plan_of_the_command_line(folder: Folder) -> None:
