@@ -248,6 +248,37 @@ def held_ids(project: Project) -> dict[str, str]:
     return {row["name"]: row["id"] for kind in ("group", "custom_field") for row in snapshot[kind]}
 
 
+def test_a_group_that_others_have_renamed_since_keeps_its_name(tmp_path: Path) -> None:
+    """The undo of a rename leaves the name alone once it is not the one that the run gave, and says all three."""
+    project = started(tmp_path, "groups: [{name: Mentors, previously: [Coaches]}]")
+    project.send("manual-groups.rename", {"groupId": "g-1"}, {"name": "By hand"})
+    ran = lmsconf(project.root, "plan", "--undo", "latest")
+    assert "name has changed since the run, and is left alone [undo/conflict]" in ran.out
+    assert "Before the run: Coaches. The run made: Mentors. Live now: By hand." in ran.out
+    assert "No changes." in ran.out
+
+
+def test_the_undo_of_a_person_shows_what_is_live_and_what_comes_back(tmp_path: Path) -> None:
+    """Each key that the run changed goes from the value of the run to the one before, and no other key is shown."""
+    project = started(
+        tmp_path,
+        "users: [{email: anna@acme.example, first_name: Anne, last_name: Lind, language: en, manager: true,"
+        " applications: [create], metadata: {cost: X}, answers: {Badge: '9'}}]",
+    )
+    (change,) = lmsconf(project.root, "plan", "--undo", "latest", "--format", "json").document["changes"]
+    assert {
+        one["path"]: (one["removed"] or one["before"], one["added"] or one["after"]) for one in change["fields"]
+    } == {
+        "first_name": ("Anne", "Anna"),
+        "last_name": ("Lind", "Berg"),
+        "language": ("en", "sv"),
+        "manager": (True, False),
+        "applications": (["create"], ["learn"]),
+        "metadata.cost": ("X", "100"),
+        "answers.Badge": ("9", "7"),
+    }
+
+
 def test_a_twin_of_a_deleted_group_is_left_alone(tmp_path: Path) -> None:
     """Somebody has made a group of that name since: no second one is created, and its members are not touched."""
     project = started(tmp_path, CHANGES["deleted"])
