@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 from typing import cast
@@ -136,6 +137,26 @@ def test_a_base_that_has_no_project_yet_knows_nothing(project: Project) -> None:
     ran = lmsconf(project.root, "plan", "--base", "main", "--trust-project=url", "--format", "json")
     assert set(origins(ran).values()) == {"from this change"}
     assert ran.document["let_go"] == []
+
+
+def test_of_a_person_only_what_the_manifests_declare_is_read(project: Project, tmp_path: Path) -> None:
+    """Where a base declares other keys of the same person, the plan and what it reads are as without the base."""
+    other = tmp_path / "before"
+    other.mkdir()
+    for before, now in (("first_name: Bo", "language: sv"), ("language: sv", "first_name: Bo")):
+        (other / "all.yaml").write_text(f"users: [{{email: bo@x.example, {before}}}]")
+        project.write(f"users: [{{email: bo@x.example, {now}}}]")
+        command = ("--verbose", "plan", "--no-effects", "--format", "json")
+        base = ("--base", str(other), "--trust-project", "url")
+        alone, compared = lmsconf(project.root, *command), lmsconf(project.root, *command, *base)
+        assert (alone.code, compared.code) == (0, 0), alone.out + compared.out
+        assert compared.document["digest"] == alone.document["digest"]
+        assert asked(compared) == asked(alone)
+
+
+def asked(ran: Ran) -> list[str]:
+    """The paths that a verbose command has requested."""
+    return sorted(re.findall(r"Z GET (\S+) ", ran.err))
 
 
 @pytest.mark.parametrize("said", ["nowhere", "--upload-pack=touch x", "-x", "main --output=x", "HEAD:manifests"])

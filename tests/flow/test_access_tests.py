@@ -167,15 +167,22 @@ def test_a_plan_file_carries_its_failing_tests(tmp_path: Path) -> None:
     assert lmsconf(tmp_path, "apply", "plan.json").code == ExitCode.BLOCKED
 
 
-def test_without_effects_tests_are_not_judged_and_apply_stops(tmp_path: Path) -> None:
-    """Nothing passes unjudged; the plan says so."""
-    project(tmp_path, HOLDS)
+@pytest.mark.parametrize(
+    ("tests", "number"), [((HOLDS,), "1 test of the manifests was"), ((HOLDS, HOLDS), "2 tests of the manifests were")]
+)
+def test_without_effects_tests_are_not_judged_and_apply_stops(
+    tmp_path: Path, tests: tuple[str, ...], number: str
+) -> None:
+    """Nothing passes unjudged: the plan says how many tests there are, and where the first one is."""
+    project(tmp_path, *tests)
     ran = lmsconf(tmp_path, "plan", "--no-effects", "--format", "json")
     (blocked,) = [one for one in ran.document["summary"]["blocked"] if one["type"] == "test"]
     assert (blocked["name"], blocked["message"]) == (
         "test/not-judged",
-        "1 test of the manifests was not run, because of --no-effects",
+        f"{number} not run, because of --no-effects",
     )
+    (problem,) = [one for one in ran.document["problems"] if one["code"] == "test/not-judged"]
+    assert problem["source"] == {"file": "manifests/all.yaml", "line": 6, "column": 5}
     stopped = lmsconf(tmp_path, "apply", "--no-effects", "--auto-approve")
     assert (stopped.code, "test/not-judged" in stopped.err) == (ExitCode.BLOCKED, True)
 

@@ -10,6 +10,7 @@ from simulation.crashing_journal import KEPT, MortalJournal
 from simulation.request_faults import Killed
 
 from lmsconf.apply.applier import Applier
+from lmsconf.documents.plan_file import loads
 from lmsconf.kinds import all_kinds
 from lmsconf.planner.undo.pre_image import pre_image
 from lmsconf.workspace.connection import Connection
@@ -17,7 +18,7 @@ from lmsconf.workspace.project_manifests import load_manifests
 
 from .project import Project
 from .shell import lmsconf
-from .test_undo import CHANGES, OPTIONS, SEED, assert_as_before, held
+from .test_undo import CHANGES, OPTIONS, SEED, assert_as_before, held, started
 
 IN_PLACE = "dialect: {content-targets.on-existing: %s}\n"
 ASSIGNMENTS = """
@@ -47,15 +48,19 @@ HALVES = {
 }
 
 
-def cut_short(project: Project, dies_at: int, *, unsent: bool) -> int:
+def cut_short(project: Project, dies_at: int, *, unsent: bool, file: str | None = None) -> int:
     """Applies the manifests until the process dies, before the outcome of that call is recorded. Returns the calls.
 
-    unsent: it dies before that call is sent.
+    unsent: it dies before that call is sent. file: a saved plan to apply instead of the manifests.
     """
     settings = project.settings
     with Connection(settings) as connection:
         applier = Applier(settings=settings, connection=connection, parallelism=1)
-        plan = applier.plan(load_manifests(settings), settings.policy)
+        plan = (
+            applier.plan(load_manifests(settings), settings.policy)
+            if file is None
+            else loads((project.root / file).read_text(encoding="utf-8"))
+        )
         before = pre_image(all_kinds(), plan, applier.refuse_stale_plan(plan))
         journal = MortalJournal.begin(project.root, plan, meta={}, retention=KEPT, pre_image=before)
         assert isinstance(journal, MortalJournal)
@@ -99,6 +104,18 @@ def test_an_application_that_the_run_did_not_come_to_is_left_alone(tmp_path: Pat
     assert lmsconf(project.root, "apply", "undo.json").code == 0
     [anna] = [one for one in held(project)["user"] if one["email"] == "anna@acme.example"]
     assert anna["applications"] == ["create", "learn"]
+
+
+def test_an_undo_that_was_cut_short_is_completed(tmp_path: Path) -> None:
+    """It died after it created a deleted group: the undo of the same run adds the people, and creates no second one."""
+    project = started(tmp_path, "absent: {groups: [Others]}")
+    assert lmsconf(project.root, "plan", "--undo", "latest", "--out", "undo.json").code == 0
+    assert cut_short(project, 2, unsent=True, file="undo.json") == 2
+    run = json.loads((project.root / "undo.json").read_text())["undo_of"]["run"]
+    planned = lmsconf(project.root, "plan", "--undo", run, "--out", "rest.json")
+    assert "Plan: 0 to create, 1 to change, 0 to delete" in planned.out
+    assert lmsconf(project.root, "apply", "rest.json").code == 0
+    assert_as_before(project)
 
 
 @pytest.mark.slow

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
@@ -15,6 +15,7 @@ from laws.sandbox_project import TransportConnection
 from lmsconf.apply.ambiguous_writes import WaitClock
 from lmsconf.apply.applier import Applier
 from lmsconf.errors import ExitCode
+from lmsconf.model.calls import Call
 from lmsconf.model.outcomes import ApplyReport, CallStatus
 from lmsconf.project.settings import load_settings
 from lmsconf.sandbox.transport import Sandbox
@@ -90,14 +91,17 @@ def sandbox(tmp_path: Path) -> Iterator[Sandbox]:
     sandbox.close_workspace()
 
 
-def applied(root: Path, late: StaleReadTransport, manifests: str) -> ApplyReport:
+def applied(
+    root: Path, late: StaleReadTransport, manifests: str, keep: Callable[[Call], None] | None = None
+) -> ApplyReport:
+    """Plans and applies the manifests. keep: called before each call."""
     (root / "manifests").mkdir(exist_ok=True)
     (root / "manifests" / "all.yaml").write_text(manifests, encoding="utf-8")
     settings = load_settings(root, None, {"LMSCONF_T": "sandbox"})
     timing = WaitClock(now=lambda: late.now, sleep=late.sleep, tell=late.told.append)
     link = TransportConnection(late, late.sandbox.spec)
     workspace = Applier(settings=settings, connection=link, parallelism=1, timing=timing)
-    return workspace.execute(workspace.plan(load_manifests(settings), settings.policy), meta={})
+    return workspace.execute(workspace.plan(load_manifests(settings), settings.policy), meta={}, keep=keep)
 
 
 def members(sandbox: Sandbox, list: str = "members") -> list[str]:
@@ -202,6 +206,24 @@ def test_no_field_is_deleted_before_its_answers_are_in_another(tmp_path: Path, s
     late = StaleReadTransport(sandbox, lag)
     assert applied(tmp_path, late, fields).exit == ExitCode.OK
     assert [one.split()[0] for one in late.sent] == ["POST", "POST", "DELETE"]
+
+
+def test_a_field_that_somebody_answers_meanwhile_is_not_deleted(tmp_path: Path, sandbox: Sandbox) -> None:
+    """An answer to the old field that is given while others are copied keeps the field; the error names the person."""
+    old = "custom_fields: [{name: Old, type: TEXT}]\n"
+    answer = "users: [{email: %s@acme.example, answers: {Old: Red}}]"
+    applied(tmp_path, StaleReadTransport(sandbox), old + answer % "anna")
+
+    def meanwhile(call: Call) -> None:
+        if call.operation == "users.update-custom-field-choice":
+            applied(tmp_path, StaleReadTransport(sandbox), old + answer % "cy")
+
+    late = StaleReadTransport(sandbox)
+    report = applied(tmp_path, late, "custom_fields: [{name: New, type: TEXT, migrate: {from: Old}}]", meanwhile)
+    assert [one.status for one in report.outcomes] == [CallStatus.DONE, CallStatus.DONE, CallStatus.FAILED]
+    reason = "the workspace has changed during this run: user/cy@acme.example has changed"
+    assert reason in str(report.outcomes[-1].reason)
+    assert [one.split()[0] for one in late.sent] == ["POST", "POST"]
 
 
 def test_nobody_loses_rights_before_whoever_gets_them_has_them(tmp_path: Path, sandbox: Sandbox) -> None:

@@ -110,6 +110,13 @@ def test_each_run_names_the_one_before_it(folder: Folder) -> None:
     assert links[third].oldest == first
 
 
+def test_each_run_records_the_workspace_before_and_after_it(folder: Folder) -> None:
+    """A run keeps how many groups there were when it was planned, and when it was verified."""
+    first, second = (find_run(folder.root, apply_group(folder, name)) for name in ("One", "Two"))
+    read = [first.opening.before, first.ending.after, second.opening.before, second.ending.after]
+    assert [one.rows["group"] for one in read] == [1, 2, 2, 3]
+
+
 def test_a_chain_begins_after_journals_without_one(folder: Folder) -> None:
     """Journals of earlier versions are no part of it, and are still listed."""
     first = apply_group(folder, "One")

@@ -153,11 +153,12 @@ def test_a_call_of_unknown_fate_stays_in_flight(scene: JournalProject) -> None:
 
 
 def test_two_runs_of_one_second_have_two_journals(scene: JournalProject) -> None:
-    """A journal is never written over: the second run of the same plan in a second gets a name of its own."""
+    """A journal is never written over: further runs of the same plan in a second are numbered from 2."""
     plan = scene.plan()
-    with scene.begin(plan) as one, scene.begin(plan) as other:
-        assert one.path != other.path
-        assert [one.path.exists(), other.path.exists()] == [True, True]
+    with scene.begin(plan) as one, scene.begin(plan) as second, scene.begin(plan) as third:
+        name = one.path.stem
+        assert [second.path.stem, third.path.stem] == [f"{name}-2", f"{name}-3"]
+        assert all(journal.path.exists() for journal in (one, second, third))
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,10 @@ class Slow(httpx.BaseTransport):
 
 
 def test_a_lock_says_who_has_it_and_goes_with_the_run() -> None:
-    """While it is held others are refused, told by whom and until when; afterwards nothing is left."""
+    """While it is held others are refused before they write anything, told by whom and until when.
+
+    Afterwards nothing is left.
+    """
     day = ClockedWorkspace()
     with day.smith().hold(TERMS):
         assert [name.startswith(LOCK_PREFIX) for name in day.groups()] == [True]
@@ -97,6 +100,7 @@ def test_a_lock_says_who_has_it_and_goes_with_the_run() -> None:
         ):
             pass
         assert refused.value.hint == "Wait until it ends. If it no longer runs: lmsconf unlock --id g-1"
+        assert [one.operation for one in day.sandbox.log if one.writes] == ["manual-groups.create"]
     assert day.groups() == []
 
 

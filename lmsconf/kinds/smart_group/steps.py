@@ -28,8 +28,8 @@ def smart_group_steps(
 ) -> list[Step]:
     """One create, or rename, replace the conditions, add managers, then remove managers."""
     at, row = match.address, match.row
-    after, before = sides.after or {}, sides.before
-    if row is None or before is None:
+    after, before = sides.after or {}, sides.before or {}
+    if row is None:
         return [_create(planning, at, after)]
     path = {"smartGroupId": row.id}
     steps = list(rename_steps(planning, "smart-groups.rename", path, match, sides))
