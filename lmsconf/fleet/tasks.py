@@ -19,11 +19,11 @@ from lmsconf.documents.effect_values import counts_json
 from lmsconf.documents.plan_file import dumps, loads, plan_digest
 from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound
 from lmsconf.fleet.attempts import apply_again, apply_plan
-from lmsconf.model.access_tests import AccessTestReport, AccessTestResult
+from lmsconf.model.access_tests import AccessTestReport
 from lmsconf.model.blockers import blockers
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.fleet import FleetAction, FleetEntry
-from lmsconf.planner.access_tests import judge_tests, query_of
+from lmsconf.planner.access_tests import failed_problems, judge_tests, query_of
 from lmsconf.project.config_file import ProjectFile
 from lmsconf.project.config_reader import read_project_file
 from lmsconf.project.settings import Settings, settings_of
@@ -244,7 +244,7 @@ class TaskRunner:
             entry,
             exit=ExitCode.ERROR if report.failed else ExitCode.OK,
             summary={"tests": len(report.results), "failed": len(report.failed)},
-            problems=tuple(map(_failed_test, report.failed)),
+            problems=tuple(failed_problems(report.results)),
         )
 
     def apply(self, task: FleetTask, settings: Settings, entry: FleetEntry) -> FleetEntry:
@@ -291,11 +291,6 @@ def result_files(workspace: str) -> list[str]:
 
 def _errors(problems: tuple[Problem, ...]) -> list[Problem]:
     return [problem for problem in problems if problem.is_error]
-
-
-def _failed_test(result: AccessTestResult) -> Problem:
-    test = result.test
-    return Problem(code="test/failed", message=f"{test}: {result.reason}", source=test.source)
 
 
 def _people(counts: Mapping[str, Json]) -> dict[str, int | None]:

@@ -38,7 +38,9 @@ def fleet_headline(report: FleetReport) -> str:
         case FleetAction.VALIDATE:
             result = f"the manifests of {len(entries) - failed:,} have no errors"
         case FleetAction.TEST:
-            result = f"the tests of {len(entries) - failed:,} pass"
+            untested = sum(not entry.failed and not entry.summary.get("tests") for entry in entries)
+            result = f"the tests of {len(entries) - failed - untested:,} pass"
+            result += f", {untested:,} without tests" if untested else ""
     failures = f", {failed - waiting:,} failed" if failed > waiting else ""
     left = f", {waiting:,} not attempted" if waiting else ""
     shard = f" of shard {index.shard}" if index.shard else ""

@@ -202,3 +202,15 @@ def test_a_bound_worker_ends_with_its_stdin(fleet: Fleet) -> None:
         worker.stdin.close()
         others = worker.stdout.read().count(b"\n")
     assert (worker.returncode, others < 199) == (-signal.SIGKILL, True)
+
+
+def test_tests_are_named_and_workspaces_without_tests_are_counted(fleet: Fleet) -> None:
+    """A failed test is shown by its name; a workspace that has no test is not counted as one that passes."""
+    code, out, _ = fleet.run("fleet", "test", "--processes", "1")
+    assert (code, out) == (0, "3 workspaces: the tests of 0 pass, 3 without tests.\n")
+    test = "{name: has people, audience: {group: Team eu}, size: {min: 1}, only_in: [alpha]}"
+    fleet.write("manifests/t.yaml", f"tests:\n  - {test}\n")
+    code, out, _ = fleet.run("fleet", "test", "--processes", "1")
+    assert code == 1
+    assert out.startswith("3 workspaces: the tests of 0 pass, 2 without tests, 1 failed.\n")
+    assert 'manifests/t.yaml:2:5: error: test "has people" fails: group/Team eu is empty [test/failed]\n' in out
