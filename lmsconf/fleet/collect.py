@@ -36,7 +36,7 @@ def collect_folders(folders: Sequence[Path], out: Path, key: bytes | None = None
             raise LmsconfError(f"{file} is missing, or not a file", hint="Collect the folders as their jobs made them.")
     make_folder(out)
     for file, copy in files:
-        write_atomically(copy, read_text(file))
+        write_atomically(copy, read_text(file, regular=True))
     first, *_ = indexes.values()
     index = FleetIndex(
         action=first.action,

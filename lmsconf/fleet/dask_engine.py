@@ -222,7 +222,7 @@ class _DaskRun:
             "task": task_json(replace(task, out=None, max_rate=rate)),
         }
         if task.action is FleetAction.APPLY and task.out is not None:
-            job["plan"] = read_text(plan_path(task.out, task.workspace))
+            job["plan"] = read_text(plan_path(task.out, task.workspace), regular=True)
         return job
 
     def _entries(self, batch: list[FleetTask], status: str, answer: Any) -> list[FleetEntry]:

@@ -13,12 +13,12 @@ from urllib.parse import urlsplit
 from lmsconf.documents.fleet_file import dumps, loads
 from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound, Terminated, UsageError
 from lmsconf.fleet.label_selector import LabelSelector
-from lmsconf.fleet.tasks import FleetTask, plan_path, result_files
+from lmsconf.fleet.tasks import FleetTask, load_file, plan_path, result_files
 from lmsconf.model.canonical_json import sha256
 from lmsconf.model.fleet import FleetAction, FleetEntry, FleetIndex, FleetShard
 from lmsconf.model.names import quote_name
 from lmsconf.project.config_file import ProjectFile, expand_pattern
-from lmsconf.support.atomic_files import read_text, write_atomically
+from lmsconf.support.atomic_files import os_error_message, write_atomically
 from lmsconf.support.url_rules import ALLOWED_HOSTS
 
 INDEX: Final = "index.json"
@@ -158,11 +158,18 @@ def lost_task(project: ProjectFile) -> Lost:
 
 
 def make_folder(folder: Path) -> None:
-    """Create the folder of a fleet, readable by its owner only. Raises UsageError if it exists and is not empty."""
-    with suppress(FileExistsError):
-        folder.mkdir(mode=0o700, parents=True)
-    if not folder.is_dir() or any(folder.iterdir()):
-        raise UsageError(f"--out {folder}: it is not an empty folder", hint="Name a new folder.")
+    """Create the folder of a fleet, readable by its owner only.
+
+    Raises UsageError if it exists and is not empty, LmsconfError if it cannot be created or read.
+    """
+    try:
+        with suppress(FileExistsError):
+            folder.mkdir(mode=0o700, parents=True)
+        if not folder.is_dir() or any(folder.iterdir()):
+            raise UsageError(f"--out {folder}: it is not an empty folder", hint="Name a new folder.")
+    except OSError as error:
+        message = f"--out {folder}: the folder cannot be used: {os_error_message(error)}"
+        raise LmsconfError(message, hint="Name a new folder, in one that is writable.") from error
 
 
 def write_index(folder: Path, index: FleetIndex, key: bytes | None, name: str = INDEX) -> None:
@@ -172,9 +179,9 @@ def write_index(folder: Path, index: FleetIndex, key: bytes | None, name: str = 
 
 def read_index(folder: Path, key: bytes | None, name: str = INDEX) -> FleetIndex:
     """Return an index in the folder of a fleet. key: what it must be signed with. Raises LmsconfError."""
-    if not (folder / name).is_file():
+    if not (folder / name).exists():
         raise LmsconfError(f"{folder} has no {name}", hint="Name a folder that lmsconf fleet plan --out has made.")
-    index = loads(read_text(folder / name), key)
+    index = load_file(folder / name, loads, key)
     names: set[str] = set()
     for entry in index.entries:
         if not _FILE_NAME.fullmatch(entry.workspace) or entry.file not in (None, *result_files(entry.workspace)):

@@ -10,10 +10,10 @@ from typing import Final
 
 from lmsconf.documents.change_values import change_json
 from lmsconf.documents.plan_file import loads
+from lmsconf.fleet.tasks import load_file
 from lmsconf.model.canonical_json import Json, sha256
 from lmsconf.model.fleet import FleetAction, FleetIndex, FleetReport, SharedChanges
 from lmsconf.model.plan import FULL_UNDO, Change
-from lmsconf.support.atomic_files import read_text
 
 _DIFFERS = ("id", "source", "about", "problems", "undo", "origin")
 """Keys of a change that differ between workspaces although the same thing changes."""
@@ -26,7 +26,7 @@ def read_report(folder: Path, index: FleetIndex, key: bytes | None = None) -> Fl
     if index.action is not FleetAction.PLAN:
         return FleetReport(index=index)
     plans = (
-        (entry.workspace, loads(read_text(folder / entry.file), key).changes)
+        (entry.workspace, load_file(folder / entry.file, loads, key).changes)
         for entry in index.entries
         if entry.file is not None and not entry.failed
     )

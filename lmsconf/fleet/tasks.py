@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from lmsconf.apply.safe_apply import ApplyOptions
 from lmsconf.documents import report_file
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from lmsconf.model.policy import Policy
     from lmsconf.workspace.base_comparison import BaseManifests
 
+Document = TypeVar("Document")
 OF_ONE_WORKSPACE: Final = ("LMSCONF_TOKEN", "LMSCONF_URL", "LMSCONF_WORKSPACE")
 """Environment variables that are about one workspace."""
 _RESULTS: Final = ("plan", "problems", "drift", "report")
@@ -249,8 +250,7 @@ class TaskRunner:
 
     def apply(self, task: FleetTask, settings: Settings, entry: FleetEntry) -> FleetEntry:
         """Apply the plan file in `out`, as `lmsconf apply PLANFILE` does."""
-        path = plan_path(task.out or self._root, task.workspace)
-        plan = loads(read_text(path), self._key)
+        plan = load_file(plan_path(task.out or self._root, task.workspace), loads, self._key)
         options = ApplyOptions(
             digest=task.digest,
             meta=task.meta,
@@ -282,6 +282,19 @@ _ACTIONS: Final[Mapping[FleetAction, Callable[[TaskRunner, FleetTask, Settings, 
 def plan_path(folder: Path, workspace: str) -> Path:
     """Return the path of the plan file of a workspace in the folder of a fleet."""
     return folder / f"{workspace}.plan.json"
+
+
+def load_file(path: Path, load: Callable[[str, bytes | None], Document], key: bytes | None) -> Document:
+    """Load a file in the folder of a fleet. key: the secret that it must be signed with.
+
+    Raises LmsconfError, which names the file.
+    """
+    text = read_text(path, regular=True)
+    try:
+        return load(text, key)
+    except LmsconfError as error:
+        error.message = f"{path}: {error.message}"
+        raise
 
 
 def result_files(workspace: str) -> list[str]:

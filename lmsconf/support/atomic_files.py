@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
@@ -13,13 +14,33 @@ from lmsconf.errors import LmsconfError
 _LINKS: Final = 40
 """The number of symbolic links in a row that Linux follows before it reports a loop."""
 
+LARGEST: Final = 1 << 28
+"""Bytes of the largest file that is read: more than a plan or a snapshot of the largest workspace has."""
+_PIECE: Final = 1 << 20
+_NOT_OURS: Final = "It may be damaged, or not a file of lmsconf."
 
-def read_text(path: Path) -> str:
-    """Return the text of a UTF-8 file with its line ends unchanged. Raises LmsconfError if it cannot be read."""
+
+def read_text(path: Path, *, regular: bool = False) -> str:
+    """Return the text of a UTF-8 file with its line ends unchanged. Raises LmsconfError if it cannot be read.
+
+    regular: whether a pipe or a device is refused, too, which may never end.
+    """
     try:
-        return path.read_bytes().decode("utf-8")
+        # O_NONBLOCK: opening a named pipe would block until it has a writer.
+        flags = os.O_NONBLOCK if regular else 0
+        with open(path, "rb", opener=lambda name, mode: os.open(name, mode | flags)) as file:
+            status = os.fstat(file.fileno())
+            if regular and not stat.S_ISREG(status.st_mode):
+                raise LmsconfError(f"{path} is a pipe or a device, not a file", hint=_NOT_OURS)
+            size, data = status.st_size, bytearray()
+            while size <= LARGEST and (piece := file.read(_PIECE)):
+                data += piece
+                size = max(size, len(data))
+        if size > LARGEST:
+            raise LmsconfError(f"{path} is larger than {LARGEST >> 20} MiB", hint=_NOT_OURS)
+        return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise LmsconfError(f"{path} is not UTF-8 text", hint="It may be damaged, or not a file of lmsconf.") from error
+        raise LmsconfError(f"{path} is not UTF-8 text", hint=_NOT_OURS) from error
     except OSError as error:
         raise LmsconfError(f"{path} cannot be read: {os_error_message(error)}", hint="Check the path.") from error
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from fleet.fleet_project import TABLE, Fleet
+from lmsconf.support.atomic_files import LARGEST
 
 pytestmark = pytest.mark.sampled
 
@@ -125,3 +129,38 @@ def test_allowed_hosts_bind_workers(fleet: Fleet, monkeypatch: pytest.MonkeyPatc
     code, out, _ = fleet.run("fleet", "plan", "--processes", "1")
     assert code == 1
     assert "elsewhere.invalid must not receive the token" in out
+
+
+@pytest.mark.parametrize("name", ["index.json", "alpha.plan.json"])
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (os.mkfifo, "is a pipe or a device, not a file"),
+        (lambda path: path.symlink_to("/dev/zero"), "is a pipe or a device, not a file"),
+        (Path.mkdir, "cannot be read: Is a directory"),
+        (lambda path: (path.touch(), os.truncate(path, LARGEST + 1)), "is larger than 256 MiB"),
+        (lambda path: path.write_text("{"), "the file is not a complete document of lmsconf"),
+    ],
+    ids=["pipe", "device", "folder", "huge", "cut short"],
+)
+def test_a_file_that_is_not_one_of_lmsconf_is_named(
+    fleet: Fleet, name: str, damage: Callable[[Path], object], message: str
+) -> None:
+    """A pipe, a device, a folder or a huge file in the folder of a fleet is an error with its path, and is not read."""
+    fleet.plan()
+    file = fleet.root / "out" / name
+    file.unlink()
+    damage(file)
+    for code, text in (fleet.run("fleet", "show", str(fleet.root / "out"))[::2], apply(fleet)):
+        assert (code, f"{file}" in text, message in text) == (3 if "complete" in message else 1, True, True), text
+
+
+@pytest.mark.parametrize("name", ["lmsconf.yaml/out", "n" * 300])
+def test_a_folder_that_cannot_be_created_is_an_error(fleet: Fleet, name: str) -> None:
+    """`--out` below a file, or with a name that the system refuses, is an error with a reason, before any request."""
+    fleet.plan()
+    for command in (("plan",), ("collect", str(fleet.root / "out"))):
+        code, _, err = fleet.run("fleet", *command, "--out", str(fleet.root / name))
+        assert code == 1, err
+        assert f"--out {fleet.root / name}: the folder cannot be used: " in err
+        assert "Name a new folder, in one that is writable." in err
