@@ -219,6 +219,7 @@ def apply(
     if planned.shard is not None:
         message = f"{folder} has only shard {planned.shard}, and waves and guards are about the whole fleet"
         raise LmsconfError(message, hint="Collect all shards with lmsconf fleet collect, and apply that folder.")
+    applied = read_applied(folder, key)
     refuse_fleet_guards(planned, run.project.fleet_guards(), consents)
     waves = make_waves(planned, [parse_selector(text, "waves") for text in run.project.waves()])
     if not auto_approve:
@@ -236,7 +237,7 @@ def apply(
         created_at=run.now,
         key=key,
     )
-    index = waves_run.apply(folder, waves, read_applied(folder, key))
+    index = waves_run.apply(folder, waves, applied)
     output.show(FLEET_VIEWS, FleetReport(index=index))
     return index.exit
 

@@ -18,7 +18,7 @@ from lmsconf.model.canonical_json import sha256
 from lmsconf.model.fleet import FleetAction, FleetEntry, FleetIndex, FleetShard
 from lmsconf.model.names import quote_name
 from lmsconf.project.config_file import ProjectFile, expand_pattern
-from lmsconf.support.atomic_files import os_error_message, write_atomically
+from lmsconf.support.atomic_files import is_writable, os_error_message, write_atomically
 from lmsconf.support.url_rules import ALLOWED_HOSTS
 
 INDEX: Final = "index.json"
@@ -167,6 +167,8 @@ def make_folder(folder: Path) -> None:
             folder.mkdir(mode=0o700, parents=True)
         if not folder.is_dir() or any(folder.iterdir()):
             raise UsageError(f"--out {folder}: it is not an empty folder", hint="Name a new folder.")
+        if not is_writable(folder / INDEX):
+            raise PermissionError(None, "it is not writable")
     except OSError as error:
         message = f"--out {folder}: the folder cannot be used: {os_error_message(error)}"
         raise LmsconfError(message, hint="Name a new folder, in one that is writable.") from error

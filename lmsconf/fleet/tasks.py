@@ -150,7 +150,10 @@ class TaskRunner:
             return _ACTIONS[task.action](self, task, settings_of(project, self._root, name, self._environ), empty)
         except LmsconfError as error:
             problems = error.problems
-            file = self._saved(task, "problems", lambda: problems_json(problems))
+            try:
+                file = self._saved(task, "problems", lambda: problems_json(problems))
+            except LmsconfError:  # of what could not be done in the workspace, the result says more
+                file = None
             return replace(empty, exit=error.exit, problems=tuple(_errors(problems)), file=file)
 
     def _connected(self, task: FleetTask, settings: Settings) -> Connection:

@@ -15,6 +15,7 @@ from lmsconf.fleet.label_selector import LabelSelector
 from lmsconf.fleet.tasks import FleetTask
 from lmsconf.model.fleet import STOPPED, FleetAction, FleetEntry, FleetIndex
 from lmsconf.model.policy import Consent
+from lmsconf.support.atomic_files import is_writable
 from lmsconf.support.lazy_dataclass import dataclass
 
 APPLIED: Final = "apply.json"
@@ -42,8 +43,14 @@ def make_waves(index: FleetIndex, selectors: Sequence[LabelSelector]) -> list[Wa
 
 
 def read_applied(folder: Path, key: bytes | None) -> FleetIndex | None:
-    """Return the results of an earlier apply of the plans in a folder; None if there was none. Raises LmsconfError."""
-    if not (folder / APPLIED).is_file():
+    """Return the results of an earlier apply of the plans in a folder; None if there was none.
+
+    Raises LmsconfError, also if the results of the next one cannot be written there.
+    """
+    if not is_writable(folder / APPLIED):
+        hint = "Check that the folder is writable, or copy it to one that is. Nothing was applied."
+        raise LmsconfError(f"{folder / APPLIED} cannot be written, so the results cannot be saved", hint=hint)
+    if not (folder / APPLIED).exists():
         return None
     index = read_index(folder, key, APPLIED)
     if index.action is not FleetAction.APPLY:

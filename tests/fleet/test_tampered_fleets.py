@@ -164,3 +164,30 @@ def test_a_folder_that_cannot_be_created_is_an_error(fleet: Fleet, name: str) ->
         assert code == 1, err
         assert f"--out {fleet.root / name}: the folder cannot be used: " in err
         assert "Name a new folder, in one that is writable." in err
+
+
+def test_nothing_is_applied_where_the_results_cannot_be_saved(fleet: Fleet) -> None:
+    """Where apply.json cannot be written, or is a pipe, no workspace is changed; the error names the file."""
+    fleet.plan()
+    results = fleet.root / "out" / "apply.json"
+    results.mkdir()
+    code, text = apply(fleet)
+    assert (code, f"{results} cannot be written, so the results cannot be saved" in text) == (1, True), text
+    results.rmdir()
+    os.mkfifo(results)
+    code, text = apply(fleet)
+    assert (code, f"{results} is a pipe or a device, not a file" in text) == (1, True), text
+    assert not list(fleet.root.glob("out/*.report.json"))
+
+
+def test_a_result_that_cannot_be_saved_is_that_of_one_workspace(fleet: Fleet) -> None:
+    """A file that cannot be written is the error of its workspace: no process ends, and the next one is applied."""
+    fleet.plan()
+    for name in ("report", "problems"):
+        (fleet.root / "out" / f"alpha.{name}.json").mkdir()
+    code, text = apply(fleet)
+    assert code == 1
+    assert f"error: {fleet.root}/out/alpha.report.json cannot be written: it is a folder [error]\n" in text
+    assert "3 workspaces: 2 applied or without changes (4 API calls), 1 failed." in text
+    (fleet.root / "out" / "alpha.report.json").rmdir()
+    assert apply(fleet) == (0, "3 workspaces: 3 applied or without changes (6 API calls).\n")
