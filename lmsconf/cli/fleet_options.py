@@ -130,6 +130,7 @@ class FleetRun:
         self._base, self._trusted = base, tuple(sorted(parse_trusted_parts(trust_project)))
         self._root, self._environ = context.project.absolute(), context.environ
         self.project = read_project_file(self._root)
+        self._selector = selector
         names = select_workspaces(self.project, parse_selector(selector, "--select"), self._environ)
         self.shard = None if shard is None else parse_shard(shard, names)
         self.workspaces = names if self.shard is None else names[self.shard.number - 1 :: self.shard.of]
@@ -196,7 +197,8 @@ class FleetRun:
     def selected(self, index: FleetIndex) -> FleetIndex:
         """Return the entries of the selected workspaces.
 
-        Raises LmsconfError for an index of another command, and for a workspace that the project does not have.
+        Raises LmsconfError for an index of another command, and for a workspace that the project does not have;
+        UsageError if it has none of the selected workspaces.
         """
         from lmsconf.model.fleet import FleetAction
 
@@ -209,7 +211,11 @@ class FleetRun:
                 message = f"the folder has a plan for {entry.workspace}, and the project has no such workspace"
                 raise LmsconfError(message, hint="Check out the commit of the plan, or plan again.")
         names = frozenset(self.workspaces)
-        return replace(index, entries=tuple(entry for entry in index.entries if entry.workspace in names))
+        entries = tuple(entry for entry in index.entries if entry.workspace in names)
+        if index.entries and not entries:
+            message = f"--select {self._selector}: the folder has no plan of a workspace with these labels"
+            raise UsageError(message, hint="Select others, or plan again with this selector.")
+        return replace(index, entries=entries)
 
     @contextmanager
     def listener(self, label: str, total: int) -> Iterator[Callable[[FleetEntry], None]]:

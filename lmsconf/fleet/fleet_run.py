@@ -22,6 +22,7 @@ from lmsconf.support.atomic_files import is_writable, os_error_message, write_at
 from lmsconf.support.url_rules import ALLOWED_HOSTS
 
 INDEX: Final = "index.json"
+_EDITED: Final = "It was edited. Create it again with lmsconf fleet."
 _FILE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 Engine = Callable[[Sequence[FleetTask]], Generator[FleetEntry]]
 """Run tasks and yield the result of each, in any order.
@@ -187,12 +188,13 @@ def read_index(folder: Path, key: bytes | None, name: str = INDEX) -> FleetIndex
     names: set[str] = set()
     for entry in index.entries:
         if not _FILE_NAME.fullmatch(entry.workspace) or entry.file not in (None, *result_files(entry.workspace)):
-            raise LmsconfError(f"{folder / name} names a file that is not of this fleet: {entry.file}")
+            message = f"{folder / name} names a file that is not of this fleet: {entry.file} of {entry.workspace}"
+            raise LmsconfError(message, hint=_EDITED)
         if entry.workspace in names:
-            raise LmsconfError(f"{folder / name} names the workspace {entry.workspace} twice")
-        if index.action is FleetAction.PLAN and not (
-            entry.failed or entry.file == plan_path(folder, entry.workspace).name
-        ):
-            raise LmsconfError(f"{folder / name} does not name the plan file of the workspace {entry.workspace}")
+            raise LmsconfError(f"{folder / name} names the workspace {entry.workspace} twice", hint=_EDITED)
+        has_plan = entry.file == plan_path(folder, entry.workspace).name and entry.digest is not None
+        if index.action is FleetAction.PLAN and not (entry.failed or has_plan):
+            message = f"{folder / name} does not name the plan file of the workspace {entry.workspace}, and its digest"
+            raise LmsconfError(message, hint=_EDITED)
         names.add(entry.workspace)
     return index

@@ -20,6 +20,13 @@ from lmsconf.support.lazy_dataclass import dataclass
 
 APPLIED: Final = "apply.json"
 
+_INTERRUPTIONS: Final = (ExitCode.INTERRUPTED, ExitCode.TERMINATED)
+_NO_PLAN: Final = Problem(
+    code="fleet/no-plan",
+    message="there is no plan to apply, because planning failed",
+    hint="Correct what follows, then plan again.",
+)
+
 
 class Wave(NamedTuple):
     """The workspaces of one wave. selector: what selects them, as text."""
@@ -149,13 +156,14 @@ def _result_without_task(planned: FleetEntry, before: FleetEntry | None, stopped
     if stopped is not None:
         return _not_attempted(planned, stopped)
     if planned.failed:
-        return replace(planned, file=None)
+        code = ExitCode.ERROR if planned.exit in _INTERRUPTIONS else planned.exit  # this run was not
+        return replace(planned, exit=code, problems=(_NO_PLAN, *planned.problems), file=None)
     return None if planned.changes else _unchanged(planned)
 
 
 def _why_stopped(wave: Wave, results: Sequence[FleetEntry], max_failures: int) -> str | None:
     """Return why the waves after this one are not begun; None if they are."""
-    if any(entry.exit in (ExitCode.INTERRUPTED, ExitCode.TERMINATED) for entry in results):
+    if any(entry.exit in _INTERRUPTIONS for entry in results):
         return f"the run was interrupted in the wave {wave.selector}"
     failures = sum(entry.failed for entry in results)
     if failures <= max_failures:

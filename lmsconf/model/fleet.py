@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field
 from enum import StrEnum
 from typing import Final
+from urllib.parse import urlsplit
 
 from lmsconf.errors import ExitCode, Problem
 from lmsconf.model.blockers import Blocker
@@ -125,7 +126,9 @@ def group_failures(entries: Iterable[FleetEntry]) -> list[SharedFailure]:
     names: dict[tuple[ExitCode, tuple[str, ...]], list[str]] = {}
     for entry in entries:
         if entry.failed:
-            own = re.compile("|".join(re.escape(text) for text in (entry.url, entry.workspace) if text))
+            names_of_one = entry.url, urlsplit(entry.url).netloc, entry.workspace
+            some = "|".join(re.escape(text) for text in names_of_one if text)
+            own = re.compile(rf"(?<![A-Za-z0-9])(?:{some})(?![A-Za-z0-9])")
             key = entry.exit, tuple(own.sub("", problem.message) for problem in entry.problems)
             first.setdefault(key, entry)
             names.setdefault(key, []).append(entry.workspace)

@@ -76,6 +76,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "field/unknown": "There is no custom field of this name.",
     "fleet/lost": "The process that worked on a workspace ended before it had a result, or its time limit was over. Run the command again for that workspace.",
     "fleet/name": "The name of a workspace cannot be part of a file name, so it cannot be part of a fleet. Use letters, digits, `.`, `_` and `-`.",
+    "fleet/no-plan": "The folder has no plan for a workspace, because planning failed there. Correct that, and plan again.",
     "fleet/scheduler": "The Dask scheduler cannot be reached, or has no worker. Check its address, its certificates and its workers.",
     "fleet/shared-token": "One variable would send its token to several hosts. Name a variable for each host, or list the hosts in LMSCONF_ALLOWED_HOSTS.",
     "fleet/stopped": "The plan of a workspace was not applied, because too many of an earlier wave failed. Correct those, and apply again.",

@@ -115,6 +115,20 @@ def test_a_wave_with_failures_is_the_last_one(served: ServedFleet) -> None:
 
 
 @pytest.mark.sampled
+def test_the_same_failure_at_several_hosts_is_shown_once(served: ServedFleet) -> None:
+    """Hosts that refuse their tokens are one failure; an apply says that they have no plans, and sends nothing."""
+    for name in ("a", "b", "c"):
+        served.serve(name, takes="another")
+    assert served.plan_served() == 7
+    sent = [len(service.log) for service in served.services.values()]
+    code, text = served.apply()
+    assert code == 7
+    assert "\n3 workspaces: the service refused the token, or the permission is missing\n  a, b, c\n" in text
+    assert text.count("error: there is no plan to apply, because planning failed [fleet/no-plan]\n") == 1
+    assert [len(service.log) for service in served.services.values()] == sent
+
+
+@pytest.mark.sampled
 def test_an_edit_during_an_apply_is_seen(served: ServedFleet) -> None:
     """One that is made between plan and apply makes the plan stale; one made meanwhile is found by the verification."""
 

@@ -58,6 +58,7 @@ def test_an_index_of_another_project_is_refused(fleet: Fleet) -> None:
     wrong = [
         ({**index, "workspaces": [{**first, "workspace": "omega", "file": "omega.plan.json"}]}, "no such workspace"),
         ({**index, "workspaces": [{**first, "file": None}]}, "does not name the plan file of the workspace alpha"),
+        ({**index, "workspaces": [{**first, "digest": None}]}, "the workspace alpha, and its digest"),
         ({**index, "workspaces": [first, first]}, "names the workspace alpha twice"),
         ({**index, "action": "drift"}, "the results of lmsconf fleet drift, not plans"),
     ]
@@ -106,6 +107,27 @@ def test_a_selection_keeps_what_was_applied_elsewhere(fleet: Fleet) -> None:
         code, text = apply(fleet, "--select", selector)
         assert code == 0, text
         assert [one["workspace"] for one in fleet.index("out", "apply.json")["workspaces"]] == known
+
+
+def test_a_selection_without_a_plan_is_a_wrong_command_line(fleet: Fleet) -> None:
+    """A workspace that was added after the plan is not reported as applied."""
+    fleet.plan()
+    fleet.write("workspaces.csv", f"{TABLE}delta,sandbox:delta.db,region=us\n")
+    code, text = apply(fleet, "--select", "workspace=delta")
+    assert (code, "the folder has no plan of a workspace with these labels" in text) == (64, True), text
+    assert not (fleet.root / "out" / "apply.json").exists()
+
+
+def test_an_apply_after_an_interrupted_plan_was_not_interrupted(fleet: Fleet) -> None:
+    """A workspace whose planning was cut short has no plan to apply: that is an error, and holds up no other one."""
+    index = fleet.plan()
+    first, *others = index["workspaces"]
+    cut = {**first, "exit": 130, "digest": None, "file": None}
+    (fleet.root / "out" / "index.json").write_text(json.dumps({**index, "workspaces": [cut, *others]}))
+    code, text = apply(fleet, "--max-failures", "1")
+    assert code == 1
+    assert text.startswith("3 workspaces: 2 applied or without changes (4 API calls), 1 failed.\n")
+    assert "error: there is no plan to apply, because planning failed [fleet/no-plan]\n" in text
 
 
 def test_a_note_is_that_of_its_own_workspace(fleet: Fleet) -> None:
