@@ -122,3 +122,24 @@ def test_a_label_of_a_branch_does_not_choose_another_token(fleet: Fleet, tmp_pat
     assert code == 1
     assert "trust/token" in err
     assert "LMSCONF_two" in err
+
+
+@pytest.mark.parametrize(
+    ("project", "message"),
+    [
+        (
+            "fleet_guards: {peple: 1}",
+            'error: unknown key "peple" in fleet_guards [project/unknown-key]\n  Did you mean',
+        ),
+        ("fleet_guards: {x: 1}", "[project/unknown-key]\n  Known here: deletes, removals, recreates, "),
+        ("labels: {ring one: a}", 'labels cannot be "ring one" [project/value]\n  Write letters, digits, ., _ and -'),
+        ("labels: {ring: a b}", 'labels.ring cannot be "a b" [project/value]\n  Write letters, digits, ., _ and -'),
+    ],
+)
+def test_a_wrong_guard_or_label_is_named(fleet: Fleet, project: str, message: str) -> None:
+    """An unknown guard of the fleet is an unknown key; the hint about a label lists its characters."""
+    labels = project if project.startswith("labels") else "vars: {}"
+    rest = "" if project == labels else f"{project}\n"
+    fleet.write("lmsconf.yaml", f'workspaces: {{x: {{url: "sandbox:", {labels}}}}}\n{rest}')
+    code, _, err = fleet.run("fleet", "plan")
+    assert (code, message in err) == (1, True), err

@@ -146,7 +146,16 @@ def _no_name(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[Problem
 
 
 def _no_key(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[ProblemDraft]:
-    yield _unfit(finding.value, f"a key of {path_label(finding.path)}", places.key(*finding.path, str(finding.value)))
+    key, schema = str(finding.value), finding.schema
+    label, where = f"a key of {path_label(finding.path)}", places.key(*finding.path, key)
+    if "enum" in schema:
+        known = dict.fromkeys(cast("list[str]", schema["enum"]))
+        yield unknown_key_problem(key, {}, known, finding.path, places)
+    elif "pattern" in schema:
+        given = json.dumps(shorten(key), ensure_ascii=False)
+        yield ProblemDraft("value", f"{label} cannot be {given}", cast("str | None", schema.get("description")), where)
+    else:
+        yield _unfit(key, label, where)
 
 
 def _unfit(value: Json, name: str, where: SourceLocation) -> ProblemDraft:
