@@ -51,7 +51,7 @@ class WorkerPool:
 
     Threads start on demand, and are daemons: they do not keep the process alive.
 
-    limit: what limits the rate of requests now, for `progress`.
+    limit: what limits the rate of requests now, for `progress`. clock: how long a job took.
     """
 
     def __init__(
@@ -61,12 +61,13 @@ class WorkerPool:
         parallelism: int = 8,
         progress: Report | None = None,
         limit: Callable[[], RateLimit | None] = lambda: None,
+        clock: Callable[[], float] = perf_counter,
     ) -> None:
         if parallelism < 1:
             raise ValueError("a worker pool needs at least one worker")
         self._open_client = open_client
         self._parallelism = parallelism
-        self._progress, self._limit = progress, limit
+        self._progress, self._limit, self._clock = progress, limit, clock
         self._queue: PriorityQueue[Job[Any] | None] = PriorityQueue()
         self._lock, self._reporting = threading.Lock(), threading.Lock()
         self._workers: list[threading.Thread] = []
@@ -154,9 +155,9 @@ class WorkerPool:
                 priority, task = self._queue.get(linger)
                 if task is None:
                     return
-                start = perf_counter()
+                start = self._clock()
                 task.run(client)
-                linger = (perf_counter() - start) * _LINGER if priority is Priority.CHAIN else None
+                linger = (self._clock() - start) * _LINGER if priority is Priority.CHAIN else None
                 self.report_progress(finished=1)
 
     def report_progress(self, finished: int = 0) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from lmsconf.errors import ProblemsFound, UsageError
+from lmsconf.errors import Problem, ProblemsFound, UsageError
 from lmsconf.project.base_trust import (
     NOWHERE,
     PARTS,
@@ -22,14 +23,18 @@ BASE = "workspaces: {p: {url: 'https://lms.example', token: {env: LMSCONF_TOKEN}
 
 def told(root: Path, now: str, base: str | None = BASE, trusted: str | None = None) -> list[str]:
     """The codes of what is refused."""
+    return [problem.code for problem in refused(root, now, base, trusted)]
+
+
+def refused(root: Path, now: str, base: str | None, trusted: str | None = None) -> Sequence[Problem]:
     before = NOWHERE if base is None else read(root / "before", base)
     try:
         refuse_untrusted_changes(
             read(root / "now", now), before, parse_trusted_parts(trusted), workspace="p", name="main"
         )
     except ProblemsFound as found:
-        return [problem.code for problem in found.problems]
-    return []
+        return found.problems
+    return ()
 
 
 def read(folder: Path, text: str) -> RequestDestination:
@@ -62,6 +67,18 @@ def test_what_differs_is_refused_until_it_is_named(
     assert told(tmp_path, now, base, ",".join(PARTS)) == []
     for code in codes:
         assert told(tmp_path, now, base, code.removeprefix("trust/")) == [one for one in codes if one != code]
+
+
+@pytest.mark.parametrize(("now", "base", "codes"), [one for one in CHANGES if one[2]])
+def test_a_refusal_names_the_option_that_trusts_the_change(
+    tmp_path: Path, now: str, base: str | None, codes: list[str]
+) -> None:
+    """The hint has the parts that differ and no other, also where some of them are trusted already."""
+    parts = [code.removeprefix("trust/") for code in codes]
+    option = f"--trust-project={','.join(parts)}"
+    for trusted in (None, *parts[1:]):
+        for problem in refused(tmp_path, now, base, trusted):
+            assert problem.hint == f"No request was sent. If you have reviewed the change: {option}"
 
 
 def test_each_part_is_refused_at_its_place(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import json
 import socket
 import threading
 from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 
 import httpx
@@ -146,6 +147,31 @@ def test_a_worker_waits_for_the_next_page_and_no_longer() -> None:
     awaited(second)
     assert taken == ["page 1", "page 2"]
     assert queue.get(None) == (Priority.FAN_OUT, "detail")
+
+
+def test_a_worker_waits_for_another_page_only_after_a_page() -> None:
+    """After a page it waits for the next one, although other jobs are queued; after another job it does not wait."""
+    order: list[str] = []
+    passed = [0.0]
+    opened = threading.Event()
+
+    def submit(name: str, priority: Priority, seconds: float) -> Future[None]:
+        def job(_: Client) -> None:
+            awaited(opened)
+            order.append(name)
+            passed[0] += seconds
+
+        return pool.submit(job, priority)
+
+    with WorkerPool(lambda: client(raw(200)), parallelism=1, clock=lambda: passed[0]) as pool:
+        page = submit("page 1", Priority.CHAIN, 1_000)
+        submit("detail 1", Priority.FAN_OUT, 1_000)
+        last = submit("detail 2", Priority.FAN_OUT, 0)
+        opened.set()
+        page.result(HANGS)
+        submit("page 2", Priority.CHAIN, 0)
+        last.result(HANGS)
+    assert order == ["page 1", "page 2", "detail 1", "detail 2"]
 
 
 def test_after_a_failure_no_more_of_a_fan_out_is_sent() -> None:

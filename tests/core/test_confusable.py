@@ -9,6 +9,7 @@ import pytest
 
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.model.address import RemoteId
+from lmsconf.model.suspicious_names import suspicion
 from lmsconf.planner.claim_matching import match_claims
 from lmsconf.planner.claims import Claim
 
@@ -72,3 +73,19 @@ def test_a_symbol_tells_two_names_apart(char: str) -> None:
     """A creation whose name differs from another only by a sign or an emoji is not warned of."""
     assert problems([f"Sales {char}"], ["Sales"]) == []
     assert problems(["Sales"], [f"Sales {char}"]) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "is_suspicious"),
+    [
+        ("Coaches\u201d", True),
+        ("\u201eCoaches", True),
+        ("\u201cCoaches\u201d", True),
+        ("\u201cA\u201d and \u201cB\u201d", False),
+        ("The \u201d team", False),
+    ],
+)
+def test_a_quotation_mark_that_is_left_over_is_suspicious(name: str, is_suspicious: bool) -> None:
+    """One curly quotation mark at an end of a name, or a pair around all of it, was probably pasted with the name."""
+    expected = f'includes quotation marks: "{name}"' if is_suspicious else None
+    assert suspicion(name) == expected

@@ -89,6 +89,24 @@ def window(start: str, finish: str) -> str:
             '"G" is live with the id g-1.',
         ),
         (
+            "custom_fields: [{name: Note, choices: [A]}]",
+            "custom-field/type-needed",
+            "custom_field/Note: it is not live, and without `type` it cannot be created",
+            "Set its `type`, or correct the name.",
+        ),
+        (
+            "custom_fields: [{name: Note, type: CHOICE}]",
+            "custom-field/choices-needed",
+            "custom_field/Note: it is not live, and without `choices` it cannot be created",
+            "Set its `choices`, or correct the name.",
+        ),
+        (
+            "custom_fields: [{name: Note, type: CHOICE, choices: {exclude: [A]}}]",
+            "custom-field/choices-needed",
+            "custom_field/Note: it is not live, and without `choices` it cannot be created",
+            "Set its `choices`, or correct the name.",
+        ),
+        (
             "groups: [{name: H, id: g-9}]",
             "identity/pin-not-live",
             'group/H: no group with the id "g-9" is live',
