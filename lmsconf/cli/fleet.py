@@ -268,5 +268,9 @@ def _run(
             index = replace(index, shard=run.shard)
         if out is not None:
             write_index(folder, index, key)
-        output.show(FLEET_VIEWS, read_report(folder, index, key))
+        report = read_report(folder, index, key)
+        if out is None:  # the files are deleted with their folder
+            entries = tuple(replace(entry, file=None) for entry in index.entries)
+            report = replace(report, index=replace(index, entries=entries))
+        output.show(FLEET_VIEWS, report)
     return index.exit

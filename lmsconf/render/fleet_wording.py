@@ -84,6 +84,16 @@ def failed_workspaces(failure: SharedFailure) -> str:
     return f"{workspace_count(len(failure.workspaces))}: {outcome_words(failure.entry)}"
 
 
+def more_errors(entry: FleetEntry, action: FleetAction, shown: int) -> str | None:
+    """Return how many errors are not shown, and where they are; None if all are."""
+    left = len(entry.problems) - shown
+    if left <= 0:
+        return None
+    command = FleetAction.PLAN if action is FleetAction.APPLY else action
+    where = f" in {entry.file}" if entry.file else f": lmsconf {command.value} --workspace {entry.workspace}"
+    return f"… and {_count(left, 'more error')}{where}"
+
+
 def workspace_count(number: int) -> str:
     """Return `412 workspaces`."""
     return _count(number, "workspace")

@@ -215,3 +215,20 @@ def test_tests_are_named_and_workspaces_without_tests_are_counted(fleet: Fleet) 
     assert code == 1
     assert out.startswith("3 workspaces: the tests of 0 pass, 2 without tests, 1 failed.\n")
     assert 'manifests/t.yaml:2:5: error: test "has people" fails: group/Team eu is empty [test/failed]\n' in out
+
+
+def test_errors_that_are_not_shown_are_counted(fleet: Fleet) -> None:
+    """Text and Markdown say how many errors there are beyond the first three, and a file or command that shows them."""
+    fleet.write("manifests/b.yaml", "groups:\n" + "".join(f"  - {{name: G{number}, typ: x}}\n" for number in range(5)))
+    code, out, _ = fleet.run("fleet", "validate", "--processes", "1")
+    assert (code, out.endswith("\n  … and 2 more errors: lmsconf validate --workspace alpha\n")) == (1, True), out
+    assert "… and 2 more errors" in fleet.run("fleet", "plan", "--processes", "1", "--format", "markdown")[1]
+    out = fleet.run("fleet", "plan", "--out", str(fleet.root / "out"), "--processes", "1")[1]
+    assert out.endswith("\n  … and 2 more errors in alpha.problems.json\n")
+
+
+@pytest.mark.parametrize("action", ["plan", "drift"])
+def test_no_file_is_named_without_a_folder(fleet: Fleet, action: str) -> None:
+    """What is not saved has no file in the JSON document."""
+    document = json.loads(fleet.run("fleet", action, "--processes", "1", "--format", "json")[1])
+    assert [one["file"] for one in document["workspaces"]] == [None, None, None]

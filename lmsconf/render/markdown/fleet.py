@@ -7,6 +7,7 @@ from typing import Final
 
 from lmsconf.model.blockers import Blocker
 from lmsconf.model.fleet import (
+    FleetAction,
     FleetEntry,
     FleetReport,
     SharedChanges,
@@ -19,6 +20,7 @@ from lmsconf.render.escape import escape_html, escape_markdown, markdown_code
 from lmsconf.render.fleet_wording import (
     failed_workspaces,
     fleet_headline,
+    more_errors,
     outcome_words,
     shared_headline,
     workspace_count,
@@ -51,7 +53,9 @@ def fleet_markdown(report: FleetReport, *, limit: SizeLimit = UNLIMITED) -> str:
         comment_marker("fleet", action, limit), f"### lmsconf fleet {action}", f"**{fleet_headline(report)}**"
     )
     sections = [
-        *section_if_any("Failed", map(_failure, group_failures(report.index.entries))),
+        *section_if_any(
+            "Failed", [_failure(failure, report.index.action) for failure in group_failures(report.index.entries)]
+        ),
         *section_if_any("Apply would stop here", map(_blocked, group_blocked(report.index.entries))),
         *(_shared(shared, report, limit) for shared in report.shared),
         *_others(report),
@@ -59,10 +63,12 @@ def fleet_markdown(report: FleetReport, *, limit: SizeLimit = UNLIMITED) -> str:
     return fit_comment(head, sections, "", limit)
 
 
-def _failure(failure: SharedFailure) -> SectionEntry:
+def _failure(failure: SharedFailure, action: FleetAction) -> SectionEntry:
     entry = failure.entry
     line = f"- {truncate(failed_workspaces(failure), escape_markdown, _WORDS)}{_some(failure.workspaces)}\n"
     more = "".join(f"  {problem_text(problem, short=True).rstrip()}\n" for problem in entry.problems[:_PROBLEMS])
+    if left := more_errors(entry, action, _PROBLEMS):
+        more += f"  - {escape_markdown(left)}\n"
     return SectionEntry(_NOUNS, (lambda: line, lambda: line + more))
 
 

@@ -12,6 +12,7 @@ from lmsconf.render.escape import escape_terminal
 from lmsconf.render.fleet_wording import (
     failed_workspaces,
     fleet_headline,
+    more_errors,
     name_list,
     outcome_words,
     shared_headline,
@@ -30,7 +31,7 @@ def fleet_text(report: FleetReport, *, color: bool = False) -> str:
     return join_blocks(
         [
             [fleet_headline(report)],
-            *(_failure(failure) for failure in group_failures(index.entries)),
+            *(_failure(failure, index.action) for failure in group_failures(index.entries)),
             *(_blocked(blockers, names) for blockers, names in group_blocked(index.entries)),
             *(_shared(shared, len(index.entries)) for shared in report.shared),
             _lines(report),
@@ -39,15 +40,15 @@ def fleet_text(report: FleetReport, *, color: bool = False) -> str:
     )
 
 
-def _failure(failure: SharedFailure) -> Iterator[str]:
+def _failure(failure: SharedFailure, action: FleetAction) -> Iterator[str]:
     entry = failure.entry
     yield escape_terminal(failed_workspaces(failure))
     if len(failure.workspaces) > 1:
         yield escape_terminal(f"  {name_list(failure.workspaces, _NAMES)}")
     for problem in entry.problems[:_PROBLEMS]:
         yield from problem_lines(problem, indent="  ")
-    if len(entry.problems) > _PROBLEMS:
-        yield f"  … and {len(entry.problems) - _PROBLEMS:,} more errors in {entry.file}"
+    if more := more_errors(entry, action, _PROBLEMS):
+        yield escape_terminal(f"  {more}")
 
 
 def _blocked(blockers: Sequence[Blocker], names: Sequence[str]) -> Iterator[str]:
