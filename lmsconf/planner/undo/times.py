@@ -115,7 +115,11 @@ class Times:
         if at not in self.run.unsure:
             return None
         ids = [row.id for row in self.rows_now(kind).values() if kind.normalize_name(row.name) == name]
-        return ids[0] if len(ids) == 1 and self.row_before(kind, ids[0]) is None else None
+        if len(ids) != 1:
+            return None
+        # A service may give the id of what was deleted to what is created.
+        is_free = ids[0] == change.id and self.run.is_whole(change)
+        return ids[0] if is_free or self.row_before(kind, ids[0]) is None else None
 
 
 def _all(_: Address) -> bool:
