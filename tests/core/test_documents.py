@@ -110,3 +110,7 @@ def test_the_digest_of_a_snapshot_says_what_was_read() -> None:
     renamed = {"group": Listing(rows=(GroupRow(RemoteId("g-1"), "H"),)), "content": listings["content"]}
     other = Snapshot(workspace="w", url="u", taken_at="2026-06-01T08:00:00Z", people=None, listings=renamed)
     assert snapshot_digest(other).sha256 != digest.sha256
+    fewer = Snapshot(
+        workspace="w", url="u", taken_at="2026-06-01T08:00:00Z", people=None, listings={"group": listings["group"]}
+    )
+    assert snapshot_digest(fewer).sha256 != digest.sha256, "a listing without rows is not one that was not read"

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 from flow.project import Project
 
-from lmsconf.apply.staleness import CODE, find_stale_resources
+from lmsconf.apply.staleness import CODE, find_foreign_changes, find_stale_resources
 from lmsconf.errors import LmsconfError, StalePlan
 from lmsconf.kinds import all_kinds
 from lmsconf.model.address import Address
@@ -84,6 +84,20 @@ def test_an_edited_change_is_stale_also_where_nothing_live_differs(tmp_path: Pat
         [problem] = find_stale_resources(replace(plan, changes=(edited,)), plan)
         assert (problem.code, problem.address) == (CODE, "group/A")
         assert "a new plan has another id for it, or another difference" in problem.message
+
+
+def test_what_is_left_of_a_plan_is_part_of_it(tmp_path: Path) -> None:
+    """A list between what it was and what is planned is fine; one that lacks what nobody planned to remove is not."""
+    it = Project(tmp_path, SEED)
+    plan = it.plan("groups: [{name: A, members: [anna@acme.example]}]")
+    [change] = plan.changes
+    live = cast("dict[str, list[dict[str, str]]]", it.ask("users.list"))
+    anna, bo, _ = (one["userId"] for one in sorted(live["users"], key=lambda one: one["email"]))
+    found = []
+    for person in (bo, anna):
+        it.send("manual-groups.remove-member", {"groupId": str(change.id), "userId": person})
+        found.append([(one.code, one.address) for one in find_foreign_changes(plan, it.plan())])
+    assert found == [[], [(CODE, "group/A")]]
 
 
 @pytest.mark.parametrize(

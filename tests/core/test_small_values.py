@@ -10,6 +10,7 @@ from typing import cast
 
 import pytest
 
+from lmsconf.api.strict_json import decode
 from lmsconf.errors import Problem, Severity
 from lmsconf.kinds import all_kinds
 from lmsconf.model.address import Address
@@ -48,6 +49,13 @@ def test_a_value_that_no_manifest_has_is_an_error() -> None:
     for value in (object(), [b"x"], {"a": datetime(2026, 1, 1, tzinfo=UTC)}):
         with pytest.raises(TypeError, match="is not allowed in a manifest form"):
             form_to_json(value)
+
+
+@pytest.mark.parametrize("half", [b"\\ud800", b"\\uD800", b"\\udc00", b"\\uDC00"])
+def test_half_a_pair_of_surrogates_is_no_json(half: bytes) -> None:
+    """It could not be written to a file or sent back; it may be spelt in small or in capital letters."""
+    with pytest.raises(ValueError, match="surrogates not allowed"):
+        decode(b'"' + half + b'"')
 
 
 @pytest.mark.parametrize("offset", ["Z", "+01", "+0130", "+01:30", "-0330"])
@@ -213,10 +221,16 @@ def test_a_cause_has_those_whose_path_it_changes() -> None:
         ({"a": 1, "b": 2}, {"a": 1}, {"a": 1}, {"a": 1, "b": 2}),
         ({"a": 1}, None, None, {"a": 1}),
         (None, {"a": 1}, 5, NoValue.CONFLICT),
+        ("", "b", None, NoValue.NOTHING),
+        (None, "b", [], NoValue.NOTHING),
+        (None, "b", "c", NoValue.CONFLICT),
     ],
 )
 def test_the_way_back_of_one_value(before: Json, after: Json, live: Json, value: object) -> None:
-    """None where it is as before, also in what an entry leaves out; none that others have changed meanwhile."""
+    """None where it is as before, also in what an entry leaves out; none that others have changed meanwhile.
+
+    An empty text or list is as good as none.
+    """
     assert restored(before, after, live) == value
 
 

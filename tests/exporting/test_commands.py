@@ -124,6 +124,10 @@ def test_a_redacted_snapshot_holds_nobody(project: Project) -> None:
         assert word not in text, word
         assert word in (project.root / "all.json").read_text(), word
     assert "pseudonymous" in text
+    red, whole = (json.loads((project.root / name).read_text()) for name in ("red.json", "all.json"))
+    people = {row["id"] for row in whole["user"]}
+    assert people & {row["target"] for row in whole["content_target"]}
+    assert not people & {row["target"] for row in red["content_target"]}, "who has an assignment is only counted"
     Draft202012Validator(json.loads(read_schema("snapshot.schema.json"))).validate(json.loads(text))
     assert lmsconf(project.root, "export", "x", "--snapshot", "red.json").code == 1
     assert lmsconf(project.root, "export", "x", "--snapshot", "all.json").code == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -208,7 +209,9 @@ def test_a_resource_that_others_have_filled_is_not_deleted(tmp_path: Path) -> No
     rows = held_ids(project)
     project.send("manual-groups.add-members", {"groupId": rows["One"]}, {"userIds": ["u-anna"]})
     project.send("content-targets.create", None, {"contentId": "c-2", "targetId": rows["Two"]})
-    project.send("users.update-custom-field-choice", {"userId": "u-anna"}, answers_body(project, rows["Floor"], "4"))
+    project.send(
+        "users.update-custom-field-choice", {"userId": "u-anna"}, answers_body(project, {rows["Floor"]: ("TEXT", "4")})
+    )
     text = undone(project)
     assert "Plan: 0 to create, 0 to change, 2 to delete" in text
     assert text.count("[undo/conflict]") == 3
@@ -225,7 +228,7 @@ def test_an_answer_that_others_have_changed_keeps_a_new_field(tmp_path: Path, by
         tmp_path,
         "custom_fields: [{name: Floor, type: TEXT}]\nusers: [{email: anna@acme.example, answers: {Floor: '4'}}]",
     )
-    body = answers_body(project, held_ids(project)["Floor"], by_hand)
+    body = answers_body(project, {held_ids(project)["Floor"]: ("TEXT", by_hand)})
     project.send("users.update-custom-field-choice", {"userId": "u-anna"}, body)
     text = undone(project) if not kept else lmsconf(project.root, "plan", "--undo", "latest").out
     assert ("custom_field/Floor: it is not deleted: 1 person has answered it since the run" in text) is kept
@@ -233,10 +236,10 @@ def test_an_answer_that_others_have_changed_keeps_a_new_field(tmp_path: Path, by
     assert ("custom_field/Floor will be deleted" in text) is not kept
 
 
-def answers_body(project: Project, field: str, text: str) -> dict[str, object]:
-    """The body that gives a person this answer, in the dialect of the project."""
+def answers_body(project: Project, answers: Mapping[str, tuple[str, str]]) -> dict[str, object]:
+    """The body that gives a person these answers, in the dialect of the project. answers: field id → type, answer."""
     behaviour = SpecCallTemplates(project.spec).behaviour
-    body = build_answers_body(behaviour, {field: encode_answer(behaviour, "TEXT", text)})
+    body = build_answers_body(behaviour, {field: encode_answer(behaviour, *one) for field, one in answers.items()})
     made: dict[str, object] = json.loads(json.dumps(body))
     return made
 
@@ -301,6 +304,24 @@ def test_an_undo_follows_a_choice_that_others_have_renamed(tmp_path: Path) -> No
     assert "[undo/conflict]" not in undone(project)
     [coders] = held(project)["smart_group"]
     assert coders["conditions"] == [{"field": "Grade", "choices": ["New G1"]}]
+
+
+def test_an_answer_comes_back_in_the_field_that_lost_it(tmp_path: Path) -> None:
+    """An answer to another field of the same name is no conflict: only fields with the same id are compared."""
+    project = Project(tmp_path, "people: [{email: anna@acme.example, id: u-anna}]", "guards: off\n")
+    for type, choices in (("TEXT", None), ("CHOICE", [{"name": "Sales"}, {"name": "IT"}])):
+        body = {"name": "Dept", "type": type, "choices": choices}
+        project.send("custom-fields.create", None, {key: value for key, value in body.items() if value is not None})
+    fields = cast("dict[str, list[dict[str, Any]]]", project.ask("custom-fields.list"))["customFields"]
+    text, choice = (str(one["customFieldId"]) for one in fields)
+    picked = next(one["choiceId"] for one in fields[1]["choices"] if one["name"] == "IT")
+    answers = answers_body(project, {choice: ("CHOICE", picked), text: ("TEXT", "Second floor")})
+    project.send("users.update-custom-field-choice", {"userId": "u-anna"}, answers)
+    project.write(f"custom_fields: [{{name: Dept, id: {choice}, choices: [Sales]}}]\n")
+    assert lmsconf(project.root, "apply", "--auto-approve").code == 0
+    assert "[undo/conflict]" not in undone(project)
+    [sent] = [one for one in json.loads((tmp_path / "undo.json").read_text())["calls"] if "user/" in one["address"]]
+    assert choice in json.dumps(sent["body"])
 
 
 @pytest.mark.parametrize("option", [("--base", "x"), ("--snapshot", "x"), ("--additive",), ("--rehearse",)])

@@ -18,7 +18,7 @@ from lmsconf.documents.snapshot_file import dumps
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, StalePlan, UsageError
 from lmsconf.journal.workspace_lock import hold_lock
 from lmsconf.model.outcomes import CallStatus
-from lmsconf.model.plan import Plan
+from lmsconf.model.plan import ChangeOrigin, Plan
 
 SEED = """
 groups: [{name: Coaches}, {name: Mentors}, {name: Old}, {name: Older}]
@@ -273,6 +273,16 @@ def test_a_plan_is_of_everything_unless_less_is_chosen(folder: Folder) -> None:
         opened(folder).plan(), opened(folder).plan(allow=["deletes=1"]),
     )]  # fmt: skip
     assert tripped == [["deletes"], []]
+
+
+def test_a_plan_is_compared_with_a_base(folder: Folder, tmp_path: Path) -> None:
+    """Each change says whether the base declares it already, and what only the base declares is let go of."""
+    base = Folder(tmp_path / "base")
+    base.write("groups: [{name: Coaches}, {name: Mentors}]\nabsent: {groups: [Old]}\n")
+    plan = opened(folder).plan(base=str(base.root))
+    origins = {str(one.address): one.origin for one in plan.changes}
+    assert origins == {"group/Old": ChangeOrigin.PENDING, "group/Trainers": ChangeOrigin.THIS_CHANGE}
+    assert [str(one.address) for one in plan.let_go] == ["group/Mentors"]
 
 
 def test_a_plan_names_people_only_if_it_is_asked_to(tmp_path: Path) -> None:
