@@ -15,7 +15,7 @@ from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound, Termi
 from lmsconf.fleet.label_selector import LabelSelector
 from lmsconf.fleet.tasks import FleetTask, load_file, plan_path, result_files
 from lmsconf.model.canonical_json import sha256
-from lmsconf.model.fleet import FleetAction, FleetEntry, FleetIndex, FleetShard
+from lmsconf.model.fleet import MOST_SHARDS, FleetAction, FleetEntry, FleetIndex, FleetShard
 from lmsconf.model.names import quote_name
 from lmsconf.project.config_file import ProjectFile, expand_pattern
 from lmsconf.support.atomic_files import is_writable, os_error_message, write_atomically
@@ -56,9 +56,8 @@ def parse_shard(text: str, names: Sequence[str]) -> FleetShard:
     """Parse `I/N`, I from 1 to N, as a part of the workspaces with these names. Raises UsageError."""
     match = re.fullmatch(r"([0-9]{1,4})/([0-9]{1,4})", text)
     if match is None or not 1 <= int(match[1]) <= int(match[2]):
-        raise UsageError(
-            f"--shard {text}: expected I/N, with I from 1 to N", hint="Write --shard 1/8 for the first of 8."
-        )
+        message = f"--shard {text}: expected I/N, with I from 1 to N, and N at most {MOST_SHARDS:,}"
+        raise UsageError(message, hint="Write --shard 1/8 for the first of 8.")
     return FleetShard(number=int(match[1]), of=int(match[2]), selection=selection_digest(names))
 
 
@@ -83,7 +82,7 @@ def _unusable_names(project: ProjectFile, names: Iterable[str]) -> Iterator[Prob
             yield Problem(
                 code="fleet/name",
                 message=f"the workspace {quote_name(name)} cannot be part of a fleet: files are called after it",
-                hint="Use letters, digits, ., _ and - in its name.",
+                hint="Use letters, digits, ., _ and -, at most 100; begin with a letter or a digit.",
                 source=project.places.key("workspaces", name),
             )
 

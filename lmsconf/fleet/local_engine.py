@@ -23,10 +23,11 @@ from typing import IO, Final, cast
 
 from lmsconf.documents.document import JsonObjectReader
 from lmsconf.documents.fleet_file import entry_from_json
-from lmsconf.errors import ExitCode, Problem, Terminated
+from lmsconf.errors import ExitCode, LmsconfError, Problem, Terminated
 from lmsconf.fleet.fleet_run import Lost
 from lmsconf.fleet.tasks import OF_ONE_WORKSPACE, FleetTask, task_json
 from lmsconf.model.fleet import FleetEntry
+from lmsconf.support.atomic_files import os_error_message
 from lmsconf.support.lazy_dataclass import dataclass
 
 _GRACE: Final = 30.0
@@ -128,13 +129,17 @@ class LocalEngine:
 
     def _start(self, selector: selectors.BaseSelector, rates: str) -> _Worker:
         environ = {name: value for name, value in self.environ.items() if name not in OF_ONE_WORKSPACE}
-        process = subprocess.Popen(  # noqa: S603  this very program
-            [sys.executable, "-P", "-m", "lmsconf.fleet.worker", str(self.root), rates],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            process_group=0,  # so that a token's command ends with its worker
-            env={**environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        )
+        try:
+            process = subprocess.Popen(  # noqa: S603  this very program
+                [sys.executable, "-P", "-m", "lmsconf.fleet.worker", str(self.root), rates],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                process_group=0,  # so that a token's command ends with its worker
+                env={**environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            )
+        except OSError as error:
+            message = f"a worker process cannot be started: {os_error_message(error)}"
+            raise LmsconfError(message, hint="Pass a smaller number of --processes.") from error
         worker = _Worker(process)
         os.set_blocking(worker.stdout.fileno(), False)
         selector.register(worker.stdout, selectors.EVENT_READ, worker)

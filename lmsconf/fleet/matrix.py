@@ -62,9 +62,11 @@ def matrix_document(matrix: Matrix, format: str) -> str:
         raise UsageError(f"--format {format} needs --image", hint="Name it by its digest: registry/lmsconf@sha256:…")
     most = _MOST.get(format, matrix.shards)
     if matrix.shards > most:
-        raise UsageError(f"--shards {matrix.shards}: {format} runs at most {most} jobs of one matrix")
+        message = f"--shards {matrix.shards}: {format} runs at most {most} jobs of one matrix"
+        raise UsageError(message, hint=f"Pass --shards {most}.")
     if matrix.max_rate is not None and matrix.max_rate / matrix.shards < _LEAST_RATE:
-        raise UsageError(f"--max-rate {matrix.max_rate:g}: less than {_LEAST_RATE} for each of {matrix.shards} jobs")
+        message = f"--max-rate {matrix.max_rate:g}: less than {_LEAST_RATE} for each of {matrix.shards} jobs"
+        raise UsageError(message, hint="Pass a higher rate, or fewer --shards.")
     return json.dumps(_DOCUMENTS[format](matrix), indent=None if format == "github" else 2) + "\n"
 
 

@@ -73,7 +73,7 @@ def refuse_fleet_guards(index: FleetIndex, limits: Mapping[str, int], consents: 
     """
     problems = []
     for name, limit in limits.items():
-        totals = [entry.guards.get(name, 0) for entry in index.entries]
+        totals = [entry.guards.get(name) for entry in index.entries if not entry.failed]
         total = None if None in totals else sum(number or 0 for number in totals)
         if any(consent.guard == name and consent.number == total for consent in consents):
             continue

@@ -136,5 +136,5 @@ def _differences(now: RequestDestination, base: RequestDestination) -> Iterator[
 
 def _escaped(value: object) -> str:
     """Return a value as short text, with braces escaped for `str.format`."""
-    text = "not there" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = "not set" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return shorten(text).replace("{", "{{").replace("}", "}}")

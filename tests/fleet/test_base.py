@@ -43,7 +43,7 @@ def test_a_new_workspace_is_a_difference(branch: Fleet) -> None:
     branch.write("workspaces.csv", f"{TABLE}delta,sandbox:delta.db,region=eu\n")
     code, out, _ = branch.run("fleet", "plan", "--base", "HEAD", "--select", "workspace=delta")
     assert code == 1
-    assert "workspaces.delta: the url is sandbox:delta.db, and in HEAD not there [trust/url]" in out
+    assert "workspaces.delta: the url is sandbox:delta.db, and in HEAD not set [trust/url]" in out
 
 
 def test_plans_are_those_of_plan_with_a_base(branch: Fleet) -> None:

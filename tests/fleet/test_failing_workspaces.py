@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from waiting import Interruptions, awaited
 
+from fleet.fleet_project import Fleet
 from fleet.served_fleet import CALLS, ServedFleet, kill, wait_for_orphans, workers
 from lmsconf.errors import ExitCode, LmsconfError, Problem
 from lmsconf.fleet.tasks import FleetTask
@@ -238,3 +239,20 @@ def finish(served: ServedFleet) -> None:
     assert served.plan_served("--detailed-exitcode", out=str(served.root / "again")) == 0
     for name in served.services:
         assert served.names(name) == {"Department": 1, "Team": 1, "Sellers": 1}, name
+
+
+@pytest.mark.sampled
+def test_too_many_processes_are_an_error(fleet: Fleet) -> None:
+    """Where the system does not start another process, the command ends with that reason and what to pass."""
+    rows = "".join(f"w{number},sandbox:,region=eu\n" for number in range(30))
+    fleet.write("workspaces.csv", f"name,url,labels\n{rows}")
+    command = [sys.executable, "-m", "lmsconf", "-C", str(fleet.root), "fleet", "plan", "--processes", "30"]
+    ran = subprocess.run(
+        ["/bin/sh", "-c", 'ulimit -n 30; exec "$@"', "sh", *command],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert ran.stderr.startswith("error: a worker process cannot be started: Too many open files [error]\n")
+    assert "--processes" in ran.stderr

@@ -140,13 +140,18 @@ def test_guards_count_over_the_fleet(fleet: Fleet) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        *(("--shard", "0/2"), ("--shard", "3/2"), ("--shard", "x")),
+        *(("--shard", "0/2"), ("--shard", "3/2"), ("--shard", "x"), ("--shard", "10000/10000")),
         *(("--select", "ring="), ("--select", "ring=none"), ("--workspace", "alpha")),
     ],
 )
 def test_wrong_options(fleet: Fleet, arguments: tuple[str, ...]) -> None:
-    """A selector that selects nothing, a shard that does not exist, and --workspace are wrong command lines."""
-    assert fleet.run("fleet", "plan", *arguments)[0] == 64
+    """A selector that selects nothing, a shard that does not exist, and --workspace are wrong command lines.
+
+    The error about a shard says which ones there are.
+    """
+    code, _, err = fleet.run("fleet", "plan", *arguments)
+    assert code == 64
+    assert ("with I from 1 to N, and N at most 9,999" in err) is ("--shard" in arguments)
 
 
 def test_a_folder_made_by_somebody_else_is_refused(fleet: Fleet) -> None:

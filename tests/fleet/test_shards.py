@@ -164,10 +164,10 @@ def test_a_matrix_has_each_shard_and_all_that_was_asked_for(fleet: Fleet) -> Non
     [
         (("argo", "--shards", "3"), "--format argo needs --image"),
         (("kubernetes", "--shards", "3"), "--format kubernetes needs --image"),
-        (("gitlab", "--shards", "201"), "--shards 201: gitlab runs at most 200 jobs of one matrix"),
+        (("gitlab", "--shards", "201"), "at most 200 jobs of one matrix [usage]\n  Pass --shards 200.\n"),
         (("github", "--shards", "257"), "is not in the range 1<=x<=256"),
         (("gitlab", "--shards", "3", "--select", "$(touch x)"), "is not a selector"),
-        (("gitlab", "--shards", "30", "--max-rate", "2"), "--max-rate 2: less than 0.1 for each of 30 jobs"),
+        (("gitlab", "--shards", "30", "--max-rate", "2"), "less than 0.1 for each of 30 jobs [usage]\n  Pass a higher"),
     ],
 )
 def test_what_an_engine_cannot_run_is_refused(fleet: Fleet, arguments: tuple[str, ...], message: str) -> None:

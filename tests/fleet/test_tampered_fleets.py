@@ -69,6 +69,17 @@ def test_an_index_of_another_project_is_refused(fleet: Fleet) -> None:
     assert not (fleet.root / "out" / "apply.json").exists()
 
 
+def test_a_guard_that_an_index_does_not_count_is_not_known(fleet: Fleet) -> None:
+    """A total without the plan of a workspace is no total: it stops as one that is not known."""
+    fleet.write("lmsconf.yaml", "workspaces: {file: workspaces.csv}\nfleet_guards: {people: 5}\n")
+    index = fleet.plan()
+    first, *others = index["workspaces"]
+    edited = {**index, "workspaces": [{**first, "guards": {}}, *others]}
+    (fleet.root / "out" / "index.json").write_text(json.dumps(edited))
+    code, text = apply(fleet)
+    assert (code, "guard people of the fleet: the total of 3 plans is not known" in text) == (4, True), text
+
+
 def test_the_index_of_plans_is_not_one_of_an_apply(fleet: Fleet) -> None:
     """A copy of index.json as apply.json does not make plans look applied."""
     fleet.plan()
