@@ -33,7 +33,9 @@ def grants_to_verify(plan: Plan, kinds: Mapping[str, AnyKind]) -> dict[str, Gran
     checks: dict[str, GrantVerification] = {}
     for call in (one for one in plan.calls if one.id in needed):
         kind = kinds[call.address.kind]
-        check = kind.replacement_verification(call) if call.id in strictly else kind.grant_verification(call)
+        check = kind.grant_verification(call)
+        if check is None and call.id in strictly:
+            check = kind.replacement_verification(call)
         if check is not None:
             checks[call.id] = check
     return checks

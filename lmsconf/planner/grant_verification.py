@@ -60,8 +60,8 @@ class AccessHooks(Generic[Spec]):
         return ()
 
     def replacement_verification(self, call: Call) -> GrantVerification | None:
-        """Return how a granting call is verified that the change of a replaced resource depends on."""
-        return self.grant_verification(call)
+        """Return how a call without `grant_verification` is verified if the change of a replaced resource needs it."""
+        return None
 
     def is_compared_again(self, change: Change) -> bool:
         """Return whether a deletion is planned again right before its call: people may change what it rests on."""

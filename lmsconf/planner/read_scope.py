@@ -40,9 +40,8 @@ class ReadScope:
     """What to read of a workspace.
 
     everything: also what is neither declared nor owned. edits: also the last editor of each resource, where the service
-    returns it. effects: the effects of the plan on people are computed. beside: the declarations of a base, which are
-    planned separately on the same snapshot. people: ids that people in the declarations had when a plan was
-    made, to look them up instead of all people.
+    returns it. beside: the declarations of a base, which are planned separately on the same snapshot. people: ids that
+    people in the declarations had when a plan was made, to look them up instead of all people.
     """
 
     declared: tuple[DesiredResource[Any], ...] = ()
@@ -50,6 +49,5 @@ class ReadScope:
     policy: Policy
     everything: bool = False
     edits: bool = False
-    effects: bool = False
     beside: Declarations | None = None
     people: frozenset[RemoteId] = frozenset()

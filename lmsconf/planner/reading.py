@@ -50,12 +50,18 @@ class ReadContext:
     """
 
     def __init__(
-        self, api: Api, kinds: Mapping[str, AnyKind], wanted: ReadScope, call_templates: CallTemplates
+        self,
+        api: Api,
+        kinds: Mapping[str, AnyKind],
+        wanted: ReadScope,
+        call_templates: CallTemplates,
+        *,
+        effects: bool = False,
     ) -> None:
         self.api, self.kinds, self.call_templates = api, kinds, call_templates
         policy = wanted.policy
         self.policy, self.everything, self.edits = policy, wanted.everything, wanted.edits
-        self.effects = wanted.effects
+        self.effects = effects
         now = Declarations(wanted.declared, wanted.absent).in_workspace(policy.workspace)
         beside = None if wanted.beside is None else wanted.beside.in_workspace(policy.workspace)
         self.versions = [now] if beside is None else [now, beside]

@@ -15,7 +15,6 @@ from lmsconf.model.progress import Report
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.access_state import AccessQuery, AccessState
 from lmsconf.planner.plan import DraftPlan, draft_plan
-from lmsconf.planner.read_scope import ReadScope
 from lmsconf.planner.reading import ReadContext
 from lmsconf.workspace.reader import WorkspaceReader, reads_needed
 
@@ -37,17 +36,13 @@ def read_people_view(
     if problems:
         # Manifests that cannot be read own nothing: else all that they would declare is planned for deletion.
         policy = replace(policy, ownership={})
-    reading, snapshot = workspace.read_on(_wanted(usable, policy), progress)
+    reading, snapshot = workspace.read_on(reads_needed(usable, policy), progress)
     sent = reading.api.requests
     draft, failed = _draft(workspace, usable, snapshot, policy)
     with workspace.connection.worker_pool(workspace.parallelism, progress) as pool:
         reading.api = workspace.connection.reader(pool)
         state = _state(draft, reading, query)
     return PeopleView(state, _header(draft, sent + reading.api.requests, (*problems, *failed)))
-
-
-def _wanted(manifests: Manifests, policy: Policy) -> ReadScope:
-    return replace(reads_needed(manifests, policy), effects=True)
 
 
 def _draft(

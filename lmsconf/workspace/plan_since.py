@@ -115,7 +115,7 @@ def _from_snapshot(
         return None
     # Nothing is wanted but the number of people, and a reading with which effects are read.
     nothing = replace(policy, only=(), excluded=(), ownership={})
-    reading, now = reader.read_on(ReadScope(policy=nothing, effects=policy.effects), progress)
+    reading, now = reader.read_on(ReadScope(policy=nothing), progress)
     live = replace(again, taken_at=now.taken_at, people=now.people)
     try:
         draft = draft_plan(all_kinds(), manifests, live, policy, reader.call_templates, created_at=now.taken_at)

@@ -44,8 +44,7 @@ def plan_with_base(
     refuse_errors(manifests)
     lint_levels = raise_to_errors(policy.lints, base.version.policy.lints)
     if snapshot is None:
-        wanted = replace(reads_needed_by_both(manifests, policy, base.version), effects=policy.effects)
-        reading, live = reader.read_on(wanted, progress)
+        reading, live = reader.read_on(reads_needed_by_both(manifests, policy, base.version), progress)
         draft = draft_plan(all_kinds(), manifests, live, policy, reader.call_templates, created_at=reader.now())
         made = reader.add_effects(replace(draft, lint_levels=lint_levels), reading, progress)
     else:

@@ -112,8 +112,7 @@ class WorkspaceReader:
     ) -> tuple[Plan, Snapshot]:
         """Return what apply would do, and the snapshot that it follows from; raises like `plan`."""
         refuse_errors(manifests)
-        wanted = replace(reads_needed(manifests, policy), effects=policy.effects)
-        reading, snapshot = self.read_on(wanted, progress)
+        reading, snapshot = self.read_on(reads_needed(manifests, policy), progress)
         draft = draft_plan(all_kinds(), manifests, snapshot, policy, self.call_templates, created_at=self.now())
         return self.add_effects(draft, reading, progress), snapshot
 
@@ -121,7 +120,7 @@ class WorkspaceReader:
         """Read what is wanted; return the snapshot, and the reading, with which the effects of a plan are read."""
         with self.connection.worker_pool(self.parallelism, progress) as pool:
             api = self.connection.reader(pool, everything=wanted.everything)
-            reading = ReadContext(api, all_kinds(), wanted, self.call_templates)
+            reading = ReadContext(api, all_kinds(), wanted, self.call_templates, effects=wanted.policy.effects)
             snapshot = read_snapshot(reading, url=self.connection.url, taken_at=self.now())
         self.on_read(snapshot)
         return reading, snapshot

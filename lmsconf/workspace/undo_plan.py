@@ -80,9 +80,7 @@ def plan_undo(reader: WorkspaceReader, run: RunToUndo, policy: Policy, progress:
     """Return the plan that takes back what a run did. Raises ProblemsFound as any plan."""
     # Nothing is deleted because no manifest declares it; what the run changed is changed back, wherever it stands.
     policy = replace(policy, ownership={}, leave_alone=())
-    wanted = replace(
-        reads_needed(_read_for(reader, run, policy), replace(policy, only=(), excluded=())), effects=policy.effects
-    )
+    wanted = reads_needed(_read_for(reader, run, policy), replace(policy, only=(), excluded=()))
     reading, snapshot = reader.read_on(wanted, progress)
     times = Times(all_kinds(), run, snapshot, policy, reader.call_templates)
     left: dict[Address, str] = {}

@@ -52,6 +52,18 @@ def test_a_list_that_no_manifest_names_is_compared(tmp_path: Path) -> None:
     assert (problem.code, problem.address) == (CODE, "group/A")
 
 
+def test_a_value_of_a_person_that_the_plan_keeps_is_compared(tmp_path: Path) -> None:
+    """A plan that changes the first name of a person is stale once the declared last name was changed by hand."""
+    it = Project(tmp_path, SEED.replace("{email: anna@acme.example}", "{email: anna@acme.example, last_name: Berg}"))
+    plan = it.plan("users: [{email: anna@acme.example, first_name: Ann, last_name: Berg}]")
+    [change] = plan.changes
+    assert find_stale_resources(plan, it.plan()) == ()
+    it.send("users.update-fullname", {"userId": str(change.id)}, {"lastName": "By hand"})
+    [problem] = find_stale_resources(plan, it.plan())
+    assert (problem.code, problem.address) == (CODE, "user/anna@acme.example")
+    assert problem.message == f"{problem.address} has changed since the plan was made: last_name changed"
+
+
 def test_a_list_in_a_body_is_compared(tmp_path: Path) -> None:
     """A plan whose call adds other people than one made now is stale."""
     it = Project(tmp_path, SEED.replace("A, members: [anna@acme.example, bo@acme.example, cy@acme.example]", "A"))

@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from lmsconf.apply.applier import Applier
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, Unauthorized
+from lmsconf.kinds.user import answer_index
 from lmsconf.sandbox.faults import Fault
+from lmsconf.workspace.connection import Connection
 
 from .edited_snapshot import apply_under, plan_under
 from .project import Project
@@ -54,6 +57,19 @@ def test_planning_reads_and_does_not_write(tmp_path: Path) -> None:
     it = project(tmp_path)
     it.plan("groups: [{name: New, members: [p001@acme.example]}]\nabsent: {groups: [Old], custom_fields: [E]}")
     assert not [call for call in it.calls if call.writes]
+
+
+def test_only_effects_keep_what_everybody_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answers with more characters than can be kept stop a plan with effects; one without, and a snapshot, are made."""
+    monkeypatch.setattr(answer_index, "_CHARACTERS", 20)
+    seed = SEED.replace("{email: p000@acme.example}", "{email: p000@acme.example, answers: {E: A longer text}}")
+    it = Project(tmp_path, seed)
+    with pytest.raises(LmsconfError, match="people have more than 20 characters"):
+        it.plan("users: [{email: p001@acme.example, first_name: Anna}]")
+    assert it.plan(effects=False).changes
+    with Connection(it.settings) as connection:
+        people = Applier(settings=it.settings, connection=connection).snapshot().listings["user"]
+    assert (len(people.rows), people.incomplete) == (len(CROWD), None)
 
 
 def test_fields_alone_need_no_groups_and_no_people(tmp_path: Path) -> None:

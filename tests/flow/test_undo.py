@@ -282,6 +282,17 @@ def test_the_undo_of_a_person_shows_what_is_live_and_what_comes_back(tmp_path: P
     }
 
 
+def test_choices_that_a_run_has_renamed_get_their_names_back(tmp_path: Path) -> None:
+    """The undo renames the choice and the smart group that a run has renamed, and nothing else of them changes."""
+    project = started(
+        tmp_path,
+        "custom_fields: [{name: Dept, choices: [Sales, {name: People, previously: [HR]}, IT]}]\n"
+        "smart_groups: [{name: Programmers, previously: [Coders]}]\n",
+    )
+    undone(project)
+    assert_as_before(project)
+
+
 def test_a_twin_of_a_deleted_group_is_left_alone(tmp_path: Path) -> None:
     """Somebody has made a group of that name since: no second one is created, and its members are not touched."""
     project = started(tmp_path, CHANGES["deleted"])

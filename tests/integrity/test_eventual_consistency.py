@@ -26,7 +26,7 @@ people:
   - {email: anna@acme.example}
   - {email: bo@acme.example, admin: true}
   - {email: cy@acme.example}
-content: [{name: K, id: c-1}]
+content: [{name: K, id: c-1}, {name: L, id: c-2}]
 content_targets: [{content: K, assign_to: [{group: A}]}]
 groups: [{name: A, members: [anna@acme.example], managers: [bo@acme.example]}]
 """
@@ -254,6 +254,23 @@ def test_an_assignment_stays_until_what_replaces_it_is_there(tmp_path: Path, san
     assert [one.split()[0] for one in late.sent] == ["POST", "POST"]
     assert [one.status for one in report.outcomes] == [CallStatus.DONE, CallStatus.FAILED, CallStatus.BLOCKED]
     assert "the content is not assigned; nobody is removed" in (report.outcomes[1].reason or "")
+    late = StaleReadTransport(sandbox, lag=5.0)
+    assert applied(tmp_path, late, wanted).exit == ExitCode.OK
+    assert [one.split()[0] for one in late.sent] == ["POST", "DELETE"]
+
+
+@pytest.mark.parametrize("audience", ["{group: A}", "{user: cy@acme.example}", "everyone"])
+def test_a_content_stays_until_the_one_that_replaces_it_is_there(
+    tmp_path: Path, sandbox: Sandbox, audience: str
+) -> None:
+    """With `replaces`, the new content is read back for every audience; without effect, the old one is not removed."""
+    applied(tmp_path, StaleReadTransport(sandbox), f"content_targets: [{{content: K, assign_to: [{audience}]}}]")
+    wanted = f"content_targets: [{{content: L, assign_to: [{audience}], replaces: {{content: K, then: remove}}}}]"
+    late = StaleReadTransport(sandbox, idle="/content/targets")
+    report = applied(tmp_path, late, wanted)
+    assert [one.status for one in report.outcomes] == [CallStatus.FAILED, CallStatus.BLOCKED]
+    assert "the content is not assigned" in (report.outcomes[0].reason or "")
+    assert [one.split()[0] for one in late.sent] == ["POST"]
     late = StaleReadTransport(sandbox, lag=5.0)
     assert applied(tmp_path, late, wanted).exit == ExitCode.OK
     assert [one.split()[0] for one in late.sent] == ["POST", "DELETE"]

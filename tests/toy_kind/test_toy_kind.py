@@ -6,9 +6,17 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from flow.project import Project as GroupProject
+
+from lmsconf.apply.grant_verification import grants_to_verify
+from lmsconf.kinds import all_kinds
+from lmsconf.model.address import Address
+
+from .kinds.question.kind import KIND
 
 KINDS = Path(__file__).parent / "kinds"
 RUN = """
@@ -72,6 +80,17 @@ def test_it_is_planned_applied_and_found_unchanged(project: Project) -> None:
     project.run("apply", "--auto-approve")
     assert project.fields()["Shoe size"]["isHidden"] is True
     assert "No changes." in project.run("plan")
+
+
+def test_a_kind_that_says_nothing_of_access_takes_none(tmp_path: Path) -> None:
+    """What a removal from a group needs is verified before it; what a call of such a kind needs is not."""
+    seed = "people: [{email: a@x.example}, {email: b@x.example}]\ngroups: [{name: G, members: [a@x.example]}]\n"
+    plan = GroupProject(tmp_path, seed).plan("groups: [{name: G, members: [b@x.example]}]")
+    addition, removal = plan.calls
+    kinds = {**all_kinds(), KIND.name: KIND}
+    assert set(grants_to_verify(plan, kinds)) == set(removal.needs) == {addition.id}
+    asked = replace(removal, address=Address.of(KIND.name, "Shoe size"))
+    assert grants_to_verify(replace(plan, calls=(addition, asked)), kinds) == {}
 
 
 @pytest.mark.slow

@@ -110,6 +110,6 @@ def renamed_to(kind: AnyKind, change: Change | None) -> str | None:
 
 def renamed_parts(kind: AnyKind, change: Change | None) -> Iterator[tuple[str, str]]:
     """Yield the old and the new name of each part that an update renames."""
-    for field in () if change is None or kind.parts_key is None else change.fields:
+    for field in () if change is None else change.fields:
         if field.path.startswith(f"{kind.parts_key}.") and isinstance(field.before, str):
             yield normalize_name(field.before), normalize_name(str(field.after))

@@ -1,0 +1,60 @@
+"""What a plan that migrates a field says of answers that it cannot copy, and does to smart groups that are declared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from .project import Project
+
+SEED = """
+custom_fields:
+  - {name: Team, type: CHOICE, choices: [Sales, Tech]}
+people:
+  - {email: anna@acme.example, answers: {Team: Sales}}
+  - {email: bo@acme.example, answers: {Team: Tech}}
+smart_groups:
+  - {name: Sellers, conditions: [{field: Team, choices: [Sales]}]}
+  - {name: Coders, conditions: [{field: Team, choices: [Tech]}]}
+"""
+TEXT = "custom_fields: [{name: Unit, type: TEXT, migrate: {from: Team}}]\n"
+
+
+@pytest.mark.parametrize(
+    ("people", "counted"),
+    [
+        (["anna@acme.example"], "1 answer to it is not copied"),
+        (["anna@acme.example", "bo@acme.example"], "2 answers to it are not copied"),
+    ],
+)
+def test_a_field_is_kept_for_answers_that_cannot_be_copied(tmp_path: Path, people: list[str], counted: str) -> None:
+    """The warning counts the people whose declared answer to the new field is another one, and names them."""
+    users = ", ".join(f"{{email: {one}, answers: {{Unit: Other}}}}" for one in people)
+    plan = Project(tmp_path, SEED).plan(f"{TEXT}users: [{users}]\n")
+    [warning] = [one for one in plan.all_problems if one.code == "migrate/not-copied"]
+    names = ", ".join(f"user/{one}" for one in people)
+    assert warning.message == (
+        f"custom_field/Team: it is kept, because {counted}: the person has another answer to Unit ({names})"
+    )
+
+
+def test_only_conditions_that_no_manifest_declares_are_replaced(tmp_path: Path) -> None:
+    """With `conditions: all`, a smart group declared without conditions gets the new field; others are as declared."""
+    it = Project(tmp_path, SEED, "guards: off\n")
+    plan = it.plan(
+        "custom_fields:\n"
+        "  - {name: Unit, type: CHOICE, choices: [Sales, Tech], migrate: {from: Team, conditions: all}}\n"
+        "smart_groups:\n"
+        "  - {name: Sellers, managers: [bo@acme.example]}\n"
+        "  - {name: Coders, conditions: [{field: Unit, choices: [Sales, Tech]}]}\n"
+    )
+    conditions = {
+        str(change.address): change.after["conditions"]
+        for change in plan.changes
+        if isinstance(change.after, dict) and "conditions" in change.after
+    }
+    assert conditions == {
+        "smart_group/Sellers": [{"field": "Unit", "choices": ["Sales"]}],
+        "smart_group/Coders": [{"field": "Unit", "choices": ["Sales", "Tech"]}],
+    }
