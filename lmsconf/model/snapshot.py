@@ -10,23 +10,33 @@ from lmsconf.model.address import RemoteId
 from lmsconf.support.lazy_dataclass import dataclass
 
 
-class HasName(Protocol):
-    """A live resource, or a choice of a field."""
+class HasId(Protocol):
+    """Anything that a snapshot lists."""
 
     @property
     def id(self) -> RemoteId: ...
+
+
+class HasName(HasId, Protocol):
+    """A live resource, or a choice of a field."""
+
     @property
     def name(self) -> str: ...
 
 
-class ListedRow(HasName, Protocol):
+class ListedRow(HasId, Protocol):
     """A row type of a snapshot. listing: the name of its listing: that of a kind, or of a part of one."""
 
     listing: str
 
 
-Row = TypeVar("Row", bound=ListedRow)
-Row_co = TypeVar("Row_co", covariant=True, bound=HasName)
+class NamedRow(ListedRow, HasName, Protocol):
+    """A row type of a kind's own listing: live resources."""
+
+
+Listed = TypeVar("Listed", bound=ListedRow)
+Row = TypeVar("Row", bound=NamedRow)
+Row_co = TypeVar("Row_co", covariant=True, bound=HasId)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,10 +77,10 @@ class Snapshot:
         """Return the listing of a kind; an empty one marked incomplete if the kind was not read."""
         return self.listings.get(kind, _NOT_READ)
 
-    def rows(self, row_type: type[Row]) -> tuple[Row, ...]:
+    def rows(self, row_type: type[Listed]) -> tuple[Listed, ...]:
         """Return the rows of a type; empty if they were not read."""
         # Each listing holds the rows of one type only: that of the kind that read it, or that a file is parsed with.
-        listing: Listing[Row] = self.of(row_type.listing)
+        listing: Listing[Listed] = self.of(row_type.listing)
         return listing.rows
 
 

@@ -18,7 +18,7 @@ from lmsconf.model.drift import LastEdit
 from lmsconf.model.forms import Form, form_to_json
 from lmsconf.model.names import casefold_name, normalize_name, quote_if_ambiguous
 from lmsconf.model.plan import FULL_UNDO, Action, Change, Plan, Undo
-from lmsconf.model.snapshot import HasName, ListedRow, Listing, Row, Snapshot
+from lmsconf.model.snapshot import HasId, ListedRow, Listing, Row, Snapshot
 from lmsconf.planner.context import (
     BeforeAfter,
     Deletion,
@@ -407,14 +407,14 @@ class Kind(Undoable[Row], AccessHooks[Spec], KindReadback[Spec, Row], ABC, Gener
         """Yield the e-mails that an entry names, beyond the names of people among its dependencies."""
         return iter(())
 
-    def redact_rows(self, redaction: RedactionContext, row_type: type[ListedRow]) -> Iterable[HasName]:
+    def redact_rows(self, redaction: RedactionContext, row_type: type[ListedRow]) -> Iterable[HasId]:
         """Return the rows of one of its listings for a redacted snapshot.
 
         A kind with ids of people in its rows overrides this, and so `restore`.
         """
         return map(redaction.redact_row, redaction.planning.snapshot.rows(row_type))
 
-    def restore_rows(self, restoring: RestoreContext, row_type: type[ListedRow]) -> Iterable[HasName]:
+    def restore_rows(self, restoring: RestoreContext, row_type: type[ListedRow]) -> Iterable[HasId]:
         """Return the rows of one of its listings from a redacted snapshot, with a placeholder per counted person."""
         return restoring.snapshot.rows(row_type)
 

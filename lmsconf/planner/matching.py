@@ -9,14 +9,14 @@ from typing import Any, TypeVar
 from lmsconf.model.address import Address
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.names import matches_patterns, normalize_name
-from lmsconf.model.snapshot import HasName, ListedRow
+from lmsconf.model.snapshot import HasName, NamedRow
 from lmsconf.planner.absent_matching import match_absent
 from lmsconf.planner.claim_matching import match_claims
 from lmsconf.planner.claims import Claim, ClaimMatches
 from lmsconf.planner.context import Deletion, Match, MatchResult, PlanContext, Row, Spec, UndeclaredResource
 from lmsconf.planner.missing_references import LiveIdentities
 
-Listed = TypeVar("Listed", bound=ListedRow)
+Listed = TypeVar("Listed", bound=NamedRow)
 
 
 def match_named(

@@ -17,7 +17,7 @@ from lmsconf.model.address import RemoteId
 from lmsconf.model.api import Api, ListedRows
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
-from lmsconf.model.snapshot import Listing, Row, Snapshot
+from lmsconf.model.snapshot import Listed, Listing, Row, Snapshot
 from lmsconf.planner.context import BeforeAfter, CallTemplates, MatchResult, PlanContext, Spec
 from lmsconf.planner.kind import AnyKind, Kind
 from lmsconf.planner.read_scope import Declarations, ReadScope
@@ -296,6 +296,6 @@ def keep_keys(*keys: str) -> Callable[[dict[str, Json]], dict[str, Json]]:
     return lambda row: {key: row[key] for key in keys if key in row}
 
 
-def sorted_listing(rows: Iterable[Row], incomplete: str | None) -> Listing[Row]:
+def sorted_listing(rows: Iterable[Listed], incomplete: str | None) -> Listing[Listed]:
     """Return rows sorted by id, so that the snapshot does not depend on the order of reading."""
     return Listing(rows=tuple(sorted(rows, key=lambda row: row.id)), incomplete=incomplete)

@@ -16,7 +16,7 @@ from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.names import normalize_email
-from lmsconf.model.snapshot import Row, Snapshot
+from lmsconf.model.snapshot import Listed, Snapshot
 from lmsconf.planner.context import PlanContext
 from lmsconf.support.lazy_dataclass import dataclass
 
@@ -121,7 +121,7 @@ class RedactionContext:
             return text
         return EMAIL.sub(lambda at: _LABEL + token_hex(8) if normalize_email(at[0]) in self._hidden else at[0], text)
 
-    def redact_row(self, row: Row) -> Row:
+    def redact_row(self, row: Listed) -> Listed:
         """Return a row with the e-mails of undeclared people replaced in all its texts but those named `id`."""
         hidden = self._value(row)
         if not isinstance(hidden, type(row)):

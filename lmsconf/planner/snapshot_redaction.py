@@ -15,7 +15,7 @@ from typing import Final
 from lmsconf.errors import Problem
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.names import normalize_email
-from lmsconf.model.snapshot import HasName, Listing, Snapshot, SnapshotRedaction
+from lmsconf.model.snapshot import HasId, Listing, Snapshot, SnapshotRedaction
 from lmsconf.planner.context import PlanContext
 from lmsconf.planner.kind import AnyKind, in_snapshot_order
 from lmsconf.planner.reading import emails_of
@@ -32,7 +32,7 @@ def redact_snapshot(planning: PlanContext, manifests: Manifests, kinds: Mapping[
     quoted = frozenset(normalize_email(address) for text in _texts(manifests) for address in EMAIL.findall(text))
     named = named_people(manifests, kinds)
     redaction = RedactionContext(planning, declared, people, named=named, quoted=quoted)
-    listings: dict[str, Listing[HasName]] = {}
+    listings: dict[str, Listing[HasId]] = {}
     for kind in in_snapshot_order(kinds.values()):
         for row_type in kind.row_types:
             name = row_type.listing

@@ -188,10 +188,11 @@ def test_what_was_not_sent_says_so() -> None:
     assert len(group.network.requests) == 4
 
 
+@pytest.mark.parametrize("failure", [500, 503])
 @pytest.mark.parametrize("alive", [200, 400, 403, 404, 409])
-def test_any_answer_is_a_sign_of_life(alive: int) -> None:
+def test_any_answer_is_a_sign_of_life(alive: int, failure: int) -> None:
     """Trouble is over with the first answer that is about the request, be it a refusal: then it counts from nothing."""
-    trouble, life = said(503), said(alive, {"userIds": []})
+    trouble, life = said(failure), said(alive, {"userIds": []})
     group = Group(Network(*([trouble] * 3 + [life]) * 20), max_consecutive_failures=4)
     for _ in range(20):
         with suppress(ApiError):

@@ -12,7 +12,7 @@ from flow.project import Project
 from lmsconf.apply.staleness import CODE, find_foreign_changes, find_stale_resources
 from lmsconf.errors import LmsconfError, StalePlan
 from lmsconf.kinds import all_kinds
-from lmsconf.model.address import Address
+from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.plan import Action, GuardCount
 from lmsconf.planner.plan_as_manifests import plan_to_manifests
 
@@ -110,6 +110,15 @@ def test_what_is_left_of_a_plan_is_part_of_it(tmp_path: Path) -> None:
         it.send("manual-groups.remove-member", {"groupId": str(change.id), "userId": person})
         found.append([(one.code, one.address) for one in find_foreign_changes(plan, it.plan())])
     assert found == [[], [(CODE, "group/A")]]
+
+
+def test_a_deletion_that_is_left_of_a_plan_is_of_the_same_group(tmp_path: Path) -> None:
+    """A run that goes on deletes what the plan deletes, and not another group that has the name by now."""
+    plan = Project(tmp_path, SEED).plan("absent: {groups: [A]}")
+    [change] = plan.changes
+    assert find_foreign_changes(plan, plan) == ()
+    [problem] = find_foreign_changes(plan, replace(plan, changes=(replace(change, id=RemoteId("g-other")),)))
+    assert (problem.code, problem.address) == (CODE, "group/A")
 
 
 @pytest.mark.parametrize(

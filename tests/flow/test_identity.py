@@ -464,6 +464,18 @@ def test_replaced_content_may_be_pinned(tmp_path: Path) -> None:
     assert problem.message.endswith("so nothing is replaced")
 
 
+def test_assignments_of_replaced_content_that_stay_are_noted(tmp_path: Path) -> None:
+    """An entry replaces a content for the audiences that it names, and the plan names those that keep it."""
+    it = project(
+        tmp_path,
+        "content: [{name: X}, {name: Y}]\ngroups: [{name: A}, {name: B}]\n"
+        "content_targets: [{content: X, assign_to: [everyone, {group: A}, {group: B}]}]",
+    )
+    plan = it.plan("content_targets: [{content: Y, assign_to: [everyone], replaces: {content: X, then: remove}}]")
+    [note] = [one for one in plan.all_problems if one.code == "content-target/replaces-others"]
+    assert note.message == "X stays assigned to group/A, group/B: this entry does not assign Y to them"
+
+
 def test_what_is_replaced_stays_until_a_day_on_which_the_new_one_is_visible(tmp_path: Path) -> None:
     """Another day would leave everybody without either, and is an error."""
     it = project(

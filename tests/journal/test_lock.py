@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import socket
@@ -84,6 +85,19 @@ def test_a_lock_that_says_nothing_holds_all_the_same(tmp_path: Path) -> None:
         with pytest.raises(WorkspaceLocked) as held, hold_lock(tmp_path, "production"):
             pytest.fail("two have it")
     assert held.value.message == "another run is applying to the workspace production"
+
+
+def test_a_lock_that_cannot_be_written_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a full disk a run ends before anything is sent: with exit 1, and the file and the reason in the message."""
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "pwrite", full)
+    refused = pytest.raises(LmsconfError, match=r"production\.lock.*No space left")
+    with refused as error, hold_lock(tmp_path, "production"):
+        pytest.fail("it was taken")
+    assert error.value.exit == ExitCode.ERROR
 
 
 def test_a_link_is_not_followed(tmp_path: Path) -> None:

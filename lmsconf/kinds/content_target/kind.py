@@ -65,7 +65,7 @@ from lmsconf.model.dependency_graph import Edge
 from lmsconf.model.drift import LastEdit
 from lmsconf.model.names import quote_if_ambiguous
 from lmsconf.model.plan import Action, Change, Undo
-from lmsconf.model.snapshot import HasName, ListedRow, Listing, Snapshot
+from lmsconf.model.snapshot import HasId, ListedRow, Listing, Snapshot
 from lmsconf.planner.context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, SideEffect
 from lmsconf.planner.grant_verification import GrantVerification
 from lmsconf.planner.kind import Kind, ManifestEntry
@@ -365,13 +365,13 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
         """Yield the e-mail of an audience that is a person."""
         return people_named(entry)
 
-    def redact_rows(self, redaction: RedactionContext, row_type: type[ListedRow]) -> Iterable[HasName]:
+    def redact_rows(self, redaction: RedactionContext, row_type: type[ListedRow]) -> Iterable[HasId]:
         """Count the assignments to undeclared people."""
         from lmsconf.kinds.content_target import redact
 
         return redact.redact_rows(redaction) if row_type is TargetRow else super().redact_rows(redaction, row_type)
 
-    def restore_rows(self, restoring: RestoreContext, row_type: type[ListedRow]) -> Iterable[HasName]:
+    def restore_rows(self, restoring: RestoreContext, row_type: type[ListedRow]) -> Iterable[HasId]:
         """Add the assignments to people who are only counted."""
         from lmsconf.kinds.content_target import redact
 

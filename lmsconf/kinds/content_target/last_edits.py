@@ -30,11 +30,6 @@ class EditRow:
     by: str | None
     at: str | None
 
-    @property
-    def name(self) -> str:
-        """Return the id of the edited target."""
-        return self.id
-
 
 def parse_edit_rows(content: RemoteId, answer: Json) -> Iterable[EditRow]:
     """Yield the last edits of the targets in one response; targets without editor and time are skipped."""

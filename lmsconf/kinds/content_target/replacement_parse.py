@@ -113,15 +113,18 @@ def _report(entry: ManifestEntry, at: tuple[str | int, ...], message: str, hint:
 
 def replay_keys(change: Change, calls: CallIndex) -> dict[str, Json]:
     """Return what an entry made from a change needs to have its calls in the same order again."""
+    if not change.replaced_by:
+        return {}
     before = [one for one in calls.needed_by(change.address) if one.creates and one.address.kind == CONTENT_TARGET]
-    after: list[Json] = [str(one.address) for one in before if one.address != change.address]
-    replaced_by: list[Json] = [str(one) for one in change.replaced_by]
-    return {key: value for key, value in ((_REPLACED_BY, replaced_by), (_AFTER, after)) if value}
+    return {
+        _REPLACED_BY: [str(one) for one in change.replaced_by],
+        _AFTER: [str(one.address) for one in before if one.address != change.address],
+    }
 
 
 def with_replay(spec: AssignmentSpec, body: Mapping[str, Json]) -> AssignmentSpec:
     """Return an assignment with what `replay_keys` put into its entry."""
-    if _REPLACED_BY not in body and _AFTER not in body:
+    if _REPLACED_BY not in body:
         return spec
     replaced_by, after = (_addresses(body.get(key)) for key in (_REPLACED_BY, _AFTER))
     return replace(spec, replaced_by=replaced_by, after=frozenset(after))

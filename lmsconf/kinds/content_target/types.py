@@ -115,11 +115,6 @@ class InProgressRow:
     people: frozenset[RemoteId]
     unknown: str | None = None
 
-    @property
-    def name(self) -> str:
-        """Return the id of the target."""
-        return self.id
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replacement:

@@ -40,7 +40,7 @@ from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.forms import Form
 from lmsconf.model.names import LOCK_PREFIX, normalize_name
 from lmsconf.model.plan import Change, Undo
-from lmsconf.model.snapshot import HasName, ListedRow, Listing, Snapshot
+from lmsconf.model.snapshot import HasId, ListedRow, Listing, Snapshot
 from lmsconf.planner.context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, SideEffect, Similarity
 from lmsconf.planner.grant_verification import GrantVerification
 from lmsconf.planner.kind import Kind, ManifestEntry
@@ -235,13 +235,13 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
 
         return reread_groups(api, kept, changes)
 
-    def redact_rows(self, redaction: RedactionContext, row_type: type[ListedRow]) -> Iterable[HasName]:
+    def redact_rows(self, redaction: RedactionContext, row_type: type[ListedRow]) -> Iterable[HasId]:
         """Count the undeclared people in lists."""
         from lmsconf.kinds.manual_group import redact
 
         return redact.redact_rows(redaction)
 
-    def restore_rows(self, restoring: RestoreContext, row_type: type[ListedRow]) -> Iterable[HasName]:
+    def restore_rows(self, restoring: RestoreContext, row_type: type[ListedRow]) -> Iterable[HasId]:
         """Add placeholders for the people who are only counted in lists."""
         from lmsconf.kinds.manual_group import redact
 

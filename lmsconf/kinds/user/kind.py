@@ -44,7 +44,7 @@ from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normalize_email
 from lmsconf.model.plan import Change, Undo
-from lmsconf.model.snapshot import HasName, ListedRow, Listing, Snapshot
+from lmsconf.model.snapshot import HasId, ListedRow, Listing, Snapshot
 from lmsconf.planner.context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, SideEffect
 from lmsconf.planner.grant_verification import GrantVerification
 from lmsconf.planner.kind import Kind, ManifestEntry
@@ -303,13 +303,13 @@ class UserKind(Kind[PersonSpec, PersonRow]):
         """Yield the earlier e-mails of a person."""
         return iter(entry.previously if isinstance(entry, DesiredResource) else ())
 
-    def redact_rows(self, redaction: RedactionContext, row_type: type[ListedRow]) -> Iterable[HasName]:
+    def redact_rows(self, redaction: RedactionContext, row_type: type[ListedRow]) -> Iterable[HasId]:
         """Keep what is declared of people, and count undeclared admins."""
         from lmsconf.kinds.user import redact
 
         return redact.redact_rows(redaction, row_type)
 
-    def restore_rows(self, restoring: RestoreContext, row_type: type[ListedRow]) -> Iterable[HasName]:
+    def restore_rows(self, restoring: RestoreContext, row_type: type[ListedRow]) -> Iterable[HasId]:
         """Restore the e-mails of named people, and add placeholders for those who are only counted."""
         from lmsconf.kinds.user import redact
 

@@ -13,7 +13,7 @@ from lmsconf.kinds.user.types import RIGHTS, AdminRow, HolderRow, PersonRow, Per
 from lmsconf.model.address import RemoteId
 from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.names import normalize_name
-from lmsconf.model.snapshot import HasName, ListedRow, Snapshot
+from lmsconf.model.snapshot import HasId, ListedRow, Snapshot
 from lmsconf.planner.redaction import (
     Entry,
     LivePerson,
@@ -38,14 +38,14 @@ def live_people(snapshot: Snapshot, declared: Sequence[DesiredResource[PersonSpe
         yield LivePerson(row.id, row.name, is_active, declarations.of_row(row) is not None)
 
 
-def redact_rows(redaction: RedactionContext, row_type: type[ListedRow]) -> Iterable[HasName]:
+def redact_rows(redaction: RedactionContext, row_type: type[ListedRow]) -> Iterable[HasId]:
     """Return people, admins or numbers of holders, without what is not declared."""
     if row_type is AdminRow:
         return _admins(redaction)
     return _holders(redaction.planning.snapshot) if row_type is HolderRow else _people(redaction)
 
 
-def restore_rows(restoring: RestoreContext, row_type: type[ListedRow]) -> Iterable[HasName]:
+def restore_rows(restoring: RestoreContext, row_type: type[ListedRow]) -> Iterable[HasId]:
     """Return people and admins with the e-mails of named people, and a placeholder per counted person."""
     rows = restoring.snapshot.rows
     if row_type is AdminRow:

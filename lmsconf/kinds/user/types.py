@@ -81,11 +81,6 @@ class HolderRow:
     id: RemoteId
     people: int
 
-    @property
-    def name(self) -> str:
-        """The id: these rows are found by choice id only."""
-        return self.id
-
 
 @dataclass(frozen=True, slots=True)
 class AnswersRow:
@@ -99,11 +94,6 @@ class AnswersRow:
     id: RemoteId
     answers: tuple[tuple[str, AnswerRow | None], ...] | None
     has_answers: bool = True
-
-    @property
-    def name(self) -> str:
-        """The id of the person."""
-        return self.id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

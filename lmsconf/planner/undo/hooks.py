@@ -11,10 +11,10 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.forms import Form
 from lmsconf.model.plan import Change, Plan
-from lmsconf.model.snapshot import HasName, ListedRow, Snapshot
+from lmsconf.model.snapshot import HasName, ListedRow, NamedRow, Snapshot
 from lmsconf.planner.context import BeforeAfter, Deletion, PlanContext
 
-Row = TypeVar("Row", bound=ListedRow)
+Row = TypeVar("Row", bound=NamedRow)
 MOST_KEPT: Final = 20_000
 """Of how many people the answers are kept that a run deletes, at most."""
 
