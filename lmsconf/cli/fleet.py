@@ -205,11 +205,18 @@ def apply(
     from lmsconf.cli.prompts import confirm, refuse_without_terminal
     from lmsconf.fleet.fleet_run import lost_task, read_index
     from lmsconf.fleet.label_selector import parse_selector
-    from lmsconf.fleet.waves import WaveRun, describe_waves, make_waves, read_applied, refuse_fleet_guards
+    from lmsconf.fleet.waves import (
+        WaveRun,
+        applied_before,
+        describe_waves,
+        make_waves,
+        read_applied,
+        refuse_fleet_guards,
+    )
     from lmsconf.model.fleet import FleetReport
     from lmsconf.model.policy import parse_consents
     from lmsconf.render import FLEET_VIEWS
-    from lmsconf.render.fleet_wording import fleet_headline
+    from lmsconf.render.fleet_wording import fleet_headline, workspace_count
 
     consents, notes = parse_consents(allow), parse_key_values(meta)
     if not auto_approve:
@@ -225,6 +232,8 @@ def apply(
     if not auto_approve:
         write_stderr(fleet_headline(FleetReport(index=planned)))
         write_stderr(f"Waves: {', then '.join(describe_waves(waves))}.")
+        if before := applied_before(planned, applied):
+            write_stderr(f"Applied before: {workspace_count(before)}.")
         if not confirm("Apply these plans?"):
             raise LmsconfError("declined: nothing was changed")
     begun = run.begun_plans()

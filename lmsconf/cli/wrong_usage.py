@@ -123,5 +123,7 @@ def _extra_argument(word: str, ctx: click.Context | None) -> str | None:
     if "/" in word and "--only" in options:
         return "Select resources with --only, and put an address with blanks in quotes."
     if re.fullmatch(r"[\w-]+", word):
+        if "--select" in options:
+            return f"If {word} is a workspace, write --select workspace={word}."
         return f"If {word} is a workspace, write --workspace {word}."
     return None

@@ -126,7 +126,8 @@ def group_failures(entries: Iterable[FleetEntry]) -> list[SharedFailure]:
     names: dict[tuple[ExitCode, tuple[str, ...]], list[str]] = {}
     for entry in entries:
         if entry.failed:
-            names_of_one = entry.url, urlsplit(entry.url).netloc, entry.workspace
+            url = urlsplit(entry.url)
+            names_of_one = entry.url, url.netloc, url.path, entry.workspace
             some = "|".join(re.escape(text) for text in names_of_one if text)
             own = re.compile(rf"(?<![A-Za-z0-9])(?:{some})(?![A-Za-z0-9])")
             key = entry.exit, tuple(own.sub("", problem.message) for problem in entry.problems)

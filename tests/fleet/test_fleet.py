@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
+from on_terminal import at_terminal
 
 from fleet.fleet_project import Fleet
 from lmsconf.fleet.label_selector import parse_selector
@@ -237,3 +238,28 @@ def test_no_file_is_named_without_a_folder(fleet: Fleet, action: str) -> None:
     """What is not saved has no file in the JSON document."""
     document = json.loads(fleet.run("fleet", action, "--processes", "1", "--format", "json")[1])
     assert [one["file"] for one in document["workspaces"]] == [None, None, None]
+
+
+def test_the_question_says_what_was_applied_before(fleet: Fleet) -> None:
+    """Plans that an earlier apply has carried out are counted before the question."""
+    fleet.plan()
+    out = str(fleet.root / "out")
+    question = "Waves: * (3 workspaces).\n{}Apply these plans? Only 'yes' will be accepted: "
+    assert question.format("") in at_terminal(fleet.root, "fleet", "apply", out, typed="no\n")[1]
+    assert fleet.run("fleet", "apply", out, "--auto-approve", "--select", "region=eu", "--processes", "1")[0] == 0
+    _, shown = at_terminal(fleet.root, "fleet", "apply", out, typed="no\n")
+    assert question.format("Applied before: 2 workspaces.\n") in shown
+
+
+def test_a_workspace_as_an_argument_is_a_selection(fleet: Fleet) -> None:
+    """The hint names the option of fleets, not --workspace, which they refuse."""
+    code, _, err = fleet.run("fleet", "plan", "alpha")
+    assert (code, "If alpha is a workspace, write --select workspace=alpha." in err) == (64, True), err
+
+
+def test_the_same_failure_of_embedded_workspaces_is_shown_once(fleet: Fleet) -> None:
+    """The file of a workspace is its own, as its URL is, so it does not keep failures apart."""
+    for name in ("alpha", "beta", "gamma"):
+        (fleet.root / f"{name}.db").mkdir()
+    code, out, _ = fleet.run("fleet", "plan", "--processes", "1")
+    assert (code, "\n3 workspaces: failed with errors\n  alpha, beta, gamma\n" in out) == (1, True), out
