@@ -115,6 +115,19 @@ def test_what_is_live_can_be_named(root: Path, capsys: pytest.CaptureFixture[str
     assert "no resource matches" in capsys.readouterr().err
 
 
+def test_the_nearest_audience_can_be_pasted(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """For a name with a typing error it is suggested as a shell reads it; without one, how to write an audience."""
+    at = ["-C", str(root), "audience"]
+    assert run_command_line(app, [*at, "Bok club"]) == ExitCode.ERROR
+    suggested = re.search(r"Did you mean (.*)\?", capsys.readouterr().err)
+    assert suggested is not None
+    assert shlex.split(suggested[1]) == ["group/Book club"]
+    assert run_command_line(app, [*at, *shlex.split(suggested[1])]) == ExitCode.OK
+    capsys.readouterr()
+    assert run_command_line(app, [*at, "Zzz"]) == ExitCode.ERROR
+    assert "Write it as plans print it: group/Sales" in capsys.readouterr().err
+
+
 def test_the_line_that_is_reviewed(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A comment shows the line of the project file, too: with reason and date it allows the same."""
     at = ["-C", str(root), "plan", "--format", "markdown"]

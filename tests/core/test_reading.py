@@ -86,6 +86,13 @@ class Answers:
         return ConcurrentReader.together(cast(ConcurrentReader, self), jobs)
 
 
+class OneByOne(Answers):
+    """The same, and each job ends before the next one begins."""
+
+    def together(self, jobs: Mapping[str, Callable[[], object]]) -> dict[str, object]:
+        return {name: job() for name, job in jobs.items()}
+
+
 def read(api: Answers, *kinds: Kind[Any, Any], owned: Sequence[str]) -> Snapshot:
     """The snapshot of these kinds, of which some are owned."""
     wanted = ReadScope(policy=Policy(workspace="w", today=date.max, ownership=dict.fromkeys(owned, ("all",))))
@@ -108,6 +115,16 @@ def test_what_a_covered_kind_needs_is_read() -> None:
         snapshot = read(api, *kinds, owned=["lock"])
         assert [row.name for row in snapshot.of("lock").rows] == ["of Front"]
     assert snapshot.of("door").incomplete == "one is locked and not among them"
+
+
+def test_the_largest_listing_is_asked_for_first() -> None:
+    """Reading begins with the kind whose listing has the most pages, in any order of kinds."""
+    locks = Plain("lock", LOCKS)
+    locks.is_read_first = True
+    for kinds in ((Plain("door", DOORS), locks), (locks, Plain("door", DOORS))):
+        api = OneByOne(doors=[], locks=[])
+        read(api, *kinds, owned=["door", "lock"])
+        assert api.asked == ["locks", "doors", "no more"]
 
 
 def test_a_failed_job_fails_those_that_wait_for_it() -> None:

@@ -176,6 +176,16 @@ def test_the_groups_that_an_archived_person_leaves_are_told(tmp_path: Path) -> N
     assert "group/Crew" not in text
 
 
+@pytest.mark.parametrize(("leaving", "asked"), [(1, {"Team"}), (2, {"Team", "Crew"})])
+def test_groups_of_people_who_leave_are_found_by_few_requests(tmp_path: Path, leaving: int, asked: set[str]) -> None:
+    """Fewer people than groups are asked for their groups; otherwise each group is asked for its members."""
+    it = Project(
+        tmp_path, f"{SEED}groups: [{{name: Team, id: Team, members: [{CROWD[0]}]}}, {{name: Crew, id: Crew}}]\n", ""
+    )
+    it.plan(f"users: [{', '.join(f'{{email: {one}, archived: true}}' for one in CROWD[:leaving])}]")
+    assert {call.path.split("/")[2] for call in it.calls if call.operation == "manual-groups.members"} == asked
+
+
 def test_people_are_listed_once_for_the_plan_and_its_effects(tmp_path: Path) -> None:
     """What the plan itself has read of people is what its effects rest on."""
     it = Project(tmp_path, SEED, "")

@@ -128,6 +128,15 @@ def test_memberships_are_read_the_cheaper_way(tmp_path: Path) -> None:
     assert [call.path for call in plan.calls] == ["/groups/g-1/members/u-1"]
 
 
+@pytest.mark.parametrize(("groups", "pages"), [("AB", 0), ("ABC", 2)])
+def test_who_gets_content_is_read_the_cheaper_way(tmp_path: Path, groups: str, pages: int) -> None:
+    """For effects, two pages of everybody are fewer requests than the members of three groups, and not of two."""
+    it = project(tmp_path, PAGES)
+    to = ", ".join(f"{{group: {name}}}" for name in groups)
+    assert it.plan(f"content_targets: [{{content: M, assign_to: [{to}]}}]").effects.people.gain == 1
+    assert (asked(it)["users.extended-info"], asked(it)["manual-groups.members"]) == (pages, 0 if pages else 2)
+
+
 def test_a_cheaper_way_that_fails_is_not_believed(tmp_path: Path) -> None:
     """Where the listing of everybody is not whole, each group is asked itself, and the plan is the same."""
     it = project(tmp_path)

@@ -261,6 +261,21 @@ def test_a_group_that_others_have_renamed_since_keeps_its_name(tmp_path: Path) -
     assert "No changes." in ran.out
 
 
+def test_a_choice_that_others_have_renamed_since_keeps_its_name(tmp_path: Path) -> None:
+    """The other choices get back the names that they had before the run."""
+    choices = "{name: Sold, previously: [Sales]}, {name: People, previously: [HR]}, IT"
+    project = started(tmp_path, f"custom_fields: [{{name: Dept, choices: [{choices}]}}]")
+    project.write_options(OPTIONS + "dialect: {custom-fields.in-use: never}\n")
+    dept = project.fields()["Dept"]
+    live = cast("list[dict[str, str]]", dept["choices"])
+    by_hand = [{**one, "name": one["name"].replace("People", "Staff")} for one in live]
+    body = {"name": "Dept", "type": dept["type"], "choices": by_hand}
+    project.send("custom-fields.replace", {"customFieldId": str(dept["customFieldId"])}, body)
+    assert "Before the run: HR. The run made: People. Live now: Staff." in undone(project)
+    now = cast("list[dict[str, str]]", project.fields()["Dept"]["choices"])
+    assert [one["name"] for one in now] == ["Sales", "Staff", "IT"]
+
+
 def test_the_undo_of_a_person_shows_what_is_live_and_what_comes_back(tmp_path: Path) -> None:
     """Each key that the run changed goes from the value of the run to the one before, and no other key is shown."""
     project = started(
