@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field
 from enum import StrEnum
 from typing import Final
-from urllib.parse import urlsplit
 
 from lmsconf.errors import ExitCode, Problem
 from lmsconf.model.blockers import Blocker
@@ -126,8 +125,8 @@ def group_failures(entries: Iterable[FleetEntry]) -> list[SharedFailure]:
     names: dict[tuple[ExitCode, tuple[str, ...]], list[str]] = {}
     for entry in entries:
         if entry.failed:
-            url = urlsplit(entry.url)
-            names_of_one = entry.url, url.netloc, url.path, entry.workspace
+            place = entry.url.partition(":")[2].lstrip("/")  # urlsplit raises for some texts
+            names_of_one = entry.url, place, place.partition("/")[0], entry.workspace
             some = "|".join(re.escape(text) for text in names_of_one if text)
             own = re.compile(rf"(?<![A-Za-z0-9])(?:{some})(?![A-Za-z0-9])")
             key = entry.exit, tuple(own.sub("", problem.message) for problem in entry.problems)

@@ -224,3 +224,13 @@ def test_a_result_that_cannot_be_saved_is_that_of_one_workspace(fleet: Fleet) ->
     assert "3 workspaces: 2 applied or without changes (4 API calls), 1 failed." in text
     (fleet.root / "out" / "alpha.report.json").rmdir()
     assert apply(fleet) == (0, "3 workspaces: 3 applied or without changes (6 API calls).\n")
+
+
+def test_a_failure_with_any_url_is_shown(fleet: Fleet) -> None:
+    """The url in an index is a text: one that no workspace can have is shown as it is."""
+    index = fleet.plan()
+    first, *others = index["workspaces"]
+    edited = {**index, "workspaces": [{**first, "exit": 8, "url": "http://[x"}, *others]}
+    (fleet.root / "out" / "index.json").write_text(json.dumps(edited))
+    code, out, _ = fleet.run("fleet", "show", str(fleet.root / "out"))
+    assert (code, "\nWorkspace alpha (http://[x): unreachable, or the time was over\n" in out) == (0, True), out
