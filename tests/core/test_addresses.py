@@ -147,10 +147,15 @@ def test_the_words_of_a_view_mean_their_resource(address: Address) -> None:
         ("group/All \\*", "group/All [*]"),
         ("*group/Sales", "*group/Sales"),
         ("group/e\u0301", "group/é"),
+        ("group/A\\U0010ffff", "group/A\U0010ffff"),
+        ("group/A\\U00110000", "group/A\\U00110000"),
     ],
 )
 def test_spellings_of_an_address(typed: str, pattern: str) -> None:
-    """Section names, case of e-mails, slashes as earlier versions printed them, and a star that is no wildcard."""
+    """Section names, case of e-mails, slashes as earlier versions printed them, and a star that is no wildcard.
+
+    The number of a character is read as that character; one that no character has stays as it was typed.
+    """
     assert resolve_pattern(typed, all_kinds(), []).pattern == pattern
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
+from fleet.fleet_samples import FLEETS
 
-from lmsconf.documents import problems_file, snapshot_file
+from lmsconf.documents import fleet_file, problems_file, snapshot_file
 from lmsconf.documents.document import JsonObjectReader, render_json
 from lmsconf.documents.snapshot_digest import snapshot_digest, snapshot_digest_json
 from lmsconf.errors import InvalidResponse, LmsconfError, Problem, StalePlan
@@ -40,6 +41,14 @@ def test_problems_that_were_edited_are_refused() -> None:
     """A problem without its parts is no problem that lmsconf wrote."""
     with pytest.raises(StalePlan):
         problems_file.loads(render_json({"format": FORMAT, "problems": [{"code": 1}]}))
+
+
+@pytest.mark.parametrize("name", FLEETS)
+def test_an_index_of_a_fleet_is_read_as_it_was_written(name: str) -> None:
+    """Each workspace has its result again, and the index of a shard says which shard it is."""
+    index = FLEETS[name].index
+    assert (index.shard is not None) == (name == "shard")
+    assert fleet_file.loads(fleet_file.dumps(index)) == index
 
 
 def test_a_snapshot_of_another_format_is_refused() -> None:

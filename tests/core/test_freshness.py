@@ -121,6 +121,27 @@ def test_a_deletion_that_is_left_of_a_plan_is_of_the_same_group(tmp_path: Path) 
     assert (problem.code, problem.address) == (CODE, "group/A")
 
 
+def test_a_group_that_a_run_has_created_is_part_of_the_plan(tmp_path: Path) -> None:
+    """A run that was cut short after it created a group goes on with the members of the group."""
+    it = Project(tmp_path, SEED)
+    plan = it.plan("groups: [{name: B, members: [anna@acme.example]}]")
+    it.send("manual-groups.create", body={"name": "B"})
+    left = it.plan()
+    assert [one.action for one in left.changes] == [Action.UPDATE]
+    assert find_foreign_changes(plan, left) == ()
+
+
+def test_a_group_with_another_id_is_not_the_one_of_the_plan(tmp_path: Path) -> None:
+    """A group that was deleted and created again since the plan was made is not changed by what is left of the plan."""
+    it = Project(tmp_path, SEED.replace("A, members: [anna@acme.example, bo@acme.example, cy@acme.example]", "A"))
+    plan = it.plan("groups: [{name: A, members: [anna@acme.example]}]")
+    [change] = plan.changes
+    it.send("manual-groups.delete", {"groupId": str(change.id)})
+    it.send("manual-groups.create", body={"name": "A"})
+    [problem] = find_foreign_changes(plan, it.plan())
+    assert (problem.code, problem.address) == (CODE, "group/A")
+
+
 @pytest.mark.parametrize(
     ("then", "now", "reason"),
     [

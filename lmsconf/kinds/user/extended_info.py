@@ -30,11 +30,10 @@ class PeopleCount(ReadState):
         self.first_page: Future[tuple[int | None, int]] = Future()
         reading.fail_with_job(USER, self.first_page)
 
-    def set(self, total: int | None, rows: int) -> bool:
-        """Set both numbers, unless they are set; return True."""
+    def set(self, total: int | None, rows: int) -> None:
+        """Set both numbers, unless they are set."""
         if not self.first_page.done():
             self.first_page.set_result((total, rows))
-        return True
 
 
 class ExtendedInfoListing(ReadState):
