@@ -41,6 +41,16 @@ def test_a_power_cut_finds_the_old_file_or_the_new_one(tmp_path: Path, monkeypat
     assert seen == [("file", "old"), ("folder", "new")]
 
 
+def test_a_write_leaves_no_descriptor_open(tmp_path: Path) -> None:
+    """A program that writes many files keeps neither them nor their folders open, also where a write fails."""
+    before = {one.name for one in Path("/dev/fd").iterdir()}
+    for _ in range(3):
+        write_atomically(tmp_path / "plan.json", "new")
+        with pytest.raises(LmsconfError):
+            write_atomically(tmp_path / "missing" / "plan.json", "new")
+    assert {one.name for one in Path("/dev/fd").iterdir()} <= before
+
+
 def test_mode_may_be_another(tmp_path: Path) -> None:
     """A caller may say that everybody can read the file, whatever the umask."""
     before = os.umask(0o077)

@@ -192,3 +192,16 @@ def test_people_are_listed_once_for_the_plan_and_its_effects(tmp_path: Path) -> 
     assert it.plan(f"groups: [{{name: New, members: [{CROWD[0]}]}}]\n{NARROWED}").effects.people.lose == 18
     # The second dialect has ten pages of three people, and an empty one; read twice, there are two or 22 requests.
     assert [call.operation for call in it.calls].count("users.list") in (1, 11)
+
+
+def test_a_choice_that_the_plan_creates_is_named_among_conditions(tmp_path: Path) -> None:
+    """`access` says which choices a condition has after the plan and what the person answers then."""
+    Project(tmp_path, SEED, "").write(
+        "custom_fields: [{name: Country, choices: [SE, NO, FI]}]\n"
+        f"users: [{{email: {CROWD[0]}, answers: {{Country: FI}}}}]\n"
+        "smart_groups: [{name: Nordics, conditions: [{field: Country, choices: [NO, FI]}]}]\n"
+    )
+    ran = lmsconf(tmp_path, "access", CROWD[0], "GDPR basics")
+    assert ran.code == ExitCode.OK, ran.err
+    assert "  met: Country is NO or SE (answer: SE)" in ran.out
+    assert "  met: Country is FI or NO (answer: FI)" in ran.out

@@ -6,6 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from lmsconf.errors import ExitCode, Severity
+from lmsconf.model.blockers import blockers
+from lmsconf.model.plan import Action
+
 from .project import Project
 
 SEED = """
@@ -58,3 +62,43 @@ def test_only_conditions_that_no_manifest_declares_are_replaced(tmp_path: Path) 
         "smart_group/Sellers": [{"field": "Unit", "choices": ["Sales"]}],
         "smart_group/Coders": [{"field": "Unit", "choices": ["Sales", "Tech"]}],
     }
+
+
+def test_a_field_without_a_successor_is_deleted_beside_one_that_is_migrated(tmp_path: Path) -> None:
+    """The answers of the one are copied; of the other, which stands under `absent`, nothing is."""
+    seed = SEED.replace("people:", "  - {name: Badge, type: TEXT}\npeople:", 1)
+    plan = Project(tmp_path, seed).plan(f"{TEXT}absent: {{custom_fields: [Badge]}}\n")
+    reasons = {str(one.address): one.reason for one in plan.changes if one.action is Action.DELETE}
+    assert reasons == {
+        "custom_field/Badge": None,
+        "custom_field/Team": "its answers are copied to custom_field/Unit",
+    }
+
+
+def test_conditions_that_keep_a_field_from_being_deleted_are_told_with_a_way_to_replace_them(tmp_path: Path) -> None:
+    """The hint says what to declare, or what to write under `migrate`."""
+    it = Project(tmp_path, SEED)
+    [blocker] = blockers(
+        it.plan("custom_fields: [{name: Unit, type: CHOICE, choices: [Sales, Tech], migrate: {from: Team}}]\n")
+    )
+    assert blocker.message == (
+        "custom_field/Team: it cannot be deleted, because it is still named by the conditions of "
+        "smart_group/Coders, smart_group/Sellers"
+    )
+    assert blocker.hint == (
+        "Declare `conditions` on custom_field/Unit for them, or write `conditions: all` under `migrate`, which "
+        "replaces the conditions of smart groups that no manifest declares."
+    )
+
+
+def test_a_field_is_deleted_with_the_answers_that_cannot_be_copied(tmp_path: Path) -> None:
+    """With `not_copied: delete`, also though the plan that is made right before the deletion notes them again."""
+    it = Project(tmp_path, SEED[: SEED.index("smart_groups:")], "guards: off\n")
+    report = it.apply(
+        "custom_fields: [{name: Unit, type: TEXT, migrate: {from: Team, not_copied: delete}}]\n"
+        "users: [{email: anna@acme.example, answers: {Unit: Other}}]\n"
+    )
+    assert report.exit == ExitCode.OK, report
+    [lost] = [one for one in it.last.all_problems if one.code == "custom-field/answers-lost"]
+    assert (lost.severity, lost.address) == (Severity.NOTE, "custom_field/Team")
+    assert set(it.fields()) == {"Unit"}
