@@ -81,6 +81,12 @@ def test_a_refusal_names_the_option_that_trusts_the_change(
             assert problem.hint == f"No request was sent. If you have reviewed the change: {option}"
 
 
+def test_a_refusal_shows_values_as_they_are_written(tmp_path: Path) -> None:
+    """Letters other than ASCII in a token source are readable in the message."""
+    [problem] = refused(tmp_path, BASE.replace("{env: LMSCONF_TOKEN}", "{file: größe.txt}"), BASE)
+    assert problem.message == ('workspaces.p: the token is {"file": "größe.txt"}, and in main {"env": "LMSCONF_TOKEN"}')
+
+
 def test_each_part_is_refused_at_its_place(tmp_path: Path) -> None:
     """The file, line and column of the value; nothing for one that the file does not have any more."""
     text = "dialect: {paging.limit: 50}\n" + BASE

@@ -292,6 +292,8 @@ def test_masked_people_are_nowhere(tmp_path: Path) -> None:
         ("{all: everyone, has: X, mandatory: false}", "6:40", "mandatory must be true"),
         ("{audience: everyone, size: {min: 5, max: 3}}", "6:38", "min is 5, and max is 3"),
         ("{audience: everyone, size: {}}", "6:32", "size needs min or max"),
+        ("{audience: everyone, size: {min: -1}}", "6:38", "size.min must be at least 0, and is -1"),
+        ("{audience: everyone, size: {max: -1}}", "6:38", "size.max must be at least 0, and is -1"),
         ("{disjoint: [everyone]}", "6:16", "disjoint needs at least 2 items, and has 1"),
         ("{disjoint: [everyone, everyone, everyone]}", "6:16", "disjoint needs at most 2 items, and has 3"),
         ("{user: bo@acme.example}", "6:5", "needs has or has_not"),

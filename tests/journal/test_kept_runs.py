@@ -118,7 +118,7 @@ def test_each_run_records_the_workspace_before_and_after_it(folder: Folder) -> N
 
 
 def test_a_chain_begins_after_journals_without_one(folder: Folder) -> None:
-    """Journals of earlier versions are no part of it, and are still listed."""
+    """Journals of earlier versions are no part of it, and are still listed; later runs go on with the chain."""
     first = apply_group(folder, "One")
     path = runs(folder) / f"{first}.jsonl"
     opening, *rest = path.read_bytes().splitlines(keepends=True)
@@ -127,6 +127,9 @@ def test_a_chain_begins_after_journals_without_one(folder: Folder) -> None:
     path.write_bytes(encode_line(old) + b"".join(rest))
     link = find_run(folder.root, apply_group(folder, "Two")).opening.chain
     assert (link.number, link.previous, link.oldest) == (1, None, first)
+    second = find_run(folder.root, "latest").name
+    link = find_run(folder.root, apply_group(folder, "Three")).opening.chain
+    assert (link.number, link.previous, link.oldest) == (2, second, first)
     with pytest.raises(LmsconfError, match="does not record which plan"):
         kept_plan(find_run(folder.root, first))
 
