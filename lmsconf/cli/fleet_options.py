@@ -43,7 +43,7 @@ _OPTIONS = (
         "--time-limit",
         type=click.FloatRange(min=1),
         metavar="SECONDS",
-        help="End the work in a workspace after this time, with exit code 8.",
+        help="End the work in a workspace after this time, with exit code 8; of an apply, 5.",
     ),
     click.option(
         "--max-rate",

@@ -26,7 +26,7 @@ from lmsconf.documents.fleet_file import entry_from_json
 from lmsconf.errors import ExitCode, LmsconfError, Problem, Terminated
 from lmsconf.fleet.fleet_run import Lost
 from lmsconf.fleet.tasks import OF_ONE_WORKSPACE, FleetTask, task_json
-from lmsconf.model.fleet import FleetEntry
+from lmsconf.model.fleet import FleetAction, FleetEntry
 from lmsconf.support.atomic_files import os_error_message
 from lmsconf.support.lazy_dataclass import dataclass
 
@@ -179,6 +179,8 @@ def ended_problem(task: FleetTask, code: int, time_limit: float | None) -> Probl
         else f"the time limit of {time_limit:,.0f} seconds is over"
     )
     hint = f"Run it again with --select workspace={task.workspace}"
+    if task.action is FleetAction.APPLY:
+        hint += ". What it has done is not done twice."
     return Problem(code="fleet/lost", message=message, hint=hint)
 
 

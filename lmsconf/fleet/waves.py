@@ -13,14 +13,13 @@ from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound
 from lmsconf.fleet.fleet_run import Engine, Listener, Lost, read_index, run_tasks, write_index
 from lmsconf.fleet.label_selector import LabelSelector
 from lmsconf.fleet.tasks import FleetTask
-from lmsconf.model.fleet import STOPPED, FleetAction, FleetEntry, FleetIndex
+from lmsconf.model.fleet import INTERRUPTIONS, STOPPED, FleetAction, FleetEntry, FleetIndex
 from lmsconf.model.policy import Consent
 from lmsconf.support.atomic_files import is_writable
 from lmsconf.support.lazy_dataclass import dataclass
 
 APPLIED: Final = "apply.json"
 
-_INTERRUPTIONS: Final = (ExitCode.INTERRUPTED, ExitCode.TERMINATED)
 _NO_PLAN: Final = Problem(
     code="fleet/no-plan",
     message="there is no plan to apply, because planning failed",
@@ -163,14 +162,14 @@ def _result_without_task(planned: FleetEntry, before: FleetEntry | None, stopped
     if stopped is not None:
         return _not_attempted(planned, stopped)
     if planned.failed:
-        code = ExitCode.ERROR if planned.exit in _INTERRUPTIONS else planned.exit  # this run was not
+        code = ExitCode.ERROR if planned.exit in INTERRUPTIONS else planned.exit  # this run was not
         return replace(planned, exit=code, problems=(_NO_PLAN, *planned.problems), file=None)
     return None if planned.changes else _unchanged(planned)
 
 
 def _why_stopped(wave: Wave, results: Sequence[FleetEntry], max_failures: int) -> str | None:
     """Return why the waves after this one are not begun; None if they are."""
-    if any(entry.exit in _INTERRUPTIONS for entry in results):
+    if any(entry.exit in INTERRUPTIONS for entry in results):
         return f"the run was interrupted in the wave {wave.selector}"
     failures = sum(entry.failed for entry in results)
     if failures <= max_failures:

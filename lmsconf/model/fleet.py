@@ -14,6 +14,7 @@ from lmsconf.model.plan import Change
 from lmsconf.support.lazy_dataclass import dataclass
 
 STOPPED: Final = "fleet/stopped"
+INTERRUPTIONS: Final = (ExitCode.INTERRUPTED, ExitCode.TERMINATED)
 MOST_SHARDS: Final = 9999
 """The most parts into which a fleet can be divided."""
 

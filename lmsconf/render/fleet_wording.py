@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from lmsconf.errors import ExitCode
-from lmsconf.model.fleet import FleetAction, FleetEntry, FleetReport, SharedChanges, SharedFailure
+from lmsconf.model.fleet import INTERRUPTIONS, FleetAction, FleetEntry, FleetReport, SharedChanges, SharedFailure
 
 _FAILURES = {
     ExitCode.ERROR: "failed with errors",
@@ -19,6 +20,9 @@ _FAILURES = {
     ExitCode.INTERRUPTED: "interrupted",
     ExitCode.TERMINATED: "terminated",
 }
+
+_BEGUN: Final = (ExitCode.PARTIAL, *INTERRUPTIONS)
+"""What may have sent calls that no result counts."""
 
 
 def fleet_headline(report: FleetReport) -> str:
@@ -34,7 +38,9 @@ def fleet_headline(report: FleetReport) -> str:
             result = f"{changed:,} differ from their manifests, {len(entries) - changed - failed:,} do not"
         case FleetAction.APPLY:
             calls = sum(entry.summary.get("done", 0) for entry in entries)
-            result = f"{len(entries) - failed:,} applied or without changes ({calls:,} API calls)"
+            uncounted = any(entry.exit in _BEGUN and "done" not in entry.summary for entry in entries)
+            least = "at least " if uncounted else ""
+            result = f"{len(entries) - failed:,} applied or without changes ({least}{calls:,} API calls)"
         case FleetAction.VALIDATE:
             result = f"the manifests of {len(entries) - failed:,} have no errors"
         case FleetAction.TEST:

@@ -260,7 +260,7 @@ def test_work_ends_with_its_scheduler(fleet: DaskFleet, cluster: DaskCluster) ->
         _until(lambda: fleet.writes() > 4)
         os.kill(cluster.scheduler, signal.SIGKILL)
         out, err = process.communicate(timeout=60)
-    assert process.returncode == 8, out + err
+    assert process.returncode == 5, out + err  # calls were sent
     assert "the Dask scheduler has lost the task" in out
     _until(lambda: not list(_task_processes()))
     assert fleet.writes() < 4 * 300

@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from waiting import Interruptions, awaited
+from waiting import HANGS, Interruptions, awaited
 
 from fleet.fleet_project import Fleet
 from fleet.served_fleet import CALLS, ServedFleet, kill, wait_for_orphans, workers
@@ -256,3 +256,19 @@ def test_too_many_processes_are_an_error(fleet: Fleet) -> None:
     assert (ran.returncode, ran.stdout) == (1, "")
     assert ran.stderr.startswith("error: a worker process cannot be started: Too many open files [error]\n")
     assert "--processes" in ran.stderr
+
+
+@pytest.mark.sampled
+def test_an_apply_whose_time_is_over_may_have_done_a_part(served: ServedFleet) -> None:
+    """Its exit code is that of a part, and its calls are not counted as none; the next apply does what is left."""
+    answers = threading.Event()
+    served.serve("a", on_log=lambda call: call.writes and answers.wait(HANGS))
+    served.plan_served()
+    code, text = served.apply("--time-limit", "3")
+    answers.set()
+    assert code == 5
+    assert text.startswith("1 workspace: 0 applied or without changes (at least 0 API calls), 1 failed.\n")
+    assert "(http://127.0.0.1:" in text
+    assert "): applied in part, or not at all\n  error: the time limit of 3 seconds is over [fleet/lost]\n" in text
+    assert "What it has done is not done twice." in text
+    finish(served)
