@@ -75,6 +75,18 @@ def test_a_field_without_a_successor_is_deleted_beside_one_that_is_migrated(tmp_
     }
 
 
+@pytest.mark.parametrize(
+    ("excluded", "copied"),
+    [((), ["anna@acme.example", "bo@acme.example"]), (("bo@acme.example",), ["anna@acme.example"])],
+)
+def test_a_selected_field_takes_the_people_along_whose_answers_it_copies(
+    tmp_path: Path, excluded: tuple[str, ...], copied: list[str]
+) -> None:
+    """`--only` with the new field alone plans their answers too, but for people whom `--except` names."""
+    plan = Project(tmp_path, SEED).plan(TEXT, only=("custom_field/Unit",), excluded=excluded)
+    assert [str(one.address) for one in plan.changes if one.address.kind == "user"] == [f"user/{one}" for one in copied]
+
+
 def test_conditions_that_keep_a_field_from_being_deleted_are_told_with_a_way_to_replace_them(tmp_path: Path) -> None:
     """The hint says what to declare, or what to write under `migrate`."""
     it = Project(tmp_path, SEED)

@@ -133,6 +133,20 @@ def test_a_rehearsal_requests_what_a_snapshot_requests(it: Project, log: list[Lo
     assert (pace["rate"], pace["is_limit"], pace["seconds"]) == (None, False, None)
 
 
+@pytest.mark.parametrize(("people", "requests"), [(2, 8), (4, 12), (6, 14)])
+def test_the_cost_of_reading_counts_the_lists_of_groups(
+    tmp_path: Path, log: list[LoggedRequest], people: int, requests: int
+) -> None:
+    """Members and managers of a group are two requests, unless all people are read with fewer."""
+    emails = [f"p{n}@x.example" for n in range(people)]
+    seed = {"people": [{"email": email} for email in emails], "groups": [{"name": "A", "members": emails[:1]}]}
+    it = Project(tmp_path, yaml.safe_dump(seed), "dialect: {paging.limit: 2}\n")
+    it.write("groups: [{name: A, members: []}]\n")
+    ran, _ = rehearsed(it)
+    assert f"reads the whole workspace: at least {requests} requests" in ran.err
+    assert len(log) == requests
+
+
 def test_the_time_follows_from_the_rate(it: Project) -> None:
     """With --max-rate, reading and apply have a time; without, it is said that none is known."""
     ran, rehearsal = rehearsed(it, "--max-rate", "500")
