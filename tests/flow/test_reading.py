@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from collections import Counter
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from lmsconf.api.concurrent_reader import ConcurrentReader
 from lmsconf.apply.applier import Applier
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, Unauthorized
+from lmsconf.kinds import all_kinds
 from lmsconf.kinds.user import answer_index
+from lmsconf.model.progress import RunProgress
+from lmsconf.planner.reading import read_workspace
 from lmsconf.sandbox.faults import Fault
 from lmsconf.workspace.connection import Connection
+from lmsconf.workspace.project_manifests import load_manifests
+from lmsconf.workspace.reader import reads_needed
 
 from .edited_snapshot import apply_under, plan_under
 from .project import Project
@@ -285,3 +294,39 @@ def test_a_field_in_use_is_told_from_a_credential_that_may_not(tmp_path: Path) -
     report = apply_under(it, wanted, Fault(status=403, times=9))
     assert report.exit == ExitCode.UNAUTHORIZED
     assert asked(it) == {"custom-fields.replace": 1, "custom-fields.list": 1}
+
+
+class OneAfterAnother(ConcurrentReader):
+    """A reader that asks for the lists of groups last of all, and for managers once the members are read."""
+
+    others: threading.Event
+
+    def together(self, jobs: Mapping[str, Callable[[], object]]) -> dict[str, object]:
+        if "members" in jobs:
+            assert self.others.wait(60)
+            return {name: jobs[name]() for name in ("members", "managers")}
+        left = set(jobs) - {"group"}
+        self.others = threading.Event()
+
+        def counted(name: str) -> object:
+            try:
+                return jobs[name]()
+            finally:
+                left.discard(name)
+                if not left:
+                    self.others.set()
+
+        return super().together({name: partial(counted, name) for name in jobs})
+
+
+def test_a_final_total_counts_the_managers_of_groups(tmp_path: Path) -> None:
+    """The total of requests is final once both lists of each group are asked for, and is then that of all requests."""
+    it = project(tmp_path, "dialect: {paging.limit: 50}\n")
+    it.write("groups: [{name: A, members: [p000@acme.example]}]\nusers: [{email: p001@acme.example, archived: false}]")
+    told: list[RunProgress] = []
+    with Connection(it.settings) as connection, connection.worker_pool(4, told.append) as pool:
+        wanted = reads_needed(load_manifests(it.settings), it.settings.policy)
+        reader = OneAfterAnother(pool, it.spec)
+        templates = Applier(settings=it.settings, connection=connection).call_templates
+        read_workspace(reader, all_kinds(), wanted, templates, url="", taken_at="")
+    assert {now.total for now in told if now.is_final} == {reader.requests}
