@@ -15,7 +15,7 @@ from lmsconf.support.package_data import read_schema
 
 SEED = """
 people:
-  - {email: anna.berg@acme.example, first_name: Anna, last_name: Berg, metadata: {cost_centre: "4711"}, admin: true}
+  - {email: anna.berg@acme.example, first_name: Anna, last_name: Berg, metadata: {cost_centre: "CC4711"}, admin: true}
   - {email: bo.ek@acme.example, first_name: Bo, last_name: Ek, answers: {Country: SE}}
   - {email: cy.dahl@acme.example, first_name: Cy, last_name: Dahl, archived: true}
 custom_fields:
@@ -120,7 +120,7 @@ def test_a_redacted_snapshot_holds_nobody(project: Project) -> None:
     assert lmsconf(project.root, "snapshot", "all.json").code == 0
     assert lmsconf(project.root, "snapshot", "red.json", "--redact").code == 0
     text = (project.root / "red.json").read_text()
-    for word in ("acme.example", "anna", "Anna", "Berg", "Ek", "Dahl", "4711", "cost_centre", '"answers"'):
+    for word in ("acme.example", "anna", "Anna", "Berg", "Ek", "Dahl", "CC4711", "cost_centre", '"answers"'):
         assert word not in text, word
         assert word in (project.root / "all.json").read_text(), word
     assert "pseudonymous" in text
@@ -134,7 +134,7 @@ def test_a_redacted_snapshot_holds_nobody(project: Project) -> None:
 
 
 def test_people_whom_a_redacted_snapshot_does_not_know_are_not_compared(project: Project) -> None:
-    """A warning names each of them in the lists of groups and smart groups; a deletion beside them is planned."""
+    """A warning names each of them in the lists of groups and smart groups; deletions beside them are planned."""
     assert lmsconf(project.root, "snapshot", "red.json", "--redact").code == 0
     project.write(
         "groups: [{name: Coaches, members: {include: [bo.ek@acme.example]}}]\n"
@@ -145,8 +145,12 @@ def test_people_whom_a_redacted_snapshot_does_not_know_are_not_compared(project:
     assert "group/Coaches: members: bo.ek@acme.example is not compared" in ran.out
     assert "smart_group/Nordics: managers: anna.berg@acme.example is not compared" in ran.out
     assert "Plan: " not in ran.out
-    project.write("users: [{email: bo.ek@acme.example, language: sv}]\nabsent: {smart_groups: [Nordics]}\n")
-    assert "- smart_group/Nordics will be deleted" in lmsconf(project.root, "plan", "--snapshot", "red.json").out
+    project.write(
+        "users: [{email: bo.ek@acme.example, language: sv}]\nabsent: {groups: [Empty], smart_groups: [Nordics]}\n"
+    )
+    planned = lmsconf(project.root, "plan", "--snapshot", "red.json").out
+    assert "- group/Empty will be deleted" in planned
+    assert "- smart_group/Nordics will be deleted" in planned
 
 
 def test_a_plan_against_a_redacted_snapshot_compares_only_whom_it_knows(project: Project) -> None:

@@ -277,6 +277,26 @@ def test_a_plan_says_which_names_cannot_be_given_again(
     assert undone(Project(tmp_path, more, "").plan(manifests))[address] == undo
 
 
+def test_a_change_of_what_refers_to_a_lost_field_cannot_be_undone_wholly(tmp_path: Path) -> None:
+    """A smart group with conditions on a field that cannot come back: if deleted, not at all; if changed, in part."""
+    seed = """
+custom_fields: [{name: Dept, type: TEXT}, {name: Size, type: CHOICE, choices: [m, M]}]
+smart_groups:
+  - {name: Few, conditions: [{field: Size, choices: [m]}]}
+  - {name: Many, conditions: [{field: Size, system_condition: IS_ANY}]}
+"""
+    plan = Project(tmp_path, seed, "").plan(
+        "smart_groups: [{name: Many, conditions: [{field: Dept, system_condition: IS_ANY}]}]\n"
+        "absent: {custom_fields: [Size], smart_groups: [Few]}"
+    )
+    reason = "it refers to custom_field/Size, which cannot come back"
+    assert undone(plan) == {
+        "custom_field/Size": ("none", "two of its choices look the same, so that it cannot be created again"),
+        "smart_group/Few": ("none", reason),
+        "smart_group/Many": ("partial", reason),
+    }
+
+
 def test_answers_come_back_as_the_plan_says(it: Project) -> None:
     """Those of a deleted field and of a deleted choice, of archived people too."""
 

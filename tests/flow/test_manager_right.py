@@ -10,6 +10,7 @@ from lmsconf.errors import ExitCode
 from lmsconf.model.plan import Plan
 
 from .project import Project
+from .shell import lmsconf
 
 SEED = """
 custom_fields: [{name: Dept, type: CHOICE, choices: [Sales]}]
@@ -77,6 +78,19 @@ def test_who_has_the_right_or_is_given_it_can_manage(tmp_path: Path, manifest: s
     """A right that the same plan gives is given before it is needed."""
     report = project(tmp_path).apply(manifest)
     assert (report.exit, report.converged) == (ExitCode.OK, True)
+
+
+@pytest.mark.parametrize("option", [("--additive",), ("--except", "user/bo@acme.example")])
+def test_a_right_that_is_not_planned_is_not_counted(tmp_path: Path, option: tuple[str, ...]) -> None:
+    """Where --additive or --except leaves a right out of the plan, the person is refused as without it."""
+    it = project(tmp_path)
+    it.write(
+        "groups: [{name: Coaches, managers: {include: [bo@acme.example]}}]\n"
+        "users: [{email: bo@acme.example, manager: true}]\n"
+    )
+    ran = lmsconf(it.root, "plan", *option)
+    assert "bo@acme.example cannot be made manager, because the service requires the manager right" in ran.out
+    assert "bo@acme.example cannot be made manager" not in lmsconf(it.root, "plan").out
 
 
 def test_who_manages_already_is_no_matter(tmp_path: Path) -> None:
