@@ -171,9 +171,12 @@ def test_an_interrupted_apply_reports_what_it_did_and_goes_on_later(
     served.serve("c", latency=0.02)
     served.serve("d", "ring=late", latency=0.02)
     served.write("lmsconf.yaml", served.project("waves: [ring=main, '*']\nmax_failures: 5\n"))
+    # So many calls, one after the other, that the signal reaches the worker before the last of them.
+    groups = [f"Group {number}" for number in range(20)]
+    served.write("manifests/b.yaml", json.dumps({"groups": [{"name": name} for name in groups]}))
     served.plan_served()
     with Interruptions():
-        assert served.apply()[0] == code
+        assert served.apply("--parallelism", "1")[0] == code
     exits = served.exits()
     assert exits.keys() == {"a", "b", "c", "d"}
     assert exits["a"] == code
@@ -181,8 +184,8 @@ def test_an_interrupted_apply_reports_what_it_did_and_goes_on_later(
     assert not served.names("d")
     report = json.loads((served.root / "out" / "a.report.json").read_text())
     done = [one for one in report["outcomes"] if one["status"] == "done"]
-    assert 1 <= len(done) < CALLS
-    finish(served)
+    assert 1 <= len(done) < CALLS + len(groups)
+    finish(served, *groups)
 
 
 @pytest.mark.slow
@@ -231,14 +234,17 @@ def test_a_killed_run_is_continued(served: ServedFleet) -> None:
         assert sum(call.writes for call in service.log) == CALLS
 
 
-def finish(served: ServedFleet) -> None:
-    """Apply the same plans again: that does what is left, everything is there once, and a plan is empty."""
+def finish(served: ServedFleet, *groups: str) -> None:
+    """Apply the same plans again: that does what is left, everything is there once, and a plan is empty.
+
+    groups: those beside the one of each fleet.
+    """
     code, text = served.apply("--max-failures", "9")
     assert code == 0, text
     assert set(served.exits().values()) == {0}
     assert served.plan_served("--detailed-exitcode", out=str(served.root / "again")) == 0
     for name in served.services:
-        assert served.names(name) == {"Department": 1, "Team": 1, "Sellers": 1}, name
+        assert served.names(name) == dict.fromkeys(("Department", "Team", "Sellers", *groups), 1), name
 
 
 @pytest.mark.sampled
