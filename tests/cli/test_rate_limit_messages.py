@@ -81,6 +81,7 @@ def test_once_a_minute_the_rate_and_what_is_left_are_told(
     assert clock.now <= 1.1 * faults.answered / 0.5
 
 
+@pytest.mark.sampled
 def test_an_apply_tells_the_calls_that_are_left(
     project: Path, clock: IdleClock, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -122,6 +123,7 @@ def test_a_pause_that_the_service_asks_for_is_told_and_waited(
     assert 600 <= clock.now <= 660
 
 
+@pytest.mark.sampled
 def test_python_is_told_the_same(project: Path, clock: IdleClock, monkeypatch: pytest.MonkeyPatch) -> None:
     """The callback gets each total as at least or as final, none that falls, and what limits the rate."""
     limit_sandboxes(monkeypatch, clock, RateLimitFaults(clock, bucket(clock, 0.5, 10), tells=False))

@@ -79,6 +79,7 @@ addresses = st.builds(
 )
 
 
+@pytest.mark.sampled
 @tried(300)
 @given(st.sampled_from(sorted(name for name, kind in all_kinds().items() if not kind.is_relation)), names)
 @example("group", "R/D")

@@ -175,6 +175,7 @@ PLAN = Plan(
 TEXT = plan_file.dumps(PLAN)
 
 
+@pytest.mark.sampled
 @settings(max_examples=150, deadline=None)
 @given(PLANS)
 def test_loads_gives_back_what_dumps_wrote(plan: Plan) -> None:

@@ -96,6 +96,7 @@ def _code(following: Step | None, step: Step) -> int:
     return int(following.output)
 
 
+@pytest.mark.sampled
 def test_a_question_that_nobody_sees_is_found(tmp_path: Path) -> None:
     """A pager after the last line is left; a command that waits for an answer, or takes the next line for it, hangs."""
     with cloned(Part("."), tmp_path) as clone, Terminal(clone, 80) as terminal:

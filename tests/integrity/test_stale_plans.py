@@ -370,6 +370,7 @@ def test_the_plan_is_applied_where_nothing_was_changed(stage: ServedProject) -> 
     assert len(ran.writes) > 20
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "hand",
     [

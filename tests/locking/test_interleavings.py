@@ -39,6 +39,7 @@ def test_with_the_lock_nothing_is_made_twice(tmp_path: Path, chunk: int) -> None
     assert done > len(seeds) / 4 or len(seeds) < 10
 
 
+@pytest.mark.sampled
 def test_without_the_lock_there_are_duplicates(tmp_path: Path) -> None:
     """The same test can fail: without the lock, many orders leave something twice."""
     settings = project(tmp_path, MANIFEST)

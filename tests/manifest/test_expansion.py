@@ -280,6 +280,7 @@ def test_odd_values_beside_a_place(tmp_path: Path, value: str) -> None:
         assert len(str(problem.source)) < 80
 
 
+@pytest.mark.sampled
 def test_entries_cannot_grow_without_bound(tmp_path: Path) -> None:
     """A few bytes that stand for millions of values, or for as many entries, are refused at once."""
     people = ", ".join(f"p{number}@acme.example" for number in range(2_000))

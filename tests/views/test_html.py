@@ -167,6 +167,7 @@ def chained(changes: int) -> Plan:
     return replace(plan, calls=calls)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("plan", "said"),
     [(large(200), "a call"), (chained(150), "is a resource"), (chained(400), "done to one kind")],
