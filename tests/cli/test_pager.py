@@ -228,7 +228,7 @@ def test_a_signal_while_the_pager_is_fed(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples" / "quickstart", tmp_path / "project")
     groups = [{"name": f"{number} {'long ' * 40}name"} for number in range(400)]
     (tmp_path / "project" / "manifests" / "more.yaml").write_text(json.dumps({"groups": groups}), encoding="utf-8")
-    pager = "kill -TERM $PPID; sleep 20 > /dev/null 2>&1; echo ended > seen.txt"
+    pager = "head -c 1 > /dev/null; kill -TERM $PPID; sleep 20 > /dev/null 2>&1; echo ended > seen.txt"
     ran, _ = at_terminal(tmp_path / "project", "plan", env={**TERM, "PAGER": pager})
     assert ran.code == ExitCode.TERMINATED
     assert seen(tmp_path / "project") is None
