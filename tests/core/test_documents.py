@@ -51,6 +51,13 @@ def test_an_index_of_a_fleet_is_read_as_it_was_written(name: str) -> None:
     assert fleet_file.loads(fleet_file.dumps(index)) == index
 
 
+def test_an_index_of_a_fleet_of_another_format_is_refused() -> None:
+    """By its format, also where everything else fits: a later version may mean something else by it."""
+    written = json.loads(fleet_file.dumps(next(iter(FLEETS.values())).index))
+    with pytest.raises(LmsconfError, match=r"has the format 'lmsconf\.fleet/2', not 'lmsconf\.fleet/1'"):
+        fleet_file.loads(json.dumps({**written, "format": "lmsconf.fleet/2"}))
+
+
 def test_a_snapshot_of_another_format_is_refused() -> None:
     """By its format, also where everything else fits: a later version may mean something else by it."""
     written = json.loads(snapshot_file.dumps(Snapshot(workspace="w", url="u", taken_at="t", people=None)))

@@ -28,7 +28,7 @@ from lmsconf.model.scope import VerifiedScope, VerifyMode
 from lmsconf.model.settings_changes import IN_USE, diff_settings
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.text_limits import is_representable
-from lmsconf.model.time_formats import date_in_other_order, local_to_utc
+from lmsconf.model.time_formats import date_in_other_order, duration_in_words, local_to_utc
 from lmsconf.planner.access_reports import nearest_person
 from lmsconf.planner.audiences import AccountEnds, Audience, AudienceAssignment, Terms, Window, compare_access
 from lmsconf.planner.redaction import pseudonym
@@ -124,6 +124,41 @@ def test_fewer_refusals_are_a_weaker_setting(base: str | None, now: str | None, 
     """What counts as a field in use: each value refuses less than the one before it, and none is the strictest."""
     (change,) = diff_settings({IN_USE: base} if base else {}, {IN_USE: now} if now else {})
     assert change.weaker is is_weaker
+
+
+@pytest.mark.parametrize("path", ["guards.protect", "leave_alone"])
+@pytest.mark.parametrize(
+    ("base", "now", "is_weaker"),
+    [
+        (["group/*"], ["group/*", "!group/A"], True),
+        (["group/*", "!group/A"], ["group/*"], False),
+        (["group/*", "user/*"], ["group/*"], True),
+        (["group/*"], ["group/*", "user/*"], False),
+    ],
+)
+def test_what_protects_less_is_a_weaker_setting(path: str, base: list[Json], now: list[Json], is_weaker: bool) -> None:
+    """A pattern less, or an exclusion more; the other way round the setting is stronger."""
+    (change,) = diff_settings({path: base}, {path: now})
+    assert change.weaker is is_weaker
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.2, "1 second"),
+        (89, "89 seconds"),
+        (90, "1 minute 30 seconds"),
+        (594, "9 minutes 50 seconds"),
+        (595, "10 minutes"),
+        (89 * 60, "89 minutes"),
+        (90 * 60, "1 hour 30 minutes"),
+        (130 * 60, "2 hours 10 minutes"),
+        (180 * 60, "3 hours"),
+    ],
+)
+def test_a_duration_is_told_in_two_units_at_most(seconds: float, words: str) -> None:
+    """Rounded to seconds, to ten seconds or to minutes, the longer it is; a unit without a number is left out."""
+    assert duration_in_words(seconds) == words
 
 
 def test_only_long_names_are_looked_at_for_piles_of_marks() -> None:
