@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from lmsconf.errors import ExitCode, Severity
 from lmsconf.model.blockers import blockers
 from lmsconf.model.plan import Action
 
+from .edited_snapshot import apply_under
 from .project import Project
 
 SEED = """
@@ -22,6 +24,7 @@ smart_groups:
   - {name: Sellers, conditions: [{field: Team, choices: [Sales]}]}
   - {name: Coders, conditions: [{field: Team, choices: [Tech]}]}
 """
+REPLACED = "its conditions name custom_field/Team, whose answers move to custom_field/Unit"
 TEXT = "custom_fields: [{name: Unit, type: TEXT, migrate: {from: Team}}]\n"
 
 
@@ -62,6 +65,37 @@ def test_only_conditions_that_no_manifest_declares_are_replaced(tmp_path: Path) 
         "smart_group/Sellers": [{"field": "Unit", "choices": ["Sales"]}],
         "smart_group/Coders": [{"field": "Unit", "choices": ["Sales", "Tech"]}],
     }
+
+
+@pytest.mark.parametrize(
+    ("only", "action", "reason"),
+    [
+        ((), Action.DELETE, "it is owned, and no manifest declares it"),
+        (("custom_field/Unit",), Action.UPDATE, REPLACED),
+    ],
+)
+def test_conditions_of_an_owned_smart_group_are_replaced_where_the_plan_does_not_delete_it(
+    tmp_path: Path, only: tuple[str, ...], action: Action, reason: str
+) -> None:
+    """A plan of everything deletes it, since no manifest declares it; a plan of the field alone says why it changes."""
+    it = Project(tmp_path, SEED, "ownership: {smart_groups: all}\n")
+    plan = it.plan(
+        "custom_fields:\n"
+        "  - {name: Unit, type: CHOICE, choices: [Sales, Tech], migrate: {from: Team, conditions: all}}\n",
+        only=only,
+    )
+    groups = {str(one.address): (one.action, one.reason) for one in plan.changes if one.address.kind == "smart_group"}
+    assert groups == {"smart_group/Sellers": (action, reason), "smart_group/Coders": (action, reason)}
+
+
+@pytest.mark.parametrize(("type", "lists"), [("CHOICE, choices: [Sales, Tech]", 2), ("TEXT", 4)])
+def test_a_copied_choice_is_verified_by_reading_the_person_alone(tmp_path: Path, type: str, lists: int) -> None:
+    """A person shows choices with their ids; to verify a copied text, the fields are listed too, for each person."""
+    it = Project(tmp_path, SEED[: SEED.index("smart_groups:")], "guards: off\n")
+    report = apply_under(it, f"custom_fields: [{{name: Unit, type: {type}, migrate: {{from: Team}}}}]\n")
+    assert report.exit == ExitCode.OK, report
+    operations = Counter(call.operation for call in it.calls)
+    assert (operations["users.get"], operations["custom-fields.list"]) == (2, lists)
 
 
 def test_a_field_without_a_successor_is_deleted_beside_one_that_is_migrated(tmp_path: Path) -> None:
