@@ -13,12 +13,15 @@ GROUPS = tuple("ABCDEFG")
 
 def made(root: Path, groups: tuple[str, ...], *, timezone: str = "") -> Project:
     audiences = ", ".join(f"{{group: {name}}}" for name in groups)
+    """A project in which both people are in progress on the earlier content, which is assigned to one of them."""
     return Project(
         root,
-        f"people: [{{email: ann@x.example}}]\ngroups: [{', '.join(f'{{name: {name}}}' for name in groups)}]\n"
+        "people: [{email: ann@x.example}, {email: bo@x.example}]\n"
+        f"groups: [{', '.join(f'{{name: {name}}}' for name in groups)}]\n"
         "content: [{name: Old}, {name: New}]\n"
         f"content_targets: [{{content: Old, assign_to: [{audiences}, {{user: ann@x.example}}]}}]\n"
-        "participations: [{user: ann@x.example, content: Old, state: IN_PROGRESS}]\n",
+        "participations:\n  - {user: ann@x.example, content: Old, state: IN_PROGRESS}\n"
+        "  - {user: bo@x.example, content: Old, state: IN_PROGRESS}\n",
         timezone,
     )
 
@@ -53,7 +56,10 @@ def test_a_note_names_five_audiences_that_keep_the_earlier_content(
 def test_who_is_in_progress_keeps_a_content_to_the_end_of_a_day_of_the_project(
     tmp_path: Path, timezone: str, says: str
 ) -> None:
-    """The day is that of the project's time zone: one that is over in the west may have just begun in the east."""
+    """The day is that of the project's time zone: one that is over in the west may have just begun in the east.
+
+    Who is in progress without the assignment that is replaced is not counted.
+    """
     it = made(tmp_path, ("A",), timezone=timezone)
     plan = it.plan(
         "content_targets: [{content: New, assign_to: [{user: ann@x.example}],"
@@ -61,3 +67,33 @@ def test_who_is_in_progress_keeps_a_content_to_the_end_of_a_day_of_the_project(
     )
     (note,) = (one for one in plan.all_problems if one.code == "content-target/in-progress")
     assert note.message == f"content_target/Old -> user/ann@x.example: 1 person is in progress {says}"
+
+
+@pytest.mark.parametrize(
+    ("window", "is_changed"),
+    [
+        ("", False),
+        (", visible_until: '2027-01-31T00:00:00Z'", False),
+        (", visible_until: '2026-12-31T00:00:00Z'", False),
+        (", visible_until: '2026-12-30T23:59:59Z'", True),
+    ],
+    ids=["open", "later", "the same", "earlier"],
+)
+def test_who_has_the_earlier_content_for_longer_keeps_that_assignment(
+    tmp_path: Path, window: str, is_changed: bool
+) -> None:
+    """A member of a group who is in progress keeps the content by an assignment of their own, at least until then."""
+    it = Project(
+        tmp_path,
+        "people: [{email: ann@x.example}]\ngroups: [{name: A, members: [ann@x.example]}]\n"
+        "content: [{name: Old}, {name: New}]\ncontent_targets:\n  - {content: Old, assign_to: [{group: A}]}\n"
+        f"  - {{content: Old{window}, assign_to: [{{user: ann@x.example}}]}}\n"
+        "participations: [{user: ann@x.example, content: Old, state: IN_PROGRESS}]\n",
+    )
+    plan = it.plan(
+        "content_targets: [{content: New, assign_to: [{group: A}], replaces: {content: Old, then: remove},"
+        " keep: {in_progress: true, until: '2026-12-31T00:00:00Z'}}]"
+    )
+    own = [one for one in plan.changes if str(one.address) == "content_target/Old -> user/ann@x.example"]
+    assert bool(own) is is_changed
+    assert len(plan.changes) - len(own) == 2

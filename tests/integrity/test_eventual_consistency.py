@@ -17,6 +17,7 @@ from lmsconf.apply.applier import Applier
 from lmsconf.errors import ExitCode
 from lmsconf.model.calls import Call
 from lmsconf.model.outcomes import ApplyReport, CallStatus
+from lmsconf.model.scope import VerifyMode
 from lmsconf.project.settings import load_settings
 from lmsconf.sandbox.transport import Sandbox
 from lmsconf.workspace.project_manifests import load_manifests
@@ -37,7 +38,7 @@ class StaleReadTransport(httpx.BaseTransport):
     """The way to a workspace in made-up time, whose answers to reads are so many seconds old; some writes do nothing.
 
     idle: the end of the path of writes that are answered and not done. refused: of those that are answered with 403.
-    barred: the end of the path of reads that are refused once something was written.
+    barred: the end of the path of reads that are refused with a status once something was written.
     """
 
     sandbox: Sandbox
@@ -45,6 +46,7 @@ class StaleReadTransport(httpx.BaseTransport):
     idle: str = "nothing"
     refused: str = "nothing"
     barred: str = "nothing"
+    status: int = 404
     now: float = 0.0
     sent: list[str] = field(default_factory=list)
     told: list[float] = field(default_factory=list)
@@ -56,7 +58,7 @@ class StaleReadTransport(httpx.BaseTransport):
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         if request.method == "GET" or request.url.path == "/analyse/results":
             barred = self.sent and request.url.path.endswith(self.barred)
-            return httpx.Response(404, json={"message": "gone"}) if barred else self._seen(request)
+            return httpx.Response(self.status, json={"message": "gone"}) if barred else self._seen(request)
         path = request.url.path
         self.sent.append(f"{request.method} {path}")
         if path.endswith(self.refused):
@@ -286,6 +288,19 @@ def test_a_right_that_is_lacking_stops_only_what_needs_it(tmp_path: Path, sandbo
     assert report.count(CallStatus.NOT_ATTEMPTED) == 0
     again = applied(tmp_path, late, wanted)
     assert again.exit == ExitCode.UNAUTHORIZED
+
+
+def test_a_run_that_cannot_be_read_back_says_why(tmp_path: Path, sandbox: Sandbox) -> None:
+    """The report has the error of the read, and does not claim that the workspace matches or differs."""
+    late = StaleReadTransport(sandbox, barred="/groups", status=401)
+    report = applied(tmp_path, late, "groups: [{name: A}, {name: New}]")
+    assert [one.status for one in report.outcomes] == [CallStatus.DONE]
+    assert (report.exit, report.converged, report.residue) == (ExitCode.NOT_CONVERGED, None, ())
+    assert (report.verified.scope, report.verified.resources) == (VerifyMode.NONE, 0)
+    [problem] = report.problems
+    assert problem.code == "api/unauthorized"
+    assert report.verified.reason == problem.message
+    assert problem.message.startswith("GET /groups at sandbox answered 401")
 
 
 def test_a_grant_that_nobody_could_look_at_is_not_called_undone(tmp_path: Path, sandbox: Sandbox) -> None:

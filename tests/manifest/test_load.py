@@ -250,6 +250,27 @@ def test_only_in(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("replacing", "declaring", "is_error"),
+    [
+        ("", "", True),
+        ("[test]", "", True),
+        ("", "[test]", True),
+        ("[test]", "[production, test]", True),
+        ("[test]", "[production]", False),
+    ],
+)
+def test_only_in_of_a_replacement(tmp_path: Path, replacing: str, declaring: str, is_error: bool) -> None:
+    """An assignment that one entry replaces may be declared by another entry, which is for other workspaces."""
+    entries = (("Y", replacing, ", replaces: {content: X, then: remove}"), ("X", declaring, ""))
+    lines = (
+        f"- {{content: {content}, assign_to: [everyone]{f', only_in: {only_in}' if only_in else ''}{more}}}\n"
+        for content, only_in, more in entries
+    )
+    found = codes(written(tmp_path, {"a.yaml": f"content_targets:\n{''.join(lines)}"}))
+    assert [one.rpartition(" ")[2] for one in found] == ["content-target/replaced-and-declared"] * is_error
+
+
 def test_look_alikes(tmp_path: Path) -> None:
     """Names that differ in case, blanks or nothing visible are refused; pinned by id they are told apart."""
     alike = written(tmp_path / "1", {"a.yaml": 'groups: [{name: Sales}, {name: " sales"}, {name: Support}]\n'})
