@@ -11,6 +11,8 @@ import pytest
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.kinds import all_kinds
+from lmsconf.kinds.content_target.types import TargetRow
+from lmsconf.kinds.manual_group.types import GroupRow
 from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.kinds.user.types import PersonRow
 from lmsconf.model.address import RemoteId
@@ -88,6 +90,18 @@ def test_people_who_are_not_shown_are_counted() -> None:
     assert [(row.id, row.active, row.archived, row.unknown) for row in redaction.counted_rows()] == [
         ("toy/1/crew", 1, 0, 1)
     ]
+
+
+def test_an_assignment_keeps_a_label_that_is_the_name_of_its_group() -> None:
+    """Another label may be the name of a person, and is left out."""
+    targets = [TargetRow(RemoteId(f"c-{label}"), "g-1", "GROUP", label=label) for label in ("Coaches", "Bob Ek")]
+    listings = {
+        "group": Listing(rows=(GroupRow(RemoteId("g-1"), "Coaches"),)),
+        "content_target": Listing(rows=tuple(targets)),
+    }
+    snapshot = Snapshot(workspace="w", url="", taken_at="", people=1, listings=listings)
+    red = redact_snapshot(planning(snapshot), Manifests(), all_kinds())
+    assert [row.label for row in red.rows(TargetRow)] == ["Coaches", ""]
 
 
 def test_a_kind_with_nothing_of_its_own_is_redacted_and_restored() -> None:

@@ -133,6 +133,17 @@ def test_a_redacted_snapshot_holds_nobody(project: Project) -> None:
     assert lmsconf(project.root, "export", "x", "--snapshot", "all.json").code == 0
 
 
+def test_a_redacted_snapshot_holds_of_a_person_what_is_declared(tmp_path: Path) -> None:
+    """Of metadata it has the declared keys with the live values; other keys and attributes are left out."""
+    project = Project(tmp_path, SEED.replace('{cost_centre: "CC4711"}', '{cost_centre: "CC4711", unit: A}'), OPTIONS)
+    project.write("users: [{email: anna.berg@acme.example, metadata: {cost_centre: CC1}}]")
+    assert lmsconf(project.root, "snapshot", "red.json", "--redact").code == 0
+    rows = json.loads((project.root / "red.json").read_text())["user"]
+    [anna] = [row for row in rows if "metadata" in row]
+    assert anna["metadata"] == [["cost_centre", "CC4711"]]
+    assert {"first_name", "last_name"}.isdisjoint(anna)
+
+
 def test_people_whom_a_redacted_snapshot_does_not_know_are_not_compared(project: Project) -> None:
     """A warning names each of them in the lists of groups and smart groups; deletions beside them are planned."""
     assert lmsconf(project.root, "snapshot", "red.json", "--redact").code == 0
