@@ -261,6 +261,22 @@ def test_an_assignment_stays_until_what_replaces_it_is_there(tmp_path: Path, san
     assert [one.split()[0] for one in late.sent] == ["POST", "DELETE"]
 
 
+@pytest.mark.parametrize("audience", ["{user: cy@acme.example}", "everyone"])
+def test_an_assignment_that_may_be_listed_under_another_id_is_not_waited_for(
+    tmp_path: Path, sandbox: Sandbox, audience: str
+) -> None:
+    """Without `replaces`, an assignment to a person or to everyone need not show before another one is deleted."""
+    late = StaleReadTransport(sandbox, idle="/content/targets")
+    report = applied(
+        tmp_path,
+        late,
+        f"content_targets: [{{content: K, assign_to: [{audience}]}}]\n"
+        "absent: {content_targets: [{content: K, assign_to: [{group: A}]}]}\n",
+    )
+    assert [one.split()[0] for one in late.sent] == ["POST", "DELETE"]
+    assert [one.status for one in report.outcomes] == [CallStatus.DONE, CallStatus.DONE]
+
+
 @pytest.mark.parametrize("audience", ["{group: A}", "{user: cy@acme.example}", "everyone"])
 def test_a_content_stays_until_the_one_that_replaces_it_is_there(
     tmp_path: Path, sandbox: Sandbox, audience: str
