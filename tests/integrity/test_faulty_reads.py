@@ -247,6 +247,17 @@ def test_no_assignment_is_made_from_two_different_answers(world: PagedProject) -
     assert any("those of C0 were read twice, with different results" in one.message for one in caught.value.problems)
 
 
+def test_results_are_read_until_a_page_has_no_new_ones(world: PagedProject) -> None:
+    """A service that returns the same results for every page is asked twice, and each result counts once."""
+    manifests = "absent: {content_targets: [{content: C0, assign_to: [everyone, {group: G0}, {smart_group: S0}]}]}\n"
+    (world.root / "manifests" / "all.yaml").write_text(manifests, encoding="utf-8")
+    row = {"userId": "u-0", "contentId": "c-0", "state": "IN_PROGRESS"}
+    same = Spoiled(world.sandbox, "/analyse/results", edited(lambda rows: [row]), times=5)
+    [loss] = world.planned(same).effects.contents
+    assert loss.progress == {"not_started": 6, "in_progress": 1, "approved": 0, "failed": 0, "expired": 0}
+    assert same.asked.count("/analyse/results") == 2
+
+
 @pytest.mark.parametrize("group", [{"name": "X"}, "X", None], ids=["no id", "text", "null"])
 def test_a_group_without_an_id_is_no_group_to_leave_out(world: PagedProject, group: object) -> None:
     """Where the listing of everybody names a group that nobody can tell, the groups themselves are asked."""
