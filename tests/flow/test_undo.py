@@ -42,9 +42,9 @@ content_targets:
 OPTIONS = "guards: off\ntimezone: Europe/Stockholm\npeople: {create: true}\n"
 
 
-def started(tmp_path: Path, manifests: str) -> Project:
+def started(tmp_path: Path, manifests: str, seed: str = SEED) -> Project:
     """A project in which these manifests have been applied, and what the workspace held before in `before.json`."""
-    project = Project(tmp_path, SEED, OPTIONS)
+    project = Project(tmp_path, seed, OPTIONS)
     project.write(manifests)
     assert lmsconf(project.root, "snapshot", "before.json").code == 0
     applied = lmsconf(project.root, "apply", "--auto-approve")
@@ -303,6 +303,19 @@ def test_choices_that_a_run_has_renamed_get_their_names_back(tmp_path: Path) -> 
         tmp_path,
         "custom_fields: [{name: Dept, choices: [Sales, {name: People, previously: [HR]}, IT]}]\n"
         "smart_groups: [{name: Programmers, previously: [Coders]}]\n",
+    )
+    undone(project)
+    assert_as_before(project)
+
+
+def test_a_field_with_choices_of_its_old_and_its_new_name_gets_its_name_back(tmp_path: Path) -> None:
+    """The undo of its rename takes no choice for the field: an answer that the run changed too comes back as well."""
+    project = started(
+        tmp_path,
+        "custom_fields: [{name: Unit, previously: [Dept], choices: [Unit, Dept]}]\n"
+        "users: [{email: anna@acme.example, answers: {Unit: Unit}}]\n",
+        "custom_fields: [{name: Dept, type: CHOICE, choices: [Unit, Dept]}]\n"
+        "people: [{email: anna@acme.example, id: u-anna, answers: {Dept: Dept}}]\n",
     )
     undone(project)
     assert_as_before(project)
