@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from lmsconf.errors import ProblemsFound
+
 from .project import Project
 
 GROUPS = tuple("ABCDEFG")
@@ -97,3 +99,18 @@ def test_who_has_the_earlier_content_for_longer_keeps_that_assignment(
     own = [one for one in plan.changes if str(one.address) == "content_target/Old -> user/ann@x.example"]
     assert bool(own) is is_changed
     assert len(plan.changes) - len(own) == 2
+
+
+def test_a_content_cannot_replace_itself_under_another_name(tmp_path: Path) -> None:
+    """An export names a content by its id where manifests cannot hold its name: that is the same content."""
+    it = Project(tmp_path, "content: [{name: Old, id: c-1}]\n")
+    with pytest.raises(ProblemsFound) as raised:
+        it.plan(
+            "content_targets:\n  - content: {name: content c-1, id: c-1}\n    assign_to: [everyone]\n"
+            "    replaces: {content: Old, then: remove}\n"
+        )
+    [problem] = [one for one in raised.value.problems if one.is_error]
+    assert (problem.code, str(problem.source)) == ("content-target/replaces", "manifests/all.yaml:4:15")
+    assert problem.message == (
+        "content_target/content c-1 -> everyone: Old is the same content under another name, and cannot replace itself"
+    )
