@@ -237,7 +237,7 @@ def test_lists_from_csv_files_are_bounded_together(tmp_path: Path) -> None:
 
 
 def test_only_in(tmp_path: Path) -> None:
-    """The same name may be declared for different workspaces, and be absent in another; not twice for one."""
+    """A name may be declared for different workspaces, and be absent in another; not twice for one, nor for none."""
     entry = "groups: [{{name: A, only_in: [{}]}}]\n"
     apart = written(tmp_path / "1", {"a.yaml": entry.format("test"), "b.yaml": entry.format("production")})
     assert codes(apart) == []
@@ -248,6 +248,8 @@ def test_only_in(tmp_path: Path) -> None:
     assert codes(written(tmp_path / "4", {"a.yaml": entry.format("test"), "b.yaml": "groups: [{name: A}]\n"})) == [
         "b.yaml:1:10 manifest/declared-twice"
     ]
+    assert codes(written(tmp_path / "5", {"a.yaml": entry.format("")})) == ["a.yaml:1:29 manifest/empty"]
+    assert codes(written(tmp_path / "6", {"a.yaml": entry.format('""')})) == ["a.yaml:1:30 manifest/empty"]
 
 
 @pytest.mark.parametrize(
