@@ -69,12 +69,21 @@ class ConcurrentReader:
     def each(
         self, operation: str, requests: Iterable[ReadArguments], *, on_queued: Callable[[], None] | None = None
     ) -> list[Json]:
-        """Return one response per request, in order. After a failure, those not yet started are cancelled."""
+        """Return one response per request, in order. After a failure, those not yet started are cancelled.
+
+        on_queued: called once progress knows their number.
+        """
         known = self._readable(operation)
         room = MemoryQuota(fan_out_memory_limit(whole_responses=self._everything), f"to {known.method} {known.path}")
-        futures = [self._ask(known, path, query, Priority.FAN_OUT, room) for path, query in requests]
+        todo, futures = list(requests), list[Future[Json]]()
+        self._pool.expect(len(todo))
         if on_queued is not None:
             on_queued()
+        for path, query in todo:
+            futures.append(self._ask(known, path, query, Priority.FAN_OUT, room, is_expected=True))
+            if _failures(futures[-1:]):
+                self._pool.drop_expected(len(todo) - len(futures))
+                break
         try:
             wait(futures, return_when=FIRST_EXCEPTION)
             return [refuse_missing_list(known, future.result()) for future in _failures(futures) or futures]
@@ -137,6 +146,7 @@ class ConcurrentReader:
         if self._answered and not path and (key := (operation.id, query_key(query))) in self._answered:
             ready: Future[Json] = Future()
             ready.set_result(self._answered.pop(key))
+            self._pool.drop_expected(is_expected)
             return ready
 
         def ask(client: Client) -> Json:

@@ -90,15 +90,22 @@ class WorkerPool:
         """
         task = Job(job)
         with self._lock:
-            if self._closed:
-                raise RuntimeError("the worker pool is closed")
+            self._refuse_closed()
             if self._busy >= len(self._workers) < self._parallelism:
                 self._start_worker()
-            self._busy += 1
-            self._submitted += 1
-            self._expected -= is_expected
+            self._count(is_expected)
             self._queue.put(priority, task)
         return task.future
+
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            raise RuntimeError("the worker pool is closed")
+
+    def _count(self, is_expected: bool) -> None:
+        """Count a job that is submitted. Call it with the lock held."""
+        self._busy += 1
+        self._submitted += 1
+        self._expected -= is_expected
 
     @property
     def submitted(self) -> int:
@@ -169,3 +176,39 @@ class WorkerPool:
                 done, total = self._done, self._submitted + self._expected
             if self._progress is not None:
                 self._progress(RunProgress(done=done, total=total, is_final=self._is_final, limit=self._limit()))
+
+
+class InlinePool(WorkerPool):
+    """Runs each job at once, in the thread that submits it: for a service that computes in this process.
+
+    Workers would only wait there for each other. Each thread has a client of its own.
+    """
+
+    def __init__(
+        self,
+        open_client: Callable[[], Client],
+        *,
+        progress: Report | None = None,
+        limit: Callable[[], RateLimit | None] = lambda: None,
+    ) -> None:
+        super().__init__(open_client, progress=progress, limit=limit)
+        self._of_thread = threading.local()
+
+    def submit(
+        self, job: Callable[[Client], T], priority: Priority = Priority.FAN_OUT, *, is_expected: bool = False
+    ) -> Future[T]:
+        """Run `job`, and return the future of its result, which is done. Raises RuntimeError once closed."""
+        task, client = Job(job), self._client()
+        with self._lock:
+            self._refuse_closed()
+            self._count(is_expected)
+        task.run(client)
+        self.report_progress(finished=1)
+        return task.future
+
+    def _client(self) -> Client:
+        """Return the client of this thread. A client of a service in this process holds nothing to close."""
+        client: Client | None = getattr(self._of_thread, "client", None)
+        if client is None:
+            client = self._of_thread.client = self._open_client()
+        return client

@@ -56,11 +56,16 @@ class PlanReplayer(WorkspaceReader):
         Returns the snapshot that the plan fits.
         """
         self._refuse_unusable(plan)
+        manifests, policy = self._again(plan)
+
+        def differences(snapshot: Snapshot) -> tuple[Problem, ...]:
+            return find_stale_resources(plan, *self.plan_with_errors(manifests, policy, snapshot))
+
         again = None if kept is None else self.reread(kept, plan.changes, progress)
-        if again is not None and not self._stale_resources(plan, again):
+        if again is not None and not differences(again):
             return again
-        snapshot = self._read_touched(plan, progress=progress)
-        _refuse_differences(self._stale_resources(plan, snapshot))
+        snapshot = self._read_touched(plan, manifests, policy, progress)
+        _refuse_differences(differences(snapshot))
         return snapshot
 
     def plan_what_is_left(self, plan: Plan, progress: Report | None = None) -> Plan:
@@ -71,7 +76,8 @@ class PlanReplayer(WorkspaceReader):
         """
         self._refuse_unusable(plan)
         manifests, policy = self._again(plan)
-        left, unplannable = self.plan_with_errors(manifests, policy, self._read_touched(plan, progress=progress))
+        snapshot = self._read_touched(plan, manifests, policy, progress)
+        left, unplannable = self.plan_with_errors(manifests, policy, snapshot)
         _refuse_differences(find_foreign_changes(plan, left, unplannable))
         # Its guards were evaluated for the whole plan, and it is verified as the whole plan would be.
         return replace(
@@ -98,11 +104,6 @@ class PlanReplayer(WorkspaceReader):
                 hint="Choose the workspace with --workspace, or plan again.",
             )
 
-    def _stale_resources(self, plan: Plan, snapshot: Snapshot) -> tuple[Problem, ...]:
-        """Return why the plan does not fit a snapshot."""
-        manifests, policy = self._again(plan)
-        return find_stale_resources(plan, *self.plan_with_errors(manifests, policy, snapshot))
-
     def _replayed(
         self,
         plan: Plan,
@@ -118,12 +119,14 @@ class PlanReplayer(WorkspaceReader):
         manifests, policy = self._again(plan, only)
         if snapshot is None:
             with phase(_VERIFYING) as progress:
-                snapshot = self._read_touched(plan, only, progress)
+                snapshot = self._read_touched(plan, manifests, policy, progress)
         return make_plan(all_kinds(), manifests, snapshot, policy, self.call_templates, created_at=self.now())
 
-    def _read_touched(self, plan: Plan, only: Address | None = None, progress: Report | None = None) -> Snapshot:
-        """Read all that the plan's own changes are compared with; people by the ids that the plan has of them."""
-        wanted = reads_needed(*self._again(plan, only))
+    def _read_touched(
+        self, plan: Plan, manifests: Manifests, policy: Policy, progress: Report | None = None
+    ) -> Snapshot:
+        """Read all that the plan's own changes, as manifests, are compared with; people by the ids in the plan."""
+        wanted = reads_needed(manifests, policy)
         return self.read(replace(wanted, people=people_ids(plan, all_kinds())), progress)
 
     def _left(self, plan: Plan, kept: Snapshot | None, phase: Phase) -> Plan:

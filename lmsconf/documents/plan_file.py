@@ -13,10 +13,10 @@ from lmsconf.documents.change_values import problem_json
 from lmsconf.documents.document import (
     TOOL,
     JsonObjectReader,
-    add_seal,
     file_changed_error,
     parse_document,
     render_canonical_json,
+    render_sealed,
     signature,
     string_list,
     verify_format,
@@ -72,7 +72,7 @@ def dumps_with_digest(plan: Plan) -> tuple[str, str]:
 
 
 def _text(document: Mapping[str, Json]) -> str:
-    return render_canonical_json(add_seal(document))
+    return render_sealed(document)
 
 
 def plan_digest(plan: Plan) -> str:

@@ -69,7 +69,7 @@ class Api(Protocol):
         """Send requests concurrently and return their JSON values in the order of the requests.
 
         Raises InvalidResponse for a response without its list, if the API description requires one.
-        on_queued: called once all of them are queued, so that progress knows their number.
+        on_queued: called once progress knows their number.
         """
         ...
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
-VERSION: Final = 3
+VERSION: Final = 4
 
 TABLES: Final = """
 CREATE TABLE counters (prefix TEXT PRIMARY KEY, last INTEGER NOT NULL) WITHOUT ROWID;
@@ -79,7 +79,10 @@ CREATE TABLE events (
 );
 """
 
-UPGRADES: Final = {2: "ALTER TABLE targets ADD COLUMN type TEXT"}
+UPGRADES: Final = {
+    2: "ALTER TABLE targets ADD COLUMN type TEXT",
+    3: "CREATE INDEX targets_by_type ON targets (kind, type) WHERE type IS NOT NULL",
+}
 """Version of an older file → the statement that makes it the next version."""
 
 INDEXES: Final = {
@@ -93,6 +96,7 @@ INDEXES: Final = {
     "conditions_by_field": "conditions (field)",
     "condition_choices_by_choice": "condition_choices (choice)",
     "targets_by_audience": "targets (audience, content)",
+    "targets_by_type": "targets (kind, type) WHERE type IS NOT NULL",
     "certificates_by_content": "certificates (content)",
     "participations_by_content": "participations (content)",
     "events_by_participation": "events (participation, at)",

@@ -11,7 +11,7 @@ from lmsconf.api.concurrent_reader import AnsweredRequests, ConcurrentReader
 from lmsconf.api.rate_limiter import RateLimiter
 from lmsconf.api.retry import RetryPolicy
 from lmsconf.api.spec import ApiSpec
-from lmsconf.api.worker_pool import WorkerPool
+from lmsconf.api.worker_pool import InlinePool, WorkerPool
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound
 from lmsconf.project.settings import Settings
 from lmsconf.support.url_rules import host_problem
@@ -113,7 +113,11 @@ class Connection:
         """
         self._open()
         self._circuit_breaker.set_concurrency(parallelism)
-        pool = WorkerPool(self._client, parallelism=parallelism, progress=progress, limit=self._rate_limiter.status)
+        pool = (
+            InlinePool(self._client, progress=progress, limit=self._rate_limiter.status)
+            if self._settings.workspace.embedded
+            else WorkerPool(self._client, parallelism=parallelism, progress=progress, limit=self._rate_limiter.status)
+        )
         if progress is not None:
             self._rate_limiter.on_wait = pool.report_progress
         return pool

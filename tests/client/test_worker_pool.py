@@ -227,12 +227,12 @@ def test_no_thread_keeps_the_process_alive() -> None:
 
 
 def test_progress_counts_up_to_what_was_asked() -> None:
-    """Each finished request is told, with how many there are so far, never two at a time."""
+    """The number of requests is told before the first one, and each that is finished, never two at a time."""
     told: list[RunProgress] = []
     with WorkerPool(lambda: client(network=Network(answering=echo)), progress=told.append) as pool:
         ConcurrentReader(pool).each("manual-groups.members", members(*map(str, range(20))))
-    assert [now.done for now in told] == list(range(1, 21))
-    assert (told[-1].total, told[-1].is_final) == (20, False)
+    assert [(now.done, now.total) for now in told] == [(done, 20) for done in range(21)]
+    assert not told[-1].is_final
 
 
 def test_the_total_counts_pages_before_they_are_asked_for_and_never_falls() -> None:

@@ -1,0 +1,63 @@
+"""The pool for a service in this process: each job runs at once, in the thread that submits it."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+import lmsconf
+from lmsconf.api.client import Client
+from lmsconf.api.concurrent_reader import ConcurrentReader
+from lmsconf.api.worker_pool import InlinePool
+from lmsconf.errors import LmsconfError, Rejected
+from lmsconf.model.progress import RunProgress
+
+from .network import CANARY, Network, client, raw, said
+from .test_worker_pool import echo, members
+
+
+def test_a_job_has_run_when_it_is_submitted() -> None:
+    """Its result, or what it raised, is there at once; each thread has a client of its own."""
+    with InlinePool(lambda: client(raw(200))) as pool:
+        assert pool.submit(lambda _: threading.get_ident()).result(timeout=0) == threading.get_ident()
+        assert isinstance(pool.submit(lambda _: 1 // 0).exception(timeout=0), ZeroDivisionError)
+        mine = pool.submit(lambda each: each).result()
+        assert pool.submit(lambda each: each).result() is mine
+        clients = ConcurrentReader(pool).together({"other": lambda: pool.submit(lambda each: each).result()})
+        assert clients["other"] is not mine
+
+
+def test_nothing_is_asked_after_a_failure() -> None:
+    """The request that fails is the last one that is sent, and those after it count as done."""
+    network = Network(answering=lambda request: said(404) if "/3/" in request.url.path else echo(request))
+    told: list[RunProgress] = []
+    with InlinePool(lambda: client(network=network), progress=told.append) as pool:
+        with pytest.raises(Rejected, match="/groups/3/members"):
+            ConcurrentReader(pool).each("manual-groups.members", members(*map(str, range(20))))
+        assert len(network.requests) == 4
+        pool.end_total()
+    assert (told[0].done, told[0].total) == (0, 20)
+    assert (told[-1].done, told[-1].total) == (20, 20)
+
+
+def test_a_closed_pool_and_a_wrong_url() -> None:
+    """Work for a closed pool is refused, and so is a client that cannot be made."""
+    pool = InlinePool(lambda: client(raw(200)))
+    pool.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        pool.submit(lambda _: None)
+    with InlinePool(lambda: Client("http://lms.example", CANARY)) as other, pytest.raises(LmsconfError, match="url"):
+        other.submit(lambda _: None)
+
+
+def test_an_embedded_workspace_is_read_without_workers(tmp_path: Path) -> None:
+    """The thread of each kind asks for itself."""
+    (tmp_path / "lmsconf.yaml").write_text('workspaces: {main: {url: "sandbox:"}}\ndefault_workspace: main\n')
+    (tmp_path / "manifests").mkdir()
+    (tmp_path / "manifests" / "groups.yaml").write_text("groups: [{name: Sales, members: []}]\n")
+    threads: set[str] = set()
+    lmsconf.open(tmp_path).plan(progress=lambda _: threads.add(threading.current_thread().name))
+    assert "lmsconf-group" in threads
+    assert not {name for name in threads if name.removeprefix("lmsconf-").isdigit()}
