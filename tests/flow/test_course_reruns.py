@@ -415,6 +415,17 @@ def test_a_content_that_the_catalog_lacks(tmp_path: Path) -> None:
     assert [one.severity.value for one in coded(plan, "content-target/replaces-unknown")] == ["note"]
 
 
+def test_an_id_that_no_replaced_content_has(tmp_path: Path) -> None:
+    """The message names the id, and the hint the one that the content of that name has."""
+    it = made(tmp_path)
+    wrong = refused(it, REMOVE.replace("content: GDPR 2025", "content: {name: GDPR 2025, id: c-none}"))
+    assert wrong.code == "content-target/replaces-unknown"
+    assert 'no content with the id "c-none" is in the catalog, so nothing is replaced' in wrong.message
+    assert (wrong.hint or "").startswith('"GDPR 2025" has the id ')
+    both = REMOVE.replace("content: GDPR 2025", "content: {name: GDPR 1999, id: c-none}")
+    assert refused(it, both).hint == "Correct the id, or remove it."
+
+
 def test_several_years_are_replaced_at_once(tmp_path: Path) -> None:
     """A list under `replaces` takes each of them away after the new one."""
     it = made(

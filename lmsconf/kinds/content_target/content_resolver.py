@@ -52,14 +52,21 @@ class ContentResolver:
                 self._planning.registry.register(CONTENT, spec.content, id)
         return self.named[key]
 
-    def is_listed(self, spec: AssignmentSpec) -> bool:
-        """Whether the catalog has the content that a spec names or pins."""
+    def missing(self, spec: AssignmentSpec) -> tuple[str, str | None] | None:
+        """What the catalog lacks of the content that a spec names or pins, and a hint; None if it has the content."""
         pin = pin_in(spec.content_pins, self._planning.policy.workspace)
-        return spec.content in self._by_name if pin is None else RemoteId(pin) in self._by_id
+        if pin is not None:
+            return None if RemoteId(pin) in self._by_id else self._wrong_pin(pin, spec.content)
+        if spec.content in self._by_name:
+            return None
+        return f'the catalog has no content "{spec.content}"', did_you_mean(spec.content, self._by_name)
 
-    def nearest_name(self, name: str) -> str | None:
-        """The question whether the nearest name in the catalog is meant, None if there is none."""
-        return did_you_mean(name, self._by_name)
+    def _wrong_pin(self, pin: str, name: str) -> tuple[str, str]:
+        """What is wrong with an id that no content has, and a hint."""
+        live = self._by_name.get(name, [])
+        ids = ", ".join(sorted(row.id for row in live))
+        hint = f'"{name}" has the id {ids}.' if live else "Correct the id, or remove it."
+        return f'no content with the id "{pin}" is in the catalog', hint
 
     def identity(self, entry: DesiredResource[AssignmentSpec] | DeleteEntry[Any]) -> Identity:
         """The identity of an assignment that was passed to `find_id`."""
@@ -74,11 +81,7 @@ class ContentResolver:
                     return row.id
                 self._misnamed(at, address, row, spec.content)
                 return None
-            text = f'no content with the id "{pin}" is in the catalog'
-            live = self._by_name.get(spec.content, [])
-            ids = ", ".join(sorted(row.id for row in live))
-            hint = f'"{spec.content}" has the id {ids}.' if live else "Correct the id, or remove it."
-            self._problem(at, address, "content/pin-not-live", text, hint)
+            self._problem(at, address, "content/pin-not-live", *self._wrong_pin(pin, spec.content))
             return None
         rows = self._by_name.get(spec.content, [])
         if len(rows) == 1:

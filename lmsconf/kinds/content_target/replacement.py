@@ -165,9 +165,8 @@ class _ReplacementPlanner:
         """Add the live assignment that an entry replaces, if there is one; report what rules that out."""
         old = _old(entry, one)
         new = self._contents.identity(entry)
-        if not self._contents.is_listed(old.spec):
-            is_live, near = bool(self._live.get(new)), self._contents.nearest_name(one.content)
-            self._problems.unknown(old, near, is_live=is_live)
+        if missing := self._contents.missing(old.spec):
+            self._problems.unknown(old, *missing, is_live=bool(self._live.get(new)))
             return
         content = self._contents.find_id(old, must=False)
         if content is None:

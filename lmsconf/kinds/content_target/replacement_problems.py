@@ -28,9 +28,12 @@ class ReplacementProblems:
     def __init__(self, planning: PlanContext) -> None:
         self._planning = planning
 
-    def unknown(self, old: _Declared, near: str | None, *, is_live: bool) -> None:
-        """A replaced content that the catalog lacks: an error until the new assignment exists, then harmless."""
-        message = f'{old.address}: the catalog has no content "{old.spec.content}", so nothing is replaced'
+    def unknown(self, old: _Declared, missing: str, near: str | None, *, is_live: bool) -> None:
+        """A replaced content that the catalog lacks: an error until the new assignment exists, then harmless.
+
+        missing: what the catalog lacks, in words. near: a hint at what may be meant.
+        """
+        message = f"{old.address}: {missing}, so nothing is replaced"
         hint = near or "Correct the name. If there never was one in this workspace, limit `replaces` by `only_in`."
         severity = Severity.NOTE if is_live else Severity.ERROR
         self._report("content-target/replaces-unknown", message, hint, old.source, old.address, severity)
