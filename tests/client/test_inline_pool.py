@@ -21,8 +21,10 @@ from .test_worker_pool import echo, members
 def test_a_job_has_run_when_it_is_submitted() -> None:
     """Its result, or what it raised, is there at once; each thread has a client of its own."""
     with InlinePool(lambda: client(raw(200))) as pool:
-        assert pool.submit(lambda _: threading.get_ident()).result(timeout=0) == threading.get_ident()
-        assert isinstance(pool.submit(lambda _: 1 // 0).exception(timeout=0), ZeroDivisionError)
+        good, bad = pool.submit(lambda _: threading.get_ident()), pool.submit(lambda _: 1 // 0)
+        assert (good.done(), bad.done()) == (True, True)
+        assert good.result() == threading.get_ident()
+        assert isinstance(bad.exception(), ZeroDivisionError)
         mine = pool.submit(lambda each: each).result()
         assert pool.submit(lambda each: each).result() is mine
         clients = ConcurrentReader(pool).together({"other": lambda: pool.submit(lambda each: each).result()})
