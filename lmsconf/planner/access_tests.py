@@ -82,18 +82,19 @@ class _Side:
         return None
 
     def _check(self, test: AccessTest) -> None:
-        people = [self._people(audience) for audience in test.audiences]
+        people, *others = [self._people(audience) for audience in test.audiences]
         match test.claim:
             case AccessClaim.SIZE:
-                self._check_size(test, people[0])
+                self._check_size(test, people)
             case AccessClaim.DISJOINT:
-                if both := (people[0] & people[1]).bit_count():
+                [other] = others
+                if both := (people & other).bit_count():
                     raise _Failure(f"{_count(both)} {'is' if both == 1 else 'are'} in both")
             case AccessClaim.ALL | AccessClaim.HAS:
-                self._check_all(test, people[0])
+                self._check_all(test, people)
             case AccessClaim.NONE | AccessClaim.HAS_NOT:
-                if having := self._access(test).has & people[0]:
-                    raise _Failure("the person has it" if self._is_person(test) else f"{_share(having, people[0])} it")
+                if having := self._access(test).has & people:
+                    raise _Failure("the person has it" if self._is_person(test) else f"{_share(having, people)} it")
 
     @staticmethod
     def _check_size(test: AccessTest, people: Bits) -> None:

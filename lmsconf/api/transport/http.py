@@ -115,7 +115,7 @@ class HttpTransport:
         body: bytes | None,
         extra_headers: Mapping[str, str] | None = None,
         *,
-        writes: bool = False,
+        writes: bool,
         max_seconds: float = math.inf,
     ) -> HttpResponse:
         """Send one request, once. Raises RequestNotSent or ResponseLost.
