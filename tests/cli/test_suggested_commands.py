@@ -145,3 +145,29 @@ def test_the_line_that_is_reviewed(root: Path, capsys: pytest.CaptureFixture[str
     comment = capsys.readouterr().out
     assert "Apply would stop here" not in comment
     assert "allow: [" not in comment
+
+
+@pytest.mark.parametrize(
+    ("typed", "audience"),
+    [
+        ("assignment of K to group/A", "group/A"),
+        ("assignment of K to everyone", "everyone"),
+        ("content_target/K -> group/A", "group/A"),
+        ("groups/A", "group/A"),
+    ],
+)
+def test_the_audience_of_an_assignment_as_a_plan_prints_it(
+    root: Path, capsys: pytest.CaptureFixture[str], typed: str, audience: str
+) -> None:
+    """Pasted after `lmsconf audience`, it shows who is in the audience that it names."""
+    assert run_command_line(app, ["-C", str(root), "audience", typed, "--format", "json"]) == ExitCode.OK
+    assert json.loads(capsys.readouterr().out)["address"] == audience
+
+
+@pytest.mark.parametrize("typed", ["course/A", "group/", "/A"])
+def test_what_is_no_address_of_an_audience(root: Path, capsys: pytest.CaptureFixture[str], typed: str) -> None:
+    """The error says how plans print one."""
+    assert run_command_line(app, ["-C", str(root), "audience", typed]) == ExitCode.ERROR
+    error = capsys.readouterr().err
+    assert f"{typed} is not the address of an audience" in error
+    assert "Write it as plans print it: group/Sales" in error

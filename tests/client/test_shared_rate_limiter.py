@@ -194,3 +194,16 @@ def test_the_file_is_private_and_no_link(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "rate")
     with pytest.raises(OSError, match="link"):
         SharedRateLimiter(tmp_path / "link")
+
+
+def test_the_rate_that_is_shown_counts_from_the_first_request(file: Path) -> None:
+    """One answer in the four seconds since a process began to send is a quarter of a request a second."""
+    clock = Clock()
+    limiter = process(file, clock, 10.0)
+    assert limiter.wait_turn(lambda: 60.0)
+    clock.time += 4.0
+    limiter.record_response()
+    limiter.record_rate_limited(clock.time, None)
+    status = limiter.status()
+    assert status is not None
+    assert status.rate == pytest.approx(0.25)

@@ -82,6 +82,7 @@ def test_a_symbol_tells_two_names_apart(char: str) -> None:
         ("\u201eCoaches", True),
         ("\u201cCoaches\u201d", True),
         ("\u201cA\u201d and \u201cB\u201d", False),
+        ("\u201cA\u201c and B\u201d", False),
         ("The \u201d team", False),
     ],
 )

@@ -195,7 +195,7 @@ def test_what_faults_did_to_a_rehearsal_is_kept() -> None:
     met = FaultedCall(
         call="c1", address=GROUP, operation="x", faults=("429",), sent=2, status=CallStatus.DONE, adopted=True
     )
-    for second in (None, 3):
+    for second, waited in ((None, 2.5), (3, 0.0)):
         rehearsal = Rehearsal(
             receipt=RehearsalReceipt(
                 plan_digest="a",
@@ -214,7 +214,7 @@ def test_what_faults_did_to_a_rehearsal_is_kept() -> None:
             assumptions=(),
             groups=(),
             pace=RehearsalPace(requests=7),
-            faulted=FaultedRun(calls=(met,), reads=1, waited=2.5, second_calls=second, converged=False),
+            faulted=FaultedRun(calls=(met,), reads=1, waited=waited, second_calls=second, converged=False),
         )
         text = plan_file.dumps(replace(PLAN, rehearsal=rehearsal))
         assert plan_file.loads(text).rehearsal == rehearsal

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -67,6 +69,25 @@ def test_a_smart_group_is_exported_with_who_manages_it(tmp_path: Path) -> None:
     (nordics,) = written["smart_groups"]
     assert sorted(nordics["managers"]) == ["anna.berg@acme.example", "bo.ek@acme.example"]
     assert lmsconf(it.root, "plan", "--detailed-exitcode").code == 0
+
+
+@pytest.mark.parametrize(
+    ("owned", "exported", "left_out"),
+    [("", ["bo"], ["cy"]), ("ownership: {content_targets: all}\n", ["bo", "cy"], [])],
+    ids=["unmanaged", "owned"],
+)
+def test_an_assignment_to_an_archived_person_is_exported_where_the_project_owns_it(
+    tmp_path: Path, owned: str, exported: list[str], left_out: list[str]
+) -> None:
+    """Elsewhere it is left out with the reason, since each plan would report the archived person."""
+    seed = SEED + "  - {content: Old intro, assign_to: [{user: bo.ek@acme.example}, {user: cy.dahl@acme.example}]}\n"
+    it = Project(tmp_path, seed, OPTIONS + owned)
+    ran = lmsconf(it.root, "export", "--kind", "content_targets")
+    assert ran.code == 0, ran.err
+    written = yaml.safe_load((it.root / "manifests" / "content_targets.yaml").read_text())["content_targets"]
+    [intro] = [entry for entry in written if entry["content"] == "Old intro"]
+    assert [one["user"].partition(".")[0] for one in intro["assign_to"] if "user" in one] == exported
+    assert re.findall(r"left out: .* -> user/(\w+).*: the person is archived", ran.err) == left_out
 
 
 def test_a_folder_with_manifests_is_not_written_to(project: Project) -> None:
@@ -162,6 +183,28 @@ def test_people_whom_a_redacted_snapshot_does_not_know_are_not_compared(project:
     planned = lmsconf(project.root, "plan", "--snapshot", "red.json").out
     assert "- group/Empty will be deleted" in planned
     assert "- smart_group/Nordics will be deleted" in planned
+
+
+def test_assignments_to_people_whom_a_redacted_snapshot_does_not_know_are_not_compared(project: Project) -> None:
+    """A warning names the person of each, declared or under `absent`; the assignments to groups are planned."""
+    assert lmsconf(project.root, "snapshot", "red.json", "--redact").code == 0
+    project.write(
+        "content_targets: [{content: Old intro, assign_to: [{user: anna.berg@acme.example}, {group: Empty}]}]\n"
+        "absent:\n  content_targets:\n"
+        "    - {content: GDPR basics, assign_to: [{user: bo.ek@acme.example}, {smart_group: Nordics}]}\n"
+    )
+    ran = lmsconf(project.root, "plan", "--snapshot", "red.json", "--format", "json")
+    assert ran.code == 0, ran.err
+    problems: Any = ran.document["problems"]
+    assert sorted(one["address"] for one in problems if one["code"] == "snapshot/not-compared") == [
+        "content_target/GDPR basics -> user/bo.ek@acme.example",
+        "content_target/Old intro -> user/anna.berg@acme.example",
+    ]
+    changes: Any = ran.document["changes"]
+    assert sorted((one["action"], one["address"]) for one in changes) == [
+        ("create", "content_target/Old intro -> group/Empty"),
+        ("delete", "content_target/GDPR basics -> smart_group/Nordics"),
+    ]
 
 
 def test_a_plan_against_a_redacted_snapshot_compares_only_whom_it_knows(project: Project) -> None:

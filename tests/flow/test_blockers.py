@@ -68,6 +68,16 @@ def test_what_stops_an_apply_is_seen(
     assert lmsconf(tmp_path, "apply", "--auto-approve").code == ExitCode.BLOCKED
 
 
+@pytest.mark.parametrize(("live", "advised"), [(10, False), (9, True)])
+def test_fields_are_migrated_one_after_the_other_where_one_is_free(tmp_path: Path, live: int, advised: bool) -> None:
+    """Where no field is free, not even one of them can be migrated, so the hint does not say to begin with one."""
+    seed = SEED if live == 10 else SEED.replace(", {name: F9, type: TEXT}", "")
+    Project(tmp_path, seed, "").write(TWO_MOVED)
+    text = lmsconf(tmp_path, "plan").out
+    assert "List a field that nobody needs under `absent`." in text.replace("Or list", "List")
+    assert ("Migrate one field after the other: plan with --only custom_field/G0" in text) is advised
+
+
 def test_nothing_stops_a_plan_that_can_be_applied(tmp_path: Path) -> None:
     """So nothing of the kind is said, and the list is empty."""
     Project(tmp_path, SEED, "").write("groups: [{name: B}]")

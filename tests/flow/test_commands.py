@@ -183,6 +183,22 @@ def test_a_wrong_command_line_is_64(project: Project) -> None:
         assert lmsconf(project.root, *arguments).code == 64, arguments
 
 
+@pytest.mark.parametrize(
+    ("allowed", "hint"),
+    [
+        ("removal=1", 'Did you mean "removals"?'),
+        (
+            "losses=1",
+            "Guards are deletes, removals, recreates, refusals, answers, updates, people, mandatory.",
+        ),
+    ],
+)
+def test_a_guard_that_does_not_exist_is_answered_with_those_that_do(project: Project, allowed: str, hint: str) -> None:
+    """The nearest name, or all of them where none is near."""
+    ran = lmsconf(project.root, "apply", "--allow", allowed)
+    assert (ran.code, hint in ran.err) == (64, True), ran.err
+
+
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
     """The same workspace behind a port, with its own token."""

@@ -112,6 +112,14 @@ def window(start: str, finish: str) -> str:
             'group/H: no group with the id "g-9" is live',
             "Correct the id, or remove it.",
         ),
+        (
+            f"content_targets: [{{content: Intro, {EVERYONE},"
+            " replaces: {content: {name: content c-1, id: c-1}, then: remove}}]",
+            "content-target/replaces",
+            "content_target/Intro -> everyone: content c-1 is the same content under another name, and cannot replace "
+            "itself",
+            "Name the earlier content, or remove `replaces`.",
+        ),
     ],
 )
 def test_what_contradicts_itself_or_the_workspace_is_an_error(
@@ -188,6 +196,13 @@ def twin_field(snapshot: dict[str, Any]) -> None:
         (
             twice,
             "content_targets: [{content: Intro, assign_to: [{group: G}], mandatory: true}]",
+            "identity/live-twice",
+            "content_target/Intro -> group/G: it is live 2 times, as c-1/GROUP/g-1, c-1/GROUP/g-1",
+            "Delete the duplicate in the product",
+        ),
+        (
+            twice,
+            "content_targets: [{content: Other, assign_to: [{group: G}], replaces: {content: Intro, then: remove}}]",
             "identity/live-twice",
             "content_target/Intro -> group/G: it is live 2 times, as c-1/GROUP/g-1, c-1/GROUP/g-1",
             "Delete the duplicate in the product",

@@ -104,9 +104,10 @@ def test_a_smart_group_left_with_nothing_is_refused(tmp_path: Path, manifests: s
     ],
 )
 def test_declared_conditions_are_no_effect(tmp_path: Path, declared: str) -> None:
-    """What is declared is changed by its own call, before the field goes."""
+    """What is declared is changed by its own call, before the field goes, and no error tells to declare it."""
     it = project(tmp_path, ALONE if "Alone" in declared else "")
-    assert effects(it.plan(declared + DELETED)) == {}
+    plan = it.plan(declared + DELETED)
+    assert (effects(plan), errors(plan)) == ({}, [])
     assert it.settled(declared + DELETED)[-1] == "custom-fields.delete"
 
 

@@ -391,3 +391,25 @@ def test_a_run_that_cannot_be_undone_here(tmp_path: Path) -> None:
     kept.unlink()
     missing = lmsconf(project.root, "plan", "--undo", "latest")
     assert (missing.code, "is not kept" in missing.err) == (1, True)
+
+
+@pytest.mark.parametrize(("length", "shown"), [(200, "a" * 200), (201, f"{'a' * 200}…")])
+def test_a_conflict_quotes_two_hundred_characters_of_a_value(tmp_path: Path, length: int, shown: str) -> None:
+    """The rest of a longer one is left out."""
+    project = started(tmp_path, f"custom_fields: [{{name: Badge, description: {'a' * length}}}]")
+    id = held_ids(project)["Badge"]
+    project.send(
+        "custom-fields.replace", {"customFieldId": id}, {"name": "Badge", "type": "TEXT", "description": "By hand"}
+    )
+    planned = lmsconf(project.root, "plan", "--undo", "latest")
+    assert f"Before the run: nothing. The run made: {shown}. Live now: By hand." in planned.out
+
+
+def test_an_empty_name_of_a_person_does_not_come_back(tmp_path: Path) -> None:
+    """The service takes no empty text, so the name of the run stays; the undo says why, and restores the rest."""
+    project = started(tmp_path, "users: [{email: mo@acme.example, first_name: Mo, metadata: {unit: A}}]")
+    text = undone(project)
+    assert "first_name is left as it is: the service takes no empty text [undo/conflict]" in text
+    assert text.count("[undo/conflict]") == 1
+    [mo] = [one for one in held(project)["user"] if one["email"] == "mo@acme.example"]
+    assert (mo["first_name"], mo["metadata"]) == ("Mo", [])

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from lmsconf.model.lints import RULES
+
 from .project import Project
 from .shell import lmsconf
 
@@ -45,6 +47,17 @@ def test_a_field_that_no_condition_uses(
     validated = lmsconf(tmp_path, "validate")
     assert "unused-field" not in validated.out + validated.err
     assert unused(tmp_path, both, listed(fields)) == []
+
+
+def test_the_hint_of_a_lint_says_what_to_do_and_where_to_read_more(tmp_path: Path) -> None:
+    """It is the one that `lmsconf explain` prints, with the command for the rest of its text."""
+    rule = RULES["lint/unused-field"]
+    live = listed(10) + smart_groups([("A", 0)])
+    plan = Project(tmp_path, f"people: [{{email: ann@acme.example}}]\n{live}").plan(live)
+    assert {one.hint for one in plan.all_problems if one.code == rule.code} == {
+        f"{rule.remedy} More: lmsconf explain lint/unused-field"
+    }
+    assert rule.remedy in " ".join(lmsconf(tmp_path, "explain", rule.code).out.split())
 
 
 def test_a_field_that_a_condition_still_uses(tmp_path: Path) -> None:

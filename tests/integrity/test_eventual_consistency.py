@@ -94,7 +94,11 @@ def sandbox(tmp_path: Path) -> Iterator[Sandbox]:
 
 
 def applied(
-    root: Path, late: StaleReadTransport, manifests: str, keep: Callable[[Call], None] | None = None
+    root: Path,
+    late: StaleReadTransport,
+    manifests: str,
+    keep: Callable[[Call], None] | None = None,
+    verify: VerifyMode = VerifyMode.ALL,
 ) -> ApplyReport:
     """Plans and applies the manifests. keep: called before each call."""
     (root / "manifests").mkdir(exist_ok=True)
@@ -103,7 +107,9 @@ def applied(
     timing = WaitClock(now=lambda: late.now, sleep=late.sleep, tell=late.told.append)
     link = TransportConnection(late, late.sandbox.spec)
     workspace = Applier(settings=settings, connection=link, parallelism=1, timing=timing)
-    return workspace.execute(workspace.plan(load_manifests(settings), settings.policy), meta={}, keep=keep)
+    return workspace.execute(
+        workspace.plan(load_manifests(settings), settings.policy), meta={}, keep=keep, verify=verify
+    )
 
 
 def members(sandbox: Sandbox, list: str = "members") -> list[str]:
@@ -327,3 +333,17 @@ def test_a_grant_that_nobody_could_look_at_is_not_called_undone(tmp_path: Path, 
     assert (grant.status, grant.unsure, revocation.status) == (CallStatus.FAILED, True, CallStatus.BLOCKED)
     assert report.exit == ExitCode.PARTIAL
     assert members(sandbox) == ["u-1", "u-3"]
+
+
+@pytest.mark.parametrize("verify", [VerifyMode.ALL, VerifyMode.TOUCHED])
+def test_a_group_of_the_same_name_that_is_made_meanwhile_is_told(
+    tmp_path: Path, sandbox: Sandbox, verify: VerifyMode
+) -> None:
+    """The run has not converged, and the error names the group that is live twice now."""
+
+    def meanwhile(call: Call) -> None:
+        applied(tmp_path, StaleReadTransport(sandbox), "groups: [{name: New}]")
+
+    report = applied(tmp_path, StaleReadTransport(sandbox), "groups: [{name: New}]", meanwhile, verify)
+    assert (report.exit, report.converged) == (ExitCode.NOT_CONVERGED, False)
+    assert [(one.code, one.address) for one in report.problems] == [("identity/live-twice", "group/New")]

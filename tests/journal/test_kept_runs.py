@@ -93,6 +93,14 @@ def test_a_run_whose_plan_cannot_be_kept_does_not_begin(scene: JournalProject) -
     assert not list((scene.root / ".lmsconf" / "runs").glob("*/*"))
 
 
+def as_before_chains(journal: Path) -> None:
+    """Make a journal one of an earlier version, which wrote no link to the run before it."""
+    opening, *rest = journal.read_bytes().splitlines(keepends=True)
+    entry = json.loads(opening)
+    old = {key: value for key, value in entry.items() if key not in ("chain", "plan_sha256", "sum")}
+    journal.write_bytes(encode_line(old) + b"".join(rest))
+
+
 def test_each_run_names_the_one_before_it(folder: Folder) -> None:
     """By its name and the digest of its journal, in order; another workspace of the folder has a chain of its own."""
     first, second = apply_group(folder, "One"), apply_group(folder, "Two")
@@ -110,6 +118,19 @@ def test_each_run_names_the_one_before_it(folder: Folder) -> None:
     assert links[third].oldest == first
 
 
+def test_a_run_keeps_only_the_people_whom_its_changes_name(tmp_path: Path) -> None:
+    """Of the workspace before it: who was in the group that it deletes, and nobody else."""
+    seed = """
+people: [{email: anna@acme.example}, {email: bo@acme.example}, {email: cy@acme.example}]
+groups: [{name: Coaches, members: [anna@acme.example]}, {name: Others, members: [bo@acme.example]}]
+"""
+    folder = Folder(tmp_path, seed, "guards: off\n")
+    folder.write("absent: {groups: [Coaches]}")
+    assert command(folder.root, "apply", "--auto-approve").code == ExitCode.OK
+    [kept] = runs(folder).glob("*.before.json")
+    assert [person["email"] for person in json.loads(kept.read_text())["user"]] == ["anna@acme.example"]
+
+
 def test_each_run_records_the_workspace_before_and_after_it(folder: Folder) -> None:
     """A run keeps how many groups there were when it was planned, and when it was verified."""
     first, second = (find_run(folder.root, apply_group(folder, name)) for name in ("One", "Two"))
@@ -120,11 +141,7 @@ def test_each_run_records_the_workspace_before_and_after_it(folder: Folder) -> N
 def test_a_chain_begins_after_journals_without_one(folder: Folder) -> None:
     """Journals of earlier versions are no part of it, and are still listed; later runs go on with the chain."""
     first = apply_group(folder, "One")
-    path = runs(folder) / f"{first}.jsonl"
-    opening, *rest = path.read_bytes().splitlines(keepends=True)
-    entry = json.loads(opening)
-    old = {key: value for key, value in entry.items() if key not in ("chain", "plan_sha256", "sum")}
-    path.write_bytes(encode_line(old) + b"".join(rest))
+    as_before_chains(runs(folder) / f"{first}.jsonl")
     link = find_run(folder.root, apply_group(folder, "Two")).opening.chain
     assert (link.number, link.previous, link.oldest) == (1, None, first)
     second = find_run(folder.root, "latest").name
@@ -132,6 +149,17 @@ def test_a_chain_begins_after_journals_without_one(folder: Folder) -> None:
     assert (link.number, link.previous, link.oldest) == (2, second, first)
     with pytest.raises(LmsconfError, match="does not record which plan"):
         kept_plan(find_run(folder.root, first))
+
+
+def test_of_journals_of_earlier_versions_the_oldest_is_deleted_first(folder: Folder) -> None:
+    """They have no number in a chain, so their times decide."""
+    first, second = apply_group(folder, "One"), apply_group(folder, "Two")
+    for name in (first, second):
+        as_before_chains(runs(folder) / f"{name}.jsonl")
+    folder.write_options(MORE + "runs: {keep: 2}\n")
+    third = apply_group(folder, "Three")
+    assert sorted(run_names(folder.root)) == sorted([second, third])
+    assert find_run(folder.root, third).opening.chain.oldest == second
 
 
 def test_the_oldest_whole_runs_are_deleted(folder: Folder) -> None:

@@ -1,0 +1,72 @@
+"""The order in which a plan sends its calls: first what gives, then what takes away."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .project import Project
+
+
+def test_a_person_enters_the_new_group_before_leaving_the_old_one(tmp_path: Path) -> None:
+    """Grants come before revocations, so that nobody loses access for a moment."""
+    it = Project(
+        tmp_path, "people: [{email: anna@acme.example}]\ngroups: [{name: A, members: [anna@acme.example]}, {name: B}]"
+    )
+    calls = it.settled("groups: [{name: A, members: []}, {name: B, members: [anna@acme.example]}]")
+    assert calls == ["manual-groups.add-members", "manual-groups.remove-member"]
+    remove = it.last.calls[-1]
+    assert remove.needs == ("c1",)
+
+
+def test_what_takes_access_away_is_sent_last(tmp_path: Path) -> None:
+    """Whatever its kind: nobody is without something while the run is still giving."""
+    seed = """
+custom_fields: [{name: Dept, type: CHOICE, choices: [A, B]}, {name: Gone, type: TEXT}]
+people:
+  - {email: root@acme.example, admin: true}
+  - {email: vera@acme.example, admin: true}
+  - {email: mo@acme.example, manager: true, applications: [learn, analyse]}
+  - {email: anna@acme.example}
+groups: [{name: Going}, {name: Keep, members: [anna@acme.example], managers: [vera@acme.example]}]
+smart_groups: [{name: Old, conditions: [{field: Dept, choices: [A]}]}]
+content: [{name: X}]
+content_targets: [{content: X, assign_to: [{group: Keep}]}]
+"""
+    manifests = """
+custom_fields: [{name: New, type: TEXT}]
+groups: [{name: Fresh}, {name: Keep, members: [mo@acme.example], managers: []}]
+smart_groups: [{name: Made, conditions: [{field: Dept, choices: [B]}]}]
+content_targets: [{content: X, assign_to: [everyone, {smart_group: Made}]}]
+users:
+  - {email: vera@acme.example, admin: false}
+  - {email: mo@acme.example, manager: false, applications: [learn, create]}
+  - {email: anna@acme.example, archived: true}
+absent:
+  custom_fields: [Gone]
+  groups: [Going]
+  smart_groups: [Old]
+  content_targets: [{content: X, assign_to: [{group: Keep}]}]
+"""
+    plan = Project(tmp_path, seed, "guards: {min_admins: 1}\n").plan(manifests)
+    calls = [f"{call.operation} {call.path.rpartition('/')[2]}" for call in plan.calls]
+    takes = (
+        "custom-fields.delete", "manual-groups.delete", "manual-groups.remove-", "smart-groups.delete",
+        "content-targets.delete", "users.archive", "user-access.make-admin false", "user-access.make-manager false",
+        "user-access.set REMOVE",
+    )  # fmt: skip
+    taking = [call.startswith(takes) for call in calls]
+    assert {one for one in takes if any(call.startswith(one) for call in calls)} == set(takes)
+    assert taking == sorted(taking), calls
+
+
+def test_an_assignment_that_is_made_again_waits_for_the_new_ones(tmp_path: Path) -> None:
+    """Where the service recreates what it cannot update, nobody loses it before everything new is assigned."""
+    seed = "groups: [{name: A, id: g-a}, {name: Z, id: g-z}]\ncontent: [{name: X, id: c-x}]\n"
+    seed += "content_targets: [{content: X, assign_to: [{group: A}], mandatory: false}]\n"
+    it = Project(tmp_path, seed, "dialect: {content-targets.on-existing: recreate}\n")
+    plan = it.plan("content_targets: [{content: X, assign_to: [{group: A}, {group: Z}], mandatory: true}]")
+    assert [f"{call.operation} {call.address.name}" for call in plan.calls] == [
+        "content-targets.create X -> group/Z",
+        "content-targets.delete X -> group/A",
+        "content-targets.create X -> group/A",
+    ]
