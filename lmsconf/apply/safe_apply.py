@@ -278,7 +278,15 @@ def _journal(
         before=kept,
         pre_image=None if kept is None else pre_image(kinds, plan, kept),
         commit=commit,
+        sync=_keep_in_cache if settings.workspace.embedded else os.fsync,
     )
+
+
+def _keep_in_cache(_: int) -> None:
+    """Sync nothing: an embedded workspace does not flush its commits to the disk either.
+
+    Both outlive a process that is killed; a power failure may lose the end of either.
+    """
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -90,6 +91,24 @@ def test_nothing_to_do_leaves_no_journal(lmsconf: Callable[..., int], capsys: py
     capsys.readouterr()
     lmsconf("runs", "--format", "json")
     assert len(json.loads(capsys.readouterr().out)["runs"]) == 1
+
+
+@pytest.mark.parametrize(("workspace", "synced"), [("web", True), ("box", False)])
+def test_calls_over_a_network_are_synced_to_the_disk(
+    lmsconf: Callable[..., int], monkeypatch: pytest.MonkeyPatch, workspace: str, synced: bool
+) -> None:
+    """Each is on the disk before it is sent; an embedded workspace does not flush its own commits either."""
+    begun: set[int] = set()
+
+    def sync(descriptor: int, real: Callable[[int], None] = os.fsync) -> None:
+        file = Path(f"/proc/self/fd/{descriptor}").resolve()
+        if file.suffix == ".jsonl":
+            begun.add(file.read_text(encoding="utf-8").count('"event":"intent"'))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    assert lmsconf("--workspace", workspace, "apply", "--auto-approve", "--parallelism", "1") == ExitCode.OK
+    assert begun == (set(range(CALLS + 1)) if synced else set())
 
 
 def test_runs_of_one_workspace(lmsconf: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
