@@ -39,31 +39,34 @@ def match_absent(
             _other_id(planning, entry, pin, by_name[entry.address.name])
             continue
         named = [row for row in by_name[entry.address.name] if pin is None or row.id == pin]
-        if len(named) > 1:
-            planning.problem(
-                "identity/live-twice",
-                f'{entry.address}: "{entry.address.name}" is live more than once, with the ids '
-                + ", ".join(sorted(row.id for row in named)),
-                hint="Select one with `id:`.",
-                at=entry.source,
-                address=entry.address,
-            )
-        elif named and named[0].id in claimed:
-            planning.problem(
-                "absent/claimed",
-                f"{entry.address}: it is listed under `absent`, and another entry renames it by `previously` or `id`",
-                hint="Keep one of the two.",
-                at=entry.source,
-                address=entry.address,
-            )
-        elif named and named[0].id not in deleted_ids:
-            deleted_ids.add(named[0].id)
-            out.deletions.append(Deletion(address=entry.address, row=named[0], absent=entry))
-        elif not named:
-            free_names = (
-                name for name, same_name in by_name.items() if not claimed.issuperset(row.id for row in same_name)
-            )
-            report_absent_not_live(planning, entry, similar_live_name(entry.address.name, free_names))
+        match named:
+            case []:
+                free_names = (
+                    name for name, same_name in by_name.items() if not claimed.issuperset(row.id for row in same_name)
+                )
+                report_absent_not_live(planning, entry, similar_live_name(entry.address.name, free_names))
+            case [row] if row.id in claimed:
+                planning.problem(
+                    "absent/claimed",
+                    f"{entry.address}: it is listed under `absent`, "
+                    "and another entry renames it by `previously` or `id`",
+                    hint="Keep one of the two.",
+                    at=entry.source,
+                    address=entry.address,
+                )
+            case [row]:
+                if row.id not in deleted_ids:
+                    deleted_ids.add(row.id)
+                    out.deletions.append(Deletion(address=entry.address, row=row, absent=entry))
+            case _:
+                planning.problem(
+                    "identity/live-twice",
+                    f'{entry.address}: "{entry.address.name}" is live more than once, with the ids '
+                    + ", ".join(sorted(row.id for row in named)),
+                    hint="Select one with `id:`.",
+                    at=entry.source,
+                    address=entry.address,
+                )
     return [row for row in free if row.id not in deleted_ids]
 
 
