@@ -155,14 +155,23 @@ def test_a_redacted_snapshot_holds_nobody(project: Project) -> None:
 
 
 def test_a_redacted_snapshot_holds_of_a_person_what_is_declared(tmp_path: Path) -> None:
-    """Of metadata it has the declared keys with the live values; other keys and attributes are left out."""
-    project = Project(tmp_path, SEED.replace('{cost_centre: "CC4711"}', '{cost_centre: "CC4711", unit: A}'), OPTIONS)
-    project.write("users: [{email: anna.berg@acme.example, metadata: {cost_centre: CC1}}]")
+    """The declared keys of metadata and the declared answers have their live values; all else is left out."""
+    seed = SEED.replace('cost_centre: "CC4711"', 'cost_centre: "CC4711", unit: A').replace(
+        "answers: {Country: SE}", "answers: {Country: SE, Nickname: Bobo}"
+    )
+    project = Project(tmp_path, seed.replace("groups:", "  - {name: Nickname, type: TEXT}\ngroups:", 1), OPTIONS)
+    project.write(
+        "users:\n"
+        "  - {email: anna.berg@acme.example, metadata: {cost_centre: CC1}}\n"
+        "  - {email: bo.ek@acme.example, answers: {Country: NO}}\n"
+    )
     assert lmsconf(project.root, "snapshot", "red.json", "--redact").code == 0
     rows = json.loads((project.root / "red.json").read_text())["user"]
     [anna] = [row for row in rows if "metadata" in row]
     assert anna["metadata"] == [["cost_centre", "CC4711"]]
-    assert {"first_name", "last_name"}.isdisjoint(anna)
+    [bo] = [row for row in rows if "answers" in row]
+    assert [one["field"] for one in bo["answers"]] == ["Country"]
+    assert {"first_name", "last_name"}.isdisjoint(anna.keys() | bo.keys())
 
 
 def test_people_whom_a_redacted_snapshot_does_not_know_are_not_compared(project: Project) -> None:

@@ -186,6 +186,18 @@ def test_a_redacted_snapshot_does_not_say_who_loses_answers(it: Project) -> None
     assert document["changes"][0]["undo"]["level"] == "none"
 
 
+def test_a_redacted_snapshot_tells_how_many_people_hold_a_deleted_choice(it: Project) -> None:
+    """It has the number of people of each choice, though not who they are."""
+    it.write(DROPS)
+    assert lmsconf(it.root, "snapshot", "--redact", "live.json").code == ExitCode.OK
+    document = json.loads(lmsconf(it.root, "plan", "--snapshot", "live.json", "--format", "json").out)
+    problems = {one["code"]: one["message"] for change in document["changes"] for one in change["problems"]}
+    assert problems["custom-field/answers-lost"] == (
+        'custom_field/Skills: 2 people hold the choice "Go", which is deleted'
+    )
+    assert "custom-field/answers-unknown" in problems
+
+
 @pytest.mark.parametrize("latest", [0, 1], ids=["first", "last"])
 def test_a_result_without_a_revision_is_older_than_any_other(it: Project, latest: int) -> None:
     """Of two results of a person who loses a content the one with a revision counts, wherever it is listed."""

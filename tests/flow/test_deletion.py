@@ -430,3 +430,15 @@ def test_a_resource_without_a_name_has_an_address(tmp_path: Path) -> None:
     plan = it.plan("groups: [{name: LMS a}]")
     assert "group/" in unmanaged(plan)["group"][0]
     assert it.plan(only=("group/",)).changes == ()
+
+
+def test_what_has_nothing_to_do_with_a_deletion_is_done_before_it(tmp_path: Path) -> None:
+    """Of every kind, what is new is there before anything is taken away, whatever the names."""
+    fields = "custom_fields: [{{name: {0}, type: CHOICE, choices: [X]}}, {{name: Used, type: CHOICE, choices: [X]}}]\n"
+    groups = "groups: [{{name: {0}}}]\nsmart_groups: [{{name: {0}, conditions: [{{field: Used, choices: [X]}}]}}]\n"
+    target = "content_targets: [{{content: {0}, assign_to: [everyone]}}]\n"
+    it = Project(tmp_path, f"content: [{{name: A}}, {{name: Z}}]\n{(fields + groups + target).format('A')}")
+    old = "{custom_fields: [A], groups: [A], smart_groups: [A], content_targets: [{content: A, assign_to: [everyone]}]}"
+    plan = it.plan(f"{(fields + groups + target).format('Z')}absent: {old}\n")
+    methods = [call.method for call in plan.calls]
+    assert methods == [*["POST"] * 4, *["DELETE"] * 4]

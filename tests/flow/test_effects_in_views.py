@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from effects.crowd import day
 
 from lmsconf.errors import ExitCode
+from lmsconf.model.effects import AccessCounts
+from lmsconf.model.plan import GuardResult, Plan
 
+from .edited_snapshot import plan_against
 from .project import Project
 from .shell import lmsconf
 
@@ -46,6 +50,12 @@ def shown(folder: Path, format: str, *options: str) -> str:
     ran = lmsconf(folder, "plan", "--format", format, *options)
     assert ran.code == ExitCode.OK
     return plain(ran.out)
+
+
+def guard(plan: Plan) -> GuardResult:
+    """The guard that counts people who lose content."""
+    (found,) = (one for one in plan.guards if one.name == "people")
+    return found
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -165,6 +175,47 @@ def test_who_is_archived_soon_is_told(tmp_path: Path, number: int, said: str) ->
     plan = Project(tmp_path, SEED, "timezone: UTC\n").plan(f"users: [{', '.join(dated)}]")
     (problem,) = (one for one in plan.all_problems if one.code == "people/archived-soon")
     assert problem.message.startswith(f"{said} archived within 30 days")
+
+
+def test_people_whose_window_is_cut_are_counted(tmp_path: Path) -> None:
+    """Nobody loses the content, and all whose window ends within 30 days count for the guard by people."""
+    target = f"{{content: GDPR basics, visible_until: '{day(days=5)}', assign_to: [{{smart_group: Nordics}}]}}"
+    plan = Project(tmp_path, SEED, "timezone: UTC\n").plan(f"content_targets: [{target}]")
+    assert (plan.effects.people.lose, plan.effects.people.shortened) == (0, 30)
+    assert (guard(plan).total, guard(plan).tripped) == (30, True)
+
+
+@pytest.mark.parametrize(
+    ("key", "total"), [("first_name: Ann", 0), (f"custom_archive_date: '{day(days=100)}'", None)], ids=["name", "date"]
+)
+def test_a_plan_that_sets_an_archive_date_takes_content_away(tmp_path: Path, key: str, total: int | None) -> None:
+    """However late the date is, without effects the number of people is not known; a new name takes nothing."""
+    it = Project(tmp_path, SEED, "timezone: UTC\n")
+    plan = it.plan(f"users: [{{email: {CROWD[0]}, {key}}}]", effects=False)
+    assert (guard(plan).total, guard(plan).tripped) == (total, total is None)
+
+
+@pytest.mark.parametrize(
+    ("members", "known", "total"),
+    [(CROWD[:2], AccessCounts(lose=0, shortened=0), 0), (CROWD[1:2], AccessCounts(), None)],
+    ids=["one more", "an exchange"],
+)
+def test_an_assignment_to_an_unlisted_audience_is_a_reason(
+    tmp_path: Path, members: list[str], known: AccessCounts, total: int | None
+) -> None:
+    """Nothing is known of who has its content; but a plan that only adds takes it from nobody."""
+    seed = SEED.replace("[{smart_group: Nordics}]", "[{group: Team}, {smart_group: Nordics}]")
+    it = Project(tmp_path, f"{seed}groups: [{{name: Team, members: [{CROWD[0]}]}}]\n", "")
+
+    def edit(snapshot: dict[str, Any]) -> None:
+        for target in snapshot["content_target"]:
+            if target["type"] != "GROUP":
+                target.update(target="t-9", type="TEAM", label="")
+
+    plan = plan_against(it, f"groups: [{{name: Team, members: [{', '.join(members)}]}}]", edit)
+    assert plan.effects.reasons == ("an assignment is for TEAM id t-9, which is in no list",)
+    assert [(one.content, one.counts) for one in plan.effects.contents] == [("GDPR basics", known)]
+    assert (plan.effects.people, guard(plan).total) == (known, total)
 
 
 def test_the_groups_that_an_archived_person_leaves_are_told(tmp_path: Path) -> None:

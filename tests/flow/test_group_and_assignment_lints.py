@@ -1,4 +1,4 @@
-"""What a plan finds out about managers of a group, and about assignments whose audience lies within another one."""
+"""What lints tell of managers, of assignments whose audience lies within another one, and of names; and where."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ content: [{name: GDPR}]
 """
 
 
-def lints(folder: Path, manifests: str) -> list[tuple[str, str]]:
-    """The address and the code of each finding of a plan."""
-    plan = Project(folder, SEED).plan(manifests)
+def lints(folder: Path, manifests: str, *only: str, seed: str = SEED) -> list[tuple[str, str]]:
+    """The address and the code of each finding of a plan. only: what the plan is limited to."""
+    plan = Project(folder, seed).plan(manifests, only=only)
     return [(str(one.address), one.code) for one in plan.all_problems if one.code.startswith("lint/")]
 
 
@@ -67,3 +67,20 @@ def test_a_window_that_ends_before_that_of_everyone_hides_nothing(tmp_path: Path
     )
     contradiction = ("content_target/GDPR -> group/Coaches", "lint/contradicting-assignments")
     assert found == [contradiction] * is_within
+
+
+def test_a_plan_of_a_part_tells_no_finding_about_the_rest(tmp_path: Path) -> None:
+    """With `--only`, findings about other resources are left out."""
+    manifests = "groups: [{name: “Coaches”}, {name: “Others”}]"
+    assert lints(tmp_path, manifests, "group/“Others”") == [("group/“Others”", "lint/suspicious-name")]
+
+
+def test_names_that_no_manifest_gives_are_not_suspicious(tmp_path: Path) -> None:
+    """Content has its name from the workspace, and a person is named by an e-mail: only new names are told."""
+    seed = SEED.replace("GDPR", "“GDPR”").replace("bo@acme.example", "b\u043e@acme.example")
+    manifests = (
+        "groups: [{name: “Others”}]\n"
+        "users: [{email: b\u043e@acme.example, first_name: Bo}]\n"
+        "content_targets: [{content: “GDPR”, assign_to: [everyone]}]\n"
+    )
+    assert lints(tmp_path, manifests, seed=seed) == [("group/“Others”", "lint/suspicious-name")]

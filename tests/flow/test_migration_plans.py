@@ -116,9 +116,15 @@ def test_a_field_without_a_successor_is_deleted_beside_one_that_is_migrated(tmp_
 def test_a_selected_field_takes_the_people_along_whose_answers_it_copies(
     tmp_path: Path, excluded: tuple[str, ...], copied: list[str]
 ) -> None:
-    """`--only` with the new field alone plans their answers too, but for people whom `--except` names."""
-    plan = Project(tmp_path, SEED).plan(TEXT, only=("custom_field/Unit",), excluded=excluded)
-    assert [str(one.address) for one in plan.changes if one.address.kind == "user"] == [f"user/{one}" for one in copied]
+    """`--only` with the new field alone plans their answers too, and nothing else of them that manifests declare.
+
+    People whom `--except` names are left out.
+    """
+    manifests = f"{TEXT}users: [{{email: anna@acme.example, first_name: Anna}}]\n"
+    plan = Project(tmp_path, SEED).plan(manifests, only=("custom_field/Unit",), excluded=excluded)
+    changed = {str(one.address): [part.path for part in one.fields] for one in plan.changes}
+    people = {address: paths for address, paths in changed.items() if address.startswith("user/")}
+    assert people == {f"user/{one}": ["answers.Unit"] for one in copied}
 
 
 def test_conditions_that_keep_a_field_from_being_deleted_are_told_with_a_way_to_replace_them(tmp_path: Path) -> None:

@@ -149,10 +149,13 @@ def test_an_undo_is_a_plan_like_any_other(tmp_path: Path) -> None:
 
 
 def test_the_plan_says_what_the_undo_restores(tmp_path: Path) -> None:
-    """Answers that are read come back; an account is archived; a name that another resource has is not given back."""
+    """Answers that are read come back; an account is archived; a name that was empty is not made empty again."""
     project = Project(tmp_path, SEED + "  - {content: First aid, assign_to: [{group: Others}]}\n", OPTIONS)
     project.write(
-        CHANGES["answers"] + "\nusers: [{email: new@acme.example, first_name: A, last_name: B, language: en}]\n"
+        CHANGES["answers"] + "\nusers:\n"
+        "  - {email: new@acme.example, first_name: A, last_name: B, language: en}\n"
+        "  - {email: anna@acme.example, first_name: Anne}\n"
+        "  - {email: mo@acme.example, first_name: Mo}\n"
     )
     planned = json.loads(lmsconf(project.root, "plan", "--format", "json").out)
     levels = {change["address"]: change["undo"] for change in planned["changes"]}
@@ -164,6 +167,11 @@ def test_the_plan_says_what_the_undo_restores(tmp_path: Path) -> None:
         levels["custom_field/Dept"]["reason"] == "deleted choices come back with other ids, and with people's answers"
     )
     assert levels["user/new@acme.example"]["reason"] == "the account can be archived, and not deleted"
+    assert levels["user/anna@acme.example"] == {"level": "full", "reason": None}
+    assert levels["user/mo@acme.example"] == {
+        "level": "partial",
+        "reason": "first_name cannot be made empty again",
+    }
     assert lmsconf(project.root, "apply", "--auto-approve").code == 0
     text = undone(project)
     assert "the account can be archived, and not deleted [undo/limited]" in text
