@@ -24,9 +24,6 @@ class AccessQuery:
     fields: frozenset[str] = frozenset()
 
 
-NOTHING_ASKED = AccessQuery()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacedAssignment:
     """An assignment with the addresses of itself and of its audience. is_live, stays: whether it is there before the

@@ -97,6 +97,45 @@ def test_what_is_empty_or_unknown_fails(tmp_path: Path, test: str, said: str) ->
     assert said in str(reason(tmp_path, test, seed=seed))
 
 
+@pytest.mark.parametrize(
+    "manifests",
+    [
+        "",
+        "groups: [{name: One, id: g-8}, {name: Other, id: g-9}]",
+        "absent: {groups: [{name: Twin, id: g-8}, {name: Twin, id: g-9}]}",
+    ],
+    ids=["unmanaged", "renamed", "deleted"],
+)
+def test_a_name_that_two_groups_have_fails_the_tests_of_it(tmp_path: Path, manifests: str) -> None:
+    """Which of them is meant cannot be told, also where the plan renames or deletes both; other tests are judged."""
+    seed = SEED.replace("groups:\n", "groups:\n  - {name: Twin, id: g-8}\n  - {name: Twin, id: g-9}\n", 1)
+    tests = ("{audience: {group: Twin}, size: {min: 0}}", "{all: {group: Coaches}, has: Coaching}")
+    twin, other = judged(project(tmp_path, *tests, manifests=manifests, seed=seed))["tests"]
+    assert twin["reason"] == "group/Twin is live more than once, with the ids g-8, g-9"
+    assert other["passed"]
+
+
+def test_a_group_that_is_renamed_is_known_by_both_names(tmp_path: Path) -> None:
+    """A test may name it as it is live, or as the plan calls it."""
+    tests = [f"{{all: {{group: {name}}}, has: Coaching}}" for name in ("Coaches", "Trainers")]
+    project(tmp_path, *tests, manifests="groups: [{name: Trainers, previously: [Coaches]}]")
+    assert judged(tmp_path)["summary"] == {"passed": 2, "failed": 0}
+
+
+def test_a_group_that_a_plan_leaves_out_with_its_error_fails_the_tests_of_it(tmp_path: Path) -> None:
+    """Its entry names an id that is not live, so nobody knows which group is meant; other tests are judged."""
+    project(
+        tmp_path,
+        "{name: One, audience: {group: Coaches}, size: {min: 1}}",
+        "{name: Other, user: ann@acme.example, has: Coaching}",
+        manifests="groups: [{name: Coaches, id: g-none}]",
+    )
+    plan: Any = lmsconf(tmp_path, "plan", "--except", "group/Coaches", "--format", "json").document
+    assert [one["message"] for one in plan["summary"]["blocked"] if one["type"] == "test"] == [
+        'test "One" fails: it is not yet known what of group/Coaches is live; plan it too to see its error'
+    ]
+
+
 def test_what_is_not_known_after_the_plan_fails(tmp_path: Path) -> None:
     """The reason is told. On the live state, which the service lists, the same test can pass."""
     changed = "smart_groups: [{name: Odd, conditions: [{field: Country, choices: [FI], system_condition: IS_NONE_OF}]}]"

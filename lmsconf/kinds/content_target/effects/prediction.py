@@ -10,7 +10,7 @@ from lmsconf.errors import InvalidResponse, Rejected
 from lmsconf.kinds.content_target.effects.assignments import assignments_of, content_name
 from lmsconf.kinds.content_target.effects.facts import AccessFacts
 from lmsconf.kinds.content_target.effects.membership import Memberships
-from lmsconf.kinds.content_target.effects.query import ResolvedQuery
+from lmsconf.kinds.content_target.effects.query import resolve_query
 from lmsconf.kinds.content_target.effects.results import read_loss_details
 from lmsconf.kinds.content_target.effects.scope import AccessScope, access_scope
 from lmsconf.kinds.content_target.effects.state import WorkspaceAccess, facts_for_plan
@@ -34,7 +34,7 @@ def predict_effects_of_plan(draft: DraftPlan, reading: ReadContext | None) -> Pr
     unchanged = PredictedEffects(effects=replace(NO_EFFECTS, rows=() if policy.people else None), measures=())
     if scope.is_empty and not draft.tests:
         return unchanged
-    query = ResolvedQuery(query=query_of(draft.tests), registry=planning.registry)
+    query = resolve_query(query_of(draft.tests), planning)
     try:
         facts = facts_for_plan(draft, reading, scope, query)
     except (Rejected, InvalidResponse) as error:

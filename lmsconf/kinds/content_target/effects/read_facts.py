@@ -13,7 +13,7 @@ from typing import Any
 
 from lmsconf.api.spec.listings import CATALOG, CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS
 from lmsconf.kinds.content_target.effects.facts import AccessFacts, LiveSmartGroup, affected_contents, moved_audiences
-from lmsconf.kinds.content_target.effects.query import NO_QUERY, ResolvedQuery
+from lmsconf.kinds.content_target.effects.query import ResolvedQuery
 from lmsconf.kinds.content_target.effects.scope import AccessScope, AudienceKey
 from lmsconf.kinds.content_target.read import TargetsRead
 from lmsconf.kinds.content_target.target_requests import read_targets
@@ -53,7 +53,7 @@ class _Reader:
 
 
 def read_access_facts(
-    reading: ReadContext, snapshot: Snapshot, scope: AccessScope, query: ResolvedQuery = NO_QUERY
+    reading: ReadContext, snapshot: Snapshot, scope: AccessScope, query: ResolvedQuery
 ) -> AccessFacts:
     """Read what the effects of a plan rest on, beyond what `snapshot`, which the reading returned, holds.
 
@@ -117,7 +117,7 @@ def _with_members(
     wanted |= {change.audience for change in scope.assignments}
     wanted |= {(GROUP, id) for id in _groups_of_leaving(reading, scope, facts)}
     questioned: set[AudienceKey | None] = {facts.audience_of(row) for id in asked for row in facts.targets.get(id, ())}
-    questioned |= {key for address in query.audiences if (key := query.find(facts, address)) is not None}
+    questioned |= {*query.keys(facts)}
     both = wanted | questioned
     ids = {kind: sorted(str(id) for of, id in filter(None, both) if of == kind) for kind in (GROUP, SMART_GROUP)}
     groups = [facts.groups[RemoteId(id)] for id in ids[GROUP] if id in facts.groups]

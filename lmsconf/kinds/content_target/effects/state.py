@@ -14,7 +14,7 @@ from lmsconf.kinds.content_target.effects.facts import (
     facts_from_snapshot,
 )
 from lmsconf.kinds.content_target.effects.membership import Memberships
-from lmsconf.kinds.content_target.effects.query import ResolvedQuery
+from lmsconf.kinds.content_target.effects.query import ResolvedQuery, resolve_query
 from lmsconf.kinds.content_target.effects.read_facts import read_access_facts
 from lmsconf.kinds.content_target.effects.scope import EVERYONE_KEY, AccessScope, AudienceKey, Condition, access_scope
 from lmsconf.kinds.content_target.types import ContentRow, TargetRow, assignment_address, unresolved_audience_label
@@ -39,7 +39,7 @@ def read_access_state(draft: DraftPlan, reading: ReadContext | None, query: Acce
     planning = draft.planning
     now = int(datetime.fromisoformat(draft.plan.created_at).timestamp())
     scope = access_scope(planning, draft.items, now)
-    resolved = ResolvedQuery(query=query, registry=planning.registry)
+    resolved = resolve_query(query, planning)
     facts = facts_for_plan(draft, reading, scope if reading is None else _asked(planning, scope, resolved), resolved)
     return WorkspaceAccess(facts, scope, resolved, planning, now)
 
