@@ -6,6 +6,8 @@ import re
 from fnmatch import fnmatch
 from pathlib import Path
 
+import pytest
+
 from .test_workflows import CI, judged
 
 FILE = CI / "container" / "Dockerfile"
@@ -19,6 +21,7 @@ def instructions() -> list[tuple[str, str]]:
     return [(name, " ".join(arguments.split())) for name, _, arguments in words]
 
 
+@pytest.mark.slow
 def test_a_linter_finds_nothing() -> None:
     """hadolint has no finding, of whatever level."""
     judged("hadolint", FILE)

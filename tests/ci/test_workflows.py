@@ -43,23 +43,27 @@ def jobs(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     yield from yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"].items()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
 def test_workflows_are_as_github_wants_them(path: Path) -> None:
     """Each workflow fits the JSON Schema of GitHub's workflows."""
     judged("check-jsonschema", "--builtin-schema", "vendor.github-workflows", path)
 
 
+@pytest.mark.slow
 def test_every_job_ends() -> None:
     """Each job of each workflow has a timeout."""
     judged("check-jsonschema", "--builtin-schema", "custom.github-workflows-require-timeout", *WORKFLOWS)
 
 
+@pytest.mark.slow
 def test_the_pipeline_is_as_gitlab_wants_it() -> None:
     """The pipeline fits the JSON Schema of GitLab CI."""
     arguments = ("--builtin-schema", "vendor.gitlab-ci", "--data-transform", "gitlab-ci")
     judged("check-jsonschema", *arguments, CI / "gitlab" / "gitlab-ci.yml")
 
 
+@pytest.mark.slow
 def test_an_auditor_finds_nothing() -> None:
     """zizmor has no finding in the workflows, not even those that it keeps for auditors."""
     judged("zizmor", "--offline", "--persona=auditor", *WORKFLOWS)

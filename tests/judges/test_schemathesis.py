@@ -14,6 +14,7 @@ import pytest
 from lmsconf.api.spec import ApiSpec
 from lmsconf.sandbox.faults import ALWAYS, Fault, FaultScript
 
+pytest.importorskip("schemathesis", reason="the extra `judges` is not installed")
 from .schemathesis_runner import examine, workspace
 
 pytestmark = pytest.mark.slow
