@@ -70,6 +70,13 @@ def test_there_are_samples(planned: Planned, kind: AnyKind) -> None:
 
 
 @every_kind
+def test_only_an_update_lists_differences(planned: Planned, kind: AnyKind) -> None:
+    """What is created or deleted is shown as a whole, and has no keys that differ."""
+    for _, plan in _every_plan(planned, kind):
+        assert [bool(one.fields) for one in plan.changes] == [one.action is Action.UPDATE for one in plan.changes]
+
+
+@every_kind
 def test_what_is_shown_is_read_as_what_was_declared(planned: Planned, kind: AnyKind) -> None:
     """Parse, show, parse again: a creation's form in the plan declares the same value as the manifest did."""
     stage, plan = planned(kind, samples.NEW[kind.name])

@@ -271,7 +271,6 @@ def test_faults_are_rehearsed_without_waiting(it: Project) -> None:
     assert "A second apply without faults did the rest" in text
 
 
-@pytest.mark.sampled
 def test_faults_that_never_end_leave_the_rest_to_a_second_apply(it: Project) -> None:
     """A service that answers nothing any more ends the run; once it answers, the next one converges."""
     (it.root / "faults.yaml").write_text(
@@ -317,6 +316,22 @@ def test_a_snapshot_that_refers_to_what_it_lacks_is_not_rehearsed(it: Project) -
     ran = lmsconf(it.root, "plan", "--snapshot", "saved.json", "--rehearse")
     assert (ran.code, ran.out) == (1, "")
     assert "content_target[0]: there is no content with the id 'nothing'" in ran.err
+
+
+@pytest.mark.parametrize(("number", "more"), [(5, ""), (6, ", and 1 more")])
+def test_a_plan_that_the_sandbox_makes_otherwise_is_not_rehearsed(it: Project, number: int, more: str) -> None:
+    """Where it cannot hold what is live, here an unknown application, five of the changes that differ are named."""
+    users = ", ".join(f"{{email: {email}, applications: [learn]}}" for email in PEOPLE[:number])
+    it.write(f"users: [{users}]\n")
+    assert lmsconf(it.root, "snapshot", "saved.json").code == 0
+    document = json.loads((it.root / "saved.json").read_text(encoding="utf-8"))
+    for person in document["user"][:number]:
+        person["applications"] = ["learn", "unheard-of"]
+    (it.root / "saved.json").write_text(json.dumps(document), encoding="utf-8")
+    ran = lmsconf(it.root, "plan", "--snapshot", "saved.json", "--rehearse")
+    named = ", ".join(f"user/{email}" for email in PEOPLE[:5])
+    assert (ran.code, ran.out) == (1, "")
+    assert f"the plan cannot be rehearsed: the twin gives another plan for {named}{more} [" in ran.err
 
 
 @pytest.mark.sampled

@@ -107,17 +107,24 @@ def test_an_application_that_the_run_did_not_come_to_is_left_alone(tmp_path: Pat
 
 
 @pytest.mark.parametrize(("dies_at", "unsent"), [(1, False), (2, True)], ids=["outcome unknown", "created"])
-def test_an_undo_that_was_cut_short_is_completed(tmp_path: Path, dies_at: int, unsent: bool) -> None:
-    """It died after it created a deleted group: the undo of the same run adds the people, and creates no second one.
+@pytest.mark.parametrize(
+    ("deleted", "calls", "changed"),
+    [("groups: [Others]", 2, 1), ("custom_fields: [Badge]", 3, 2)],
+    ids=["group", "field"],
+)
+def test_an_undo_that_was_cut_short_is_completed(
+    tmp_path: Path, deleted: str, calls: int, changed: int, dies_at: int, unsent: bool
+) -> None:
+    """It died after it created a deleted group or field: the undo of the same run adds people or their answers alone.
 
-    So too where its journal does not say whether the group was created. The name is not taken: it is the group's own.
+    So too where its journal does not say whether that was created. The name is not taken: it is the resource's own.
     """
-    project = started(tmp_path, "absent: {groups: [Others]}")
+    project = started(tmp_path, f"absent: {{{deleted}}}")
     assert lmsconf(project.root, "plan", "--undo", "latest", "--out", "undo.json").code == 0
-    assert cut_short(project, dies_at, unsent=unsent, file="undo.json") == 2
+    assert cut_short(project, dies_at, unsent=unsent, file="undo.json") == calls
     run = json.loads((project.root / "undo.json").read_text())["undo_of"]["run"]
     planned = lmsconf(project.root, "plan", "--undo", run, "--out", "rest.json")
-    assert "Plan: 0 to create, 1 to change, 0 to delete" in planned.out
+    assert f"Plan: 0 to create, {changed} to change, 0 to delete" in planned.out
     assert "[undo/conflict]" not in planned.out
     assert lmsconf(project.root, "apply", "rest.json").code == 0
     assert_as_before(project)

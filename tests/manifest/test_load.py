@@ -273,6 +273,25 @@ def test_only_in_of_a_replacement(tmp_path: Path, replacing: str, declaring: str
     assert [one.rpartition(" ")[2] for one in found] == ["content-target/replaced-and-declared"] * is_error
 
 
+@pytest.mark.parametrize(
+    ("replaces", "earlier", "to_list"), [("X", "", ""), ("X", "WV", "W, V"), ("XW", "WV", "V"), ("XW", "W", "")]
+)
+def test_a_replacement_lists_what_the_replaced_entry_replaces(
+    tmp_path: Path, replaces: str, earlier: str, to_list: str
+) -> None:
+    """The hint names the contents that only the entry to be removed replaces."""
+
+    def entry(content: str, replaced: str) -> str:
+        listed = ", ".join(f"{{content: {one}, then: remove}}" for one in replaced)
+        return f"- {{content: {content}, assign_to: [everyone]{f', replaces: [{listed}]' if listed else ''}}}\n"
+
+    found = written(tmp_path, {"a.yaml": f"content_targets:\n{entry('Y', replaces)}{entry('X', earlier)}"}).problems
+    (hint,) = (one.hint for one in found if one.code == "content-target/replaced-and-declared")
+    remove = "See a.yaml:3:28. Remove that audience there, or this content from `replaces`."
+    more = f" That entry replaces {to_list}: list it under `replaces` here, too."
+    assert hint == (remove + more if to_list else remove)
+
+
 def test_look_alikes(tmp_path: Path) -> None:
     """Names that differ in case, blanks or nothing visible are refused; pinned by id they are told apart."""
     alike = written(tmp_path / "1", {"a.yaml": 'groups: [{name: Sales}, {name: " sales"}, {name: Support}]\n'})
