@@ -115,7 +115,8 @@ class _Runner:
 
     def _fly(self) -> None:
         while True:
-            while self.ready and self.flying < self.width and not self._stopped:
+            # What has ended is recorded first, and may stop the others.
+            while self.ready and self.flying < self.width and self.ended.empty() and not self._stopped:
                 self._start(self.calls[self.ready.popleft()])
             if not self.flying:
                 if not self.later or self._stopped:

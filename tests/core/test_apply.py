@@ -164,10 +164,26 @@ def test_what_concerns_all_stops_all(error: LmsconfError) -> None:
 
 def test_the_first_reason_to_stop_is_the_one_that_is_told() -> None:
     """Of several that come while calls are under way, the first counts."""
-    first = Unreachable("gone")
-    done, _ = carried_out([call("a"), call("b"), call("c")], {"a": first, "b": Unauthorized("who?")}, width=2)
+    first, under_way = Unreachable("gone"), [Future[Learnt](), Future[Learnt]()]
+    answers = iter(under_way)
+
+    def submit(one: Call, ids: Learnt) -> Future[Learnt]:
+        answer = next(answers)
+        if answer is under_way[-1]:
+            under_way[0].set_exception(first)
+            under_way[1].set_exception(Unauthorized("who?"))
+        return answer
+
+    done = run_calls(plan(call("a"), call("b"), call("c")), submit, width=2)
     assert done.stopped_by is first
     assert statuses(done) == {"a": "failed", "b": "failed", "c": "not_attempted"}
+
+
+def test_what_has_ended_is_recorded_before_another_call_begins() -> None:
+    """A service in this process answers at once: after its refusal of the token no other call is sent."""
+    done, service = carried_out([call("a"), call("b"), call("c")], {"a": Unauthorized("who?")}, width=8)
+    assert service.sent == ["a"]
+    assert statuses(done) == {"a": "failed", "b": "not_attempted", "c": "not_attempted"}
 
 
 @pytest.mark.parametrize(

@@ -415,9 +415,9 @@ def test_a_conflict_quotes_two_hundred_characters_of_a_value(tmp_path: Path, len
 
 def test_an_empty_name_of_a_person_does_not_come_back(tmp_path: Path) -> None:
     """The service takes no empty text, so the name of the run stays; the undo says why, and restores the rest."""
-    project = started(tmp_path, "users: [{email: mo@acme.example, first_name: Mo, metadata: {unit: A}}]")
+    project = started(tmp_path, "users: [{email: mo@acme.example, first_name: Mo, manager: false}]")
     text = undone(project)
     assert "first_name is left as it is: the service takes no empty text [undo/conflict]" in text
     assert text.count("[undo/conflict]") == 1
     [mo] = [one for one in held(project)["user"] if one["email"] == "mo@acme.example"]
-    assert (mo["first_name"], mo["metadata"]) == ("Mo", [])
+    assert (mo["first_name"], mo["manager"]) == ("Mo", True)
