@@ -259,12 +259,16 @@ def test_a_cause_has_those_whose_path_it_changes() -> None:
         ("", "b", None, NoValue.NOTHING),
         (None, "b", [], NoValue.NOTHING),
         (None, "b", "c", NoValue.CONFLICT),
+        (None, {"include": ["a"], "exclude": ["c"]}, ["a", "b"], None),
+        (None, {"include": ["a"], "exclude": ["c"]}, ["b"], NoValue.CONFLICT),
+        (None, {"include": ["a"], "exclude": ["c"]}, ["a", "c"], NoValue.CONFLICT),
     ],
 )
 def test_the_way_back_of_one_value(before: Json, after: Json, live: Json, value: object) -> None:
     """None where it is as before, also in what an entry leaves out; none that others have changed meanwhile.
 
-    An empty text or list is as good as none.
+    An empty text or list is as good as none. A part of a list fits a list with all that it includes, and nothing that
+    it excludes.
     """
     assert restored(before, after, live) == value
 

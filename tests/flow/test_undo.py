@@ -212,7 +212,8 @@ def test_a_resource_that_others_have_filled_is_not_deleted(tmp_path: Path) -> No
     project = started(
         tmp_path,
         "custom_fields: [{name: Level, type: CHOICE, choices: [A, B]}, {name: Floor, type: TEXT}]\n"
-        "groups: [{name: One, members: [mo@acme.example]}, {name: Two}, {name: Three}]\n",
+        "groups: [{name: One, members: [mo@acme.example]}, {name: Two},"
+        " {name: Three, members: {include: [mo@acme.example]}, managers: {exclude: [mo@acme.example]}}]\n",
     )
     rows = held_ids(project)
     project.send("manual-groups.add-members", {"groupId": rows["One"]}, {"userIds": ["u-anna"]})

@@ -106,6 +106,35 @@ def test_an_application_that_the_run_did_not_come_to_is_left_alone(tmp_path: Pat
     assert anna["applications"] == ["create", "learn"]
 
 
+def test_a_planned_name_that_others_gave_is_undone_too(tmp_path: Path) -> None:
+    """The run dies before it renames a group, and somebody does that by hand: the undo gives its earlier name back."""
+    project = Project(tmp_path, SEED, OPTIONS)
+    project.write("groups: [{name: Others, id: g-1, members: {include: [root@acme.example]}}, {name: Thirds, id: g-2}]")
+    assert lmsconf(project.root, "snapshot", "before.json").code == 0
+    assert cut_short(project, 2, unsent=True) == 3
+    for id, name in (("g-2", "Thirds"), ("g-1", "Others")):
+        project.send("manual-groups.rename", {"groupId": id}, {"name": name})
+    planned = lmsconf(project.root, "plan", "--undo", "latest", "--out", "undo.json")
+    assert "[undo/conflict]" not in planned.out
+    assert lmsconf(project.root, "apply", "undo.json").code == 0
+    assert_as_before(project)
+
+
+@pytest.mark.parametrize("parts", ["include: [analyse, create]", "include: [analyse], exclude: [learn]"])
+def test_a_new_person_whose_applications_were_changed_in_part_is_archived(tmp_path: Path, parts: str) -> None:
+    """The run dies before the second change: what it did not come to is no change that others have made."""
+    project = Project(tmp_path, SEED, OPTIONS)
+    project.write(
+        f"users: [{{email: new@acme.example, first_name: A, last_name: B, language: en, applications: {{{parts}}}}}]"
+    )
+    assert cut_short(project, 2, unsent=False) == 3
+    planned = lmsconf(project.root, "plan", "--undo", "latest", "--out", "undo.json")
+    assert "[undo/conflict]" not in planned.out
+    assert lmsconf(project.root, "apply", "undo.json").code == 0
+    [new] = [one for one in held(project)["user"] if one["email"] == "new@acme.example"]
+    assert new["archived"] is True
+
+
 @pytest.mark.parametrize(("dies_at", "unsent"), [(1, False), (2, True)], ids=["outcome unknown", "created"])
 @pytest.mark.parametrize(
     ("deleted", "calls", "changed"),

@@ -108,13 +108,15 @@ class Drafter:
         run = self._times.run
         if run.is_whole(change):
             return False
-        made = made.get(INCLUDE, []) if isinstance(made, dict) and made.keys() <= {INCLUDE, EXCLUDE} else made
-        if not isinstance(made, list) or not isinstance(live, list):
+        parts = made if isinstance(made, dict) and made.keys() == {INCLUDE, EXCLUDE} else None
+        wanted = made if parts is None else parts[INCLUDE]
+        if not isinstance(wanted, list) or not isinstance(live, list):
             return not live
+        unwanted = [item for item in live if item not in wanted] if parts is None else _items(parts, EXCLUDE)
         late: Body = {key: [*sorted(run.unsure_people(change, key))]}
         people = self._times.mark_made(change, late)[key]
         unsure = [*(people if isinstance(people, list) else ()), *run.unsure_texts(change)]
-        differing = [item for item in made if item not in live] + [item for item in live if item not in made]
+        differing = [item for item in wanted if item not in live] + [item for item in unwanted if item in live]
         return all(one in unsure for one in differing)
 
     def _created_row(self, kind: AnyKind, change: Change, made: Body) -> Any:

@@ -25,7 +25,7 @@ class NoValue(Enum):
 
 def alike(wanted: Json, live: Json) -> bool:
     """Whether a live value is what a plan wanted: lists have no order, and what an entry leaves out is not compared."""
-    if isinstance(wanted, dict) and isinstance(live, list) and wanted.keys() <= {INCLUDE, EXCLUDE}:
+    if isinstance(wanted, dict) and isinstance(live, list) and wanted.keys() == {INCLUDE, EXCLUDE}:
         return _has_all(wanted.get(INCLUDE), live) and not _has_any(wanted.get(EXCLUDE), live)
     if isinstance(wanted, dict) and isinstance(live, str):
         # Content, with its id beside its name.
