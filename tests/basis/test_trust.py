@@ -87,6 +87,15 @@ def test_a_refusal_shows_values_as_they_are_written(tmp_path: Path) -> None:
     assert problem.message == ('workspaces.p: the token is {"file": "größe.txt"}, and in main {"env": "LMSCONF_TOKEN"}')
 
 
+def test_a_refusal_names_the_keys_of_the_dialect_that_differ(tmp_path: Path) -> None:
+    """Those that were added, removed or changed, in order, and none that the base says as well."""
+    now = BASE + "dialect: {paging.limit: 50, content-targets.on-existing: recreate}\n"
+    base = BASE + "dialect: {paging.limit: 99, content-targets.on-existing: recreate, custom-fields.in-use: never}\n"
+    [problem] = refused(tmp_path, now, base)
+    keys = "custom-fields.in-use, paging.limit"
+    assert problem.message == f"workspaces.p: the dialect differs from that of main in {keys}"
+
+
 def test_each_part_is_refused_at_its_place(tmp_path: Path) -> None:
     """The file, line and column of the value; nothing for one that the file does not have any more."""
     text = "dialect: {paging.limit: 50}\n" + BASE

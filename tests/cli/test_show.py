@@ -84,3 +84,22 @@ def test_names_the_formats_it_knows(tmp_path: Path, capsys: pytest.CaptureFixtur
     shown = capsys.readouterr().err
     assert "lmsconf.other/1" in shown
     assert "lmsconf.plan/1 or lmsconf.apply/1" in shown
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "code", "message"),
+    [
+        ("plan.yaml", plan_file.dumps(PLAN), ExitCode.OK, ""),
+        ("plan.yaml", "groups: []\n", ExitCode.USAGE, "plan.yaml is a manifest; show takes"),
+        ("plan.json", "groups: []\n", ExitCode.STALE, "plan.json is not a JSON document of lmsconf; show takes"),
+        ("plan.json", " \n", ExitCode.STALE, "plan.json is empty; show takes"),
+    ],
+)
+def test_says_what_a_file_holds_instead(
+    name: str, text: str, code: ExitCode, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file is a manifest by its name and its text: a document is shown whatever its file is called."""
+    path = tmp_path / name
+    path.write_text(text)
+    assert run_command_line(app, ["show", str(path)]) == code
+    assert message in capsys.readouterr().err

@@ -628,20 +628,22 @@ def test_what_names_a_group_that_was_not_read_whole_tells_only_the_cause(tmp_pat
 
 
 def test_an_audience_of_the_wrong_kind_is_told_which_it_is(tmp_path: Path) -> None:
-    """A smart group that is written as a group, a group as a smart group, and everybody as a group."""
+    """A smart group that is written as a group, a group as a smart group, and everybody as a group; others are not."""
     seed = """
 custom_fields: [{name: Dept, type: CHOICE, choices: [HR]}]
 groups: [{name: Staff}]
 smart_groups: [{name: Sales, conditions: [{field: Dept, choices: [HR]}]}]
 content: [{name: X}]
 """
-    audiences = "[{group: Sales}, {smart_group: Staff}, {group: everyone}]"
+    audiences = "[{group: Sales}, {smart_group: Staff}, {group: everyone}, {group: Staf}, {smart_group: Salse}]"
     with pytest.raises(ProblemsFound) as found:
         Project(tmp_path, seed).plan(f"content_targets: [{{content: X, assign_to: {audiences}}}]")
     assert [problem.hint for problem in found.value.problems] == [
         'There is smart_group/Sales: write {smart_group: "Sales"}.',
         'There is group/Staff: write {group: "Staff"}.',
         "For everyone, write everyone alone.",
+        'Did you mean "Staff"?',
+        'Did you mean "Sales"?',
     ]
 
 

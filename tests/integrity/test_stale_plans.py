@@ -577,3 +577,18 @@ def test_nothing_is_told_as_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         assert ran.code == 3
         assert '    live then: none\n    live now:  "bo@acme.example"\n' in ran.err
         assert '    live then: none\n    live now:  "By hand"\n' in ran.err
+
+
+def test_what_cannot_be_planned_again_is_shown_as_it_was_reviewed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The audience was deleted by hand: the whole reviewed assignment is shown, in its own letters."""
+    with staged(tmp_path, "groups: [{name: Größe, id: g-1}]\ncontent: [{name: Intro}]\n", monkeypatch) as stage:
+        stage.write("content_targets: [{content: Intro, assign_to: [{group: Größe}]}]")
+        plan = str(tmp_path / "plan.json")
+        assert stage("plan", "--out", plan).code == 0
+        call("manual-groups.delete", groupId="g-1")(stage)
+        ran = stage("apply", plan)
+        assert ran.code == 3
+        assert '\n  reviewed:  {"assign_to": [{"group": "Größe"}], "content": "Intro", ' in ran.err
+        assert "\n  live then: not there\n" in ran.err

@@ -107,8 +107,11 @@ def test_faults_of_a_rehearsal(folder: Folder) -> None:
 
 
 def test_export_and_snapshot(folder: Folder) -> None:
-    """Live groups that no manifest declares come as YAML; nothing is written."""
+    """What no manifest declares comes as YAML, of all kinds or of those that are named; nothing is written."""
+    folder.send("custom-fields.create", None, {"name": "Dept", "type": "TEXT"})
+    assert opened(folder).export().files.keys() == {"custom_fields", "groups"}
     export = opened(folder).export(["group"])
+    assert export.files.keys() == {"groups"}
     assert "Mentors" in export.files["groups"]
     assert "Coaches" not in export.files["groups"]
     assert len(opened(folder).snapshot().of("group").rows) == 4
