@@ -73,6 +73,19 @@ def test_two_members_are_enough_to_compare(tmp_path: Path, number: int, stops: b
     assert told(plan) == ([(POSSIBLE, "group/Other")] if stops else [])
 
 
+@pytest.mark.parametrize(
+    ("live", "new", "is_told"), [((0, 3), (1, 4), True), ((0, 4), (2, 6), False), ((0, 2), (0, 3), True)]
+)
+def test_most_of_the_same_members_are_a_note(
+    tmp_path: Path, live: tuple[int, int], new: tuple[int, int], is_told: bool
+) -> None:
+    """More than half of the larger of two groups: half of it is not."""
+    old, wanted = (f"[{', '.join(CROWD[slice(*one)])}]" for one in (live, new))
+    plan = Project(tmp_path, PEOPLE + groups("A", members=old)).plan(groups("Quite other", members=wanted))
+    assert told(plan) == ([(CLOSE, "group/Quite other")] if is_told else [])
+    assert ("group/A, which stays, has most of the same members" in " ".join(map(str, plan.all_problems))) is is_told
+
+
 @pytest.mark.parametrize("line", ['previously: ["A"]', "id: {sandbox: g-7}"])
 def test_the_line_that_is_told_makes_it_a_rename(tmp_path: Path, line: str) -> None:
     """One call, and nothing is made."""
