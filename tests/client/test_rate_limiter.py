@@ -291,6 +291,18 @@ def test_the_average_is_that_since_the_service_first_refused() -> None:
     assert status.rate == pytest.approx(10.0, rel=0.02)
 
 
+def test_the_average_with_a_limit_is_that_since_the_first_request() -> None:
+    """A limit makes requests wait from the start, so what was accepted is told without any refusal."""
+    clock = Clock()
+    limited = rate_limiter(clock, 10.0)
+    for _ in range(200):
+        limited.wait_turn(lambda: 60.0)
+        limited.record_response()
+    status = limited.status()
+    assert status is not None
+    assert status.rate == pytest.approx(10.0, rel=0.02)
+
+
 def test_a_turn_far_away_ends_no_run() -> None:
     """Where many wait for a slow service, the last one waits as long as the run does, and looks again meanwhile."""
     clock = Clock()

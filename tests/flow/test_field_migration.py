@@ -447,21 +447,3 @@ def test_what_is_done_stays_in_the_file(tmp_path: Path) -> None:
     it.plan(re.sub(r" *migrate: .*\n", "", WHOLE))
     assert with_it == sorted(call.operation for call in it.calls)
     assert before == 0
-
-
-@pytest.mark.parametrize(
-    ("manifests", "code"),
-    [
-        (FIELD.replace("from: Team", "from: Department"), "migrate/same-field"),
-        (FIELD.replace("from: Team", "from: Team, to: Team"), "migrate/to"),
-        (FIELD + "  - {name: Team, type: TEXT}\n", "migrate/declared"),
-        (FIELD + "  - {name: B, type: TEXT, migrate: {from: Team}}\n", "migrate/twice"),
-        (FIELD.replace("type: CHOICE", "type: CHOICE\n    previously: [Team]"), "migrate/renamed"),
-        (FIELD.replace("HR: People", "HR: Peeple"), "reference/unknown-choice"),
-    ],
-)
-def test_validate_refuses(tmp_path: Path, manifests: str, code: str) -> None:
-    """What is wrong without any workspace."""
-    it = project(tmp_path)
-    it.write(manifests.replace("MORE", ""))
-    assert code in [problem.code for problem in load_manifests(it.settings).problems]

@@ -231,6 +231,14 @@ def test_three_pinned_names_in_a_circle_need_one_temporary_name(tmp_path: Path) 
     assert it.settled(wanted) == ["manual-groups.rename"] * 3
 
 
+def test_two_smart_groups_swap_their_names_by_three_calls(tmp_path: Path) -> None:
+    """Both names are taken, so one of the two gets a temporary name first."""
+    condition = "conditions: [{field: D, choices: [X]}]"
+    seed = f"smart_groups: [{{name: A, id: s-1, {condition}}}, {{name: B, id: s-2, {condition}}}]\n"
+    it = project(tmp_path, f"custom_fields: [{{name: D, type: CHOICE, choices: [X]}}]\n{seed}")
+    assert it.settled("smart_groups: [{name: B, id: s-1}, {name: A, id: s-2}]") == ["smart-groups.rename"] * 3
+
+
 def test_people_are_compared_without_case(tmp_path: Path) -> None:
     """However an e-mail is spelt in the workspace or in a manifest, it is the same person."""
     it = project(tmp_path, "groups: [{name: A, members: [Anna@Acme.example]}]")
@@ -248,13 +256,16 @@ def test_unknown_people_are_errors_with_the_nearest_one(tmp_path: Path) -> None:
 
 
 def test_unknown_people_can_be_skipped_up_to_a_tenth(tmp_path: Path) -> None:
-    """One of ten is a warning and is left out; two of eleven, or one of nine, are errors."""
+    """One of ten is a warning and is left out, of people to add or to remove; two of eleven, one of nine are errors."""
     crowd = [f"p{n}@acme.example" for n in range(10)]
     seed = "people:\n" + "".join(f"  - {{email: {one}}}\n" for one in crowd) + "groups: [{name: A}]\n"
     it = Project(tmp_path, seed, "people: {unknown: skip}\n")
     plan = it.plan(f"groups: [{{name: A, members: [{', '.join([*crowd[:9], 'x@acme.example'])}]}}]")
     assert only(plan).fields[0].added == tuple(crowd[:9])
     assert [(one.code, one.severity) for one in plan.all_problems] == [("person/unknown", Severity.WARNING)]
+    it.apply(f"groups: [{{name: A, members: [{', '.join(crowd)}]}}]")
+    parts = f"include: [{', '.join([*crowd[:8], 'x@acme.example'])}], exclude: [{crowd[9]}]"
+    assert only(it.plan(f"groups: [{{name: A, members: {{{parts}}}}}]")).fields[0].removed == (crowd[9],)
     for some in ([*crowd[:9], "x@acme.example", "y@acme.example"], [*crowd[:8], "x@acme.example"]):
         problems = refused(it, f"groups: [{{name: A, members: [{', '.join(some)}]}}]")
         assert "person/too-many-unknown" in [one.code for one in problems]
@@ -496,17 +507,26 @@ def test_what_is_replaced_stays_until_a_day_on_which_the_new_one_is_visible(tmp_
             assert (problem.code, problem.hint) == ("content-target/replacement-gap", way_out)
 
 
-def test_what_is_replaced_cannot_be_declared_beside_it(tmp_path: Path) -> None:
-    """The other entry is named with what to take out."""
-    it = project(tmp_path, "content: [{name: X}, {name: Y}]")
+@pytest.mark.parametrize(
+    ("earlier", "hint"),
+    [
+        ("", ""),
+        (", replaces: {content: W, then: remove}", " That entry replaces W: list it under `replaces` here, too."),
+    ],
+)
+def test_what_is_replaced_cannot_be_declared_beside_it(tmp_path: Path, earlier: str, hint: str) -> None:
+    """The other entry is named with what to take out, and what it replaces itself."""
+    it = project(tmp_path, "content: [{name: W}, {name: X}, {name: Y}]")
     manifests = (
         "content_targets:\n"
         "  - {content: Y, assign_to: [everyone], replaces: {content: X, then: remove}}\n"
-        "  - {content: X, assign_to: [everyone]}\n"
+        f"  - {{content: X, assign_to: [everyone]{earlier}}}\n"
     )
     (problem,) = refused(it, manifests)
     assert problem.code == "content-target/replaced-and-declared"
-    assert problem.hint == ("See manifests/all.yaml:3:30. Remove that audience there, or this content from `replaces`.")
+    assert problem.hint == (
+        f"See manifests/all.yaml:3:30. Remove that audience there, or this content from `replaces`.{hint}"
+    )
 
 
 def test_choices_that_are_kept_are_those_of_their_own_field(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from lmsconf.errors import ExitCode, Severity
 from lmsconf.model.blockers import blockers
 from lmsconf.model.plan import Action
+from lmsconf.workspace.project_manifests import load_manifests
 
 from .edited_snapshot import apply_under
 from .project import Project
@@ -23,6 +24,13 @@ people:
 smart_groups:
   - {name: Sellers, conditions: [{field: Team, choices: [Sales]}]}
   - {name: Coders, conditions: [{field: Team, choices: [Tech]}]}
+"""
+NEW = """
+custom_fields:
+  - name: Unit
+    type: CHOICE
+    choices: [Sellers, Tech]
+    migrate: {from: Team, choices: {Sales: Sellers}}
 """
 REPLACED = "its conditions name custom_field/Team, whose answers move to custom_field/Unit"
 TEXT = "custom_fields: [{name: Unit, type: TEXT, migrate: {from: Team}}]\n"
@@ -154,3 +162,21 @@ def test_a_field_is_deleted_with_the_answers_that_cannot_be_copied(tmp_path: Pat
     [lost] = [one for one in it.last.all_problems if one.code == "custom-field/answers-lost"]
     assert (lost.severity, lost.address) == (Severity.NOTE, "custom_field/Team")
     assert set(it.fields()) == {"Unit"}
+
+
+@pytest.mark.parametrize(
+    ("manifests", "code"),
+    [
+        (NEW.replace("from: Team", "from: Unit"), "migrate/same-field"),
+        (NEW.replace("from: Team", "from: Team, to: Team"), "migrate/to"),
+        (NEW + "  - {name: Team, type: TEXT}\n", "migrate/declared"),
+        (NEW + "  - {name: B, type: TEXT, migrate: {from: Team}}\n", "migrate/twice"),
+        (NEW.replace("type: CHOICE", "type: CHOICE\n    previously: [Team]"), "migrate/renamed"),
+        (NEW.replace("Sales: Sellers", "Sales: Selers"), "reference/unknown-choice"),
+    ],
+)
+def test_validate_refuses(tmp_path: Path, manifests: str, code: str) -> None:
+    """What is wrong without any workspace."""
+    it = Project(tmp_path, SEED)
+    it.write(manifests)
+    assert code in [problem.code for problem in load_manifests(it.settings).problems]

@@ -149,10 +149,10 @@ def test_an_undo_is_a_plan_like_any_other(tmp_path: Path) -> None:
 
 
 def test_the_plan_says_what_the_undo_restores(tmp_path: Path) -> None:
-    """Answers that are read come back; an account is archived; a name that was empty is not made empty again."""
+    """Answers that are read come back, and so do conditions; an account is archived; no name is made empty again."""
     project = Project(tmp_path, SEED + "  - {content: First aid, assign_to: [{group: Others}]}\n", OPTIONS)
     project.write(
-        CHANGES["answers"] + "\nusers:\n"
+        CHANGES["answers"] + "\nsmart_groups: [{name: Coders, conditions: [{field: Grade, choices: [G2]}]}]\nusers:\n"
         "  - {email: new@acme.example, first_name: A, last_name: B, language: en}\n"
         "  - {email: anna@acme.example, first_name: Anne}\n"
         "  - {email: mo@acme.example, first_name: Mo}\n"
@@ -167,7 +167,7 @@ def test_the_plan_says_what_the_undo_restores(tmp_path: Path) -> None:
         levels["custom_field/Dept"]["reason"] == "deleted choices come back with other ids, and with people's answers"
     )
     assert levels["user/new@acme.example"]["reason"] == "the account can be archived, and not deleted"
-    assert levels["user/anna@acme.example"] == {"level": "full", "reason": None}
+    assert levels["user/anna@acme.example"] == levels["smart_group/Coders"] == {"level": "full", "reason": None}
     assert levels["user/mo@acme.example"] == {
         "level": "partial",
         "reason": "first_name cannot be made empty again",
@@ -304,6 +304,26 @@ def test_the_undo_of_a_person_shows_what_is_live_and_what_comes_back(tmp_path: P
         "metadata.cost": ("X", "100"),
         "answers.Badge": ("9", "7"),
     }
+
+
+def test_a_changed_field_that_others_have_deleted_since_is_not_changed_back(tmp_path: Path) -> None:
+    """The undo says so, and changes back what else the run has changed."""
+    project = started(
+        tmp_path, "custom_fields: [{name: Badge, description: New}, {name: Skills, choices: [SQL, Go, C, D]}]"
+    )
+    project.send("custom-fields.delete", {"customFieldId": held_ids(project)["Badge"]})
+    assert "custom_field/Badge: it is not changed back: it is not live any more [undo/conflict]" in undone(project)
+    choices = cast("list[dict[str, str]]", project.fields()["Skills"]["choices"])
+    assert [one["name"] for one in choices] == ["SQL", "Go", "C"]
+
+
+def test_an_assignment_that_others_have_made_again_is_left_alone(tmp_path: Path) -> None:
+    """A deleted one that is live again with other terms keeps those, and the undo shows both."""
+    project = started(tmp_path, "absent: {content_targets: [{content: GDPR basics, assign_to: [{group: Coaches}]}]}")
+    project.send("content-targets.create", None, {"contentId": "c-1", "targetId": "g-1"})
+    planned = lmsconf(project.root, "plan", "--undo", "latest").out
+    assert "GDPR basics -> group/Coaches: it has changed since the run, and is left alone [undo/conflict]" in planned
+    assert "No changes." in planned
 
 
 def test_choices_that_a_run_has_renamed_get_their_names_back(tmp_path: Path) -> None:

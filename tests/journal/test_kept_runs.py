@@ -8,6 +8,7 @@ import os
 import resource
 import stat
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -147,8 +148,9 @@ def test_a_chain_begins_after_journals_without_one(folder: Folder) -> None:
     second = find_run(folder.root, "latest").name
     link = find_run(folder.root, apply_group(folder, "Three")).opening.chain
     assert (link.number, link.previous, link.oldest) == (2, second, first)
-    with pytest.raises(LmsconfError, match="does not record which plan"):
+    with pytest.raises(LmsconfError, match="does not record which plan") as refused:
         kept_plan(find_run(folder.root, first))
+    assert "did not keep plans. Runs from now on have theirs." in str(refused.value.hint)
 
 
 def test_of_journals_of_earlier_versions_the_oldest_is_deleted_first(folder: Folder) -> None:
@@ -220,6 +222,18 @@ def test_the_latest_of_one_second_is_the_one_that_began_last(folder: Folder) -> 
     """Names have seconds only: the first lines of the journals decide, not the digests behind the seconds."""
     made = [apply_group(folder, name) for name in ("One", "Two", "Three", "Four")]
     assert list(reversed(run_names(folder.root))) == made
+
+
+def test_runs_of_one_plan_in_one_second_are_numbered(scene: JournalProject) -> None:
+    """The second one has a 2 behind its name."""
+    plan, at = scene.plan(), datetime(2026, 6, 1, tzinfo=UTC)
+    names = []
+    for _ in range(3):
+        with Journal.begin(
+            scene.root, plan, meta={}, retention=Retention(keep=9, settle=30), clock=lambda: at
+        ) as journal:
+            names.append(journal.path.stem)
+    assert names == [names[0], f"{names[0]}-2", f"{names[0]}-3"]
 
 
 def test_how_many_runs_are_kept_is_a_whole_number(folder: Folder) -> None:

@@ -137,6 +137,15 @@ def test_a_lock_until_a_far_day_names_it(until: str) -> None:
         pass
 
 
+def test_a_lock_until_no_time_holds_until_it_is_taken_away() -> None:
+    """A name that has the form of ours, with a word in place of the time, is the lock of its owner."""
+    day = ClockedWorkspace()
+    day.make(f"{LOCK_PREFIX}abc until tomorrow held by far")
+    day.now += 10**9
+    with pytest.raises(LockHeldElsewhere, match="far, without an end"), day.smith().hold(TERMS):
+        pass
+
+
 def test_a_lock_that_nobody_can_read_holds_until_it_is_taken_away() -> None:
     """A reserved name that is not as ours are never ends by itself."""
     day = ClockedWorkspace()

@@ -41,9 +41,6 @@ def _meet(entry: DesiredResource[AssignmentSpec], other: DesiredResource[Assignm
 
 def _hint(entry: DesiredResource[AssignmentSpec], other: DesiredResource[AssignmentSpec]) -> str:
     remove = f"See {other.source}. Remove that audience there, or this content from `replaces`."
-    earlier = [one.content for one in other.spec.replaces]
-    if not earlier:
-        return remove
     known = {one.content for one in entry.spec.replaces}
-    more = ", ".join(name for name in earlier if name not in known)
+    more = ", ".join(one.content for one in other.spec.replaces if one.content not in known)
     return f"{remove} That entry replaces {more}: list it under `replaces` here, too." if more else remove

@@ -120,5 +120,5 @@ def _parse(row: Mapping[str, Json]) -> _Result:
     return _Result(
         revision if isinstance(revision, int) else 0,
         optional_text(row, "state"),
-        expires if isinstance(expires, int) and not isinstance(expires, bool) and expires > 0 else None,
+        expires if isinstance(expires, int) else None,
     )
