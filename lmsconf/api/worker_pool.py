@@ -179,9 +179,9 @@ class WorkerPool:
 
 
 class InlinePool(WorkerPool):
-    """Runs each job at once, in the thread that submits it: for a service that computes in this process.
+    """Runs each job at once, in the thread that submits it, one at a time: for a service in this process.
 
-    Workers would only wait there for each other. Each thread has a client of its own.
+    Workers would only wait there for each other.
     """
 
     def __init__(
@@ -192,23 +192,20 @@ class InlinePool(WorkerPool):
         limit: Callable[[], RateLimit | None] = lambda: None,
     ) -> None:
         super().__init__(open_client, progress=progress, limit=limit)
-        self._of_thread = threading.local()
+        self._client: Client | None = None
+        self._turn = threading.Lock()
 
     def submit(
         self, job: Callable[[Client], T], priority: Priority = Priority.FAN_OUT, *, is_expected: bool = False
     ) -> Future[T]:
         """Run `job`, and return the future of its result, which is done. Raises RuntimeError once closed."""
-        task, client = Job(job), self._client()
-        with self._lock:
-            self._refuse_closed()
-            self._count(is_expected)
-        task.run(client)
+        task = Job(job)
+        with self._turn:
+            # A client of a service in this process holds nothing that must be closed.
+            self._client = self._client or self._open_client()
+            with self._lock:
+                self._refuse_closed()
+                self._count(is_expected)
+            task.run(self._client)
         self.report_progress(finished=1)
         return task.future
-
-    def _client(self) -> Client:
-        """Return the client of this thread. A client of a service in this process holds nothing to close."""
-        client: Client | None = getattr(self._of_thread, "client", None)
-        if client is None:
-            client = self._of_thread.client = self._open_client()
-        return client

@@ -115,7 +115,7 @@ class Connection:
         self._circuit_breaker.set_concurrency(parallelism)
         pool = (
             InlinePool(self._client, progress=progress, limit=self._rate_limiter.status)
-            if self._settings.workspace.embedded
+            if self._sandbox is not None
             else WorkerPool(self._client, parallelism=parallelism, progress=progress, limit=self._rate_limiter.status)
         )
         if progress is not None:
