@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lmsconf.errors import LmsconfError
-from lmsconf.support.atomic_files import is_writable, leads_to_stdout, read_text, write_atomically
+from lmsconf.support.atomic_files import is_writable, leads_to_stdout, open_for_lines, read_text, write_atomically
 
 
 def test_writes_whole_private_files(tmp_path: Path) -> None:
@@ -48,6 +48,19 @@ def test_a_write_leaves_no_descriptor_open(tmp_path: Path) -> None:
         write_atomically(tmp_path / "plan.json", "new")
         with pytest.raises(LmsconfError):
             write_atomically(tmp_path / "missing" / "plan.json", "new")
+    assert {one.name for one in Path("/dev/fd").iterdir()} <= before
+
+
+def test_a_file_that_cannot_be_made_private_is_not_kept_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file of somebody else, whose mode only its owner may set, is closed, and what the system said is raised."""
+
+    def refused(descriptor: int, mode: int) -> None:
+        raise PermissionError(descriptor, mode)
+
+    monkeypatch.setattr(os, "fchmod", refused)
+    before = {one.name for one in Path("/dev/fd").iterdir()}
+    with pytest.raises(PermissionError):
+        open_for_lines(tmp_path / "events.jsonl")
     assert {one.name for one in Path("/dev/fd").iterdir()} <= before
 
 

@@ -13,7 +13,9 @@ import pytest
 from lmsconf.api.strict_json import decode
 from lmsconf.errors import Problem, Severity
 from lmsconf.kinds import all_kinds
-from lmsconf.model.address import Address
+from lmsconf.kinds.manual_group.types import GroupRow
+from lmsconf.kinds.user.types import PersonRow
+from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.drift import ManagedShare
@@ -21,17 +23,18 @@ from lmsconf.model.effects import Basis
 from lmsconf.model.forms import form_to_json, sort_items
 from lmsconf.model.names import confusable_skeleton, nearest_name, normalize_name
 from lmsconf.model.outcomes import ApplyReport, CallOutcome, CallStatus
-from lmsconf.model.plan import Action, Change, Plan
+from lmsconf.model.plan import Action, Change, Plan, UndoLevel
 from lmsconf.model.recorded_run import CallState, RecordedRun
 from lmsconf.model.rehearsal import RehearsalPace, RehearsedGroup
 from lmsconf.model.scope import VerifiedScope, VerifyMode
 from lmsconf.model.settings_changes import IN_USE, diff_settings
-from lmsconf.model.snapshot import Snapshot
+from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.model.text_limits import is_representable
 from lmsconf.model.time_formats import date_in_other_order, duration_in_words, local_to_utc
 from lmsconf.planner.access_reports import nearest_person
 from lmsconf.planner.audiences import AccountEnds, Audience, AudienceAssignment, Terms, Window, compare_access
 from lmsconf.planner.redaction import pseudonym
+from lmsconf.planner.undo.extent import with_undo_limits
 from lmsconf.planner.undo.merge import NoValue, restored
 from lmsconf.planner.undo.names import map_references
 from lmsconf.planner.undo.run import RunToUndo
@@ -271,6 +274,29 @@ def test_the_way_back_of_one_value(before: Json, after: Json, live: Json, value:
     it excludes.
     """
     assert restored(before, after, live) == value
+
+
+@pytest.mark.parametrize(
+    ("row_type", "key", "level"), [(GroupRow, "name", UndoLevel.PARTIAL), (PersonRow, "email", UndoLevel.FULL)]
+)
+def test_a_name_that_another_group_has_is_not_given_back(
+    row_type: type[GroupRow | PersonRow], key: str, level: UndoLevel
+) -> None:
+    """The plan that renames one of two groups of one name says so; an e-mail that two people have can be given back."""
+    rows = (row_type(RemoteId("1"), "ann@acme.example"), row_type(RemoteId("2"), "ann@acme.example"))
+    change = Change(
+        address=Address.of(row_type.listing, "anna@acme.example"),
+        action=Action.UPDATE,
+        id=rows[0].id,
+        about=None,
+        source=None,
+        before={key: "ann@acme.example"},
+        after={key: "anna@acme.example"},
+        fields=(),
+    )
+    live = Snapshot(workspace="", url="", taken_at="", people=2, listings={row_type.listing: Listing(rows=rows)})
+    [limited] = with_undo_limits(all_kinds(), live, [change])
+    assert limited.undo.level is level
 
 
 @pytest.mark.parametrize(

@@ -96,6 +96,15 @@ def test_every_view_says_when_effects_are_not_computed(tmp_path: Path, manifests
         assert "--allow people=unknown" in text
 
 
+def test_a_group_whose_later_members_are_not_known_has_its_live_ones(tmp_path: Path) -> None:
+    """A condition that lmsconf does not know leaves open who is in afterwards, but not who is in now."""
+    plan = Project(tmp_path, SEED, "").plan(NARROWED.replace("SE]", "SE], system_condition: IS_FULL_MOON"))
+    [group] = plan.effects.groups
+    assert (str(group.address), group.basis.value) == ("smart_group/Nordics", "unknown")
+    assert (group.before, group.after, group.join, group.leave) == (30, None, None, None)
+    assert "30  not known  not known  not known  smart_group/Nordics" in lmsconf(tmp_path, "plan").out
+
+
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_plan_that_affects_nobody_says_so_in_one_line(tmp_path: Path, format: str) -> None:
     """A rename moves nobody; a plan without changes says nothing about people."""

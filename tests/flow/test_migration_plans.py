@@ -34,6 +34,31 @@ custom_fields:
 """
 REPLACED = "its conditions name custom_field/Team, whose answers move to custom_field/Unit"
 TEXT = "custom_fields: [{name: Unit, type: TEXT, migrate: {from: Team}}]\n"
+FIELD = """
+custom_fields:
+  - name: Unit
+    type: CHOICE
+    choices: [Sales, Code]
+    migrate: {from: Team, choices: {Tech: Code}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("manifests", "code"),
+    [
+        (FIELD.replace("from: Team", "from: Unit"), "migrate/same-field"),
+        (FIELD.replace("from: Team", "from: Team, to: Team"), "migrate/to"),
+        (FIELD + "  - {name: Team, type: TEXT}\n", "migrate/declared"),
+        (FIELD + "  - {name: B, type: TEXT, migrate: {from: Team}}\n", "migrate/twice"),
+        (FIELD.replace("type: CHOICE", "type: CHOICE\n    previously: [Team]"), "migrate/renamed"),
+        (FIELD.replace("Tech: Code", "Tech: Cod"), "reference/unknown-choice"),
+    ],
+)
+def test_a_migration_that_cannot_be_meant_is_refused(tmp_path: Path, manifests: str, code: str) -> None:
+    """`validate` names what is wrong without any workspace, and nothing else."""
+    it = Project(tmp_path, SEED)
+    it.write(manifests)
+    assert [problem.code for problem in load_manifests(it.settings).problems] == [code]
 
 
 @pytest.mark.parametrize(

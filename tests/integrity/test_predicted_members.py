@@ -68,10 +68,12 @@ def sandbox(tmp_path: Path) -> Iterator[Sandbox]:
     sandbox.close_workspace()
 
 
-def applied(root: Path, way: OtherMembersTransport, more: str = "", *, from_file: bool = False) -> ApplyReport:
+def applied(
+    root: Path, way: OtherMembersTransport, more: str = "", *, wanted: str = WANTED, from_file: bool = False
+) -> ApplyReport:
     """The report of an apply of the wanted manifests and more of them, from a plan file or in one run."""
     (root / "manifests").mkdir(exist_ok=True)
-    (root / "manifests" / "all.yaml").write_text(f"{WANTED}\n{more}", encoding="utf-8")
+    (root / "manifests" / "all.yaml").write_text(f"{wanted}\n{more}", encoding="utf-8")
     settings = load_settings(root, None, {"LMSCONF_T": "sandbox"})
     link = TransportConnection(way, way.sandbox.spec)
     workspace = Applier(settings=settings, connection=link, parallelism=1)
@@ -96,6 +98,16 @@ def test_other_members_are_a_warning(tmp_path: Path, sandbox: Sandbox, members: 
     number = len([one for one in members if one != "u-3"])
     assert problem.message == f"smart_group/Nordic: 2 members were predicted, and the service lists {number}"
     assert (report.exit, report.converged, problem.is_error) == (ExitCode.OK, True, False)
+
+
+def test_a_new_smart_group_is_found_by_its_name(tmp_path: Path, sandbox: Sandbox) -> None:
+    """Its members are compared too, and not those of another whose name begins as its own does."""
+    wanted = "smart_groups: [{name: Nord, conditions: [{field: Country, choices: ['NO']}]}]"
+    way = OtherMembersTransport(sandbox, ["u-1", "u-2"])
+    (problem,) = applied(tmp_path, way, wanted=wanted).problems
+    assert problem.message == "smart_group/Nord: 1 member was predicted, and the service lists 2"
+    assert len(way.asked) == 1
+    assert way.asked != ["/smart-groups/sg-1"]
 
 
 @pytest.mark.parametrize("from_file", [False, True])

@@ -55,7 +55,8 @@ def _is_predicted(group: GroupEffects, members: frozenset[RemoteId]) -> bool:
 
 def _difference(predicted: int, listed: int) -> str:
     if predicted != listed:
-        return f"{predicted:,} members were predicted, and the service lists {listed:,}"
+        were = "1 member was" if predicted == 1 else f"{predicted:,} members were"
+        return f"{were} predicted, and the service lists {listed:,}"
     return f"the service lists as many members as predicted ({listed:,}), but not the same people"
 
 
