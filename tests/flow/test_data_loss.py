@@ -346,6 +346,23 @@ def test_nobodys_answers_are_read_for_nothing(tmp_path: Path) -> None:
     assert pages(DELETES, additive=True) == 1
 
 
+@pytest.mark.parametrize(("share", "rows"), [("50%", {}), ("40%", {"unnamed_targets": 1})])
+def test_assignments_of_other_contents_are_read_where_a_share_is_exceeded(
+    tmp_path: Path, share: str, rows: dict[str, int]
+) -> None:
+    """One of two assignments is half of them, so that with a limit of a half no other content is looked at."""
+    seed = (
+        "groups: [{name: A}, {name: B}]\ncontent: [{name: C}, {name: O}]\ncontent_targets:\n"
+        "  - {content: C, assign_to: [{group: A}, {group: B}]}\n  - {content: O, assign_to: [everyone]}\n"
+    )
+    it = Project(tmp_path, seed, f"guards: {{removals: {{count: 9, share: {share}}}}}\n")
+    it.write("absent: {content_targets: [{content: C, assign_to: [{group: A}]}]}")
+    assert lmsconf(it.root, "plan", "--events", "events.jsonl").code == 0
+    events = [json.loads(line) for line in (it.root / "events.jsonl").read_text().splitlines()]
+    [read] = [one for one in events if one["type"] == "workspace_read"]
+    assert {name: number for name, number in read["rows"].items() if name == "unnamed_targets"} == rows
+
+
 @pytest.mark.parametrize(("count", "trips"), [(6, False), (7, True)])
 def test_changes_in_place_have_a_share_of_their_kind(tmp_path: Path, count: int, trips: bool) -> None:
     """Three of ten resources of a kind may change; creations and deletions count elsewhere."""

@@ -145,6 +145,22 @@ def test_other_services_are_spoken_to_in_their_words(tmp_path: Path, dialect: st
     assert [one["name"] for one in now["customFields"]["Skills"]["choices"]] == ["SQL", "Go"]
 
 
+def test_answers_that_the_service_gives_by_name_are_sent_again_by_id(tmp_path: Path) -> None:
+    """Where answers that are left out are cleared, the kept ones are sent as if the service gave their ids."""
+    dialect = "dialect: {users.update-custom-field-choice.omitted: clear}\n"
+    it = project(tmp_path, dialect, SEED.replace("Skills: [SQL, Go],", "Skills: [Go],"))
+
+    def by_name(snapshot: dict[str, Any]) -> None:
+        names = {one["id"]: one["name"] for field in snapshot["custom_field"] for one in field.get("choices", [])}
+        for someone in snapshot["user"]:
+            for answer in someone.get("answers", []):
+                answer["choices"] = [names[id] for id in answer["choices"]]
+
+    plan = plan_against(it, "users: [{email: anna@acme.example, answers: {Dept: HR}}]", by_name)
+    [by_names], [by_ids] = plan.calls, it.plan().calls
+    assert by_names.body == by_ids.body
+
+
 @pytest.mark.parametrize("gone", ["custom_fields: [{name: Dept, choices: [HR]}]", "absent: {custom_fields: [Dept]}"])
 def test_an_answer_that_the_plan_ends_is_not_sent_again(tmp_path: Path, gone: str) -> None:
     """Where answers that are left out are cleared, kept ones go along; one to a deleted choice would be refused."""
