@@ -77,7 +77,7 @@ def _text(document: Mapping[str, Json]) -> str:
 
 def plan_digest(plan: Plan) -> str:
     """Return the SHA-256 of what a plan does: equal for equal plans, whatever their files and times of creation."""
-    return plan.masked_digest or _digest(_digested_keys(plan))
+    return plan.masked_digest or _digest(plan)
 
 
 def loads(text: str, signing_key: bytes | None = None) -> Plan:
@@ -116,13 +116,23 @@ def _expect_format(document: Mapping[str, Json]) -> None:
     verify_format(document, FORMAT)
 
 
-def _digest(document: Mapping[str, Json]) -> str:
-    lasting = {key: document[key] for key in ("format", "workspace", "policy", "calls", "fingerprints")}
+_latest: tuple[Plan, str] | None = None
+"""The plan that a digest was computed for last: a command shows it, compares it and writes it down."""
+
+
+def _digest(plan: Plan, digested: Mapping[str, Json] | None = None) -> str:
+    """Return the digest of a plan, computed once. digested: the part of its document that it is computed from."""
+    global _latest
+    latest = _latest  # replaced as a whole by another thread
+    if latest is not None and latest[0] is plan:
+        return latest[1]
+    document = _digested_keys(plan) if digested is None else digested
     changes = cast("list[dict[str, Json]]", document["changes"])
     # Not part of what a plan does: source locations, reasons (`about`), origins, and what can be undone.
-    return sha256(
-        {**lasting, "changes": [without_keys(change, "source", "about", "origin", "undo") for change in changes]}
-    )
+    bare = [without_keys(change, "source", "about", "origin", "undo") for change in changes]
+    digest = sha256({**document, "changes": bare})
+    _latest = plan, digest
+    return digest
 
 
 def _digested_keys(plan: Plan) -> dict[str, Json]:
@@ -175,7 +185,7 @@ def _document(plan: Plan, tool: Json) -> dict[str, Json]:
         document["undo_of"] = {"run": plan.undo_of.run, "digest": plan.undo_of.digest}
     if plan.masked_digest is not None:
         return {**document, "digest": plan.masked_digest, "masked": True}
-    return {**document, "digest": _digest(digested)}
+    return {**document, "digest": _digest(plan, digested)}
 
 
 def _plan(at: JsonObjectReader) -> Plan:

@@ -68,7 +68,7 @@ class ApiSpec:
         A fixed segment takes precedence over a parameter: /users/search never matches /users/{userId}, even for a
         method that only the latter has.
         """
-        parts = tuple(unquote(part) for part in path.split("/"))
+        parts = tuple(unquote(part) if "%" in part else part for part in path.split("/"))
         for template, methods in _routes().get((len(parts), *parts[1:2]), ()):
             parameters = _match(template, parts)
             if parameters is not None:
