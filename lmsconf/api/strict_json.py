@@ -21,9 +21,7 @@ def decode(body: bytes) -> Json:
     # One at a time: decoding gains nothing from threads, and each takes many times the memory of the text.
     with _ONE_AT_A_TIME:
         try:
-            value = json.loads(
-                body.decode("utf-8-sig"), object_pairs_hook=_unique, parse_constant=_refuse, parse_float=_finite
-            )
+            value = _DECODER.decode(body.decode("utf-8-sig"))
             if b"\\ud" in body or b"\\uD" in body:
                 json.dumps(value, ensure_ascii=False).encode()
         except RecursionError:
@@ -34,7 +32,7 @@ def decode(body: bytes) -> Json:
 def encode(value: object) -> bytes:
     """Encode a request body. Raises ValueError for what is not JSON, including tuples."""
     _check(value)
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    return _ENCODER.encode(value).encode()
 
 
 def _check(value: object) -> None:
@@ -67,3 +65,7 @@ def _finite(text: str) -> float:
 
 def _refuse(text: str) -> NoReturn:
     raise ValueError(f"{text} is not a number")
+
+
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refuse, parse_float=_finite)
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))

@@ -26,6 +26,7 @@ from lmsconf.sandbox.store import IN_MEMORY, Repository, Store
 _METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _BEARER: Final = "bearer "
 _BEFORE: Final = "before the last change"
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _NO_JSON: Final = b"<!doctype html><title>Bad gateway</title><p>The service is being looked after.</p>"
 
 
@@ -232,5 +233,5 @@ def _error_response(refusal: Refusal) -> SandboxResponse:
 
 def json_response(status: int, value: Json) -> SandboxResponse:
     """A response with a JSON body."""
-    body = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    body = _ENCODER.encode(value).encode()
     return SandboxResponse(status, {"content-type": "application/json", "content-length": str(len(body))}, body)
