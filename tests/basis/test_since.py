@@ -188,6 +188,22 @@ def test_people_and_deletions_are_read_as_with_only(project: Project) -> None:
     assert {at: one["action"] for at, one in addresses(ran).items()} == {"group/Coaches": "delete"}
 
 
+def test_a_condition_names_the_field_that_is_live(project: Project) -> None:
+    """A field that somebody has made again since the snapshot has another id, and the call sends that."""
+    old = project.fields()["Country"]
+    project.send("custom-fields.delete", {"customFieldId": str(old["customFieldId"])})
+    made = {"name": "Country", "type": "CHOICE", "choices": [{"name": "SE"}]}
+    project.send("custom-fields.create", body={"name": "Other", "type": "TEXT"})
+    project.send("custom-fields.create", body=made)
+    project.write(BASE + "smart_groups: [{name: Nordics, conditions: [{field: Country, choices: [SE]}]}]\n")
+    ran = since(project, "--no-effects", *ALL)
+    assert "nothing is taken from it" not in note(ran)
+    live = str(project.fields()["Country"]["customFieldId"])
+    assert live != old["customFieldId"]
+    [call] = cast("list[dict[str, object]]", ran.document["calls"])
+    assert f'"{live}"' in json.dumps(call["body"])
+
+
 def test_a_creation_takes_no_name_that_is_live(project: Project) -> None:
     """The names of a kind in which something is created are live, whatever the snapshot says."""
     project.write(BASE + "smart_groups: [{name: Nordics, conditions: [{field: Country, choices: [SE]}]}]\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 
 import pytest
@@ -130,3 +131,11 @@ def test_the_digest_of_a_snapshot_says_what_was_read() -> None:
         workspace="w", url="u", taken_at="2026-06-01T08:00:00Z", people=None, listings={"group": listings["group"]}
     )
     assert snapshot_digest(fewer).sha256 != digest.sha256, "a listing without rows is not one that was not read"
+
+
+def test_the_digest_of_a_snapshot_file_is_the_sha_256_of_its_text() -> None:
+    """So a receipt names the file that its rehearsal was made with, as sha256sum tells it."""
+    rows = (GroupRow(RemoteId("g-1"), "Å"),)
+    snapshot = Snapshot(workspace="w", url="u", taken_at="t", people=None, listings={"group": Listing(rows=rows)})
+    text = snapshot_file.dumps(snapshot)
+    assert snapshot_file.snapshot_digest(snapshot) == hashlib.sha256(text.encode()).hexdigest()

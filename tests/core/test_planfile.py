@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lmsconf.apply.rehearsal.receipts import refuse_unrehearsed
 from lmsconf.documents import plan_file, plan_values
 from lmsconf.documents.document import render_canonical_json
 from lmsconf.errors import ExitCode, LmsconfError, Problem, Severity, SourceLocation, StalePlan
@@ -224,6 +225,33 @@ def test_what_faults_did_to_a_rehearsal_is_kept() -> None:
             document["seal"] = sha256({**document, "seal": ""})
             with pytest.raises(StalePlan):
                 plan_file.loads(render_canonical_json(document))
+
+
+def test_the_rehearsal_of_another_plan_is_none() -> None:
+    """A receipt counts only for the plan whose digest it has."""
+    receipt = RehearsalReceipt(
+        plan_digest="a",
+        snapshot_digest="b",
+        outcome=RehearsalOutcome.SUCCESS,
+        at="2026-03-01T08:00:00Z",
+        faults=None,
+        tool="lmsconf 0",
+    )
+    rehearsal = Rehearsal(
+        receipt=receipt,
+        taken_at="2026-03-01T08:00:00Z",
+        calls=1,
+        done=1,
+        failed=(),
+        remaining=(),
+        problems=(),
+        assumptions=(),
+        groups=(),
+        pace=RehearsalPace(requests=7),
+    )
+    refuse_unrehearsed(replace(PLAN, rehearsal=rehearsal), "a")
+    with pytest.raises(StalePlan, match="is of a plan with the digest a, and this one's is c"):
+        refuse_unrehearsed(replace(PLAN, rehearsal=rehearsal), "c")
 
 
 def test_a_plan_with_masked_people_is_no_plan_to_apply() -> None:

@@ -204,6 +204,15 @@ def test_the_default_verification_costs_what_a_plan_costs(stage: ServedProject) 
     assert asked.beside == Counter(["users.get", "users.update-metadata"])
 
 
+def test_a_deletion_that_waits_for_a_grant_asks_for_nothing_more(stage: ServedProject) -> None:
+    """The new assignment is read back before the old one is deleted; only a field's deletion is planned again."""
+    rewritten(stage, "{group: G1}, {smart", "{group: G2}, {smart")
+    asked = applied(stage, "--verify", "touched")
+    assert asked.beside == Counter(
+        {"content-targets.list": 2, "content-targets.create": 1, "content-targets.delete": 1}
+    )
+
+
 @pytest.mark.sampled
 @pytest.mark.parametrize("what", WHOLE)
 def test_more_is_read_where_a_single_resource_does_not_show_enough(stage: ServedProject, what: str) -> None:

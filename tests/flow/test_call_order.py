@@ -70,3 +70,22 @@ def test_an_assignment_that_is_made_again_waits_for_the_new_ones(tmp_path: Path)
         "content-targets.delete X -> group/A",
         "content-targets.create X -> group/A",
     ]
+
+
+def test_conditions_on_another_field_wait_for_the_answers_to_it(tmp_path: Path) -> None:
+    """Nobody leaves a smart group for a moment because its new condition is there before the answer that meets it."""
+    seed = """
+custom_fields: [{name: Dept, type: CHOICE, choices: [A, B]}, {name: Level, type: CHOICE, choices: [C, D]}]
+people: [{email: anna@acme.example, answers: {Dept: A}}]
+smart_groups: [{name: S, conditions: [{field: Dept, choices: [A]}]}]
+"""
+    plan = Project(tmp_path, seed).plan(
+        "smart_groups: [{name: S, conditions: [{field: Level, choices: [C]}]}]\n"
+        "users: [{email: anna@acme.example, answers: {Level: C}}]\n"
+    )
+    answer, replace = plan.calls
+    assert (answer.operation, replace.operation) == (
+        "users.update-custom-field-choice",
+        "smart-groups.replace-conditions",
+    )
+    assert replace.needs == (answer.id,)

@@ -329,22 +329,6 @@ def test_an_audience_before_and_after_the_plan(tmp_path: Path) -> None:
     ]
 
 
-def test_an_audience_that_the_plan_makes_renames_or_deletes(tmp_path: Path) -> None:
-    """A new one has no one yet; a renamed one is found by both names; a deleted one by its own."""
-    manifests = """
-groups: [{name: Trainers, previously: [Coaches], members: [cy@acme.example]}, {name: Club, members: [ann@acme.example]}]
-absent: {smart_groups: [Odd]}
-"""
-    project(tmp_path, manifests)
-    new = audience(tmp_path, "group/Club")
-    assert [new[key] for key in ("is_live", "stays", "before", "after")] == [False, True, 0, 1]
-    for name in ("Trainers", "Coaches"):
-        renamed = audience(tmp_path, f"group/{name}")
-        assert [renamed[key] for key in ("is_live", "before", "after", "join", "leave")] == [True, 1, 1, 1, 1]
-    deleted = audience(tmp_path, "smart_group/Odd")
-    assert [deleted[key] for key in ("is_live", "stays", "after")] == [True, False, 0]
-
-
 @pytest.mark.parametrize("manifests", ["groups: [{nam: X}]", "groups: [{name: X, members: [who@acme.example]}]"])
 def test_without_a_plan_the_live_state_is_shown(tmp_path: Path, manifests: str) -> None:
     """For errors in the manifests and for those that only the workspace shows. It says so, and exits with 1."""

@@ -133,13 +133,17 @@ def test_a_rehearsal_requests_what_a_snapshot_requests(it: Project, log: list[Lo
     assert (pace["rate"], pace["is_limit"], pace["seconds"]) == (None, False, None)
 
 
-@pytest.mark.parametrize(("people", "requests"), [(2, 8), (4, 12), (6, 14)])
+@pytest.mark.parametrize(("people", "groups", "requests"), [(2, 1, 8), (4, 1, 12), (6, 1, 14), (2, 2, 9)])
 def test_the_cost_of_reading_counts_the_lists_of_groups(
-    tmp_path: Path, log: list[LoggedRequest], people: int, requests: int
+    tmp_path: Path, log: list[LoggedRequest], people: int, groups: int, requests: int
 ) -> None:
-    """Members and managers of a group are two requests, unless all people are read with fewer."""
+    """Members and managers of a group are two requests, unless all people are read with fewer.
+
+    After a full page of groups there is another one.
+    """
     emails = [f"p{n}@x.example" for n in range(people)]
-    seed = {"people": [{"email": email} for email in emails], "groups": [{"name": "A", "members": emails[:1]}]}
+    named = [{"name": name, "members": emails[:1]} for name in "AB"[:groups]]
+    seed = {"people": [{"email": email} for email in emails], "groups": named}
     it = Project(tmp_path, yaml.safe_dump(seed), "dialect: {paging.limit: 2}\n")
     it.write("groups: [{name: A, members: []}]\n")
     ran, _ = rehearsed(it)

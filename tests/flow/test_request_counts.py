@@ -66,3 +66,19 @@ def test_a_plan_of_five_resources_asks_for_these(tmp_path: Path) -> None:
         "users.get": 2,
     }
     assert asked["content-targets.list"] == 1
+
+
+@pytest.mark.parametrize(("only", "contents"), [("content_target/C1 -> *", 1), ("smart_group/S1", 0)])
+def test_a_selection_asks_for_the_targets_of_its_own_contents(tmp_path: Path, only: str, contents: int) -> None:
+    """Also where a pattern stands for several assignments; a selection without any asks for none."""
+    project = Project(tmp_path, workspace(420, 20, 20, 20), PAGES)
+    project.plan(FIVE, only=(only,))
+    assert [call.operation for call in project.calls].count("content-targets.list") == contents
+
+
+def test_assignments_that_are_only_created_are_no_share_of_the_others(tmp_path: Path) -> None:
+    """No other content is read to tell how small the share is; its own is read again before it is assigned."""
+    project = Project(tmp_path, workspace(210, 20, 2, 20), PAGES)
+    groups = ", ".join(f"{{group: G{n}}}" for n in range(1, 16))
+    project.plan(f"content_targets: [{{content: C1, assign_to: [{groups}]}}]")
+    assert [call.operation for call in project.calls].count("content-targets.list") == 2

@@ -234,6 +234,18 @@ def test_a_field_that_somebody_answers_meanwhile_is_not_deleted(tmp_path: Path, 
     assert [one.split()[0] for one in late.sent] == ["POST", "POST"]
 
 
+def test_a_field_is_deleted_although_another_one_must_be_kept(tmp_path: Path, sandbox: Sandbox) -> None:
+    """An answer that could not be copied keeps its own field alone."""
+    fields = "custom_fields: [{name: Old A, type: TEXT}, {name: Old B, type: TEXT}]\n"
+    answers = "users: [{email: anna@acme.example, answers: {Old A: X}}, {email: bo@acme.example, answers: {Old B: X}}]"
+    applied(tmp_path, StaleReadTransport(sandbox), fields + answers)
+    late = StaleReadTransport(sandbox, refused="/u-2/update-custom-field-choice")
+    migrated = ", ".join(f"{{name: New {one}, type: TEXT, migrate: {{from: Old {one}}}}}" for one in "AB")
+    report = applied(tmp_path, late, f"custom_fields: [{migrated}]")
+    ended = {str(one.address): one.status for one in report.outcomes if one.operation == "custom-fields.delete"}
+    assert ended == {"custom_field/Old A": CallStatus.DONE, "custom_field/Old B": CallStatus.BLOCKED}
+
+
 def test_nobody_loses_rights_before_whoever_gets_them_has_them(tmp_path: Path, sandbox: Sandbox) -> None:
     """Where the new administrator is none, the only one stays one, also one who would be archived."""
     options = (tmp_path / "lmsconf.yaml").read_text(encoding="utf-8")
