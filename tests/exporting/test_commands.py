@@ -90,6 +90,19 @@ def test_an_assignment_to_an_archived_person_is_exported_where_the_project_owns_
     assert re.findall(r"left out: .* -> user/(\w+).*: the person is archived", ran.err) == left_out
 
 
+def test_a_content_with_an_assignment_that_cannot_be_declared_is_left_out_where_it_would_be_deleted(
+    tmp_path: Path,
+) -> None:
+    """A project that owns all assignments of declared content declares no other one of it; other contents it does."""
+    it = Project(tmp_path, SEED, OPTIONS + "ownership: {content_targets: declared_content}\n")
+    it.send("content-targets.create", None, {"contentId": "c-1", "targetId": "g-4"})
+    ran = lmsconf(it.root, "export", "--kind", "content_targets")
+    assert ran.code == 0, ran.err
+    written = yaml.safe_load((it.root / "manifests" / "content_targets.yaml").read_text())["content_targets"]
+    assert [entry["content"] for entry in written] == ["Old intro"]
+    assert "of the same content, an assignment that cannot be declared would be deleted" in ran.err
+
+
 def test_a_folder_with_manifests_is_not_written_to(project: Project) -> None:
     """Unless somebody says --into, which adds what is not declared yet and touches nothing that is there."""
     said = "# ours\ngroups: [{name: Coaches, managers: []}]   # for now\n"
