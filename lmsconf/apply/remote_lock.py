@@ -22,11 +22,11 @@ from lmsconf.api.spec.listings import MANUAL_GROUPS
 from lmsconf.apply.ambiguous_writes import WaitClock
 from lmsconf.apply.lock_lease import LockLease
 from lmsconf.apply.lock_names import LockHeldElsewhere, LockLost, WorkspaceLock
-from lmsconf.apply.scheduler import defer_interrupts
 from lmsconf.errors import LmsconfError, Rejected, Unauthorized
 from lmsconf.model.api import ListedRows
 from lmsconf.model.canonical_json import Json
 from lmsconf.project.settings import LockSettings
+from lmsconf.support.interrupts import defer_interrupts
 from lmsconf.workspace.connection import Connection
 
 _VISIBLE_WITHIN: Final = 10.0

@@ -7,15 +7,11 @@ that may be refused run first, alone, while nothing has been changed yet.
 
 from __future__ import annotations
 
-import signal
-import threading
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from contextlib import contextmanager
 from dataclasses import field
 from queue import SimpleQueue
-from types import FrameType
 from typing import TypeAlias
 
 from lmsconf.errors import DuplicateResource, LmsconfError, NoEffect, Unauthorized, Unreachable, WriteOutcomeUnknown
@@ -23,6 +19,7 @@ from lmsconf.model.address import Ref
 from lmsconf.model.calls import Call
 from lmsconf.model.outcomes import CallOutcome, CallStatus
 from lmsconf.model.plan import Plan
+from lmsconf.support.interrupts import defer_interrupts
 from lmsconf.support.lazy_dataclass import dataclass
 
 _FORBIDDEN = 403
@@ -208,33 +205,3 @@ class _Runner:
             return "the run was interrupted before it"
         stopped = self.result.stopped_by
         return f"the run stopped before it: {stopped.message}" if stopped else "the run ended before it"
-
-
-@contextmanager
-def defer_interrupts(handler: Callable[[KeyboardInterrupt], None]) -> Iterator[None]:
-    """While the context is active, pass an interruption to `handler` instead of raising it at an arbitrary point.
-
-    Signals arrive in the main thread only; in other threads, and for a signal without a Python handler, nothing
-    changes.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-
-    def handle(number: int, frame: FrameType | None) -> None:
-        usual = before[signal.Signals(number)]
-        try:
-            if callable(usual):
-                usual(number, frame)
-        except KeyboardInterrupt as cut:
-            handler(cut)
-
-    replaced = [number for number, usual in before.items() if callable(usual)]
-    for number in replaced:
-        signal.signal(number, handle)
-    try:
-        yield
-    finally:
-        for number in replaced:
-            signal.signal(number, before[number])

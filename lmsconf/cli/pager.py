@@ -8,6 +8,7 @@ from typing import IO, Final, TextIO
 
 from lmsconf.errors import Terminated
 from lmsconf.project.credentials import env_may_hold_token
+from lmsconf.support.interrupts import defer_interrupts
 
 _NONE: Final = ("", "cat")
 _NOT_RUN: Final = (126, 127)
@@ -36,18 +37,27 @@ def page(text: str, command: str, stream: TextIO, environ: Mapping[str, str]) ->
         if not name.startswith("LMSCONF_") and not env_may_hold_token(name, environ)
     }
     stream.flush()
+    running: subprocess.Popen[bytes] | None = None
+    cuts: list[KeyboardInterrupt] = []
     try:
-        running = subprocess.Popen(  # noqa: S603  # the user's own choice of a program, as for git
-            ["/bin/sh", "-c", command], stdin=subprocess.PIPE, stdout=stream.fileno(), env=variables, bufsize=0
-        )
-    except OSError:
-        return False
-    try:
+        # A signal raised while the process is made would leave a pager that nobody can end.
+        with defer_interrupts(cuts.append):
+            running = subprocess.Popen(  # noqa: S603  # the user's own choice of a program, as for git
+                ["/bin/sh", "-c", command], stdin=subprocess.PIPE, stdout=stream.fileno(), env=variables, bufsize=0
+            )
+        for cut in cuts:
+            if isinstance(cut, Terminated):
+                raise cut
         if running.stdin is not None:
             _feed(running.stdin, text.encode(stream.encoding or "utf-8", "backslashreplace"))
         return _ended(running) not in _NOT_RUN
+    except OSError:
+        if running is not None:
+            raise
+        return False
     except Terminated:
-        _terminate(running)
+        if running is not None:
+            _terminate(running)
         raise
 
 
@@ -77,6 +87,8 @@ def _ended(running: subprocess.Popen[bytes]) -> int:
 
 def _terminate(running: subprocess.Popen[bytes]) -> None:
     """End the pager, after a while by force."""
+    if running.stdin is not None:
+        running.stdin.close()
     running.terminate()
     try:
         running.wait(_SECONDS)

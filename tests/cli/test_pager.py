@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from flow.shell import lmsconf
@@ -232,6 +235,23 @@ def test_a_signal_while_the_pager_is_fed(tmp_path: Path) -> None:
     ran, _ = at_terminal(tmp_path / "project", "plan", env={**TERM, "PAGER": pager})
     assert ran.code == ExitCode.TERMINATED
     assert seen(tmp_path / "project") is None
+
+
+def test_a_signal_while_the_pager_is_started(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SIGTERM that arrives before the process is known ends the pager too."""
+    made: list[subprocess.Popen[bytes]] = []
+
+    class Interrupted(subprocess.Popen[bytes]):
+        def __init__(self, *arguments: Any, **named: Any) -> None:
+            super().__init__(*arguments, **named)
+            made.append(self)
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(subprocess, "Popen", Interrupted)
+    ran, shown = at_terminal(project, "plan", env={**TERM, "PAGER": "sleep 20 > /dev/null 2>&1"})
+    assert ran.code == ExitCode.TERMINATED
+    assert "Traceback" not in shown
+    assert [one.returncode for one in made] == [-signal.SIGTERM]
 
 
 def test_no_listed_token_reaches_the_pager(project: Path) -> None:
