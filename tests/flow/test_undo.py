@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import jsonschema
 import pytest
+from journals import runs_of
 
 from lmsconf.api.spec.value_encoding import build_answers_body, encode_answer
 from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
@@ -323,7 +324,23 @@ def test_an_assignment_that_others_have_made_again_is_left_alone(tmp_path: Path)
     project.send("content-targets.create", None, {"contentId": "c-1", "targetId": "g-1"})
     planned = lmsconf(project.root, "plan", "--undo", "latest").out
     assert "GDPR basics -> group/Coaches: it has changed since the run, and is left alone [undo/conflict]" in planned
+    assert "comes back" not in planned
     assert "No changes." in planned
+
+
+def test_an_assignment_that_others_have_made_again_as_it_was_is_not_told(tmp_path: Path) -> None:
+    """Nothing of it is undone, so the undo says nothing of it."""
+    project = started(tmp_path, "absent: {content_targets: [{content: GDPR basics, assign_to: [{group: Coaches}]}]}")
+    assert "comes back with another id" in lmsconf(project.root, "plan", "--undo", "latest").out
+    [journal] = runs_of(tmp_path, "sandbox:workspace.db").glob("*.jsonl")
+    project.write(
+        "content_targets: [{content: GDPR basics, mandatory: true, visible_until: '2030-06-30T12:00:00Z',"
+        " assign_to: [{group: Coaches}]}]"
+    )
+    assert lmsconf(project.root, "apply", "--auto-approve").code == 0
+    planned = lmsconf(project.root, "plan", "--undo", journal.stem).out
+    assert "Nothing is left to undo of the run" in planned
+    assert "comes back" not in planned
 
 
 def test_choices_that_a_run_has_renamed_get_their_names_back(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, Final
 
-from lmsconf.model.address import RemoteId
+from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Change
@@ -65,10 +65,14 @@ class Draft:
 
 
 class Drafter:
-    """Drafts the entries that undo the changes of a run."""
+    """Drafts the entries that undo the changes of a run.
+
+    there_again: the assignments that the run deleted and others have made again as they were.
+    """
 
     def __init__(self, times: Times) -> None:
         self._times = times
+        self.there_again: set[Address] = set()
         self._left: list[LeftAlone] = []
         self._related: dict[str, Mapping[str, list[tuple[Any, Body]]]] = {}
 
@@ -166,7 +170,9 @@ class Drafter:
         if row is None:
             return Draft(change=change, kind=kind, id=None, body=body, whole=True)
         live = self._times.body_now(kind, row)
-        if not all(alike(value, live.get(key)) for key, value in body.items()):
+        if all(alike(value, live.get(key)) for key, value in body.items()):
+            self.there_again.add(change.address)
+        else:
             self._conflict(change, ALL, body, None, live)
         return None
 

@@ -227,8 +227,9 @@ class _Inversion:
 
     def _limits(self, changes: Sequence[Change]) -> Iterator[Problem]:
         """Yield what cannot come back of what is undone."""
+        untouched = {one.change.address for one in self.problems if one.key == ALL} | self.drafter.there_again
         for change in changes:
-            if change.undo.level is not UndoLevel.FULL:
+            if change.undo.level is not UndoLevel.FULL and change.address not in untouched:
                 message = f"{change.address}: {change.undo.reason}"
                 yield Problem(code=LIMITED, message=message, severity=Severity.NOTE, address=str(change.address))
 
