@@ -23,17 +23,23 @@ TOOL: Json = {"name": "lmsconf", "version": __version__}
 """The tool that wrote a document."""
 
 # Outside of JSON strings these characters do not occur, so each can be escaped without changing the value.
+_OTHER_THAN_ASCII: Final = re.compile(r"[^ -~]+")
+_INVISIBLE: Final = re.compile(f"[{UNPRINTABLE}]")
 # CI runners interpret `##[` and `##vso[` anywhere in a line as commands.
-_ACTIVE: Final = rf"[{UNPRINTABLE}]|#(?=#\w*\[)"
+_COMMAND: Final = re.compile(r"#(?=#\w*\[)")
 _BETWEEN_TOKENS: Final = "\n\r\t"
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
 
 def escape_invisible(text: str) -> str:
     """Return equivalent JSON text with invisible characters and CI commands escaped."""
-    if text.isascii() and text.isprintable() and "##" not in text:  # nearly every line, and much faster
-        return text
-    return re.sub(_ACTIVE, lambda match: _escaped(match[0]), text)
+    if not (text.isascii() and text.isprintable()):  # nearly every line is, and much faster
+        text = _OTHER_THAN_ASCII.sub(_escape_run, text)
+    return _COMMAND.sub(lambda match: _escaped(match[0]), text) if "##" in text else text
+
+
+def _escape_run(run: re.Match[str]) -> str:
+    return _INVISIBLE.sub(lambda match: _escaped(match[0]), run[0])
 
 
 def _escaped(character: str) -> str:

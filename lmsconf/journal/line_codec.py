@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from lmsconf.documents.document import render_canonical_json
-from lmsconf.model.canonical_json import Json, sha256
+from lmsconf.documents.document import escape_invisible
+from lmsconf.model.canonical_json import Json, canonical_json, sha256_of_bytes
 
 FORMAT: Final = "lmsconf.journal/1"
 _SUM: Final = "sum"
@@ -16,14 +16,16 @@ _LENGTH: Final = 8
 
 def encode_line(entry: Mapping[str, Json]) -> bytes:
     """Return the entry as a line, with its checksum and line feed."""
-    return f"{render_canonical_json({**entry, _SUM: _sum(entry)})}\n".encode()
+    content = canonical_json(entry)
+    whole = content[:-1] + f',"{_SUM}":"{_sum(content)}"}}\n'.encode()
+    return escape_invisible(whole.decode("utf-8", "surrogatepass")).encode()
 
 
 def decode_line(line: bytes) -> dict[str, Json] | None:
     """Return the entry that `encode_line` was given; None for a line that is truncated or was changed."""
     try:
         entry = json.loads(line)
-        if not isinstance(entry, dict) or entry.pop(_SUM, None) != _sum(entry):
+        if not isinstance(entry, dict) or entry.pop(_SUM, None) != _sum(canonical_json(entry)):
             return None
     except (ValueError, RecursionError):
         return None
@@ -35,5 +37,5 @@ def decode_lines(content: bytes) -> Iterator[dict[str, Json] | None]:
     return (decode_line(line) for line in content.split(b"\n") if line)
 
 
-def _sum(entry: Mapping[str, Json]) -> str:
-    return sha256(entry)[:_LENGTH]
+def _sum(content: bytes) -> str:
+    return sha256_of_bytes(content)[:_LENGTH]
