@@ -58,7 +58,7 @@ class WorkerPool:
         self,
         open_client: Callable[[], Client],
         *,
-        parallelism: int = 8,
+        parallelism: int,
         progress: Report | None = None,
         limit: Callable[[], RateLimit | None] = lambda: None,
         clock: Callable[[], float] = perf_counter,
@@ -191,7 +191,7 @@ class InlinePool(WorkerPool):
         progress: Report | None = None,
         limit: Callable[[], RateLimit | None] = lambda: None,
     ) -> None:
-        super().__init__(open_client, progress=progress, limit=limit)
+        super().__init__(open_client, parallelism=1, progress=progress, limit=limit)
         self._client: Client | None = None
         self._turn = threading.Lock()
 

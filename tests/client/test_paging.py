@@ -31,7 +31,7 @@ def rows(
 ) -> ListedRows:
     """The users that such a network lists, in pages of two."""
     on_first = None if heard is None else (lambda *first: not heard.append(first))
-    with WorkerPool(lambda: client(network=network, dialect={"paging.limit": limit})) as pool:
+    with WorkerPool(lambda: client(network=network, dialect={"paging.limit": limit}), parallelism=8) as pool:
         reader = ConcurrentReader(pool, client(network=network, dialect={"paging.limit": limit}).spec)
         return reader.rows(ListOperation("users.list", "users", "userId", total), on_first=on_first)
 
@@ -61,7 +61,7 @@ def test_a_listing_ends_when_all_that_are_counted_came() -> None:
 def test_a_reader_that_has_enough_reads_the_first_page_only() -> None:
     """No page is asked for ahead of the answer to that question, and the listing does not pass for whole."""
     network = Network(answering=pages("users", "userId", "abcdef", total="matchCount"))
-    with WorkerPool(lambda: client(network=network, dialect={"paging.limit": 2})) as pool:
+    with WorkerPool(lambda: client(network=network, dialect={"paging.limit": 2}), parallelism=8) as pool:
         reader = ConcurrentReader(pool, client(network=network, dialect={"paging.limit": 2}).spec)
         found = reader.rows(ListOperation("users.list", "users", "userId", "matchCount"), on_first=lambda *_: False)
     assert (ids(found), found.total) == (["a", "b"], 6)
@@ -181,7 +181,7 @@ def test_what_is_not_provably_all_is_incomplete(script: list[httpx.Response], re
 )
 def test_a_page_without_its_list_names_the_way_out(answer: object, said_of_it: str) -> None:
     """What is missing, that nothing is done on the word of it, and whether a dialect key could name it."""
-    with WorkerPool(lambda: client(said(200, answer))) as pool:
+    with WorkerPool(lambda: client(said(200, answer)), parallelism=8) as pool:
         found = ConcurrentReader(pool).rows(MANUAL_GROUPS)
     assert said_of_it in str(found.incomplete)
     assert "Nothing is created or deleted from such a response. No dialect key names it" in str(found.incomplete)
@@ -258,7 +258,9 @@ def test_a_page_that_was_asked_for_too_early_is_not_used() -> None:
 
 def test_only_what_is_wanted_of_a_row_is_kept() -> None:
     """A row is made small before it is put aside."""
-    with WorkerPool(lambda: client(said(200, {"users": [{"userId": 1, "name": "x" * 9}], "matchCount": 1}))) as pool:
+    with WorkerPool(
+        lambda: client(said(200, {"users": [{"userId": 1, "name": "x" * 9}], "matchCount": 1})), parallelism=8
+    ) as pool:
         found = ConcurrentReader(pool).rows(USERS, keep=lambda row: {"userId": row["userId"]})
     assert found.rows == ({"userId": 1},)
 

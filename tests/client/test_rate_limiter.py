@@ -102,6 +102,23 @@ def test_nothing_accepted_between_refusals_halves_the_rate() -> None:
     assert (learning.rate() or 0.0) > 2.0
 
 
+def test_each_answer_brings_a_halved_rate_back_eightfold() -> None:
+    """Six refusals without an answer between them leave a 64th of the measured rate, and two answers restore it."""
+    clock = Clock()
+    learning = rate_limiter(clock)
+    learning.record_rate_limited(clock.time, None)
+    clock.time += 0.001
+    answered(learning, clock, 50.0, 100)
+    learning.record_rate_limited(clock.time, None)
+    measured = learning.rate() or 0.0
+    for _ in range(6):
+        clock.time += 0.001
+        learning.record_rate_limited(clock.time, None)
+    for part in (64, 8, 1):
+        assert learning.rate() == pytest.approx(measured / part, rel=0.01)
+        answered(learning, clock, 50.0, 1)
+
+
 def test_who_waits_is_served_in_turn() -> None:
     """A refusal puts off all who wait, in the order in which they came: nobody is overtaken by a later one."""
     clock = VirtualThreads()

@@ -84,7 +84,7 @@ def test_answers_come_in_the_order_of_their_requests() -> None:
 
 def test_the_reader_is_what_the_core_reads_through() -> None:
     """It keeps the core's protocol."""
-    with WorkerPool(lambda: client(said(200, {"userIds": []}))) as pool:
+    with WorkerPool(lambda: client(said(200, {"userIds": []})), parallelism=8) as pool:
         api: Api = ConcurrentReader(pool)
         assert api.get("manual-groups.members", path={"groupId": "g"}) == {"userIds": []}
         assert api.each("manual-groups.members", []) == []
@@ -94,7 +94,7 @@ def test_the_reader_is_what_the_core_reads_through() -> None:
 def test_nothing_can_be_written_through_a_reader(operation: str) -> None:
     """Every operation that writes is refused by every way of reading, before anything is sent."""
     network = Network(raw(200))
-    with WorkerPool(lambda: client(network=network)) as pool:
+    with WorkerPool(lambda: client(network=network), parallelism=8) as pool:
         reader = ConcurrentReader(pool)
         for attempt in (
             lambda: reader.get(operation),
@@ -110,7 +110,7 @@ def test_an_answer_that_is_there_already_is_used_once() -> None:
     """What this run has asked before is not asked again for the first reading; for the second one it is."""
     network = Network(answering=lambda request: said(200, {"groups": []}))
     known: dict[tuple[str, str], Json] = {("manual-groups.list", query_key({"skip": 0})): {"groups": ["known"]}}
-    with WorkerPool(lambda: client(network=network)) as pool:
+    with WorkerPool(lambda: client(network=network), parallelism=8) as pool:
         reader = ConcurrentReader(pool, answered=known)
         assert reader.get("manual-groups.list", query={"skip": 100}) == {"groups": []}
         assert reader.get("manual-groups.list", query={"skip": 0}) == {"groups": ["known"]}
@@ -229,7 +229,7 @@ def test_no_thread_keeps_the_process_alive() -> None:
 def test_progress_counts_up_to_what_was_asked() -> None:
     """The number of requests is told before the first one, and each that is finished, never two at a time."""
     told: list[RunProgress] = []
-    with WorkerPool(lambda: client(network=Network(answering=echo)), progress=told.append) as pool:
+    with WorkerPool(lambda: client(network=Network(answering=echo)), parallelism=8, progress=told.append) as pool:
         ConcurrentReader(pool).each("manual-groups.members", members(*map(str, range(20))))
     assert [(now.done, now.total) for now in told] == [(done, 20) for done in range(21)]
     assert not told[-1].is_final
@@ -245,7 +245,9 @@ def test_the_total_counts_pages_before_they_are_asked_for_and_never_falls() -> N
             page = json.loads(answer(request).content)
             return said(200, page | {"matchCount": 2_500})
 
-        with WorkerPool(lambda: client(network=Network(answering=counted)), progress=told.append) as pool:
+        with WorkerPool(
+            lambda: client(network=Network(answering=counted)), parallelism=8, progress=told.append
+        ) as pool:
             reader = ConcurrentReader(pool)
             reader.rows(USERS)
             reader.end_total()
@@ -283,7 +285,7 @@ def test_a_crew_that_is_abandoned_ends_at_once() -> None:
 
 def test_a_closed_crew_takes_no_more() -> None:
     """Work for nobody is refused, not forgotten; a pool of nobody as well."""
-    pool = WorkerPool(lambda: client(raw(200)))
+    pool = WorkerPool(lambda: client(raw(200)), parallelism=8)
     pool.close()
     with pytest.raises(RuntimeError, match="closed"):
         pool.submit(lambda _: None)
@@ -293,7 +295,10 @@ def test_a_closed_crew_takes_no_more() -> None:
 
 def test_a_wrong_url_is_told_to_whoever_asks() -> None:
     """A client that cannot be made is an error of the request, not a silent worker."""
-    with WorkerPool(lambda: Client("http://lms.example", CANARY)) as pool, pytest.raises(LmsconfError, match="url"):
+    with (
+        WorkerPool(lambda: Client("http://lms.example", CANARY), parallelism=8) as pool,
+        pytest.raises(LmsconfError, match="url"),
+    ):
         pool.submit(lambda _: None)
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.model.address import RemoteId
+from lmsconf.model.names import did_you_mean
 from lmsconf.model.suspicious_names import suspicion
 from lmsconf.planner.claim_matching import match_claims
 from lmsconf.planner.claims import Claim
@@ -58,6 +59,23 @@ def test_a_creation_that_people_cannot_tell_from_another_is_warned_of(other: str
         assert f'"{beside}"' in warning.message
     assert f"differ by {by}." in (problems(["Sales North"], [other])[0].hint or "")
     assert [one.code for one in problems(["Sales North", other], [])] == ["name/confusable"] * 2
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("Sales  North", "They look the same, and differ by blanks."),
+        (
+            "S\u0430les North",
+            "They look the same, and differ by U+0061 LATIN SMALL LETTER A, U+0430 CYRILLIC SMALL LETTER A.",
+        ),
+        ("SALES NORTH", ""),
+        ("Sale North", ""),
+    ],
+)
+def test_a_suggestion_that_looks_the_same_says_what_differs(name: str, hint: str) -> None:
+    """The hint about an unknown name tells the characters only where a person cannot see the difference."""
+    assert did_you_mean(name, ["Sales North"]) == f'Did you mean "Sales North"? {hint}'.strip()
 
 
 def test_who_is_live_already_is_not_warned_of() -> None:

@@ -11,7 +11,9 @@ from typing import cast
 import pytest
 
 from lmsconf.api.strict_json import decode
-from lmsconf.errors import Problem, Severity
+from lmsconf.apply.run_outcome import exit_code
+from lmsconf.apply.scheduler import RunResult
+from lmsconf.errors import ExitCode, Problem, Severity
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.manual_group.types import GroupRow
 from lmsconf.kinds.user.types import PersonRow
@@ -199,6 +201,23 @@ def test_a_group_reached_other_members_than_predicted(
     at = Address.of("group", "A")
     group = RehearsedGroup(address=at, before=1, predicted=predicted, reached=reached, basis=Basis.EXACT)
     assert group.differs is differs
+
+
+@pytest.mark.parametrize(
+    ("calls", "converged", "code"),
+    [
+        (1, True, ExitCode.OK),
+        (1, None, ExitCode.NOT_CONVERGED),
+        (1, False, ExitCode.NOT_CONVERGED),
+        (0, None, ExitCode.OK),
+        (0, False, ExitCode.NOT_CONVERGED),
+    ],
+)
+def test_only_a_run_without_calls_needs_no_verification(calls: int, converged: bool | None, code: ExitCode) -> None:
+    """A run whose calls are all done, and that was not verified, does not end as one that left nothing to do."""
+    at, operation = Address.of("group", "A"), "manual-groups.create"
+    done = [CallOutcome(call=f"c{n}", address=at, operation=operation, status=CallStatus.DONE) for n in range(calls)]
+    assert exit_code(RunResult(outcomes=tuple(done)), converged) is code
 
 
 @pytest.mark.parametrize(("rate", "seconds"), [(None, None), (4.0, 2.5)])

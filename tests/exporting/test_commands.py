@@ -302,8 +302,10 @@ def test_an_export_goes_beside_what_is_said_of_people(project: Project) -> None:
     assert lmsconf(project.root, "export", "--into", "--snapshot", "none.json").code == 1
 
 
-def test_what_no_list_tells_of_people_is_told(project: Project) -> None:
+@pytest.mark.parametrize(("people", "told"), [(1, "1 person"), (2, "2 people")])
+def test_what_no_list_tells_of_people_is_told(tmp_path: Path, people: int, told: str) -> None:
     """An export of people has no language and no applications, and says so; one without people has nothing to say."""
-    ran = lmsconf(project.root, "export", "people", "--kind", "users")
-    assert "language and applications of 3 people are left out" in ran.err
-    assert "are left out" not in lmsconf(project.root, "export", "groups", "--kind", "groups").err
+    it = Project(tmp_path, "people:\n" + "".join(f"  - {{email: p{n}@acme.example}}\n" for n in range(people)))
+    ran = lmsconf(it.root, "export", "people", "--kind", "users")
+    assert f"language and applications of {told} are left out" in ran.err
+    assert "are left out" not in lmsconf(it.root, "export", "groups", "--kind", "groups").err

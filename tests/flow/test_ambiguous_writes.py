@@ -86,7 +86,10 @@ class FaultyConnection(Connection):
 
     def worker_pool(self, parallelism: int, progress: Report | None = None) -> WorkerPool:
         retry = RetryPolicy(sleep=self.way.sleep)
-        return WorkerPool(lambda: Client("http://sandbox", "sandbox", spec=self.spec, transport=self.way, retry=retry))
+        return WorkerPool(
+            lambda: Client("http://sandbox", "sandbox", spec=self.spec, transport=self.way, retry=retry),
+            parallelism=parallelism,
+        )
 
 
 class AmbiguousWrite:

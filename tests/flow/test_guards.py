@@ -130,6 +130,16 @@ def test_a_deleted_group_counts_with_its_people_and_assignments(tmp_path: Path) 
     assert (guards(plan)["removals"].total, guards(plan)["removals"].tripped) == (23, True)
 
 
+def test_assignments_have_a_share_of_those_of_every_content(tmp_path: Path) -> None:
+    """Three of twenty are too many and two are not, also where the manifests name no other content."""
+    contents = ", ".join(f"{{name: C{n}}}" for n in range(20))
+    assigned = ", ".join(f"{{content: C{n}, assign_to: [everyone]}}" for n in range(20))
+    it = project(tmp_path, f"content: [{contents}]\ncontent_targets: [{assigned}]\n")
+    for going, trips in (("C0, C1, C2", True), ("C0, C1", False)):
+        plan = it.plan(f"absent: {{content_targets: [{{content: [{going}], assign_to: [everyone]}}]}}")
+        assert guards(plan)["removals"].tripped is trips
+
+
 def test_deletions_have_a_share_of_their_kind(tmp_path: Path) -> None:
     """Three of twenty groups are too many although five could go; two of them are not."""
     it = project(tmp_path, "groups: [" + ", ".join(f"{{name: G{n}}}" for n in range(20)) + "]\n")

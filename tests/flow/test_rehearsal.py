@@ -329,6 +329,20 @@ def test_a_snapshot_that_refers_to_what_it_lacks_is_not_rehearsed(it: Project) -
     assert "content_target[0]: there is no content with the id 'nothing'" in ran.err
 
 
+@pytest.mark.parametrize(("number", "more"), [(5, False), (6, True)])
+def test_five_reasons_why_a_snapshot_is_not_rehearsed_are_shown(it: Project, number: int, more: bool) -> None:
+    """The others are counted, if there are any."""
+    assert lmsconf(it.root, "snapshot", "saved.json").code == 0
+    document = json.loads((it.root / "saved.json").read_text(encoding="utf-8"))
+    document["content_target"] = [{**document["content_target"][0], "content": f"none-{n}"} for n in range(number)]
+    (it.root / "saved.json").write_text(json.dumps(document), encoding="utf-8")
+    ran = lmsconf(it.root, "plan", "--snapshot", "saved.json", "--rehearse")
+    assert (ran.code, ran.out) == (1, "")
+    assert [f"with the id 'none-{n}'" in ran.err for n in range(6)] == [True] * 5 + [False]
+    assert ("more" in ran.err) is more
+    assert ("… and 1 more" in ran.err) is more
+
+
 @pytest.mark.sampled
 def test_people_are_masked_in_a_rehearsal(it: Project) -> None:
     """With --mask-people no e-mail is in the rehearsal, whatever was refused."""

@@ -34,19 +34,23 @@ def unused(folder: Path, live: str, manifests: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("fields", "used", "expected"),
-    [(10, [0], NINE_OTHERS), (10, range(10), []), (9, [0], [])],
-    ids=["one is used", "all are used", "nine fields"],
+    ("used", "expected"),
+    [([0], NINE_OTHERS), (range(10), [])],
+    ids=["one is used", "all are used"],
 )
-def test_a_field_that_no_condition_uses(
-    tmp_path: Path, fields: int, used: Sequence[int], expected: Sequence[str]
-) -> None:
+def test_a_field_that_no_condition_uses(tmp_path: Path, used: Sequence[int], expected: Sequence[str]) -> None:
     """It is told once all ten are taken, by a plan alone, and only if the plan reads the smart groups."""
-    both = listed(fields) + smart_groups((f"Group {n}", n) for n in used)
+    both = listed(10) + smart_groups((f"Group {n}", n) for n in used)
     assert unused(tmp_path, both, both) == [f"custom_field/{name}" for name in expected]
     validated = lmsconf(tmp_path, "validate")
     assert "unused-field" not in validated.out + validated.err
-    assert unused(tmp_path, both, listed(fields)) == []
+    assert unused(tmp_path, both, listed(10)) == []
+
+
+def test_no_field_is_called_unused_while_there_is_room_for_another(tmp_path: Path) -> None:
+    """A workspace of nine fields is told of none."""
+    both = listed(9) + smart_groups([("A", 0)])
+    assert unused(tmp_path, both, both) == []
 
 
 def test_the_hint_of_a_lint_says_what_to_do_and_where_to_read_more(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -62,6 +63,13 @@ def test_plan_apply_and_an_empty_plan(folder: Folder) -> None:
     assert project.plan().changes == ()
     assert project.drift().findings == ()
     assert len(list((folder.root / ".lmsconf" / "runs").glob("*/*.jsonl"))) == 1
+
+
+def test_a_project_sends_as_many_requests_at_a_time_as_a_command(folder: Folder) -> None:
+    """Where nothing else is said, its limit is the default of `--parallelism`."""
+    said = re.search(r"concurrent requests\.\s+\[default: (\d+);", command(folder.root, "plan", "--help").out)
+    assert said is not None
+    assert opened(folder).parallelism == int(said[1])
 
 
 def test_a_saved_plan_is_the_plan_of_the_command_line(folder: Folder) -> None:
