@@ -343,6 +343,22 @@ def test_five_reasons_why_a_snapshot_is_not_rehearsed_are_shown(it: Project, num
     assert ("… and 1 more" in ran.err) is more
 
 
+@pytest.mark.parametrize(("number", "more"), [(5, ""), (6, ", and 1 more")])
+def test_a_plan_that_the_sandbox_makes_otherwise_is_not_rehearsed(it: Project, number: int, more: str) -> None:
+    """Where it cannot hold what is live, here an unknown application, five of the changes that differ are named."""
+    users = ", ".join(f"{{email: {email}, applications: [learn]}}" for email in PEOPLE[:number])
+    it.write(f"users: [{users}]\n")
+    assert lmsconf(it.root, "snapshot", "saved.json").code == 0
+    document = json.loads((it.root / "saved.json").read_text(encoding="utf-8"))
+    for person in document["user"][:number]:
+        person["applications"] = ["learn", "unheard-of"]
+    (it.root / "saved.json").write_text(json.dumps(document), encoding="utf-8")
+    ran = lmsconf(it.root, "plan", "--snapshot", "saved.json", "--rehearse")
+    named = ", ".join(f"user/{email}" for email in PEOPLE[:5])
+    assert (ran.code, ran.out) == (1, "")
+    assert f"the plan cannot be rehearsed: the twin gives another plan for {named}{more} [" in ran.err
+
+
 @pytest.mark.sampled
 def test_people_are_masked_in_a_rehearsal(it: Project) -> None:
     """With --mask-people no e-mail is in the rehearsal, whatever was refused."""

@@ -159,6 +159,19 @@ def test_an_undo_that_was_cut_short_is_completed(
     assert_as_before(project)
 
 
+def test_an_undo_that_was_cut_short_gives_answers_back_beside_a_choice_that_others_have_renamed(tmp_path: Path) -> None:
+    """It died after it created a deleted field: what nobody had picked may go by another name since."""
+    project = started(tmp_path, "absent: {custom_fields: [Dept]}")
+    assert lmsconf(project.root, "plan", "--undo", "latest", "--out", "undo.json").code == 0
+    cut_short(project, 2, unsent=True, file="undo.json")
+    run = json.loads((project.root / "undo.json").read_text())["undo_of"]["run"]
+    project.settled("custom_fields: [{name: Dept, choices: [Sales, HR, {name: Law, previously: [IT]}]}]")
+    assert lmsconf(project.root, "plan", "--undo", run, "--out", "rest.json").code == 0
+    assert lmsconf(project.root, "apply", "rest.json").code == 0
+    before, after = held(project, "before.json"), held(project)
+    assert after["user"] == before["user"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("unsent", [False, True], ids=["sent", "unsent"])
 @pytest.mark.parametrize("change", HALVES)
