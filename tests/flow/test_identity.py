@@ -125,6 +125,14 @@ def test_a_name_that_is_live_twice_is_an_error_with_the_ids(tmp_path: Path) -> N
     assert "c-1, c-2" in problem.message
 
 
+def test_an_assignment_to_a_name_that_is_live_twice_tells_only_that(tmp_path: Path) -> None:
+    """What it replaces is not looked for until it is known which group gets the new content."""
+    it = project(tmp_path, "groups: [{name: A, id: g-1}, {name: A, id: g-2}]\ncontent: [{name: Y}]\n")
+    replaces = "replaces: {content: Gone, then: remove}"
+    problems = refused(it, f"content_targets: [{{content: Y, assign_to: [{{group: A}}], {replaces}}}]")
+    assert [problem.code for problem in problems] == ["identity/live-twice"]
+
+
 @pytest.mark.parametrize(
     "manifests",
     [

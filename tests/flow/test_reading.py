@@ -173,6 +173,17 @@ def test_the_whole_catalogue_is_read_when_a_group_goes(tmp_path: Path) -> None:
     assert asked(it)["content-targets.list"] == 0
 
 
+def test_nothing_is_read_of_a_group_that_an_incomplete_list_keeps_from_deletion(tmp_path: Path) -> None:
+    """Neither its people nor the assignments of the whole catalogue: nothing is deleted from a list with a gap."""
+    it = project(tmp_path)
+    with pytest.raises(ProblemsFound):
+        plan_under(
+            it, "absent: {groups: [A]}", Fault(operation="manual-groups.list", status=REFUSED, after=1, times=99)
+        )
+    assert asked(it)["manual-groups.members"] == asked(it)["manual-groups.managers"] == 0
+    assert asked(it)["content-targets.list"] == 0
+
+
 def test_only_reads_what_the_part_needs(tmp_path: Path) -> None:
     """With --only, what is not part of the plan is not read."""
     it = project(tmp_path)
