@@ -101,6 +101,15 @@ def test_who_has_the_earlier_content_for_longer_keeps_that_assignment(
     assert len(plan.changes) - len(own) == 2
 
 
+def test_a_replaced_content_that_the_catalog_lacks_is_told_with_the_nearest_name(tmp_path: Path) -> None:
+    """A name with a typing error is an error, and nothing is replaced."""
+    it = made(tmp_path, ("A",))
+    with pytest.raises(ProblemsFound) as raised:
+        it.plan("content_targets: [{content: New, assign_to: [{group: A}], replaces: {content: Olld, then: remove}}]")
+    (problem,) = (one for one in raised.value.problems if one.is_error)
+    assert (problem.code, problem.hint) == ("content-target/replaces-unknown", 'Did you mean "Old"?')
+
+
 def test_a_content_cannot_replace_itself_under_another_name(tmp_path: Path) -> None:
     """An export names a content by its id where manifests cannot hold its name: that is the same content."""
     it = Project(tmp_path, "content: [{name: Old, id: c-1}]\n")

@@ -19,7 +19,7 @@ from lmsconf.apply.rehearsal.injected_faults import RehearsedFaults
 from lmsconf.apply.rehearsal.twin import CannotRehearse, Twin, open_twin
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.documents.snapshot_file import snapshot_digest
-from lmsconf.errors import Problem, ProblemsFound
+from lmsconf.errors import Problem
 from lmsconf.kinds import all_kinds
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.calls import Call
@@ -188,10 +188,7 @@ class _Rehearsing:
         problems = report.problems if self._faults is None else ()
         if report.verified.scope is VerifyMode.ALL and self._faults is None:
             return report.residue, problems
-        try:
-            now, broken = self._planned()
-        except ProblemsFound as error:
-            return (), tuple(dict.fromkeys((*problems, *error.problems)))
+        now, broken = self._planned()
         return now.changes, tuple(dict.fromkeys((*problems, *broken)))
 
     def _finished(
