@@ -93,9 +93,12 @@ def _settle(planning: PlanContext, kind: str, out: MatchResult[Spec, Row], rows:
             planning.registry.register_duplicate(kind, name, row.id)
     for deletion in out.deletions:
         planning.registry.set_display_name(kind, normalize_name(deletion.row.name), deletion.row.id)
+    # A declared name that is live more than once is an error of its declaration already.
+    doubtful = planning.state(LiveIdentities).doubtful
     for name, twins in owned.items():
-        if len(twins) > 1:
-            _refuse_twins(planning, Address.of(kind, name), twins)
+        address = Address.of(kind, name)
+        if len(twins) > 1 and address not in doubtful:
+            _refuse_twins(planning, address, twins)
 
 
 def _refuse_twins(planning: PlanContext, address: Address, twins: Sequence[HasName]) -> None:

@@ -123,6 +123,8 @@ def test_a_name_that_is_live_twice_is_an_error_with_the_ids(tmp_path: Path) -> N
         assert "g-1, g-2" in problem.message
     (problem,) = refused(it, "content_targets: [{content: X, assign_to: [everyone]}]")
     assert "c-1, c-2" in problem.message
+    it.write_options("ownership: {groups: all}\n")
+    assert [problem.code for problem in refused(it, "groups: [{name: A}]")] == ["identity/live-twice"]
 
 
 def test_an_assignment_to_a_name_that_is_live_twice_tells_only_that(tmp_path: Path) -> None:
