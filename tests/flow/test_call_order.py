@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from .project import Project
 
 
@@ -89,3 +91,22 @@ smart_groups: [{name: S, conditions: [{field: Dept, choices: [A]}]}]
         "smart-groups.replace-conditions",
     )
     assert replace.needs == (answer.id,)
+
+
+@pytest.mark.parametrize(("taken", "going"), [(9, ["Dept"]), (10, ["Also", "Dept"]), (10, ["Dept", "Zoo"])])
+def test_a_field_that_a_smart_group_moves_to_has_a_slot_before_the_old_one_is_deleted(
+    tmp_path: Path, taken: int, going: list[str]
+) -> None:
+    """A new field that nobody waits for waits for that deletion, or both for one that no smart group drops."""
+    kept = "".join(f"  - {{name: K{n}, type: TEXT}}\n" for n in range(taken - len(going)))
+    old = "".join(f"  - {{name: {name}, type: CHOICE, choices: [Sales]}}\n" for name in going)
+    group = "smart_groups: [{name: Sellers, conditions: [{field: %s, choices: [Sales]}]}]\n"
+    it = Project(tmp_path, f"custom_fields:\n{kept}{old}{group % 'Dept'}", "guards: off\n")
+    it.settled(
+        "custom_fields: [{name: Area, type: TEXT}, {name: Unit, type: CHOICE, choices: [Sales]}]\n"
+        f"absent: {{custom_fields: [{', '.join(going)}]}}\n{group % 'Unit'}"
+    )
+    order = [f"{call.operation.partition('.')[2]} {call.address.name}" for call in it.last.calls]
+    assert order.index("create Unit") < order.index("replace-conditions Sellers") < order.index("delete Dept")
+    if taken == 9:
+        assert order.index("delete Dept") < order.index("create Area")

@@ -29,9 +29,9 @@ from lmsconf.kinds.custom_field.schema import SCHEMA
 from lmsconf.kinds.custom_field.steps import (
     REFUSED_IN_USE,
     choices_created_by,
+    count_slots,
     field_deletion,
     field_steps,
-    pair_slots_with_deletions,
 )
 from lmsconf.kinds.custom_field.types import MOST_FIELDS, ChoiceRow, CustomFieldSpec, FieldRow, parse_field_row
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP
@@ -154,7 +154,7 @@ class CustomFieldKind(Kind[CustomFieldSpec, FieldRow]):
     def finalize(self, planning: PlanContext, matched: MatchResult[CustomFieldSpec, FieldRow]) -> None:
         """Find rename cycles, check the limit of ten fields, and record the deleted fields and choices."""
         find_rename_cycles(planning, matched)
-        pair_slots_with_deletions(planning, matched)
+        count_slots(planning, matched)
         record_deletions(planning, matched)
 
     def similarity(self, planning: PlanContext, form: Form) -> Similarity:

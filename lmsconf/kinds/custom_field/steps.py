@@ -7,7 +7,7 @@ references it, must stay until the last smart group drops it, and the service ma
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from shlex import quote
 from typing import Final
 
@@ -29,13 +29,20 @@ from lmsconf.support.lazy_dataclass import dataclass
 
 @dataclass(slots=True)
 class _Slots:
-    """Field to be created → the field whose deletion makes room for it."""
+    """Who needs a slot, and where they come from.
 
-    freed_by: Mapping[Address, Address] = field(default_factory=dict)
+    new: the fields to be created. deleted: those whose deletion frees a slot for one of them. free: how many slots are
+    free now. freed_by: field to be created → the deletion that it waits for; None until it is asked for.
+    """
+
+    new: Sequence[Address] = ()
+    deleted: Sequence[Address] = ()
+    free: int = 0
+    freed_by: Mapping[Address, Address] | None = None
 
 
-def pair_slots_with_deletions(planning: PlanContext, matched: MatchResult[CustomFieldSpec, FieldRow]) -> None:
-    """Pair each creation beyond the free slots with a deletion to wait for; report creations that exceed the limit.
+def count_slots(planning: PlanContext, matched: MatchResult[CustomFieldSpec, FieldRow]) -> None:
+    """Count the slots that creations take and deletions free; report creations that exceed the limit.
 
     A field whose answers move is deleted last, after the calls that set answers to new fields: it frees no slot for
     them.
@@ -52,7 +59,8 @@ def pair_slots_with_deletions(planning: PlanContext, matched: MatchResult[Custom
     elif len(new) > free + len(first):
         last = next(one for one in deleted if one not in first)
         _refuse_without_slot(planning, matched, new, last, free + len(first))
-    planning.state(_Slots).freed_by = dict(zip(new[free:], first, strict=False))
+    slots = planning.state(_Slots)
+    slots.new, slots.deleted, slots.free = new, first, free
 
 
 def _refuse_too_many(
@@ -99,8 +107,27 @@ def _refuse_without_slot(
 
 def _slot(planning: PlanContext, creation: Address) -> frozenset[Ref]:
     """The slot of the deletion that this creation waits for; empty if it need not wait."""
-    deleted = planning.state(_Slots).freed_by.get(creation)
+    slots = planning.state(_Slots)
+    if slots.freed_by is None:
+        slots.freed_by = _pairs(planning, slots)
+    deleted = slots.freed_by.get(creation)
     return frozenset() if deleted is None else frozenset({Ref(deleted, SLOT)})
+
+
+def _pairs(planning: PlanContext, slots: _Slots) -> Mapping[Address, Address]:
+    """Pair each creation beyond the free slots with a deletion to wait for.
+
+    A smart group drops a deleted field in the call that names the new ones. So those take the free slots, and the
+    others wait, for fields that no smart group drops if there are such.
+    """
+    drops = [
+        (left, gained) for left, gained in planning.changed_refs if any(ref.address in slots.deleted for ref in left)
+    ]
+    needed = {ref.address for _, gained in drops for ref in gained}
+    dropped = {ref.address for left, _ in drops for ref in left}
+    new = sorted(slots.new, key=lambda at: (at not in needed, at))
+    deleted = sorted(slots.deleted, key=lambda at: (at in dropped, at))
+    return dict(zip(new[slots.free :], deleted, strict=False))
 
 
 def field_steps(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow], sides: BeforeAfter) -> list[Step]:
