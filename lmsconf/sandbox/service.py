@@ -108,6 +108,11 @@ class SandboxService:
             self._log_request(request, operation, status)
         return answer
 
+    @property
+    def has_faults(self) -> bool:
+        """Whether a fault script may delay or refuse requests."""
+        return self._faults is not None
+
     def checkpoint(self, name: str) -> None:
         """Save a copy of the workspace under a name, for the lifetime of this service."""
         self.store.checkpoint(name)

@@ -113,11 +113,12 @@ class Connection:
         """
         self._open()
         self._circuit_breaker.set_concurrency(parallelism)
-        pool = (
-            InlinePool(self._client, progress=progress, limit=self._rate_limiter.status)
-            if self._sandbox is not None
-            else WorkerPool(self._client, parallelism=parallelism, progress=progress, limit=self._rate_limiter.status)
-        )
+        limit = self._rate_limiter.status
+        # Only a service that makes requests wait answers several of them sooner.
+        if self._sandbox is not None and not self._sandbox.has_faults:
+            pool: WorkerPool = InlinePool(self._client, progress=progress, limit=limit)
+        else:
+            pool = WorkerPool(self._client, parallelism=parallelism, progress=progress, limit=limit)
         if progress is not None:
             self._rate_limiter.on_wait = pool.report_progress
         return pool
