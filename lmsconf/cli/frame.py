@@ -101,6 +101,7 @@ def run_command_line(app: click.Command, arguments: list[str]) -> int:
     LmsconfError, click errors, interrupts and an unwritable stdout are reported; any other exception propagates.
     """
     # Masked from the start where a word asks for it: a command line that cannot be parsed may name people too.
+    mask_people(False)  # an earlier run of this process has labels of its own
     mask_people("--mask-people" in arguments)
     if _COMPLETE in os.environ:
         from lmsconf.cli.completion_shells import register_shells
