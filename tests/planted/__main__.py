@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +18,8 @@ _MISSED_AT_MOST: Final = 1
 
 def main(names: Sequence[str]) -> int:
     """Prints which were caught. 64 where a name is none of the list's."""
+    # A test that takes turns finds its fault on each day that it plays.
+    os.environ.setdefault("TESTS", "all")
     known = faults()
     if unknown := set(names) - known.keys():
         print(f"no fault is called {', '.join(sorted(unknown))}; there are {', '.join(known)}")
