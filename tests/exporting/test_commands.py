@@ -207,7 +207,7 @@ def test_people_whom_a_redacted_snapshot_does_not_know_are_not_compared(project:
     assert "- smart_group/Nordics will be deleted" in planned
 
 
-def test_assignments_to_people_whom_a_redacted_snapshot_does_not_know_are_not_compared(project: Project) -> None:
+def test_assignments_to_people_unknown_to_a_redacted_snapshot_are_not_compared(project: Project) -> None:
     """A warning names the person of each, declared or under `absent`; the assignments to groups are planned."""
     assert lmsconf(project.root, "snapshot", "red.json", "--redact").code == 0
     project.write(

@@ -151,7 +151,7 @@ def test_a_selected_field_takes_the_people_along_whose_answers_it_copies(
 ) -> None:
     """`--only` with the new field alone plans their answers too, and nothing else of them that manifests declare.
 
-    People whom `--except` names are left out.
+    People that `--except` names are left out.
     """
     manifests = f"{TEXT}users: [{{email: anna@acme.example, first_name: Anna}}]\n"
     plan = Project(tmp_path, SEED).plan(manifests, only=("custom_field/Unit",), excluded=excluded)

@@ -119,7 +119,7 @@ def test_each_run_names_the_one_before_it(folder: Folder) -> None:
     assert links[third].oldest == first
 
 
-def test_a_run_keeps_only_the_people_whom_its_changes_name(tmp_path: Path) -> None:
+def test_a_run_keeps_only_the_people_in_its_changes(tmp_path: Path) -> None:
     """Of the workspace before it: who was in the group that it deletes, and nobody else."""
     seed = """
 people: [{email: anna@acme.example}, {email: bo@acme.example}, {email: cy@acme.example}]
