@@ -197,9 +197,11 @@ def test_a_worker_that_dies_loses_one_task(fleet: Fleet, tmp_path: Path) -> None
 
 
 def test_a_bound_worker_ends_with_its_stdin(fleet: Fleet) -> None:
-    """A process of a Dask worker that dies stops in the middle of its work, also in that of a later task."""
+    """A process of a Dask worker that dies stops in the middle of its work, and removes its temporary folder."""
+    rates = fleet.root / "rates"
+    rates.mkdir()
     task = FleetTask(workspace="alpha", action=FleetAction.VALIDATE)
-    command = [sys.executable, "-m", "lmsconf.fleet.worker", str(fleet.root), str(fleet.root), BOUND]
+    command = [sys.executable, "-m", "lmsconf.fleet.worker", str(fleet.root), str(rates), BOUND]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0) as worker:
         assert worker.stdin is not None
         assert worker.stdout is not None
@@ -208,7 +210,7 @@ def test_a_bound_worker_ends_with_its_stdin(fleet: Fleet) -> None:
         worker.stdout.readline()
         worker.stdin.close()
         others = worker.stdout.read().count(b"\n")
-    assert (worker.returncode, others < 199) == (-signal.SIGKILL, True)
+    assert (worker.returncode, others < 199, rates.exists()) == (-signal.SIGKILL, True, False)
 
 
 def test_tests_are_named_and_workspaces_without_tests_are_counted(fleet: Fleet) -> None:
