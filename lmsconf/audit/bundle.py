@@ -22,6 +22,7 @@ from lmsconf.audit.statement import ENVELOPE, STATEMENT, envelope_text, statemen
 from lmsconf.documents import plan_file, report_file
 from lmsconf.documents.document import TOOL, render_json
 from lmsconf.errors import LmsconfError
+from lmsconf.journal.journal_folder import open_journal
 from lmsconf.journal.kept_documents import kept_plan_text, kept_report_text
 from lmsconf.model.canonical_json import Json, sha256_of_bytes
 from lmsconf.model.recorded_run import RecordedRun
@@ -94,7 +95,8 @@ def _copies(run: RecordedRun, mask: Mask | None) -> tuple[RunCopies, dict[str, J
     if path is None:
         raise ValueError(f"the run {run.name} was not read from a file")
     try:
-        journal = path.read_bytes()
+        with open_journal(path) as file:
+            journal = file.read()
     except OSError as error:
         raise LmsconfError(
             f"{path} cannot be read: {os_error_message(error)}", hint="Check its permissions."

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from lmsconf.errors import LmsconfError
 from lmsconf.model.canonical_json import sha256_of_bytes
@@ -20,6 +21,7 @@ _READABLE: Final = 60
 _DIGEST: Final = 12
 _MODE: Final = 0o700
 _IGNORE: Final = ".gitignore"
+_LINK: Final = "it is a symbolic link"
 
 
 def ensure_folder(root: Path, *subfolders: str) -> Path:
@@ -45,13 +47,26 @@ def runs_folder(url: str) -> str:
 def journals(root: Path, url: str | None = None) -> Iterator[Path]:
     """Yield the journals of a project, or of its runs in the workspace with one URL. Raises OSError."""
     folder = root / FOLDER / RUNS
-    if url is not None:
-        places = [folder / runs_folder(url)]
-    else:
-        places = [place for place in folder.iterdir() if place.is_dir()] if folder.is_dir() else []
-    for place in places:
-        if place.is_dir():
+    if not (_is_folder(root / FOLDER) and _is_folder(folder)):
+        return
+    for place in [folder / runs_folder(url)] if url is not None else folder.iterdir():
+        if _is_folder(place):
             yield from (path for path in place.iterdir() if path.suffix == SUFFIX)
+
+
+def open_journal(path: Path) -> BinaryIO:
+    """Open a journal to read it. Raises OSError for a symbolic link, a pipe or a device, which may never end.
+
+    A branch can add any of the first to `.lmsconf`, and lmsconf writes none of them.
+    """
+    if path.is_symlink():
+        raise OSError(None, _LINK, str(path))
+    # O_NONBLOCK: opening a named pipe would block until it has a writer.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(None, "it is not a file", str(path))
+    return os.fdopen(descriptor, "rb")
 
 
 def open_private_file(path: Path, *flags: int) -> int:
@@ -67,11 +82,18 @@ def unwritable_error(path: Path, error: OSError) -> LmsconfError:
     )
 
 
+def _is_folder(path: Path) -> bool:
+    """Whether there is a folder. Raises OSError for a symbolic link, which leads to the journals of another project."""
+    if path.is_symlink():
+        raise NotADirectoryError(None, _LINK, str(path))
+    return path.is_dir()
+
+
 def _make(folder: Path) -> None:
     try:
         # A symlink planted by another user would put the files where others can read them.
         if folder.is_symlink():
-            raise NotADirectoryError(None, "it is a symbolic link")
+            raise NotADirectoryError(None, _LINK)
         folder.mkdir(mode=_MODE, exist_ok=True)
     except OSError as error:
         raise unwritable_error(folder, error) from error

@@ -11,7 +11,7 @@ from pathlib import Path
 from lmsconf.documents.document import JsonObjectReader
 from lmsconf.documents.snapshot_digest import snapshot_digest_from_json
 from lmsconf.errors import LmsconfError
-from lmsconf.journal.journal_folder import FOLDER, RUNS, journals
+from lmsconf.journal.journal_folder import FOLDER, RUNS, journals, open_journal
 from lmsconf.journal.line_codec import FORMAT, decode_line, decode_lines
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.recorded_run import (
@@ -202,7 +202,7 @@ def _journals(root: Path, url: str | None = None) -> list[Path]:
     try:
         return _sorted(list(journals(root, url)))
     except OSError as error:
-        raise _unreadable(root / FOLDER / RUNS, error) from error
+        raise _unreadable(Path(error.filename or root / FOLDER / RUNS), error) from error
 
 
 def _sorted(paths: Sequence[Path]) -> list[Path]:
@@ -230,7 +230,7 @@ def _began_at(path: Path) -> str:
 def _first_line(path: Path) -> dict[str, Json] | None:
     """Return the first entry of a journal; None if it cannot be read. Raises LmsconfError."""
     try:
-        with path.open("rb") as file:
+        with open_journal(path) as file:
             return decode_line(file.readline())
     except OSError as error:
         raise _unreadable(path, error) from error
@@ -238,7 +238,8 @@ def _first_line(path: Path) -> dict[str, Json] | None:
 
 def _read(path: Path) -> RecordedRun:
     try:
-        return replace(parse_journal(path.stem, path.read_bytes()), journal=path)
+        with open_journal(path) as file:
+            return replace(parse_journal(path.stem, file.read()), journal=path)
     except OSError as error:
         raise _unreadable(path, error) from error
 

@@ -77,7 +77,7 @@ def _verified(
     path = None if run.journal is None else beside(run.journal)
     if path is None or not path.exists():
         raise LmsconfError(f"the {noun} of the run {run.name} is not kept", hint=why_missing)
-    text = read_text(path)
+    text = read_text(path, regular=True)
     if recorded is None:
         raise LmsconfError(f"the journal of the run {run.name} does not record which {noun} it had", hint=why_missing)
     if sha256_of_bytes(text.encode()) != recorded:

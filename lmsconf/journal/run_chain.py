@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lmsconf.errors import LmsconfError
+from lmsconf.journal.journal_folder import open_journal
 from lmsconf.journal.journal_reader import read_headers
 from lmsconf.model.canonical_json import sha256_of_bytes
 from lmsconf.model.recorded_run import ChainLink, JournalHeader
@@ -90,7 +91,8 @@ def _link(own: Sequence[tuple[Path, JournalHeader]], kept: Sequence[Path]) -> Ch
 
 def _file_digest(path: Path) -> str:
     try:
-        return sha256_of_bytes(path.read_bytes())
+        with open_journal(path) as file:
+            return sha256_of_bytes(file.read())
     except OSError as error:
         hint = "Check its permissions: the next run names it in its own journal."
         raise LmsconfError(f"{path} cannot be read: {os_error_message(error)}", hint=hint) from error

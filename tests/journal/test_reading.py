@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from journals import runs_of
 
 from journal.journal_project import CALLS, JournalProject
 from lmsconf.errors import LmsconfError
-from lmsconf.journal.journal_reader import find_run, parse_journal, read_runs
+from lmsconf.journal.journal_reader import find_run, parse_journal, read_headers, read_runs
 from lmsconf.journal.line_codec import encode_line
 from lmsconf.model.recorded_run import CallState, RecordedCall, RecordedRun
 
@@ -160,3 +161,34 @@ def test_a_journal_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         with pytest.raises(LmsconfError, match=r"20260301T080000Z-abc\.jsonl cannot be read") as caught:
             read()
         assert caught.value.hint == "Check its permissions, or delete it."
+
+
+def test_a_journal_of_a_branch_leads_nowhere(tmp_path: Path) -> None:
+    """A symbolic link is no journal: to a device it would never end, to another project it would tell of its runs."""
+    others = runs_of(tmp_path / "other")
+    others.mkdir(parents=True)
+    (others / "20260302T080000Z-abc.jsonl").write_bytes(b"")
+    runs = runs_of(tmp_path)
+    linked = {
+        runs / "20260301T080000Z-abc.jsonl": Path("/dev/zero"),
+        runs: others,
+        runs.parent: others.parent,
+        runs.parent.parent: others.parent.parent,
+    }
+    for link, target in linked.items():
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(target)
+        for read in (find_run, lambda root, _: list(read_runs(root)), lambda root, _: list(read_headers(root))):
+            with pytest.raises(LmsconfError, match=rf"{link.name} cannot be read: it is a symbolic link"):
+                read(tmp_path, "latest")
+        link.unlink()
+        if link.parent.name != tmp_path.name:
+            link.parent.rmdir()
+
+
+def test_a_pipe_is_no_journal(tmp_path: Path) -> None:
+    """Nobody waits for a writer."""
+    runs_of(tmp_path).mkdir(parents=True)
+    os.mkfifo(runs_of(tmp_path) / "20260301T080000Z-abc.jsonl")
+    with pytest.raises(LmsconfError, match="it is not a file"):
+        find_run(tmp_path, "latest")
