@@ -220,6 +220,20 @@ class ApiError(LmsconfError):
         self.status = status
         self.body = body
 
+    @property
+    def is_forbidden(self) -> bool:
+        """Whether the response was a 403."""
+        return self.status == 403
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether the response says that the resource does not exist (any more)."""
+        return self.status in (404, 410)
+
+    def restated(self, as_: type[ApiError], hint: str) -> ApiError:
+        """Return the same response as another error class, with a hint."""
+        return as_(self.message, hint=hint, operation=self.operation, status=self.status, body=self.body)
+
 
 class Unreachable(ApiError):
     """No response, 429 or 503 with Retry-After until retries ran out, or a 5xx for a read. No write was carried out."""

@@ -37,7 +37,7 @@ Look = Callable[[Address], Plan]
 LIVE_TWICE: Final = "identity/live-twice"
 _FIRST_PAUSE: Final = 0.25
 _LONGEST_PAUSE: Final = 5.0
-_SENT_AT_MOST: Final = 3
+_MOST_ATTEMPTS: Final = 3
 
 
 class WriteStatus(Enum):
@@ -55,11 +55,6 @@ class IssuedRequest:
     call: Call
     path: str
     body: object
-
-    @property
-    def creates_resource(self) -> bool:
-        """Whether the call creates a resource, so that a repeat would create a duplicate."""
-        return self.call.creates
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,11 +93,11 @@ class AmbiguousWriteResolver:
         Raises DuplicateResource if it was carried out twice, WriteOutcomeUnknown if that cannot be determined, and the
         error of the call if the retry fails.
         """
-        for tried in range(1, _SENT_AT_MOST + 1):
-            fate = self._awaited(sent, ids)
-            if fate is WriteStatus.DONE:
+        for attempt in range(1, _MOST_ATTEMPTS + 1):
+            status = self._poll_status(sent, ids)
+            if status is WriteStatus.DONE:
                 return None
-            if fate is WriteStatus.UNKNOWN or tried == _SENT_AT_MOST or self.stop_waiting.is_set():
+            if status is WriteStatus.UNKNOWN or attempt == _MOST_ATTEMPTS or self.stop_waiting.is_set():
                 break
             self.again(sent.call)
             try:
@@ -111,32 +106,32 @@ class AmbiguousWriteResolver:
                 lost = failure
             except Rejected:
                 # It may have been carried out between the check and the retry, which is then rejected.
-                if self._fate(sent, ids) is WriteStatus.DONE:
+                if self._status_now(sent, ids) is WriteStatus.DONE:
                     return None
                 raise
-        raise WriteOutcomeUnknown(lost.message, hint=_UNSETTLED, operation=sent.call.operation) from lost
+        raise WriteOutcomeUnknown(lost.message, hint=_OUTCOME_UNKNOWN_HINT, operation=sent.call.operation) from lost
 
     def poll_visibility(self) -> Iterator[None]:
         """Yield for each check of an acknowledged write, until the time is over in which it may not be visible yet."""
-        return self._looks(self.patience)
+        return self._poll_times(self.patience)
 
     def poll_for_ids(self, find: Callable[[], Learnt]) -> Learnt:
         """Call `find` until it returns ids, and return them; empty when the time is over."""
-        for _ in self._looks(self.seconds):
+        for _ in self._poll_times(self.seconds):
             if learnt := find():
                 return learnt
         return {}
 
-    def _awaited(self, sent: IssuedRequest, ids: Learnt) -> WriteStatus:
+    def _poll_status(self, sent: IssuedRequest, ids: Learnt) -> WriteStatus:
         """Poll the status of a call until it can be acted upon, or until the time is over."""
-        fate = WriteStatus.UNKNOWN
-        for _ in self._looks(self.seconds):
-            fate = self._fate(sent, ids)
-            if fate is WriteStatus.DONE or (fate is WriteStatus.MISSING and not sent.creates_resource):
+        status = WriteStatus.UNKNOWN
+        for _ in self._poll_times(self.seconds):
+            status = self._status_now(sent, ids)
+            if status is WriteStatus.DONE or (status is WriteStatus.MISSING and not sent.call.creates):
                 break
-        return fate
+        return status
 
-    def _looks(self, seconds: float) -> Iterator[None]:
+    def _poll_times(self, seconds: float) -> Iterator[None]:
         """Yield at once, then at exponentially growing intervals until the time is over."""
         until, pause = self.timing.now() + seconds, _FIRST_PAUSE
         yield
@@ -146,26 +141,30 @@ class AmbiguousWriteResolver:
             pause = min(2 * pause, _LONGEST_PAUSE)
             yield
 
-    def _fate(self, sent: IssuedRequest, ids: Learnt) -> WriteStatus:
+    def _status_now(self, sent: IssuedRequest, ids: Learnt) -> WriteStatus:
         """Return the status of the call according to a fresh plan. Raises DuplicateResource."""
         address = sent.call.address
         try:
             fresh = self.look(address)
         except ProblemsFound as error:
-            twice = [one for one in error.problems if one.code == LIVE_TWICE and one.address == str(address)]
-            if twice and sent.creates_resource:
-                raise _twins(sent, twice[0]) from error
+            duplicates = [
+                problem for problem in error.problems if problem.code == LIVE_TWICE and problem.address == str(address)
+            ]
+            if duplicates and sent.call.creates:
+                raise _duplicate(sent, duplicates[0]) from error
             return WriteStatus.UNKNOWN
         except LmsconfError:
             return WriteStatus.UNKNOWN
-        still = any(one.address == address and _is_part_of(one, sent, ids) for one in fresh.calls)
-        if sent.creates_resource:
+        still = any(call.address == address and _is_part_of(call, sent, ids) for call in fresh.calls)
+        if sent.call.creates:
             # However the service represents its other values: a resource that is still to be created was not created.
-            still = still or any(one.address == address and one.action is Action.CREATE for one in fresh.changes)
+            still = still or any(
+                change.address == address and change.action is Action.CREATE for change in fresh.changes
+            )
         return WriteStatus.MISSING if still else WriteStatus.DONE
 
 
-_UNSETTLED: Final = (
+_OUTCOME_UNKNOWN_HINT: Final = (
     "It is not known whether it was done. Apply again: what was done is detected, and only the rest is done."
 )
 
@@ -187,16 +186,16 @@ def _is_subset(body: object, of: object) -> bool:
     if not isinstance(body, dict) or not isinstance(of, dict) or body.keys() != of.keys():
         return False
     return all(
-        part == of[key] or (_are_texts(part) and _are_texts(of[key]) and set(part) <= set(of[key]))
-        for key, part in body.items()
+        value == of[key] or (_is_string_list(value) and _is_string_list(of[key]) and set(value) <= set(of[key]))
+        for key, value in body.items()
     )
 
 
-def _are_texts(value: object) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(one, str) for one in value)
+def _is_string_list(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(item, str) for item in value)
 
 
-def _twins(sent: IssuedRequest, problem: Problem) -> DuplicateResource:
+def _duplicate(sent: IssuedRequest, problem: Problem) -> DuplicateResource:
     return DuplicateResource(
         f"{problem.message}; the call that creates it may have been carried out twice",
         hint="Find out which of them is in use, delete the other one in the product, and plan again.",

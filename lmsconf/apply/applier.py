@@ -8,13 +8,13 @@ from functools import partial
 from typing import TypeVar
 
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, WaitClock
-from lmsconf.apply.executor import CallExecutor, send_calls
+from lmsconf.apply.executor import CallExecutor
 from lmsconf.apply.grant_verification import grants_to_verify
 from lmsconf.apply.late_comparison import late_checks
 from lmsconf.apply.phases import CallCounter, Phase, unreported
 from lmsconf.apply.replanning import PlanReplayer
 from lmsconf.apply.run_outcome import exit_code, hints_on_updates, no_effect_problem, unattempted_calls
-from lmsconf.apply.scheduler import Begin, RunResult, Tell
+from lmsconf.apply.scheduler import Begin, RunResult, Tell, run_calls
 from lmsconf.apply.verification import (
     NO_MANIFESTS,
     OTHER_MANIFESTS,
@@ -37,7 +37,7 @@ from lmsconf.model.snapshot import Snapshot
 from lmsconf.support.lazy_dataclass import dataclass
 from lmsconf.workspace.project_manifests import load_manifests, refuse_errors
 
-Look = Callable[[RunResult, AmbiguousWriteResolver], VerificationResult]
+Verify = Callable[[RunResult, AmbiguousWriteResolver], VerificationResult]
 """Verify the workspace after a run."""
 Value = TypeVar("Value")
 
@@ -53,9 +53,9 @@ class Applier(PlanReplayer):
     timing: WaitClock = field(default_factory=WaitClock)
     patience: float | None = None
 
-    def _settling(self, plan: Plan, again: Begin) -> AmbiguousWriteResolver:
+    def _resolver(self, plan: Plan, again: Begin) -> AmbiguousWriteResolver:
         return AmbiguousWriteResolver(
-            look=lambda address: self._looked(plan, address),
+            look=lambda address: self._replan_resource(plan, address),
             seconds=self.settings.settle,
             patience=self._patience,
             timing=self.timing,
@@ -68,7 +68,7 @@ class Applier(PlanReplayer):
             return self.patience
         return 0.0 if self.settings.workspace.embedded else self.settings.settle
 
-    def _looked(self, plan: Plan, address: Address) -> Plan:
+    def _replan_resource(self, plan: Plan, address: Address) -> Plan:
         """Re-plan the changes of one resource; all changes if it cannot be planned without the others."""
         try:
             return self._replayed(plan, only=address)
@@ -98,30 +98,30 @@ class Applier(PlanReplayer):
         manifests that the plan was just made from; default: the project's manifests, if their digest is the plan's.
         kept: what this run read of the workspace before, so that only what the plan touches needs to be read again.
         """
-        look = self._look_back(plan, verify, made_from, kept, phase)
+        verify_run = self._verifier(plan, verify, made_from, kept, phase)
         before = (keep, None if journal is None else journal.record_intent, sent)
         after = (None if journal is None else journal.record_outcome, ended)
         digest = plan_digest(plan) if journal is None else journal.plan_digest
-        report = self._carried_out(plan, digest, meta, look, phase, _each(after), _each(before))
+        report = self._run(plan, digest, meta, verify_run, phase, _each(after), _each(before))
         return report if journal is None else replace(report, problems=(*report.problems, *journal.record_end(report)))
 
-    def _carried_out(
+    def _run(
         self,
         plan: Plan,
         digest: str,
         meta: Mapping[str, str],
-        look: Look,
+        verify_run: Verify,
         phase: Phase,
         record: Tell,
         begin: Begin,
     ) -> ApplyReport:
         started = self.now()
         with phase("Applying") as report:
-            run, settling = self._sent(plan, CallCounter(len(plan.calls), report), record, begin)
+            run, resolver = self._send_calls(plan, CallCounter(len(plan.calls), report), record, begin)
         verification = skipped_verification("The run was stopped before that.")
         try:
             if run.stopped_by is None and run.interrupted_by is None and (run.may_have_written or not plan.calls):
-                verification = self._compare_prediction(plan, look(run, settling))
+                verification = self._compare_prediction(plan, verify_run(run, resolver))
         except KeyboardInterrupt as cut:
             # Report what was done, although verification was interrupted.
             run.interrupted_by = cut
@@ -163,7 +163,7 @@ class Applier(PlanReplayer):
             more = [Problem(code="effects/not-compared", message=message, severity=Severity.WARNING)]
         return replace(verification, problems=(*verification.problems, *more))
 
-    def _sent(
+    def _send_calls(
         self, plan: Plan, counter: CallCounter, record: Tell, begin: Begin
     ) -> tuple[RunResult, AmbiguousWriteResolver]:
         """Send the calls. record: called with each outcome."""
@@ -173,22 +173,29 @@ class Applier(PlanReplayer):
             counter.count(outcome)
 
         with self.connection.worker_pool(self.parallelism, counter.report) as pool:
-            settling = self._settling(plan, begin)
+            resolver = self._resolver(plan, begin)
             kinds = all_kinds()
-            sender = CallExecutor(
+            executor = CallExecutor(
                 pool,
                 kinds,
-                settling,
+                resolver,
                 grants=grants_to_verify(plan, kinds),
                 hints=hints_on_updates(plan),
                 late=late_checks(plan, kinds, lambda: self._replayed(plan)),
             )
-            run = send_calls(plan, sender, width=self.parallelism, tell=note, begin=begin)
-        return run, settling
+            run = run_calls(
+                plan,
+                executor.submit,
+                width=self.parallelism,
+                tell=note,
+                begin=begin,
+                stop_waiting=executor.stop_waiting,
+            )
+        return run, resolver
 
-    def _look_back(
+    def _verifier(
         self, plan: Plan, verify: VerifyMode, made_from: Manifests | None, kept: Snapshot | None, phase: Phase
-    ) -> Look:
+    ) -> Verify:
         """Return the function that verifies the workspace after the run. Reads the manifests before the run."""
         if made_from is not None and not plan.changes:
             # The workspace was read for this plan just now, and nothing is sent.
@@ -198,14 +205,14 @@ class Applier(PlanReplayer):
                 skipped=count_skipped_people(plan.all_problems),
                 left_out=len(plan.left_out),
             )
-            return lambda run, settling: VerificationResult(verified=verified, converged=True)
+            return lambda run, resolver: VerificationResult(verified=verified, converged=True)
         manifests, reason = (
             (None, TOUCHED_ONLY) if verify is not VerifyMode.ALL else self._manifests_of(plan, made_from)
         )
         if plan.undo_of is not None:
             manifests, reason = None, UNDONE
         if manifests is None and not plan.changes:
-            return lambda run, settling: skipped_verification(reason or "")
+            return lambda run, resolver: skipped_verification(reason or "")
         return partial(
             verify_by_replanning,
             plan,

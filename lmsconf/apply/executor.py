@@ -11,7 +11,7 @@ from lmsconf.api.pagination import ListingSchema, PageRequests
 from lmsconf.api.worker_pool import WorkerPool
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
 from lmsconf.apply.grant_verification import verify_grant
-from lmsconf.apply.scheduler import Begin, Learnt, RunResult, Tell, run_calls
+from lmsconf.apply.scheduler import Learnt
 from lmsconf.errors import (
     ApiError,
     DuplicateResource,
@@ -25,16 +25,12 @@ from lmsconf.kinds.shared.call_placeholders import fill_refs_in_body, fill_refs_
 from lmsconf.model.api import ListOperation
 from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.plan import Plan
 from lmsconf.planner.grant_verification import GrantVerification
 from lmsconf.planner.kind import AnyKind
 
 if TYPE_CHECKING:
     from lmsconf.api.client import Client
     from lmsconf.apply.late_comparison import LateCheck
-
-_FORBIDDEN = 403
-_GONE = (404, 410)
 
 
 class ResourceInUse(Rejected):
@@ -44,7 +40,7 @@ class ResourceInUse(Rejected):
 
 
 class CallExecutor:
-    """Send calls through a WorkerPool. `settling` resolves those whose response was lost.
+    """Send calls through a WorkerPool. `resolver` resolves those whose response was lost.
 
     grants: how to verify the calls that revocations depend on, by call id. hints: the hint for a call that is rejected,
     by call id. late: what is checked right before a call, by call id.
@@ -54,13 +50,13 @@ class CallExecutor:
         self,
         pool: WorkerPool,
         kinds: Mapping[str, AnyKind],
-        settling: AmbiguousWriteResolver,
+        resolver: AmbiguousWriteResolver,
         *,
         grants: Mapping[str, GrantVerification] | None = None,
         hints: Mapping[str, str] | None = None,
         late: Mapping[str, LateCheck] | None = None,
     ) -> None:
-        self._pool, self._kinds, self._settling = pool, kinds, settling
+        self._pool, self._kinds, self._resolver = pool, kinds, resolver
         self._grants, self._hints, self._late = grants or {}, hints or {}, late or {}
 
     def submit(self, call: Call, ids: Learnt) -> Future[Learnt]:
@@ -77,36 +73,36 @@ class CallExecutor:
 
     def stop_waiting(self) -> None:
         """End all waiting; unresolved writes stay unresolved."""
-        self._settling.stop_waiting.set()
+        self._resolver.stop_waiting.set()
 
     def _send(self, client: Client, sent: IssuedRequest, ids: Learnt) -> Learnt:
         if check := self._late.get(sent.call.id):
-            check(self._settling)
+            check(self._resolver)
         try:
-            answer = self._answered(client, sent)
+            response = self._response(client, sent)
         except (WriteOutcomeUnknown, InvalidResponse) as lost:
-            answer = self._settling.resolve(sent, ids, lost, lambda: self._answered(client, sent))
+            response = self._resolver.resolve(sent, ids, lost, lambda: self._response(client, sent))
         try:
-            return self._created_ids(client, sent, answer)
+            return self._created_ids(client, sent, response)
         except DuplicateResource:
             raise
         except ApiError as error:
             # The call was accepted; only its result could not be read.
             raise WriteOutcomeUnknown(error.message, hint=error.hint, operation=sent.call.operation) from error
 
-    def _created_ids(self, client: Client, sent: IssuedRequest, answer: Json) -> Learnt:
+    def _created_ids(self, client: Client, sent: IssuedRequest, response: Json) -> Learnt:
         """Return the ids that an accepted call created, looked up if the response lacks them; verify a grant."""
         call = sent.call
         if check := self._grants.get(call.id):
-            verify_grant(client, sent, check, self._settling)
+            verify_grant(client, sent, check, self._resolver)
         kind = self._kinds[call.address.kind]
-        learnt = kind.ids_from_response(call.address, call.operation, answer)
+        learnt = kind.ids_from_response(call.address, call.operation, response)
         listing = kind.list_operation
         if listing is None or kind.created_refs(call) <= learnt.keys():
             return learnt
-        return {**learnt, **self._settling.poll_for_ids(lambda: _looked_up(client, call, kind, listing))}
+        return {**learnt, **self._resolver.poll_for_ids(lambda: _find_created_ids(client, call, kind, listing))}
 
-    def _answered(self, client: Client, sent: IssuedRequest) -> Json:
+    def _response(self, client: Client, sent: IssuedRequest) -> Json:
         call = sent.call
         try:
             return client.send(
@@ -115,33 +111,33 @@ class CallExecutor:
                 query=call.query,
                 body=sent.body,
                 operation=call.operation,
-                on_resume=lambda: self._settling.again(call),
+                on_resume=lambda: self._resolver.again(call),
                 label=call.id,
             )
         except Rejected as refused:
-            if refused.status in _GONE and call.method == "DELETE":
+            if refused.is_missing and call.method == "DELETE":
                 return None
-            raise self._explained(client, call, refused) from refused
+            raise self._explain_refusal(client, call, refused) from refused
 
-    def _explained(self, client: Client, call: Call, refused: Rejected) -> ApiError:
+    def _explain_refusal(self, client: Client, call: Call, refused: Rejected) -> ApiError:
         """Decide with one read whether a 403 is about a resource in use or the credential, where it may be either.
 
         On any other operation, a 403 is about the credential.
         """
-        if refused.status != _FORBIDDEN:
-            return _restated(refused, Rejected, self._hints[call.id]) if call.id in self._hints else refused
+        if not refused.is_forbidden:
+            return refused.restated(Rejected, self._hints[call.id]) if call.id in self._hints else refused
         kind = self._kinds[call.address.kind]
         if call.operation in kind.refused_in_use and kind.list_operation is not None:
             try:
                 client.call(kind.list_operation.name)
             except Unauthorized as unauthorized:
                 return unauthorized
-            return _restated(refused, ResourceInUse, kind.refused_in_use[call.operation])
+            return refused.restated(ResourceInUse, kind.refused_in_use[call.operation])
         hint = "This token can read but has no permission for this call. Use one that has."
-        return _restated(refused, Unauthorized, hint)
+        return refused.restated(Unauthorized, hint)
 
 
-def _looked_up(client: Client, call: Call, kind: AnyKind, listing: ListOperation) -> Learnt:
+def _find_created_ids(client: Client, call: Call, kind: AnyKind, listing: ListOperation) -> Learnt:
     """Find the ids of a creation with an unreadable response by its name. Raises DuplicateResource."""
     matches = [row for row in _live(client, listing) if kind.listed_name(row) == call.address.name]
     if len(matches) > 1:
@@ -151,11 +147,6 @@ def _looked_up(client: Client, call: Call, kind: AnyKind, listing: ListOperation
             operation=call.operation,
         )
     return kind.ids_from_response(call.address, call.operation, matches[0]) if matches else {}
-
-
-def _restated(refused: Rejected, as_: type[ApiError], hint: str) -> ApiError:
-    """Return the same response as another error class, with a hint."""
-    return as_(refused.message, hint=hint, operation=refused.operation, status=refused.status, body=refused.body)
 
 
 def _live(client: Client, operation: ListOperation) -> list[dict[str, Json]]:
@@ -171,10 +162,3 @@ def _live(client: Client, operation: ListOperation) -> list[dict[str, Json]]:
     if rows.incomplete:
         raise InvalidResponse(rows.incomplete, operation=operation.name)
     return list(rows.rows)
-
-
-def send_calls(
-    plan: Plan, sender: CallExecutor, *, width: int, tell: Tell | None = None, begin: Begin | None = None
-) -> RunResult:
-    """Execute the plan through the CallExecutor."""
-    return run_calls(plan, sender.submit, width=width, tell=tell, begin=begin, stop_waiting=sender.stop_waiting)

@@ -42,14 +42,14 @@ def grants_to_verify(plan: Plan, kinds: Mapping[str, AnyKind]) -> dict[str, Gran
 
 
 def verify_grant(
-    client: Client, sent: IssuedRequest, check: GrantVerification, settling: AmbiguousWriteResolver
+    client: Client, sent: IssuedRequest, check: GrantVerification, resolver: AmbiguousWriteResolver
 ) -> None:
     """Poll until every id that the call grants is visible. Raises NoEffect when the time for that is over."""
     route = client.spec.match_route(sent.call.method, sent.path)
     call = SentCall(route[1] if route else {}, sent.body)
     granted = frozenset(check.granted(call))
     missing: Collection[str] = granted
-    for _ in settling.poll_visibility():
+    for _ in resolver.poll_visibility():
         missing = granted.difference(check.visible(client.call, call))
         if not missing:
             return

@@ -33,10 +33,10 @@ def late_checks(plan: Plan, kinds: Mapping[str, AnyKind], replay: Replay) -> dic
 
 
 def _check(call: Call, replay: Replay) -> LateCheck:
-    def check(settling: AmbiguousWriteResolver) -> None:
+    def check(resolver: AmbiguousWriteResolver) -> None:
         differences: tuple[Problem, ...] = ()
         # What this run has written may not be visible in listings yet.
-        for _ in settling.poll_visibility():
+        for _ in resolver.poll_visibility():
             differences = tuple(_what_is_left(call, replay))
             if not differences:
                 return

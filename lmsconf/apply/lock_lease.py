@@ -22,7 +22,7 @@ from lmsconf.project.settings import LockSettings
 
 _RENEWED_AFTER: Final = 1 / 3
 _SAFE_UNTIL: Final = 0.9
-_LOOKED_AFTER: Final = 5.0
+_CHECKED_EVERY: Final = 5.0
 """Seconds between checks of our own lock.
 
 Short enough to stop soon after it is deleted, long enough that the checks cost little beside the calls.
@@ -46,11 +46,11 @@ class LockLease:
     ) -> None:
         self._manager, self._terms, self._clock, self._idle = manager, terms, clock, idle
         self._lock = WorkspaceLock(id="", key=key, until=0.0, owner=terms.owner)
-        self._looked = 0.0
-        self._may_be_there = False
+        self._checked_at = 0.0
+        self._may_exist = False
         self.left: str | None = None
-        self._turn = threading.Lock()
-        self._over = threading.Event()
+        self._mutex = threading.Lock()
+        self._ended = threading.Event()
         self._renewer = threading.Thread(target=self._renew_on, name="lmsconf-lock", daemon=True)
 
     @property
@@ -62,20 +62,20 @@ class LockLease:
         """Create it, with a lease that begins now. Raises LmsconfError if that was rejected."""
         now = self._clock()
         self._lock = replace(self._lock, until=now + self._terms.lease)
-        self._looked, self._may_be_there = now, True
+        self._checked_at, self._may_exist = now, True
         try:
             id = self._manager.create(self._lock)
         except (WriteOutcomeUnknown, InvalidResponse):
             return  # it is found by its key
         except LmsconfError:
-            self._may_be_there = False
+            self._may_exist = False
             raise
         if id:
             self.set_id(id)
 
     def set_id(self, id: str) -> None:
         """Set the group's id, and start renewing."""
-        with self._turn:
+        with self._mutex:
             self._lock = replace(self._lock, id=id)
         if not self._renewer.ident:
             self._renewer.start()
@@ -85,22 +85,22 @@ class LockLease:
 
         A check is valid for a few seconds. Raises LockLost once the lock does not exist or may have expired for others.
         """
-        with self._turn:
-            self._check(call)
+        with self._mutex:
+            self._refuse_expired(call)
             now = self._clock()
             if self._is_due(now):
                 self._renew(now)
-            elif not 0 <= now - self._looked < _LOOKED_AFTER:
-                self._look(now)
+            elif not 0 <= now - self._checked_at < _CHECKED_EVERY:
+                self._check_exists(now)
             # The response may have arrived late.
-            self._check(call)
+            self._refuse_expired(call)
 
     def release(self) -> None:
         """Delete it. If that fails, `left` holds a message for people; the lock then expires by itself."""
-        if not self._may_be_there:
+        if not self._may_exist:
             return
         self.left = f"the lock of {self._lock.description} may be left: run `lmsconf unlock`"
-        self._over.set()
+        self._ended.set()
         if self._renewer.ident:
             self._renewer.join()
         try:
@@ -113,7 +113,7 @@ class LockLease:
         except LmsconfError as error:
             self.left = f"the lock of {self._lock.description} could not be removed: {error.message}"
 
-    def _check(self, call: Call) -> None:
+    def _refuse_expired(self, call: Call) -> None:
         if not self._is_safe(self._clock()):
             raise LockLost(
                 f"the lock was not renewed in time, and {call.id} was not sent",
@@ -133,8 +133,8 @@ class LockLease:
 
     def _renew_on(self) -> None:
         """Renew when due until the run is over. Errors are left to `renew_before`: a new group may show late."""
-        while not self._idle(self._terms.lease * _RENEWED_AFTER / 2, self._over):
-            with suppress(LmsconfError), self._turn:
+        while not self._idle(self._terms.lease * _RENEWED_AFTER / 2, self._ended):
+            with suppress(LmsconfError), self._mutex:
                 now = self._clock()
                 if not self._is_safe(now):
                     return  # a lease that may have expired for others is not revived
@@ -149,9 +149,9 @@ class LockLease:
             return  # the current lease still holds; the renewal is retried before the next call
         if self._is_safe(self._clock()):
             # Otherwise another run may have seen the lease expire before it was renewed, and proceed as this one would.
-            self._lock, self._looked = renewed, now
+            self._lock, self._checked_at = renewed, now
 
-    def _look(self, now: float) -> None:
+    def _check_exists(self, now: float) -> None:
         with suppress(InvalidResponse):  # inconclusive; the next call checks again
             self._manager.check_exists(self._lock)
-            self._looked = now
+            self._checked_at = now

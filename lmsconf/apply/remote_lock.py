@@ -31,10 +31,11 @@ from lmsconf.workspace.connection import Connection
 
 _VISIBLE_WITHIN: Final = 10.0
 """Seconds in which a new group must become visible, even if the project's `settle` is shorter."""
-_LOOKS: Final = 3
+_MOST_LISTINGS: Final = 3
 """Attempts at a complete listing: locks of other runs are created and deleted, which can leave a gap between pages."""
-_FORBIDDEN: Final = 403
-_GONE: Final = (404, 410)
+_FORBIDDEN_HINT: Final = (
+    "This token can read but has no permission to change groups, and a lock is a group. Use one that has."
+)
 
 
 class LockManager:
@@ -55,12 +56,12 @@ class LockManager:
     ) -> None:
         self._connection, self._clock, self._timing, self._key = connection, clock, timing or WaitClock(), key
         self._idle = idle
-        self._shows_within = max(settle, _VISIBLE_WITHIN)
+        self._visible_within = max(settle, _VISIBLE_WITHIN)
         self.left: str | None = None
 
     def list_locks(self) -> list[WorkspaceLock]:
         """Return every live lock. Raises LmsconfError if the groups cannot be listed completely."""
-        for _ in range(_LOOKS):
+        for _ in range(_MOST_LISTINGS):
             with self._connection.worker_pool(1) as pool:
                 rows = self._connection.reader(pool).rows(MANUAL_GROUPS)
             if not rows.incomplete:
@@ -104,22 +105,22 @@ class LockManager:
         self._refuse(lock for lock in before if lock.is_active(now))
         lease = LockLease(self, terms, self._key(), self._clock, self._idle)
         try:
-            with _uncut():
+            with _deferred_interrupts():
                 lease.create()
-            self._await(lease)
+            self._wait_until_listed(lease)
             self._refuse(lock for lock in self.list_locks() if lock.key != lease.key and lock.is_active(now))
             for left in before:
                 self.delete(left)
             yield lease
         finally:
             # The run is over by now, and its report must not be lost to an interruption.
-            with suppress(KeyboardInterrupt), _uncut():
+            with suppress(KeyboardInterrupt), _deferred_interrupts():
                 lease.release()
             self.left = lease.left
 
-    def _await(self, lease: LockLease) -> None:
+    def _wait_until_listed(self, lease: LockLease) -> None:
         """Wait until our own lock is listed, identified by its key."""
-        until = self._timing.now() + self._shows_within
+        until = self._timing.now() + self._visible_within
         while True:
             for lock in self.list_locks():
                 if lock.key == lease.key:
@@ -127,7 +128,7 @@ class LockManager:
                     return
             if self._timing.now() >= until:
                 raise LmsconfError(
-                    f"the lock was created, but is not in the list of groups after {self._shows_within:g} seconds",
+                    f"the lock was created, but is not in the list of groups after {self._visible_within:g} seconds",
                     hint="Set a longer `settle:` to wait longer. `lmsconf unlock` lists the locks.",
                 )
             self._timing.tell(until - self._timing.now())
@@ -149,42 +150,31 @@ class LockManager:
             with self._connection.worker_pool(1) as pool:
                 return pool.submit(lambda client: client.call(operation, path=path, body=body)).result()
         except Rejected as refused:
-            if refused.status == _FORBIDDEN:
-                raise _forbidden(refused) from refused
-            if lock and refused.status in _GONE:
+            if refused.is_forbidden:  # the groups could be read before
+                raise refused.restated(Unauthorized, _FORBIDDEN_HINT) from refused
+            if lock and refused.is_missing:
                 hint = "Somebody unlocked the workspace. Apply again."
                 raise LockLost(f"the lock was deleted: {refused.message}", hint=hint) from refused
             raise
 
 
 @contextmanager
-def _uncut() -> Iterator[None]:
+def _deferred_interrupts() -> Iterator[None]:
     """Defer Ctrl-C and SIGTERM to the end of the context, so that a request's result is known.
 
     A second interruption is raised at once.
     """
-    cuts: list[KeyboardInterrupt] = []
+    interrupts: list[KeyboardInterrupt] = []
 
-    def collect(cut: KeyboardInterrupt) -> None:
-        cuts.append(cut)
-        if len(cuts) > 1:
-            raise cut
+    def collect(interrupt: KeyboardInterrupt) -> None:
+        interrupts.append(interrupt)
+        if len(interrupts) > 1:
+            raise interrupt
 
     with defer_interrupts(collect):
         yield
-    if cuts:
-        raise cuts[0]
-
-
-def _forbidden(refused: Rejected) -> Unauthorized:
-    """Restate a 403 as a missing right: the groups could be read before."""
-    return Unauthorized(
-        refused.message,
-        hint="This token can read but has no permission to change groups, and a lock is a group. Use one that has.",
-        operation=refused.operation,
-        status=refused.status,
-        body=refused.body,
-    )
+    if interrupts:
+        raise interrupts[0]
 
 
 def _locks(rows: ListedRows) -> Iterator[WorkspaceLock]:

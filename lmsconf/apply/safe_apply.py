@@ -223,11 +223,11 @@ def _cleared(
         # A plan that no longer fits is stale first, whatever its guards say.
         kept, read_at = _check_fresh(workspace, plan, progress), workspace.timing.now()
     refuse_blocked(plan)
-    asks = options.approve is not None and bool(plan.calls)
-    if asks and options.approve is not None and not options.approve(plan):
+    approve = options.approve if plan.calls else None
+    if approve is not None and not approve(plan):
         raise LmsconfError("declined: nothing was changed")
     keep = leases.enter_context(_remote_lock(workspace, plan, progress))
-    if plan.calls and (asks or keep or not source.saved):
+    if plan.calls and (approve or keep or not source.saved):
         # The workspace may have changed while the plan was reviewed, or under the lock of another run.
         if workspace.timing.now() - read_at > _KEPT_FOR:
             kept = None

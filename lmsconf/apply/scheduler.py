@@ -22,7 +22,6 @@ from lmsconf.model.plan import Plan
 from lmsconf.support.interrupts import defer_interrupts
 from lmsconf.support.lazy_dataclass import dataclass
 
-_FORBIDDEN = 403
 Learnt: TypeAlias = "Mapping[Ref, str]"
 """The ids that a response returned, by reference."""
 Submit: TypeAlias = "Callable[[Call, Learnt], Future[Learnt]]"
@@ -69,7 +68,7 @@ def _nothing(*_: object) -> None:
 
 def _ends_all(error: LmsconfError) -> bool:
     """Whether every other call would fail the same way, or make things worse."""
-    lacks_a_right = isinstance(error, Unauthorized) and error.status == _FORBIDDEN
+    lacks_a_right = isinstance(error, Unauthorized) and error.is_forbidden
     return isinstance(error, Unauthorized | Unreachable | DuplicateResource) and not lacks_a_right
 
 
@@ -90,13 +89,13 @@ class _Runner:
         self.ids: dict[Ref, str] = {}
         self.outcomes: dict[str, CallOutcome] = {}
         self.ended: SimpleQueue[tuple[str, Future[Learnt]]] = SimpleQueue()
-        self.flying = 0
+        self.in_flight = 0
         self.result = RunResult()
 
     def run(self) -> RunResult:
         # An interruption raised between a response and its recording would leave a call that is never waited for.
         with defer_interrupts(self._interrupt):
-            self._fly()
+            self._run_ready_calls()
         for call in self.calls.values():
             if call.id not in self.outcomes:
                 self._note(call, CallStatus.NOT_ATTEMPTED, reason=self._why_not(call))
@@ -110,12 +109,12 @@ class _Runner:
         self.result.interrupted_by = cut
         self.stop_waiting()
 
-    def _fly(self) -> None:
+    def _run_ready_calls(self) -> None:
         while True:
             # What has ended is recorded first, and may stop the others.
-            while self.ready and self.flying < self.width and self.ended.empty() and not self._stopped:
+            while self.ready and self.in_flight < self.width and self.ended.empty() and not self._stopped:
                 self._start(self.calls[self.ready.popleft()])
-            if not self.flying:
+            if not self.in_flight:
                 if not self.later or self._stopped:
                     return
                 # The calls that may be refused are done; now all others.
@@ -123,8 +122,8 @@ class _Runner:
                 self.later = []
                 continue
             id, future = self.ended.get()
-            self.flying -= 1
-            self._land(self.calls[id], future)
+            self.in_flight -= 1
+            self._finish(self.calls[id], future)
 
     @property
     def _stopped(self) -> bool:
@@ -137,10 +136,10 @@ class _Runner:
             self.result.stopped_by = self.result.stopped_by or error
             return
         future = self.submit(call, self.ids)
-        self.flying += 1
+        self.in_flight += 1
         future.add_done_callback(lambda done: self.ended.put((call.id, done)))
 
-    def _land(self, call: Call, future: Future[Learnt]) -> None:
+    def _finish(self, call: Call, future: Future[Learnt]) -> None:
         error = future.exception()
         if error is None:
             learnt = future.result()

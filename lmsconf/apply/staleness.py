@@ -23,20 +23,20 @@ from lmsconf.model.plan import Action, Change, Plan
 from lmsconf.planner.guards import total_taken
 
 CODE: Final = "plan/stale"
-SHOWN: Final = 10
+_MOST_ITEMS: Final = 10
 """How many items of a long list are shown; the others are counted."""
 
 _TAKING: Final = ("deletes", "removals", "answers")
 _COUNTED: Final = (*_TAKING, "updates")
 _AT_LEAST: Final = "recreates"
 """Guard whose count may be lower in a re-plan, since resources that no manifest declares are not compared again."""
-_SHOWN: Final = ("address", "action", "id", "before", "after", "fields", "defaults")
-_WANTED: Final = ("address", "action", "id", "after")
+_KEYS: Final = ("address", "action", "id", "before", "after", "fields", "defaults")
+_KEYS_IN_PARTIAL_PLAN: Final = ("address", "action", "id", "after")
 _ABSENT: Final = object()
 """Marks a key that one side lacks."""
 
 
-def find_stale_resources(plan: Plan, now: Plan, unplannable: Sequence[Problem] = ()) -> tuple[Problem, ...]:
+def find_stale_resources(plan: Plan, now: Plan, unplannable: Sequence[Problem]) -> tuple[Problem, ...]:
     """Return why the plan no longer fits; empty if it fits.
 
     now: the same changes re-planned against the current snapshot. unplannable: the problems of those that can no longer
@@ -52,19 +52,16 @@ def find_stale_resources(plan: Plan, now: Plan, unplannable: Sequence[Problem] =
         if differs or address not in wanted or address not in today:
             problems.append(_changed(address, wanted.get(address), today.get(address)))
         elif not _same_requests(reviewed.get(address, ()), fresh.get(address, ())):
-            problems.append(_leans_elsewhere(wanted[address]))
-    known = {(problem.code, problem.address) for problem in plan.all_problems}
-    for problem in now.all_problems:
-        if problem.is_error and (problem.code, problem.address) not in known:
-            problems.append(replace(problem, code=CODE))
+            problems.append(_needs_differ(wanted[address]))
+    problems.extend(_new_errors(plan, now))
     if not problems:
-        problems.extend(_misfits(plan, now))
+        problems.extend(_other_differences(plan, now))
     if not problems and (_totals(plan) != _totals(now) or _recreates(plan) < _recreates(now)):
         problems.append(_problem(None, "the plan removes other things than its guards counted", []))
     return tuple(problems)
 
 
-def find_foreign_changes(plan: Plan, left: Plan, unplannable: Sequence[Problem] = ()) -> tuple[Problem, ...]:
+def find_foreign_changes(plan: Plan, left: Plan, unplannable: Sequence[Problem]) -> tuple[Problem, ...]:
     """Return why what is left of a plan cannot be applied; empty if it is all part of the plan.
 
     left: the plan's changes re-planned against the current snapshot, after a run that has carried out any number of its
@@ -81,15 +78,20 @@ def find_foreign_changes(plan: Plan, left: Plan, unplannable: Sequence[Problem] 
     for address in sorted(left.fingerprints.keys() - wanted.keys()):
         if left.fingerprints[address] != plan.fingerprints.get(address):
             problems.append(_problem(None, f"{address} has changed since the plan was made", [], address))
-    known = {(problem.code, problem.address) for problem in plan.all_problems}
-    for problem in left.all_problems:
-        if problem.is_error and (problem.code, problem.address) not in known:
-            problems.append(replace(problem, code=CODE))
+    problems.extend(_new_errors(plan, left))
     counted, now_counted = _totals(plan), _totals(left)
     # A creation that was begun counts as an update.
-    if not problems and any(_exceeds(now_counted.get(one, 0), counted.get(one, 0)) for one in _TAKING):
+    if not problems and any(_exceeds(now_counted.get(guard, 0), counted.get(guard, 0)) for guard in _TAKING):
         problems.append(_problem(None, "what is left of the plan removes other things than its guards counted", []))
     return tuple(problems)
+
+
+def _new_errors(plan: Plan, now: Plan) -> Iterator[Problem]:
+    """Yield the errors of a re-plan that the plan did not have."""
+    known = {(problem.code, problem.address) for problem in plan.all_problems}
+    for problem in now.all_problems:
+        if problem.is_error and (problem.code, problem.address) not in known:
+            yield replace(problem, code=CODE)
 
 
 def _exceeds(number: int | None, counted: int | None) -> bool:
@@ -119,16 +121,16 @@ def _is_between(before: object, after: object, live: object) -> bool:
         return all(_is_between(old.get(key, _ABSENT), new.get(key, _ABSENT), value) for key, value in live.items())
     if isinstance(live, list):
         old_items, new_items, items = (
-            Counter(map(_spelt, side)) if isinstance(side, list) else Counter() for side in (before, after, live)
+            Counter(map(_inline, side)) if isinstance(side, list) else Counter() for side in (before, after, live)
         )
         return old_items & new_items <= items <= old_items | new_items
     return False
 
 
-def _misfits(plan: Plan, now: Plan) -> Iterator[Problem]:
+def _other_differences(plan: Plan, now: Plan) -> Iterator[Problem]:
     """Yield each change or call that differs from a re-plan of the same changes on the same resources."""
     # A partial plan may show live values by names that only the rest of the manifests introduces.
-    keys = _WANTED if plan.partial else _SHOWN
+    keys = _KEYS_IN_PARTIAL_PLAN if plan.partial else _KEYS
     alike = {_exactly(change, keys) for change in now.changes}
     doubtful = [change for change in plan.changes if _exactly(change, keys) not in alike]
     today = {_shown(change, keys) for change in now.changes} if doubtful else set()
@@ -140,7 +142,7 @@ def _misfits(plan: Plan, now: Plan) -> Iterator[Problem]:
     for call in plan.calls:
         again = fresh.get(call.id)
         if again is None or (call != again and _call_json(call) != _call_json(again)):
-            yield _problem(None, f"{call.id} ({call.address}): {_misfit(call, now)}", [], str(call.address))
+            yield _problem(None, f"{call.id} ({call.address}): {_why_other_call(call, now)}", [], str(call.address))
             return
     if [call.id for call in plan.calls] != [call.id for call in now.calls]:
         yield _problem(None, "a new plan has other calls, or another order of calls", [])
@@ -160,7 +162,7 @@ def _shown(change: Change, keys: Iterable[str]) -> str:
 def _sorted(value: Json) -> Json:
     """A value with every list sorted."""
     if isinstance(value, list):
-        return sorted(map(_sorted, value), key=_spelt)
+        return sorted(map(_sorted, value), key=_inline)
     return {key: _sorted(value[key]) for key in sorted(value)} if isinstance(value, dict) else value
 
 
@@ -175,7 +177,7 @@ def _call_json(call: Call) -> list[Json]:
     ]
 
 
-def _misfit(call: Call, now: Plan) -> str:
+def _why_other_call(call: Call, now: Plan) -> str:
     """Why a call differs from the re-plan's: its field came into use since then, or the file was edited."""
     likely = any(one.may_be_refused and _request_json(one) == _request_json(call) for one in now.calls)
     if likely and not call.may_be_refused:
@@ -191,7 +193,7 @@ def _unplannable(problem: Problem, change: Change | None) -> Problem:
 
 
 def _whole(label: str, form: Json) -> Iterator[str]:
-    yield f"{label + ':':<10} {'not there' if form is None else _spelt(form)}"
+    yield f"{label + ':':<10} {'not there' if form is None else _inline(form)}"
 
 
 def _changed(address: str, then: Change | None, now: Change | None) -> Problem:
@@ -202,7 +204,7 @@ def _changed(address: str, then: Change | None, now: Change | None) -> Problem:
     if now is None and then.action is not Action.DELETE:
         return _problem(then, f"{address}: it is already as planned; the plan may have been applied before", [])
     live = then.after if now is None else now.before
-    lines = [line for key in _keys(then, live) for line in _three(key, then, live)]
+    lines = [line for key in _keys(then, live) for line in _key_lines(key, then, live)]
     return _problem(then, f"{address} has changed since the plan was made: {_what_changed(then, now)}", lines)
 
 
@@ -232,11 +234,11 @@ def _form(side: Json) -> Mapping[str, Json]:
 def _alike(value: object, other: object) -> bool:
     """Whether two values are equal; lists in manifests are unordered."""
     if isinstance(value, list) and isinstance(other, list):
-        return Counter(map(_spelt, value)) == Counter(map(_spelt, other))
+        return Counter(map(_inline, value)) == Counter(map(_inline, other))
     return value == other
 
 
-def _three(key: str, then: Change, live: Json) -> Iterator[str]:
+def _key_lines(key: str, then: Change, live: Json) -> Iterator[str]:
     """The lines of one key: reviewed, live then, live now."""
     sides = [_form(side).get(key, _ABSENT) for side in (then.after, then.before, live)]
     lists = [cast("list[Json]", side) for side in sides if isinstance(side, list)]
@@ -248,9 +250,9 @@ def _three(key: str, then: Change, live: Json) -> Iterator[str]:
 
 def _shared(lists: Sequence[list[Json]]) -> Counter[str]:
     """The items that all lists share."""
-    common = Counter(map(_spelt, lists[0]))
+    common = Counter(map(_inline, lists[0]))
     for items in lists[1:]:
-        common &= Counter(map(_spelt, items))
+        common &= Counter(map(_inline, items))
     return common
 
 
@@ -258,20 +260,20 @@ def _side(value: object, shared: Counter[str]) -> str:
     if value is _ABSENT:
         return "not there"
     if not isinstance(value, list):
-        return _spelt(cast(Json, value))
-    items = sorted((Counter(map(_spelt, value)) - shared).elements())
-    more = f", and {len(items) - SHOWN:,} more" if len(items) > SHOWN else ""
-    return ", ".join(items[:SHOWN]) + more if items else "none beside them" if shared else "none"
+        return _inline(cast(Json, value))
+    items = sorted((Counter(map(_inline, value)) - shared).elements())
+    more = f", and {len(items) - _MOST_ITEMS:,} more" if len(items) > _MOST_ITEMS else ""
+    return ", ".join(items[:_MOST_ITEMS]) + more if items else "none beside them" if shared else "none"
 
 
-def _spelt(value: Json) -> str:
+def _inline(value: Json) -> str:
     """A value on one line, as a manifest could declare it."""
     if value is None:
         return "none"
     return quote_name(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _leans_elsewhere(change: Change) -> Problem:
+def _needs_differ(change: Change) -> Problem:
     """The same resource with other calls: a reference now resolves to another id, or the plan was edited."""
     message = f"{change.address}: what it needs has changed since the plan was made, so its calls would differ"
     return _problem(change, message, [])
@@ -309,7 +311,7 @@ def _unordered(body: Json) -> Json:
         return body
     members = {key: _unordered(value) for key, value in body.items()}
     if PAIRS in members:
-        members[PAIRS] = sorted(cast("list[Json]", members[PAIRS]), key=_spelt)
+        members[PAIRS] = sorted(cast("list[Json]", members[PAIRS]), key=_inline)
     return members
 
 

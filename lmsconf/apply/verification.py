@@ -46,7 +46,7 @@ def skipped_verification(reason: str) -> VerificationResult:
 def verify_by_replanning(
     plan: Plan,
     run: RunResult,
-    settling: AmbiguousWriteResolver,
+    resolver: AmbiguousWriteResolver,
     *,
     touched: Callable[[], Plan],
     whole: Whole | None,
@@ -66,17 +66,17 @@ def verify_by_replanning(
     changes: tuple[Change, ...] = ()
     others: tuple[Change, ...] = ()
     errors: tuple[Problem, ...] = ()
-    looked = False
-    for _ in settling.poll_visibility():
+    was_read = False
+    for _ in resolver.poll_visibility():
         try:
-            if whole is None or looked:
+            if whole is None or was_read:
                 changes = touched().changes
             else:
                 now, errors = whole()
                 changes = tuple(change for change in now.changes if change.address in addresses)
                 others = tuple(change for change in now.changes if change.address not in addresses)
                 verified = replace(verified, skipped=count_skipped_people(now.all_problems), left_out=len(now.left_out))
-            looked = True
+            was_read = True
         except ProblemsFound as error:
             wrong = tuple(problem for problem in error.problems if problem.is_error)
             return VerificationResult(verified=verified, converged=False, residue=others, problems=(*errors, *wrong))

@@ -51,7 +51,7 @@ def test_impatience_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
         yield
 
     calls = _creations("create")
-    monkeypatch.setattr(AmbiguousWriteResolver, "_looks", once)
+    monkeypatch.setattr(AmbiguousWriteResolver, "_poll_times", once)
     assert "something was made twice" in _broken("create", "late-20", calls)
 
 
@@ -62,7 +62,7 @@ def test_optimism_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
         return WriteStatus.DONE
 
     calls = list(range(1, scene("delete").calls, 7))
-    monkeypatch.setattr(AmbiguousWriteResolver, "_fate", surely)
+    monkeypatch.setattr(AmbiguousWriteResolver, "_status_now", surely)
     assert "a call was reported done that never was" in _broken("delete", "lost-before", calls)
 
 
