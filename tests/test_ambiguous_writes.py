@@ -80,7 +80,7 @@ class LookupScript:
     on_sleep: Callable[[], None] = lambda: None
 
     def __post_init__(self) -> None:
-        self.settling = AmbiguousWriteResolver(
+        self.resolver = AmbiguousWriteResolver(
             look=self._look,
             seconds=30.0,
             patience=0.0,
@@ -110,7 +110,7 @@ class LookupScript:
 
     def settle(self, call: Call = CREATE, ids: dict[Ref, str] | None = None) -> Json:
         sent = IssuedRequest(call=call, path=call.path, body=call.body)
-        return self.settling.resolve(sent, ids or {}, LOST, self._send)
+        return self.resolver.resolve(sent, ids or {}, LOST, self._send)
 
 
 def test_what_is_found_done_is_done() -> None:
@@ -200,12 +200,12 @@ def test_a_repeat_that_is_refused_may_have_been_done() -> None:
 def test_who_is_in_a_hurry_does_not_wait() -> None:
     """Set at once, there is one look and no repeat; set on the way, the waiting ends."""
     scene = LookupScript([wanting(CREATE)])
-    scene.settling.stop_waiting.set()
+    scene.resolver.stop_waiting.set()
     with pytest.raises(WriteOutcomeUnknown):
         scene.settle()
     assert (scene.looks, scene.sent) == ([0.0], [])
     scene = LookupScript([wanting(CREATE)])
-    scene.on_sleep = scene.settling.stop_waiting.set
+    scene.on_sleep = scene.resolver.stop_waiting.set
     with pytest.raises(WriteOutcomeUnknown):
         scene.settle()
     assert (scene.looks, scene.sent) == ([0.0, 0.25], [])
@@ -244,8 +244,8 @@ def test_ids_are_waited_for_until_the_time_is_over() -> None:
     """What is found is given at once; what never comes is nothing, after the whole time."""
     scene = LookupScript([EMPTY])
     found: list[dict[Ref, str]] = [{}, {}, {NEW: "7"}]
-    assert scene.settling.poll_for_ids(lambda: found.pop(0)) == {NEW: "7"}
+    assert scene.resolver.poll_for_ids(lambda: found.pop(0)) == {NEW: "7"}
     assert scene.time == 0.75
     scene = LookupScript([EMPTY])
-    assert scene.settling.poll_for_ids(dict) == {}
+    assert scene.resolver.poll_for_ids(dict) == {}
     assert scene.time == 30.0
