@@ -23,6 +23,8 @@ from lmsconf.support.lazy_dataclass import dataclass
 SECONDS: Final = 120.0
 _NAME: Final = ".git"
 _GITFILE: Final = "gitdir: "
+_LINKED_TREE: Final = "gitdir"
+"""The file in which the repository of a linked work tree names that; one of a submodule has a setting instead."""
 _LARGEST: Final = 1 << 20
 _LINKED: Final = ("objects", "refs", "packed-refs", "reftable", "shallow", "logs")
 """The entries of a repository's common folder that git may read: history, and nothing that can configure commands."""
@@ -44,10 +46,11 @@ class GitFailed(LmsconfError):
 
 @dataclass(frozen=True, slots=True)
 class GitRepository:
-    """Git for one repository. top: the folder of its work tree."""
+    """Git for one repository. top: the folder of its work tree. is_submodule: of the repository around it."""
 
     top: Path
     _folder: Path
+    is_submodule: bool = False
 
     def run_if_possible(self, *arguments: str, stdin: bytes = b"") -> bytes | None:
         """Return git's stdout; None if it fails. Raises GitFailed if git cannot be run or times out."""
@@ -100,7 +103,7 @@ def open_repository(folder: Path, environ: Mapping[str, str]) -> Iterator[GitRep
             if (text := _text(own / copied)) is not None:
                 (mirror / copied).write_text(text, encoding="utf-8", errors="surrogateescape")
         _adopt_formats(mirror, common)
-        yield GitRepository(top, mirror)
+        yield GitRepository(top, mirror, is_submodule=own != top / _NAME and not (own / _LINKED_TREE).exists())
 
 
 def _is_repository(path: Path) -> bool:
@@ -128,7 +131,7 @@ def _pointed(path: Path) -> Path | None:
 
 def _names_back(folder: Path, top: Path) -> bool:
     """Whether a repository names a folder as its work tree: a linked work tree, or that of a submodule."""
-    linked = _text(folder / "gitdir")
+    linked = _text(folder / _LINKED_TREE)
     if linked is not None:
         return (folder / linked.rstrip("\n")).resolve() == (top / _NAME).resolve()
     configured = _setting(folder / "config", "core.worktree")

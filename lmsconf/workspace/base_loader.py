@@ -33,6 +33,7 @@ OLDER: Final = 10
 """How many versions before the base are compared to distinguish pending changes from repairs of manual edits."""
 _SUFFIXES: Final = frozenset({".yaml", ".yml", ".csv", ".tsv", ".txt", ".xlsx", ".xlsm", ".ods"})
 _FILE_MODES: Final = ("100644", "100755")
+_SUBMODULE_MODE: Final = "160000"
 _HINT: Final = "Pass a folder, a branch or a commit. For a remote branch, run git fetch first."
 
 
@@ -52,10 +53,33 @@ class _Loaded(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _History:
-    """The commits of the project's repository. below: the project's folder relative to the repository's top."""
+    """The commits of the project's repository. below: the project's folder relative to the repository's top.
+
+    around: those of the repository that has this one as a submodule.
+    """
 
     git: GitRepository
     below: PurePosixPath
+    around: _History | None = None
+
+    def find(self, name: str) -> tuple[_History, str] | None:
+        """Resolve a ref to a commit, and the history that it is of; None if there is none.
+
+        In a submodule, a ref is one of the repository around it, and means the commit that is recorded there: a branch
+        may make the project's folder a submodule, and so choose what the refs in it are. Raises like `commit`.
+        """
+        if self.around is None:
+            commit = self.commit(name)
+            return None if commit is None else (self, commit)
+        found = self.around.find(name)
+        recorded = None if found is None else found[0].recorded(found[1], self.git.top)
+        return found if recorded is None else (self, recorded)
+
+    def recorded(self, commit: str, submodule: Path) -> str | None:
+        """Return the commit that a commit records for the submodule in a folder; None if it has none there."""
+        path = submodule.relative_to(self.git.top).as_posix()
+        about = self.git.run("ls-tree", commit, "--", path).split(b"\t")[0].decode()
+        return about.split()[2] if about.startswith(_SUBMODULE_MODE) else None
 
     def commit(self, name: str) -> str | None:
         """Resolve a ref to a commit; None if there is none. Raises UsageError for an ambiguous name."""
@@ -128,9 +152,10 @@ def load_base(
     """
     with ExitStack() as stack:
         older: list[ManifestsVersion] = []
-        history = None if _is_path(base_name) else _history(stack, settings.root, environ)
-        commit = history and history.commit(base_name)
-        if history is not None and commit:
+        history = None if _is_path(base_name) else _history(stack, settings.root, settings.root, environ)
+        found = None if history is None else history.find(base_name)
+        if found is not None:
+            history, commit = found
             latest, *others = history.versions(commit)
             loaded = _at(history, latest, settings, policy, environ)
             before = others if with_older else []
@@ -147,17 +172,19 @@ def _is_path(text: str) -> bool:
     return text.startswith(("/", "./", "../")) or text in (".", "..")
 
 
-def _history(stack: ExitStack, root: Path, environ: Mapping[str, str]) -> _History | None:
-    git = stack.enter_context(open_repository(root, environ))
+def _history(stack: ExitStack, folder: Path, root: Path, environ: Mapping[str, str]) -> _History | None:
+    """Open the repository that contains a folder, which is the project's folder `root` or one above it."""
+    git = stack.enter_context(open_repository(folder, environ))
     if git is None:
         return None
-    return _History(git, PurePosixPath(Path(os.path.realpath(root)).relative_to(git.top)))
+    around = _history(stack, git.top.parent, root, environ) if git.is_submodule else None
+    return _History(git, PurePosixPath(Path(os.path.realpath(root)).relative_to(git.top)), around)
 
 
 def _folder(text: str, root: Path) -> Path:
     """Resolve a text that is not a ref to a folder. Raises UsageError.
 
-    Inside the repository it must be written as a path: otherwise a branch could add a folder with the name of a missing
+    Inside a repository it must be written as a path: otherwise a branch could add a folder with the name of a missing
     ref, and so choose what it is compared with.
     """
     folder = Path(text)
@@ -165,8 +192,7 @@ def _folder(text: str, root: Path) -> Path:
         raise UsageError(f"--base {text}: this looks like an option", hint="Pass a folder, a branch or a commit.")
     if not folder.is_dir():
         raise UsageError(f"--base {text}: there is no such folder, and no such commit", hint=_HINT)
-    top = find_work_tree(root)
-    if top is not None and not _is_path(text) and Path(os.path.realpath(folder)).is_relative_to(top):
+    if not _is_path(text) and find_work_tree(root) is not None and find_work_tree(folder) is not None:
         hint = f"For a folder, write ./{text}. For a remote branch, run git fetch first."
         raise UsageError(f"--base {text}: there is no such commit", hint=hint)
     return folder

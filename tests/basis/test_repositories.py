@@ -108,8 +108,43 @@ def test_linked_work_trees_and_submodules_are_repositories(project: Project, tmp
     over.mkdir()
     git(over, "init", "-q")
     git(over, "submodule", "add", "-q", str(project.root), "lms")
+    git(over, "commit", "-q", "-m", "over")
     (over / "lms" / "manifests" / "all.yaml").write_text(CHANGE)
     assert compared(plan(over / "lms", "HEAD")) == RIGHT
+
+
+@pytest.mark.parametrize("had", ["a folder", "another submodule"])
+def test_a_branch_that_makes_the_project_a_submodule_chooses_no_base(
+    had: str, project: Project, tmp_path: Path
+) -> None:
+    """A ref is one of the repository around it, and means the project that this records: no ref of the submodule."""
+    branch = Project(tmp_path / "branch", SEED)
+    branch.write(BASE)
+    file = branch.root / "lmsconf.yaml"
+    file.write_text(file.read_text().replace("workspace.db", "other.db"))
+    git(branch.root, "init", "-q", "-b", "main")
+    git(branch.root, "add", ".")
+    git(branch.root, "commit", "-q", "-m", "base")
+    over = tmp_path / "over"
+    over.mkdir()
+    git(over, "init", "-q", "-b", "main")
+    if had == "a folder":
+        Project(over / "lms", SEED).write(BASE)
+    else:
+        git(over, "submodule", "add", "-q", str(project.root), "lms")
+    git(over, "add", ".")
+    git(over, "commit", "-q", "-m", "base")
+    git(over, "checkout", "-q", "-b", "change")
+    git(over, "rm", "-q", "-r", "lms")
+    git(over, "submodule", "add", "-q", "--force", "--name", "new", str(branch.root), "lms")
+    git(over, "commit", "-q", "-m", "change")
+    git(over / "lms", "fetch", "-q", str(project.root), "main")
+    ran = plan(over / "lms")
+    assert ran.code == 1
+    assert "the url is sandbox:other.db, and in main sandbox:workspace.db" in ran.err
+    (over / "origin").mkdir()
+    ran = lmsconf(over, "-C", "lms", "plan", "--base", "origin")
+    assert (ran.code, "write ./origin" in ran.err) == (64, True)
 
 
 def test_a_git_file_that_leads_elsewhere_is_refused(project: Project, tmp_path: Path) -> None:
