@@ -44,7 +44,7 @@ def match_declared(
 ) -> tuple[MatchResult[Spec, Row], ClaimMatches[Row]]:
     """Match declarations with live rows, record problems, and register the declared names."""
     incomplete = planning.snapshot.of(kind).incomplete
-    matched = match_claims([_claim(planning, one) for one in declared], rows, incomplete=incomplete, noun=noun)
+    matched = match_claims([claim_of(planning, one) for one in declared], rows, incomplete=incomplete, noun=noun)
     planning.problems.extend(matched.problems)
     out: MatchResult[Spec, Row] = MatchResult(live=len(rows))
     for position, (declaration, row) in enumerate(zip(declared, matched.live, strict=True)):
@@ -58,7 +58,8 @@ def match_declared(
     return out, matched
 
 
-def _claim(planning: PlanContext, declaration: DesiredResource[Any]) -> Claim:
+def claim_of(planning: PlanContext, declaration: DesiredResource[Any]) -> Claim:
+    """Return the identity that a declaration claims in the workspace of a plan."""
     return Claim(
         name=declaration.address.name,
         pin=declaration.pin(planning.policy.workspace),

@@ -90,10 +90,15 @@ def abandoned_heading(plan: Plan) -> str:
     )
 
 
+def _prevents_changes(problem: Problem) -> bool:
+    """Whether a problem may be why a change is missing from a plan; a failing lint or test is about what is planned."""
+    return problem.is_error and not is_lint(problem) and not problem.code.startswith("test/")
+
+
 def plan_summary(plan: Plan) -> str:
     """Return the summary sentence of a plan."""
     counts = plan.summary
-    if not counts.changes and any(problem.is_error and not is_lint(problem) for problem in plan.all_problems):
+    if not counts.changes and any(map(_prevents_changes, plan.all_problems)):
         return "No changes could be planned because of the errors above."
     if not counts.changes and plan.left_out:
         return (

@@ -136,6 +136,42 @@ def test_a_group_that_a_plan_leaves_out_with_its_error_fails_the_tests_of_it(tmp
     ]
 
 
+PARTS = """
+groups: [{name: Coaches, members: []}]
+smart_groups:
+  - {name: North, previously: [Nordics], managers: [ann@acme.example]}
+  - {name: Strange, id: sg-2, managers: [ann@acme.example]}
+  - {name: New, conditions: [{field: Country, choices: [SE]}]}
+"""
+
+
+@pytest.mark.parametrize("part", ["group/Coaches", "smart_group/Strange"])
+@pytest.mark.parametrize(
+    ("test", "fails"),
+    [
+        ("{all: {smart_group: North}, has: GDPR}", None),
+        ("{audience: {smart_group: Nordics}, size: {max: 1}}", "it has 2 people"),
+        ("{audience: {smart_group: Strange}, size: {min: 9}}", "it has "),
+        ("{audience: {smart_group: New}, size: {min: 1}}", "is not live, and this plan does not create it"),
+    ],
+)
+def test_a_partial_plan_judges_tests_of_what_it_leaves_out(tmp_path: Path, part: str, test: str, fails: str) -> None:
+    """Whether or not the plan reads their kind: by the name, the earlier name or the id in the manifests."""
+    project(tmp_path, test, manifests=PARTS)
+    blocked = lmsconf(tmp_path, "plan", "--only", part, "--format", "json").document["summary"]["blocked"]
+    said = [one["message"] for one in blocked if one["type"] == "test"]
+    assert len(said) == (fails is not None)
+    assert all(fails in message for message in said)
+
+
+def test_a_failing_test_is_no_reason_why_a_plan_has_no_changes(tmp_path: Path) -> None:
+    """The plan says that the workspace matches the manifests, and that the test stops apply."""
+    project(tmp_path, "{all: everyone, has: GDPR}", manifests="groups: [{name: Coaches}]")
+    said = lmsconf(tmp_path, "plan").out
+    assert "No changes. The workspace matches the manifests." in said
+    assert "Apply would stop here:" in said
+
+
 def test_what_is_not_known_after_the_plan_fails(tmp_path: Path) -> None:
     """The reason is told. On the live state, which the service lists, the same test can pass."""
     changed = "smart_groups: [{name: Odd, conditions: [{field: Country, choices: [FI], system_condition: IS_NONE_OF}]}]"

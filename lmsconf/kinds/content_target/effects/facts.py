@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -63,8 +63,12 @@ class AccessFacts:
 
     def live_ids(self, kind: str, name: str) -> list[RemoteId]:
         """Return the ids of the live groups or smart groups of a name."""
+        return sorted(row.id for row in self.audiences(kind) if normalize_name(row.name) == name)
+
+    def audiences(self, kind: str) -> Sequence[GroupRow | SmartGroupRow]:
+        """Return the live groups or smart groups."""
         rows: Mapping[RemoteId, GroupRow | SmartGroupRow] = self.groups if kind == GROUP else self.smart_groups
-        return sorted(id for id, row in rows.items() if normalize_name(row.name) == name)
+        return list(rows.values())
 
     def audience_of(self, row: TargetRow) -> tuple[str, RemoteId] | None:
         """Return the kind and id of a target's audience; None if its id is that of several kinds, or of none.

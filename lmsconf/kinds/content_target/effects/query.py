@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from lmsconf.errors import LmsconfError
 from lmsconf.kinds.shared.kind_names import GROUP, SMART_GROUP
-from lmsconf.model.address import Address, Ref
+from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.names import normalize_name
 from lmsconf.planner.access_state import AccessQuery
+from lmsconf.planner.claim_matching import match_claims
+from lmsconf.planner.claims import Claim
 from lmsconf.planner.context import NameRegistry, PlanContext
+from lmsconf.planner.matching import claim_of
 from lmsconf.planner.missing_references import LiveIdentities
 from lmsconf.support.lazy_dataclass import dataclass
 
@@ -22,11 +26,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedQuery:
-    """An AccessQuery, with the names after a plan. doubtful: those whose entry has an error, and is not planned."""
+    """An AccessQuery, with the names after a plan.
+
+    doubtful: those whose entry has an error, and is not planned. chosen: whether an address is planned.
+    unread: what is declared of the kinds that the plan leaves out and has not read.
+    """
 
     query: AccessQuery
     registry: NameRegistry
     doubtful: Collection[Address]
+    chosen: Callable[[Address], bool]
+    unread: Mapping[str, Sequence[Claim]]
+    _left_out: dict[str, dict[str, RemoteId | None]] = field(default_factory=dict)
 
     def wants_content(self, name: str) -> bool:
         return self.query.contents is None or normalize_name(name) in self.query.contents
@@ -34,20 +45,33 @@ class ResolvedQuery:
     def find(self, facts: AccessFacts, address: Address) -> AudienceKey | None:
         """Return the kind and id of a group or smart group: by its name after the plan, or else by its live name.
 
-        Raises LmsconfError for a name that is live twice, and for a doubtful one.
+        Raises LmsconfError for a name that is live twice, for a doubtful one, and for one that is declared, neither
+        live nor planned.
         """
         kind, name = address.kind, address.name
         if kind not in (GROUP, SMART_GROUP):
             return None
+        if name in (left_out := self._match_left_out(facts, kind)):
+            return kind, _live(address, left_out[name])
         if address in self.doubtful:
             raise LmsconfError(f"it is not yet known what of {address} is live; plan it too to see its error")
         if self.registry.has(kind, name):
             if ids := self.registry.duplicate_ids(kind, name):
                 raise _twice(address, ids)
-            return kind, self.registry.id_or_ref(kind, name, Ref(address))
+            id = self.registry.id_or_ref(kind, name, Ref(address))
+            return kind, id if self.chosen(address) else _live(address, id)
         if len(live := facts.live_ids(kind, name)) > 1:
             raise _twice(address, live)
         return (kind, live[0]) if live else None
+
+    def _match_left_out(self, facts: AccessFacts, kind: str) -> Mapping[str, RemoteId | None]:
+        """Return the live ids of what is declared of a kind that the plan has not read; without those in error."""
+        if kind not in self._left_out:
+            claims = self.unread.get(kind, ())
+            matched = match_claims(claims, facts.audiences(kind))
+            known = [one for one in enumerate(zip(claims, matched.live, strict=True)) if one[0] not in matched.broken]
+            self._left_out[kind] = {claim.name: None if row is None else row.id for _, (claim, row) in known}
+        return self._left_out[kind]
 
     def keys(self, facts: AccessFacts) -> Iterator[AudienceKey]:
         """Yield what `find` returns for the audiences; those that it raises an error for are left out."""
@@ -59,7 +83,22 @@ class ResolvedQuery:
 
 def resolve_query(query: AccessQuery, planning: PlanContext) -> ResolvedQuery:
     """Return a query with the names after a plan."""
-    return ResolvedQuery(query=query, registry=planning.registry, doubtful=planning.state(LiveIdentities).doubtful)
+    unread = {kind for kind in (GROUP, SMART_GROUP) if kind not in planning.snapshot.listings}
+    return ResolvedQuery(
+        query=query,
+        registry=planning.registry,
+        doubtful=planning.state(LiveIdentities).doubtful,
+        chosen=planning.chosen,
+        unread={
+            kind: [claim_of(planning, one) for one in planning.declared if one.address.kind == kind] for kind in unread
+        },
+    )
+
+
+def _live(address: Address, id: RemoteId | Ref | None) -> RemoteId:
+    if id is None or isinstance(id, Ref):
+        raise LmsconfError(f"{address} is not live, and this plan does not create it")
+    return id
 
 
 def _twice(address: Address, ids: Iterable[str]) -> LmsconfError:
