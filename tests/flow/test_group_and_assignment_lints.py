@@ -69,6 +69,16 @@ def test_a_window_that_ends_before_that_of_everyone_hides_nothing(tmp_path: Path
     assert found == [contradiction] * is_within
 
 
+def test_assignments_of_two_contents_with_one_name_are_not_compared(tmp_path: Path) -> None:
+    """One content can be mandatory for everyone and another one of that name optional for a group."""
+    manifests = (
+        "content_targets:\n  - {content: {name: GDPR, id: c-1}, mandatory: true, assign_to: [everyone]}\n"
+        "  - {content: {name: GDPR, id: c-2}, assign_to: [{group: Coaches}]}\n"
+    )
+    seed = SEED.replace("{name: GDPR}", "{name: GDPR, id: c-1}, {name: GDPR, id: c-2}")
+    assert lints(tmp_path, manifests, seed=seed) == []
+
+
 def test_a_plan_of_a_part_tells_no_finding_about_the_rest(tmp_path: Path) -> None:
     """With `--only`, findings about other resources are left out."""
     manifests = "groups: [{name: “Coaches”}, {name: “Others”}]"

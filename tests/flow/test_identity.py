@@ -340,6 +340,21 @@ def test_two_names_for_one_content_are_the_same_assignment(tmp_path: Path) -> No
     assert problem.code == "content-target/same"
 
 
+def test_pinned_contents_of_one_name_get_their_own_assignments(tmp_path: Path) -> None:
+    """Each call carries the id that its entry pins, also where another entry pins content of the same name."""
+    it = project(tmp_path, "content: [{name: X, id: c-1}, {name: X, id: c-2}]\ngroups: [{name: A}, {name: B}]\n")
+    it.settled(
+        "content_targets:\n  - {content: {name: X, id: c-1}, mandatory: true, assign_to: [{group: A}]}\n"
+        "  - {content: {name: X, id: c-2}, assign_to: [{group: B}, everyone]}\n"
+    )
+    contents = [(str(call.address), (call.body or {})["contentId"]) for call in it.last.calls]
+    assert contents == [
+        ("content_target/X -> everyone", "c-2"),
+        ("content_target/X -> group/A", "c-1"),
+        ("content_target/X -> group/B", "c-2"),
+    ]
+
+
 def test_a_changed_type_is_an_error(tmp_path: Path) -> None:
     """A field is never replaced to give it another type."""
     it = project(tmp_path, "custom_fields: [{name: F, type: TEXT}]")

@@ -29,12 +29,12 @@ def lint_assignments(context: LintContext) -> Iterator[Problem]:
     """Yield the findings about all declared assignments."""
     archived = archived_people(context)
     groups = {one.address: one.spec for one in context.of(GROUP)}
-    by_content: defaultdict[str, list[_Assignment]] = defaultdict(list)
+    by_content: defaultdict[object, list[_Assignment]] = defaultdict(list)
     for declared in context.of(CONTENT_TARGET):
         if _is_over(declared.spec, context.now):
             yield _closed(declared, context.timezone)
             continue
-        by_content[declared.spec.content].append(declared)
+        by_content[declared.spec.content, frozenset(declared.spec.content_pins.items())].append(declared)
         if declared.spec.audience.kind == USER:
             yield from _archived(declared, archived)
         elif declared.spec.mandatory and _is_empty(context, declared.spec.audience, groups, archived):

@@ -26,7 +26,7 @@ from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.api import GetRequest
 from lmsconf.model.calls import Call, Step
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.declarations import DesiredResource
+from lmsconf.model.declarations import DesiredResource, pin_in
 from lmsconf.model.time_formats import format_request_time, parse_response_time, time_format_of
 from lmsconf.planner.context import GRANTED, Deletion, Match, PlanContext
 from lmsconf.planner.grant_verification import GrantVerification, SentCall
@@ -59,7 +59,9 @@ def assignment_steps(planning: PlanContext, match: Match[AssignmentSpec, TargetR
     """One POST with the whole value; a replacement sends a DELETE first."""
     spec, row = match.declared.spec, match.row
     at, to = match.address, spec.audience
-    content = planning.registry.id_or_ref(CONTENT, spec.content, Ref(at))
+    # Content with the same name is told apart by its pin.
+    pin = pin_in(spec.content_pins, planning.policy.workspace)
+    content = pin or planning.registry.id_or_ref(CONTENT, spec.content, Ref(at))
     body: dict[str, object] = {"contentId": content, **_audience(planning, to), "mandatory": spec.mandatory}
     body.update(_times(planning, spec, row))
     fresh = frozenset({Ref(at, "(old)")})
