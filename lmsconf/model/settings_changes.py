@@ -56,10 +56,12 @@ def _is_weaker(path: str, base: Json, now: Json) -> bool:
         return _fewer(now, base)
     if path in ("ignore", "allow"):
         return any(one not in _items(base) for one in _items(now))
-    if path in ("guards.min_admins", "settle"):
+    if path in ("guards.min_admins", "settle", "runs.keep"):
         return cast(float, now) < cast(float, base)
-    if path == "plans.valid_for":
+    if path in ("plans.valid_for", "max_failures"):
         return cast(float, now) > cast(float, base)
+    if section == "fleet_guards":
+        return base is not None and (now is None or cast(float, now) > cast(float, base))
     if section == "guards":
         return _looser(base, now)
     if section == "people":
@@ -69,7 +71,7 @@ def _is_weaker(path: str, base: Json, now: Json) -> bool:
         return after.is_weaker_than(before)
     if path == IN_USE:
         return _leniency(now) > _leniency(base)
-    return path == "lock" and bool(base) and not now
+    return path in ("lock", "waves") and bool(base) and not now
 
 
 def _items(value: Json) -> list[Json]:

@@ -25,7 +25,6 @@ from lmsconf.support.lazy_dataclass import dataclass
 from lmsconf.support.url_rules import ALLOWED_HOSTS
 
 DEFAULT_MANIFESTS: Final = "manifests"
-DEFAULT_KEPT_RUNS: Final = 50
 _SANDBOX: Final = "sandbox:"
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
@@ -75,6 +74,7 @@ class Settings:
     ignores      differences that do not count as drift
     destination  url, token source and dialect as the project file declares them
     hosts        the only hosts that may receive a token; None: LMSCONF_ALLOWED_HOSTS is unset
+    shared       settings of the whole project that change no plan, by path
     """
 
     root: Path
@@ -94,6 +94,7 @@ class Settings:
     hosts: tuple[str, ...] | None = None
     overlays: tuple[Path, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
+    shared: Mapping[str, Json] = field(default_factory=dict)
 
 
 def load_settings(
@@ -149,12 +150,13 @@ def settings_of(
         variables=project.variables(chosen.name),
         settle=policy.settle,
         lock=_lock(project, environ),
-        kept_runs=cast(int, project.mapping_at("runs").get("keep", DEFAULT_KEPT_RUNS)),
+        kept_runs=project.kept_runs(),
         problems=(*_warnings(project, chosen), *project.notes),
         destination=request_destination(project, chosen.name, root),
         dialect_at=project.source_locations("dialect", chosen.name),
         ignores=tuple(project.drift_ignores(chosen.name)),
         hosts=_hosts(environ),
+        shared=project.shared_settings(),
     )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from lmsconf.kinds import all_kinds
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.policy import GUARDS, UNKNOWN, Consent, Policy, limit_to_json
+from lmsconf.project.config_file import DEFAULT_KEPT_RUNS
 from lmsconf.project.settings import DEFAULT_MANIFESTS, Settings
 
 
@@ -23,6 +24,7 @@ def settings_by_path(settings: Settings) -> dict[str, Json]:
         "lock": lock,
         "manifests": folders[0] if len(folders) == 1 else list[Json](folders),
         **{f"labels.{name}": value for name, value in settings.labels.items()},
+        **settings.shared,
     }
 
 
@@ -33,7 +35,8 @@ def _relative(folder: Path, root: Path) -> str:
 def default_settings_by_path(policy: Policy) -> dict[str, Json]:
     """The same for an empty project file; workspace and date are the policy's."""
     bare = Policy(workspace=policy.workspace, today=policy.today)
-    return {**_of_policy(bare), "ignore": [], "lock": False, "manifests": Path(DEFAULT_MANIFESTS).as_posix()}
+    shared: dict[str, Json] = {"runs.keep": DEFAULT_KEPT_RUNS, "waves": [], "max_failures": 0}
+    return {**_of_policy(bare), **shared, "ignore": [], "lock": False, "manifests": Path(DEFAULT_MANIFESTS).as_posix()}
 
 
 def _of_policy(policy: Policy) -> dict[str, Json]:

@@ -21,7 +21,10 @@ from lmsconf.workspace.base_comparison import BaseManifests
 MOST: Final = 500
 """How many resources a change may touch: a larger one is planned by reading everything."""
 LEAVE_OUT: Final = "Without --since, everything that the manifests declare is read."
-_HARMLESS: Final = ("guards", "allow", "plans", "ignore", "lock", "settle", "manifests", "vars")
+_HARMLESS: Final = (
+    *("guards", "allow", "plans", "ignore", "lock", "settle", "manifests", "vars"),
+    *("default_workspace", "runs", "waves", "max_failures", "fleet_guards"),
+)
 """Settings that change no resource. Guards are judged under the base's settings too; variables show in entries."""
 
 _Entry = DesiredResource[Any] | DeleteEntry[Any]

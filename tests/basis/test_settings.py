@@ -24,6 +24,8 @@ BASE = """
 guards: {protect: [group/Kept]}
 leave_alone: [group/UI *]
 lock: true
+waves: [ring=canary]
+fleet_guards: {deletes: 10, people: 20, answers: 5}
 allow: [{deletes: 1, reason: old, until: 2999-01-01}]
 """
 CHANGED = """
@@ -35,6 +37,10 @@ settle: 0s
 ignore: [{address: group/Y, reason: z}]
 plans: {valid_for: 30d}
 timezone: Europe/Stockholm
+default_workspace: sandbox
+runs: {keep: 1}
+max_failures: 3
+fleet_guards: {deletes: 11, answers: 4, mandatory: 1}
 allow: [{removals: 20, reason: new, until: 2999-01-01}]
 """
 
@@ -70,6 +76,11 @@ def test_each_setting_that_differs_is_told(project: Project) -> None:
     found = {one["path"]: one for one in document(project)["settings_changed"]}
     assert {path: one["weaker"] for path, one in found.items()} == {
         "allow": True,
+        "default_workspace": False,
+        "fleet_guards.deletes": True,
+        "fleet_guards.mandatory": False,
+        "fleet_guards.people": True,
+        "fleet_guards.answers": False,
         "guards.min_admins": True,
         "guards.protect": True,
         "guards.removals": True,
@@ -77,11 +88,14 @@ def test_each_setting_that_differs_is_told(project: Project) -> None:
         "ignore": True,
         "leave_alone": False,
         "lock": True,
+        "max_failures": True,
         "ownership.groups": True,
         "people.create": True,
         "plans.valid_for": True,
+        "runs.keep": True,
         "settle": True,
         "timezone": False,
+        "waves": True,
     }
     assert (found["guards.removals"]["base"], found["guards.removals"]["now"]) == ({"count": 50, "share": 0.1}, "off")
     assert (found["ownership.groups"]["base"], found["ownership.groups"]["now"]) == (None, ["B *"])
