@@ -24,4 +24,4 @@ def confirm(question: str, about: str = "") -> bool:
             write_stderr(about)
         # In one line, also on a narrow terminal: a program that answers may wait for these words.
         write_redacted(escape_terminal(f"{question} Only 'yes' will be accepted: "), sys.stderr, wraps=False)
-        return sys.stdin.readline().strip() == "yes"
+        return sys.stdin.readline().rstrip("\r\n") == "yes"

@@ -98,7 +98,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "guard/removals": "The plan removes more members, managers, choices, conditions or assignments than the guard allows. Review them, then `--allow removals=N`.",
     "guard/updates": "The plan changes more resources than the guard allows. Review them, then `--allow updates=N`.",
     "identity/circle": "Names under `previously` form a cycle. Pin the ids instead.",
-    "identity/left-alone": "A resource is declared, and `leave_alone` matches it. Remove the entry, or narrow the pattern.",
+    "identity/left-alone": "A resource is declared or listed under `absent`, and `leave_alone` matches it. Remove the entry, or narrow the pattern.",
     "identity/live-twice": "Several live resources have this name. Declare the right one with its `id:`.",
     "identity/name-taken": "A live resource that keeps its name has the new name already. Choose another name, or rename the other one too.",
     "identity/pin-not-live": "No live resource has the pinned id. Correct the id, or remove it.",

@@ -27,11 +27,11 @@ def refuse_expired_absent(absent: Iterable[DeleteEntry[Any]], policy: Policy) ->
             )
 
 
-def refuse_left_alone(declared: Iterable[DesiredResource[Any]], policy: Policy) -> Iterator[Problem]:
-    """Yield an error for each declaration that `leave_alone` in the project file ignores."""
-    for declaration in declared:
-        if declaration.applies_in(policy.workspace) and matches_patterns(str(declaration.address), policy.leave_alone):
-            yield _left_alone(declaration, declaration.address)
+def refuse_left_alone(entries: Iterable[DesiredResource[Any] | DeleteEntry[Any]], policy: Policy) -> Iterator[Problem]:
+    """Yield an error for each declaration and entry under `absent` that `leave_alone` in the project file ignores."""
+    for entry in entries:
+        if entry.applies_in(policy.workspace) and matches_patterns(str(entry.address), policy.leave_alone):
+            yield _left_alone(entry, entry.address)
 
 
 def refuse_left_alone_renames(results: Iterable[MatchResult[Any, Any]], policy: Policy) -> Iterator[Problem]:
@@ -45,11 +45,12 @@ def refuse_left_alone_renames(results: Iterable[MatchResult[Any, Any]], policy: 
                 yield _left_alone(match.declared, now)
 
 
-def _left_alone(declared: DesiredResource[Any], name: Address) -> Problem:
+def _left_alone(entry: DesiredResource[Any] | DeleteEntry[Any], name: Address) -> Problem:
+    said = "under `absent`" if isinstance(entry, DeleteEntry) else "declared"
     return Problem(
         code="identity/left-alone",
-        message=f"{declared.address}: it is declared, but `leave_alone` of the project file matches {name}",
+        message=f"{entry.address}: it is {said}, but `leave_alone` of the project file matches {name}",
         hint="Remove the entry, or narrow the pattern under `leave_alone`.",
-        source=declared.source,
-        address=str(declared.address),
+        source=entry.source,
+        address=str(entry.address),
     )

@@ -110,7 +110,7 @@ def draft_plan(
     items = add_side_effects(planning, selection, items, list(kinds))
     if not policy.verifying:
         planning.problems.extend(selection.problems())
-    planning.problems.extend([*refuse_expired_absent(absent, policy), *refuse_left_alone(declared, policy)])
+    planning.problems.extend([*refuse_expired_absent(absent, policy), *refuse_left_alone([*declared, *absent], policy)])
     planning.problems.extend(refuse_left_alone_renames(results.values(), policy))
     refuse_unrenamed_references(kinds, planning, items, results)
     for item in items:

@@ -54,7 +54,7 @@ def validate_offline(settings: Settings, keep: EntryCallback | None = None) -> M
         from lmsconf.planner.drift import warn_of_expired_ignores
 
         late += warn_of_expired_ignores(settings.ignores, policy.today)
-    alone = refuse_left_alone(manifests.declared, policy)
+    alone = refuse_left_alone([*manifests.declared, *manifests.absent], policy)
     # Of manifests with errors only a part is parsed, and a lint would judge that part.
     broken = any(problem.is_error for problem in manifests.problems)
     lints = [] if broken else lint_manifests(all_kinds(), manifests.declared, policy)

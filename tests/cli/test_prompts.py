@@ -37,7 +37,7 @@ def project(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("answer", ["yes\n", " yes \n", "y\n", "YES\n", "\n", "no\n", "\x04"])
 def test_only_yes_applies(project: Path, answer: str) -> None:
     """Any other answer, Enter and the end of input among them, exits with 1 and changes nothing."""
-    agreed = answer.strip() == "yes"
+    agreed = answer == "yes\n"
     ran, shown = at_terminal(project, "apply", typed=answer)
     assert ran.code == (ExitCode.OK if agreed else ExitCode.ERROR)
     assert shown.count("\nWorkspace sandbox (sandbox:workspace.db), 0 people.\nApply this plan? " + QUESTION) == 1

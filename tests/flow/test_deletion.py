@@ -73,8 +73,8 @@ def test_all_owns_everything_but_what_is_left_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "manifests",
-    ["groups: [{name: LMS a}]", "groups: [{name: New, previously: [LMS a]}]"],
-    ids=["by its name", "by the name it has now"],
+    ["groups: [{name: LMS a}]", "groups: [{name: New, previously: [LMS a]}]", "absent: {groups: [LMS a]}"],
+    ids=["by its name", "by the name it has now", "as absent"],
 )
 def test_what_is_left_alone_cannot_be_declared(tmp_path: Path, manifests: str) -> None:
     """One of the two is a mistake, so nothing is planned; the error stands at the entry, with the pattern's file."""
@@ -86,10 +86,11 @@ def test_what_is_left_alone_cannot_be_declared(tmp_path: Path, manifests: str) -
     assert "`leave_alone`" in problem.message
 
 
-def test_validate_knows_what_is_left_alone(tmp_path: Path) -> None:
-    """The project file says it, so no workspace is needed to see that a declaration speaks of it."""
+@pytest.mark.parametrize("manifests", ["groups: [{name: LMS a}]", "absent: {groups: [LMS a]}"])
+def test_validate_knows_what_is_left_alone(tmp_path: Path, manifests: str) -> None:
+    """The project file says it, so no workspace is needed to see that an entry speaks of it."""
     it = owning(tmp_path, "groups: all", 'leave_alone: ["group/LMS*"]\n')
-    it.write("groups: [{name: LMS a}]")
+    it.write(manifests)
     ran = lmsconf(tmp_path, "validate")
     assert (ran.code, "identity/left-alone" in ran.err) == (1, True)
 

@@ -134,13 +134,14 @@ class _Wishing:
                 self.wish.leave_alone = (self.dice.pick(list(patterns.values())),)
 
     def _leave_nothing_declared_alone(self) -> None:
-        """Takes all that is declared, by its name and by the one that it has now, out of what is left alone."""
+        """Takes all that is declared or absent, by its name and the one that it has now, out of what is left alone."""
         wish = self.wish
         for kind in (GROUP, SMART_GROUP):
             named = (str(entry["name"]) for entry in wish.sections.get(SECTIONS[kind], ()))
             self.declared += [Address.of(kind, normalize_name(name)) for name in named]
         exceptions = {f"!{exact_pattern(str(address))}" for address in self.declared}
-        for entry in wish.sections.get(SECTIONS[CONTENT_TARGET], ()):
+        assignments = SECTIONS[CONTENT_TARGET]
+        for entry in (*wish.sections.get(assignments, ()), *wish.absent.get(assignments, ())):
             said = entry["content"]
             for content in said if isinstance(said, list) else [said]:
                 name = normalize_name(str(content["name"] if isinstance(content, dict) else content))
@@ -174,6 +175,7 @@ class _Wishing:
                 if times[normalize_name(fate.live)] > 1:
                     entry["id"] = fate.id
                 self.wish.absent.setdefault(SECTIONS[kind], []).append(entry)
+                self.declared.append(Address.of(kind, normalize_name(fate.live)))
             if fate.entry is None and not fate.goes:
                 fate.goes = self._owned(kind, fate)
         still = [fate for fate in fates if fate.entry is not None and fate.live == fate.name]

@@ -328,3 +328,14 @@ def test_unknown_workspaces(tmp_path: Path) -> None:
         ("a.yaml:2:31", "reference/unknown-workspace", 'Did you mean "production"?'),
         ("a.yaml:2:48", "reference/unknown-workspace", 'Did you mean "test"?'),
     ]
+
+
+def test_ten_fields_in_each_workspace(tmp_path: Path) -> None:
+    """Fields for different workspaces count apart; those for all workspaces count in each."""
+    for_test = [f"  - {{name: T{number}, type: TEXT, only_in: [test]}}\n" for number in range(6)]
+    others = [f"  - {{name: P{number}, type: TEXT, only_in: [production]}}\n" for number in range(6)]
+    common = [f"  - {{name: A{number}, type: TEXT}}\n" for number in range(5)]
+    fields = "custom_fields:\n" + "".join(for_test + others)
+    assert codes(written(tmp_path / "1", {"a.yaml": fields + "".join(common[:4])})) == []
+    found = written(tmp_path / "2", {"a.yaml": fields + "".join(common)})
+    assert [one.hint for one in found.problems] == ["11 are declared for production. Remove 1."]

@@ -100,6 +100,15 @@ def test_column_with_a_line_break(tmp_path: Path) -> None:
     assert members(found.declared[0]) == {"anna@acme.example"}
 
 
+@pytest.mark.parametrize("header", ['"email";"Name, first, last"', 'email;"Name, first, last\nas written"'])
+def test_separator_inside_quotes(tmp_path: Path, header: str) -> None:
+    """A separator inside quotes does not separate, so the header shows another one."""
+    people = f"{header}\nanna@acme.example;Anna\n"
+    found = loaded(tmp_path, "{file: hr/leaders.csv, column: email}", people)
+    assert found.problems == ()
+    assert members(found.declared[0]) == {"anna@acme.example"}
+
+
 def test_include_from_a_file(tmp_path: Path) -> None:
     """A file may stand wherever a list of people may."""
     found = loaded(tmp_path, "{include: {file: hr/leaders.csv, column: email}, exclude: [dee@acme.example]}")

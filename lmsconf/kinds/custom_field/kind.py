@@ -97,18 +97,22 @@ class CustomFieldKind(Kind[CustomFieldSpec, FieldRow]):
         declared: Sequence[DesiredResource[CustomFieldSpec]],
         everything: Mapping[str, Sequence[DesiredResource[CustomFieldSpec]]],
     ) -> Iterator[Problem]:
-        """Yield a problem for each declared field beyond MOST_FIELDS, and those of migrations."""
+        """Yield a problem for each field beyond MOST_FIELDS of a workspace, and those of migrations."""
         yield from find_bad_migrations(declared)
-        names = dict.fromkeys(one.address for one in declared)
-        for extra in list(names)[MOST_FIELDS:]:
-            declared_field = next(one for one in declared if one.address == extra)
-            yield Problem(
-                code="custom-field/too-many",
-                message=f"{extra}: too many custom fields: a workspace has at most {MOST_FIELDS}",
-                hint=f"{len(names)} are declared. Remove {len(names) - MOST_FIELDS}.",
-                source=declared_field.source,
-                address=str(extra),
-            )
+        told: set[Address] = set()
+        # "" is a workspace that no `only_in` names.
+        for workspace in ("", *sorted({name for one in declared for name in one.only_in or ()})):
+            here = {one.address: one for one in declared if one.applies_in(workspace)}
+            for extra in [one for one in list(here.values())[MOST_FIELDS:] if one.address not in told]:
+                told.add(extra.address)
+                where = f" for {workspace}" if workspace else ""
+                yield Problem(
+                    code="custom-field/too-many",
+                    message=f"{extra.address}: too many custom fields: a workspace has at most {MOST_FIELDS}",
+                    hint=f"{len(here)} are declared{where}. Remove {len(here) - MOST_FIELDS}.",
+                    source=extra.source,
+                    address=str(extra.address),
+                )
 
     def lints(self, context: LintContext) -> Iterator[Problem]:
         """A field that no condition uses while there is no room for another."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from bisect import bisect_right
 from functools import cached_property
@@ -16,6 +15,8 @@ _DECLARED: Final = re.compile(r'"?sep=([,;\t])"?[ \t]*(?:\r\n|\r|\n|\Z)', re.IGN
 """A first line that names the separator, which Excel reads and does not show."""
 _END: Final = re.compile(r"\r\n|\r|\n")
 _QUOTED: Final = re.compile(r'"(?:[^"]|"")*+"')
+_IN_QUOTES: Final = re.compile(r'(?<![^,;\t])"(?:[^"]|"")*+"?')
+"""A quoted cell of the header; its text may go on in the next line."""
 _BLANKS: Final = re.compile(r" *")
 
 
@@ -35,7 +36,7 @@ class CsvPositions:
         if declared := _DECLARED.match(self.text):
             return declared[1]
         header = next((line for line in self.text.splitlines() if line.strip()), "")
-        return max(_SEPARATORS, key=lambda separator: _cells(header, separator))
+        return max(_SEPARATORS, key=_IN_QUOTES.sub("", header).count)
 
     @cached_property
     def first(self) -> int:
@@ -96,10 +97,3 @@ class CsvPositions:
     @cached_property
     def _stop(self) -> re.Pattern[str]:
         return re.compile(f"[{re.escape(self.separator)}\r\n]")
-
-
-def _cells(header: str, separator: str) -> int:
-    try:
-        return len(next(csv.reader([header], delimiter=separator), []))
-    except csv.Error:  # reported when the rows are read
-        return 0
