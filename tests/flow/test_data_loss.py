@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
-import httpx
 import pytest
-from laws.sandbox_project import TransportConnection
 
 from lmsconf.errors import ExitCode
 from lmsconf.model.plan import GuardResult, Plan
-from lmsconf.sandbox.transport import Sandbox
-from lmsconf.workspace.project_manifests import load_manifests
-from lmsconf.workspace.reader import WorkspaceReader
 
+from .altered_listing import Edit, planned
 from .project import Project
 from .shell import lmsconf
 
@@ -98,39 +94,6 @@ def test_an_answer_given_meanwhile_makes_a_plan_stale(it: Project) -> None:
     assert ran.code == ExitCode.STALE
 
 
-class AlteredListing(httpx.BaseTransport):
-    """A service that lists people, or what is at another path, otherwise."""
-
-    def __init__(
-        self, sandbox: Sandbox, edit: Callable[[list[dict[str, object]]], None], request: tuple[str, str]
-    ) -> None:
-        self._sandbox, self._edit, self._request = sandbox, edit, request
-
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        answer = self._sandbox.handle_request(request)
-        if (request.method, request.url.path.rstrip("/")) != self._request:
-            return answer
-        said = json.loads(answer.read())
-        self._edit(next(rows for rows in said.values() if isinstance(rows, list)))
-        return httpx.Response(answer.status_code, json=said)
-
-
-def planned(
-    it: Project, edit: Callable[[list[dict[str, object]]], None], request: tuple[str, str] = ("GET", "/users")
-) -> Plan:
-    """The plan of the manifests where the service answers a request with other rows, by default that for people."""
-    it.plan()
-    settings = it.settings
-    sandbox = Sandbox(str(settings.workspace.database), spec=it.spec)
-    try:
-        seen = WorkspaceReader(
-            settings=settings, connection=TransportConnection(AlteredListing(sandbox, edit, request), it.spec)
-        )
-        return seen.plan(load_manifests(settings), settings.policy)
-    finally:
-        sandbox.close_workspace()
-
-
 def unlisted(people: list[dict[str, object]]) -> None:
     for one in people:
         del one["customFields"]
@@ -161,9 +124,7 @@ def elsewhere(people: list[dict[str, object]]) -> None:
         (opaque, DELETES, 2),
     ],
 )
-def test_what_cannot_be_read_is_not_nobody(
-    it: Project, edit: Callable[[list[dict[str, object]]], None], manifests: str, total: int | None
-) -> None:
+def test_what_cannot_be_read_is_not_nobody(it: Project, edit: Edit, manifests: str, total: int | None) -> None:
     """Answers in a shape that nobody knows make the number unknown, and only `answers=unknown` lets that pass.
 
     Whoever answered a field that goes as a whole loses the answer, whatever it says.
