@@ -142,7 +142,7 @@ class Applier(PlanReplayer):
             residue=verification.residue,
             problems=(
                 *verification.problems,
-                *(no_effect_problem(plan, run, one, self.connection.spec) for one in unseen),
+                *(no_effect_problem(plan, run, change, self.connection.spec) for change in unseen),
             ),
             meta=dict(meta),
             exit=exit_code(run, verification.converged),

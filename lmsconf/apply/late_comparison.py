@@ -42,7 +42,7 @@ def _check(call: Call, replay: Replay) -> LateCheck:
                 return
         raise StalePlan(
             f"{call.address} is not deleted, because the workspace has changed during this run: "
-            + "; ".join(dict.fromkeys(one.message for one in differences)),
+            + "; ".join(dict.fromkeys(difference.message for difference in differences)),
             hint=_HINT,
             differences=differences,
         )
@@ -56,7 +56,7 @@ def _what_is_left(call: Call, replay: Replay) -> Iterable[Problem]:
         now = replay()
     except ProblemsFound as error:
         return error.problems
-    refused = [one for one in now.all_problems if one.is_error and one.address == str(call.address)]
+    refused = [problem for problem in now.all_problems if problem.is_error and problem.address == str(call.address)]
     same = [one for one in now.calls if one.address == call.address and one.operation == call.operation]
     waits = {id for one in same for id in one.needs}
     left = dict.fromkeys(str(one.address) for one in now.calls if one.id in waits)

@@ -40,9 +40,9 @@ class PlanReplayer(WorkspaceReader):
         # A resource that the base protects is a problem of the whole plan (no address), and stays. So does a saved
         # refusal: plans list their patterns without the lists that exclusions belong to.
         kept = [
-            one
-            for one in plan.all_problems
-            if one.code != "refusal/protected" or one.address is None or one.address not in again
+            problem
+            for problem in plan.all_problems
+            if problem.code != "refusal/protected" or problem.address is None or problem.address not in again
         ]
         # Assign problems to changes again, so that a plan whose problems are the same keeps its digest.
         changes, problems = attach_problems(plan.changes, [*kept, *refused])
@@ -143,7 +143,7 @@ class PlanReplayer(WorkspaceReader):
             with suppress(ProblemsFound):
                 left = self._replayed(plan, snapshot=again)
                 # Somebody in a list may have an account since the people were read.
-                if not left.changes and not any(one.code == "person/unexplained" for one in left.all_problems):
+                if not left.changes and not any(problem.code == "person/unexplained" for problem in left.all_problems):
                     return left
         return self._replayed(plan, phase=phase)
 
@@ -184,7 +184,7 @@ class PlanReplayer(WorkspaceReader):
 def _refuse_differences(differences: Sequence[Problem]) -> None:
     """Raise StalePlan if there are any."""
     if differences:
-        changed = ", ".join(dict.fromkeys(one.address for one in differences if one.address))
+        changed = ", ".join(dict.fromkeys(difference.address for difference in differences if difference.address))
         raise StalePlan(
             f"the workspace has changed since the plan was made{': ' if changed else ''}{changed}",
             hint="Plan again and review it.",

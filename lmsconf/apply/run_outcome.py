@@ -40,7 +40,7 @@ def exit_code(run: RunResult, converged: bool | None) -> ExitCode:
 
 def no_effect_problem(plan: Plan, run: RunResult, change: Change, spec: ApiSpec) -> Problem:
     """A problem for a change whose calls were accepted without effect: the dialect is probably wrong."""
-    whole = all(one.status is CallStatus.DONE for one in run.outcomes if one.address == change.address)
+    whole = all(outcome.status is CallStatus.DONE for outcome in run.outcomes if outcome.address == change.address)
     accepted = "the calls, but it is still not as planned" if whole else "its creation, but it still cannot be read"
     operations = dict.fromkeys(call.operation for call in plan.calls if call.address == change.address)
     keys = [key for operation in operations for key in spec.dialect_keys(operation)]

@@ -83,7 +83,7 @@ def _cards(runs: list[JsonObjectReader]) -> Iterator[tuple[str, int, str]]:
     """Yield (class, number, label): what the plans of all runs came to."""
     changes = [run.reader("changes") for run in runs if run.json("changes") is not None]
     for name in ("delete", "replace", "update", "create"):
-        yield name, sum(one.number(name) for one in changes), f"planned to be {_CHANGES[name]}"
+        yield name, sum(change.number(name) for change in changes), f"planned to be {_CHANGES[name]}"
     yield "calls", sum(run.reader("calls").number("done") for run in runs), "API calls done"
 
 

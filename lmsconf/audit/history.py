@@ -117,7 +117,7 @@ class _Search:
             return
         if plan is None:
             return
-        for change in [shown for one in plan.changes if (shown := self._fitting(one)) is not None]:
+        for change in [shown for other_change in plan.changes if (shown := self._fitting(other_change)) is not None]:
             result, calls = _result(plan, change, run)
             yield RecordedChange(run=run, address=change.address, result=result, calls=calls, change=change)
             self._follow(change)

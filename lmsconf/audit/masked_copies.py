@@ -121,7 +121,7 @@ def _personal_texts(plan: Plan) -> Iterator[str]:
     for change in plan.changes:
         kind = all_kinds().get(change.address.kind)
         if kind is not None and kind.is_person:
-            values = (change.before, change.after, *(leaf for one in change.fields for leaf in _values(one)))
+            values = (change.before, change.after, *(leaf for field in change.fields for leaf in _values(field)))
             yield from (text for text in _texts(values) if len(text) >= _SHORTEST)
 
 

@@ -34,7 +34,7 @@ def workspaces(context: CommandContext, incomplete: str) -> list[Item]:
 def addresses(context: CommandContext, incomplete: str) -> list[Item]:
     """The resources that manifests declare or delete."""
     manifests = _manifests(context)
-    return _addresses(incomplete, [one.address for one in (*manifests.declared, *manifests.absent)])
+    return _addresses(incomplete, [entry.address for entry in (*manifests.declared, *manifests.absent)])
 
 
 def audiences(context: CommandContext, incomplete: str) -> list[Item]:
@@ -46,9 +46,9 @@ def audiences(context: CommandContext, incomplete: str) -> list[Item]:
     relations = [kind for kind in kinds.values() if kind.is_relation]
     known = {name for kind in relations for name in kind.references}
     own, named = [], [Address(EVERYBODY, "")]
-    for one in _manifests(context).declared:
-        own += [one.address] if one.address.kind in known else []
-        named += kinds[one.address.kind].dependencies(one) if kinds[one.address.kind].is_relation else []
+    for resource in _manifests(context).declared:
+        own += [resource.address] if resource.address.kind in known else []
+        named += kinds[resource.address.kind].dependencies(resource) if kinds[resource.address.kind].is_relation else []
     return _addresses(incomplete, [*own, *named])
 
 
@@ -65,7 +65,7 @@ def contents(context: CommandContext, incomplete: str) -> list[Item]:
     """The content that manifests assign."""
     from lmsconf.kinds import all_kinds
 
-    relations = ((all_kinds()[one.address.kind], one) for one in _manifests(context).declared)
+    relations = ((all_kinds()[resource.address.kind], resource) for resource in _manifests(context).declared)
     return _beginning(incomplete, (kind.graph_node(one).name for kind, one in relations if kind.is_relation))
 
 

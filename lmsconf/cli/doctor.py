@@ -95,7 +95,7 @@ def _ask(diagnosis: DoctorReport, user: str | None, content: str | None, *, acco
     touched = " and ".join(filter(None, (user, f'"{content}"' if content else None)))
     also = f", and touch {touched}," if touched else ""
     where = f"Workspace {diagnosis.workspace} ({diagnosis.url}):"
-    creates = accounts and any(one.key.startswith("users.create.") for one in diagnosis.assumptions)
+    creates = accounts and any(assumption.key.startswith("users.create.") for assumption in diagnosis.assumptions)
     scratch = "scratch objects and accounts" if creates else "scratch objects"
     if not confirm(f"{where} make {scratch}{also} and delete them again?"):
         raise LmsconfError("declined: nothing was changed")
@@ -109,7 +109,7 @@ def _probed(
     from lmsconf.doctor.probe.trial_client import TrialClient
 
     with connection.worker_pool(1) as pool:
-        keys = [one.key for one in diagnosis.assumptions]
+        keys = [assumption.key for assumption in diagnosis.assumptions]
         client, subjects = TrialClient(pool, settings.dialect), ProbeSubjects(user, content)
         accounts = settings.policy.create_people
         return ProbeRun(

@@ -132,10 +132,10 @@ def _since(context: CommandContext, since: str) -> Iterator[RecordedRun]:
 def _head(context: CommandContext) -> ExitCode:
     from lmsconf.journal.run_chain import chain_heads
 
-    heads = [one for one in chain_heads(context.project) if context.workspace in (None, one.workspace)]
+    heads = [head for head in chain_heads(context.project) if context.workspace in (None, head.workspace)]
     if not heads:
         raise LmsconfError("no run is recorded here", hint="Run this where lmsconf apply has run, after it.")
-    write_redacted("".join(f"{one.sha256}  {one.run}  {one.workspace}\n" for one in heads), sys.stdout)
+    write_redacted("".join(f"{head.sha256}  {head.run}  {head.workspace}\n" for head in heads), sys.stdout)
     return ExitCode.OK
 
 

@@ -180,7 +180,7 @@ def _command_path(arguments: Sequence[str]) -> str:
     """Return the program with the command of a command line that click could not parse."""
     from lmsconf.cli import COMMANDS
 
-    return " ".join(["lmsconf", *[one for one in arguments if one in COMMANDS][:1]])
+    return " ".join(["lmsconf", *[argument for argument in arguments if argument in COMMANDS][:1]])
 
 
 def _failed(arguments: Sequence[str], problems: Sequence[Problem], code: ExitCode) -> int:

@@ -70,7 +70,7 @@ def _list(topics: Sequence[str]) -> str:
 def _summary(topic: str) -> str:
     """Return the first sentence below the title of a page."""
     _, *paragraphs = _lines(topic)
-    return next(one for one in paragraphs if one).partition(". ")[0].rstrip(".")
+    return next(paragraph for paragraph in paragraphs if paragraph).partition(". ")[0].rstrip(".")
 
 
 def _lines(topic: str) -> list[str]:

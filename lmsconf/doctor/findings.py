@@ -108,7 +108,7 @@ class DoctorReport:
     def exit_code(self) -> ExitCode:
         """The exit code. After a probe, its own result counts instead of the checks': it may have found the fix."""
         if self.probe is None:
-            failed = any(one.health is Health.ERROR for one in self.findings)
+            failed = any(finding.health is Health.ERROR for finding in self.findings)
         else:
             failed = bool(self.probe.remaining)
         return self.failure or (ExitCode.ERROR if failed else ExitCode.OK)

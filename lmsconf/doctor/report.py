@@ -40,8 +40,8 @@ def doctor_json(report: DoctorReport) -> str:
             "format": FORMAT,
             "tool": TOOL,
             "workspace": {"name": report.workspace, "url": report.url, "people": report.people},
-            "checks": [_finding_json(one) for one in report.findings],
-            "assumptions": [_assumption_json(one) for one in report.assumptions],
+            "checks": [_finding_json(finding) for finding in report.findings],
+            "assumptions": [_assumption_json(assumption) for assumption in report.assumptions],
             "probe": None if report.probe is None else _probe_json(report.probe),
             "exit": int(report.exit_code),
         }
@@ -76,7 +76,7 @@ def _probe(probe: ProbeResult) -> Iterator[str]:
     for lesson in probe.lessons:
         value = "" if lesson.value is None else f": {lesson.value}"
         yield f"  {lesson.verdict.value:<{_WIDTH}} {lesson.key}{value} ({lesson.reason})"
-    yield from (f"  An earlier run had left {one}; it is deleted." for one in probe.leftovers)
+    yield from (f"  An earlier run had left {leftover}; it is deleted." for leftover in probe.leftovers)
     yield from (f"  {one}" for one in probe.undone)
     yield from (f"  NOT DELETED: {one}" for one in probe.remaining)
     if probe.written:
@@ -108,7 +108,7 @@ def _probe_json(probe: ProbeResult) -> Json:
     remaining: list[Json] = [*probe.remaining]
     undone: list[Json] = [*probe.undone]
     return {
-        "lessons": [_lesson_json(one) for one in probe.lessons],
+        "lessons": [_lesson_json(lesson) for lesson in probe.lessons],
         "leftovers": leftovers,
         "remaining": remaining,
         "undone": undone,

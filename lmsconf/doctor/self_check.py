@@ -138,7 +138,7 @@ def _project(root: Path, *, hosts: bool) -> Section:
     except LmsconfError:
         return {"found": True, "valid": False}
     declared = cast("Mapping[str, Mapping[str, Json]]", body.get("workspaces") or {})
-    urls = [str(one.get("url", "")) for one in declared.values()]
+    urls = [str(workspace.get("url", "")) for workspace in declared.values()]
     embedded = sum(url.startswith(_EMBEDDED) for url in urls)
     found: Section = {
         "found": True,
@@ -155,7 +155,7 @@ def _project(root: Path, *, hosts: bool) -> Section:
 def _counts(manifests: Manifests | None) -> Section:
     if manifests is None:
         return {"read": False}
-    kinds = cast("Section", dict(sorted(Counter(one.address.kind for one in manifests.declared).items())))
+    kinds = cast("Section", dict(sorted(Counter(workspace.address.kind for workspace in manifests.declared).items())))
     return {"read": True, "files": len(manifests.files), "declared": kinds, "absent": len(manifests.absent)}
 
 

@@ -40,12 +40,12 @@ def access_json(report: PersonAccess) -> str:
 def audience_json(report: AudienceReport) -> str:
     """Return who is in an audience as a document."""
     answers: list[Json] = [
-        {"state": one.state.value, "choice": one.choice, "before": one.before, "after": one.after}
-        for one in report.answers
+        {"state": answer.state.value, "choice": answer.choice, "before": answer.before, "after": answer.after}
+        for answer in report.answers
     ]
     members: list[Json] | None = None
     if report.members is not None:
-        members = [{"email": one.email, "before": one.before, "after": one.after} for one in report.members]
+        members = [{"email": member.email, "before": member.before, "after": member.after} for member in report.members]
     return render_json(
         {
             "format": AUDIENCE_FORMAT,

@@ -63,7 +63,7 @@ def change_json(change: Change) -> dict[str, Json]:
         "defaults": list(change.defaults),
         "reason": change.reason,
         "goes_with": None if change.goes_with is None else str(change.goes_with),
-        **({"replaced_by": [str(one) for one in change.replaced_by]} if change.replaced_by else {}),
+        **({"replaced_by": [str(address) for address in change.replaced_by]} if change.replaced_by else {}),
         **({} if change.origin is None else {"origin": change.origin.value}),
         "undo": {"level": change.undo.level.value, "reason": change.undo.reason},
         "problems": [problem_json(problem) for problem in change.problems],

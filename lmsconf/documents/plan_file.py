@@ -225,9 +225,9 @@ def _plan(at: JsonObjectReader) -> Plan:
 
 def _members(at: JsonObjectReader) -> list[str | None]:
     members = at.json("predicted_members")
-    if not isinstance(members, list) or not all(one is None or isinstance(one, str) for one in members):
+    if not isinstance(members, list) or not all(member is None or isinstance(member, str) for member in members):
         raise ValueError("predicted_members is not a list of texts")
-    return [None if one is None else str(one) for one in members]
+    return [None if member is None else str(member) for member in members]
 
 
 def _rehearsal(at: JsonObjectReader) -> Rehearsal:

@@ -30,7 +30,7 @@ def rehearsal_json(rehearsal: Rehearsal) -> dict[str, Json]:
         "failed": [_failed_json(call) for call in rehearsal.failed],
         "remaining": [change_json(change) for change in rehearsal.remaining],
         "problems": [problem_json(problem) for problem in rehearsal.problems],
-        "assumptions": [_assumption_json(one) for one in rehearsal.assumptions],
+        "assumptions": [_assumption_json(assumption) for assumption in rehearsal.assumptions],
         "memberships": [_group_json(group) for group in rehearsal.groups],
         "pace": {
             "requests": rehearsal.pace.requests,

@@ -34,17 +34,17 @@ def find_declared_rows(
     """Return the live rows that manifests declare or delete; rows that are deleted together with those included."""
     # Without ownership: rows that are owned but not declared are to be exported.
     planning = PlanContext(snapshot, replace(policy, ownership={}), call_templates, lambda _: True)
-    resources = [one for one in existing.declared if _applies(one, policy)]
-    delete_entries = [one for one in existing.absent if _applies(one, policy)]
+    resources = [resource for resource in existing.declared if _applies(resource, policy)]
+    delete_entries = [entry for entry in existing.absent if _applies(entry, policy)]
     ids: defaultdict[str, set[str]] = defaultdict(set)
     for name, kind in kinds.items():
-        declared = [one for one in resources if one.address.kind == name]
-        absent = [one for one in delete_entries if one.address.kind == name]
+        declared = [resource for resource in resources if resource.address.kind == name]
+        absent = [entry for entry in delete_entries if entry.address.kind == name]
         result = kind.match(planning, declared, absent)
         ids[name].update(match.row.id for match in result.matches if match.row is not None)
         ids[name].update(one.row.id for one in result.deletions if one.absent is not None or one.with_ is not None)
-    this_workspace = frozenset([one.address for one in resources] + [one.address for one in delete_entries])
-    every = [one.address for one in existing.declared] + [one.address for one in existing.absent]
+    this_workspace = frozenset([resource.address for resource in resources] + [one.address for one in delete_entries])
+    every = [resource.address for resource in existing.declared] + [entry.address for entry in existing.absent]
     return DeclaredRows(
         {name: frozenset(of) for name, of in ids.items()}, this_workspace, frozenset(every) - this_workspace
     )

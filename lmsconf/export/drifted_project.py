@@ -92,13 +92,13 @@ class DriftedProject:
 
         Without any, one finding that the resources with problems now depend on.
         """
-        wrong = {Address.parse(one.address) for one in problems if one.address is not None}
+        wrong = {Address.parse(problem.address) for problem in problems if problem.address is not None}
         accepted = {one.address for one in draft.accepted}
         known = {one.address for one in acceptable_findings(self.drift) if one.source is not None} - accepted
         if broken := known & {address_before_rename(address, draft.renamed) for address in wrong}:
             return broken
         # An accepted condition may refer to a choice that the manifests do not declare yet.
-        resources = [one for one in after.declared if one.address in wrong]
+        resources = [resource for resource in after.declared if resource.address in wrong]
         below = {
             address_before_rename(each, draft.renamed)
             for resource in resources
@@ -132,7 +132,7 @@ class DriftedProject:
             after = self.compute_drift(self.parse_manifests(self._drafted(findings).after))
         except ProblemsFound:
             return frozenset()
-        return {one.address for one in after.findings} & {one.address for one in findings}
+        return {finding.address for finding in after.findings} & {finding.address for finding in findings}
 
     def _problems(self, findings: Sequence[DriftFinding]) -> tuple[Problem, ...]:
         try:

@@ -57,7 +57,7 @@ class ManifestEditor:
 
     def accept(self, findings: Iterable[DriftFinding]) -> None:
         """Add the edits for every finding; those that are refused become problems."""
-        self._declared_at = Counter(one.source for one in self.manifests.declared)
+        self._declared_at = Counter(resource.source for resource in self.manifests.declared)
         together: defaultdict[SourceLocation, list[DriftFinding]] = defaultdict(list)
         for finding in findings:
             if finding.source is None:
@@ -105,7 +105,7 @@ class ManifestEditor:
     def _refuse_part(self, findings: list[DriftFinding], source: SourceLocation) -> None:
         """Check that all resources that the entry declares drifted alike. Raises EditRefused."""
         first, kind = findings[0], self.kinds[findings[0].address.kind]
-        alike = all((one.state, one.fields) == (first.state, first.fields) for one in findings)
+        alike = all((finding.state, finding.fields) == (first.state, first.fields) for finding in findings)
         if source.each or self._declared_at[source] > len(findings) or not alike:
             cause = "for_each writes out this entry" if source.each else f"this line declares several {kind.plural}"
             hint = "Write the difference as a separate entry, and run it again."
@@ -220,8 +220,8 @@ class ManifestEditor:
 
 def _unclear(finding: DriftFinding, source: SourceLocation) -> EditRefused:
     """Return the error for a resource with several candidates under other names: the user must choose one."""
-    names = " and ".join(str(one.address) for one in finding.candidates)
-    lines = " or ".join(one.line for one in finding.candidates)
+    names = " and ".join(str(candidate.address) for candidate in finding.candidates)
+    lines = " or ".join(candidate.line for candidate in finding.candidates)
     return EditRefused(f"it may be any of {names}", source, f"Write {lines} beside its name, or the new name by hand.")
 
 

@@ -19,7 +19,7 @@ def rename_references(
     editors: Iterable[YamlEditor], kinds: MappingOf[str, AnyKind], kind: str, old: str, new: str
 ) -> None:
     """Rename a resource in every reference to it."""
-    trails = [trail for one in kinds.values() for trail in one.references.get(kind, ())]
+    trails = [trail for other_kind in kinds.values() for trail in other_kind.references.get(kind, ())]
     for page, node in _reached(editors, trails):
         _rename(page, node, old, new, kinds[kind].normalize_name)
 

@@ -336,4 +336,4 @@ class _Loading:
                 problems = messages.problems_from_finding(
                     finding, entry.places, message_prefix=address or section.name, code_area="manifest", address=address
                 )
-                self.problems += islice((people.with_hint(one, finding) for one in problems), ENOUGH + 1)
+                self.problems += islice((people.with_hint(problem, finding) for problem in problems), ENOUGH + 1)

@@ -59,8 +59,8 @@ def keys_of(schema: Schema) -> dict[str, Schema]:
 
 def values_of(schema: Schema) -> Schema | None:
     """Return the schema of the values of a mapping with names of the user's own; None for any other position."""
-    values = (one.get("additionalProperties") for one in alternatives(schema))
-    return next((cast(Schema, one) for one in values if isinstance(one, dict)), None)
+    values = (alternative.get("additionalProperties") for alternative in alternatives(schema))
+    return next((cast(Schema, value) for value in values if isinstance(value, dict)), None)
 
 
 def needed_keys(schema: Schema) -> frozenset[str]:

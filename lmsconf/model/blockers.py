@@ -63,7 +63,7 @@ def blockers(plan: Plan) -> tuple[Blocker, ...]:
 def refuse_blocked(plan: Plan) -> None:
     """Raises ProblemsFound with exit 4 if the plan has certain refusals, failing tests or tripped guards."""
     certain = [problem for problem in plan.all_problems if is_blocking(problem)]
-    guards = [_as_problem(plan, one) for one in blockers(plan) if one.allow is not None]
+    guards = [_as_problem(plan, blocker) for blocker in blockers(plan) if blocker.allow is not None]
     if certain or guards:
         raise ProblemsFound([*certain, *guards], exit=ExitCode.BLOCKED)
 
@@ -77,7 +77,7 @@ def _as_problem(plan: Plan, guard: Blocker) -> Problem:
 def _losses(plan: Plan) -> Iterator[str]:
     """Yield which contents most people lose, or why that is not known: a plan from a file is not shown again."""
     losses = sorted((one for one in plan.effects.contents if one.counts.lose), key=lambda one: -(one.counts.lose or 0))
-    yield from (f"{one.counts.lose:,} of {one.before or 0:,} lose {one.content}" for one in losses[:_LISTED])
+    yield from (f"{loss.counts.lose:,} of {loss.before or 0:,} lose {loss.content}" for loss in losses[:_LISTED])
     if len(losses) > _LISTED:
         yield f"… and {len(losses) - _LISTED:,} more contents"
     if plan.effects.people.lose is None:

@@ -55,7 +55,7 @@ def _is_weaker(path: str, base: Json, now: Json) -> bool:
     if section == "ownership":
         return _fewer(now, base)
     if path in ("ignore", "allow"):
-        return any(one not in _items(base) for one in _items(now))
+        return any(item not in _items(base) for item in _items(now))
     if path in ("guards.min_admins", "settle", "runs.keep"):
         return cast(float, now) < cast(float, base)
     if path in ("plans.valid_for", "max_failures"):

@@ -43,7 +43,7 @@ def person_access(state: AccessState, header: ReportHeader, email: str, content:
     bases: list[Basis] = []
     for id in sorted(wanted, key=lambda id: (names[id], id)):
         placed = state.assignments(id)
-        bases.extend(one.assignment.audience.basis for one in placed)
+        bases.extend(placement.assignment.audience.basis for placement in placed)
         held = _content(state, names[id], id, placed, position, planned=header.planned)
         if content is not None:
             contents.append(held)
@@ -108,15 +108,15 @@ def _content(
 ) -> PersonContent:
     bit = 1 << position
     known = not state.incomplete
-    before = _held(state, [_before(one) for one in placed], bit) if known else None
-    after = _held(state, [_after(one) for one in placed], bit) if known and planned else None
+    before = _held(state, [_before(placement) for placement in placed], bit) if known else None
+    after = _held(state, [_after(placement) for placement in placed], bit) if known and planned else None
     return PersonContent(
         content=name,
         id=id,
         before=before,
         after=after,
         change=None if before is None or after is None else change_between(before, after),
-        routes=tuple(_route(state, one, position, planned=planned) for one in placed),
+        routes=tuple(_route(state, placement, position, planned=planned) for placement in placed),
     )
 
 

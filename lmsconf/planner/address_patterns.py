@@ -113,9 +113,9 @@ def sought_kinds(patterns: Sequence[ResolvedPattern], kinds: Mapping[str, AnyKin
     return frozenset(
         name
         for name, kind in kinds.items()
-        for one in patterns
-        if not one.matches
-        and (matches_pattern(name, one.pattern.partition("/")[0]) or one.typed.startswith(f"{kind.noun} "))
+        for pattern in patterns
+        if not pattern.matches
+        and (matches_pattern(name, pattern.pattern.partition("/")[0]) or pattern.typed.startswith(f"{kind.noun} "))
     )
 
 

@@ -79,7 +79,7 @@ def _members(state: AccessState, before: Bits | None, after: Bits | None) -> Ite
         AudienceMember(email=state.emails[position], before=_has(before, position), after=_has(after, position))
         for position in positions
     )
-    yield from sorted(members, key=lambda one: one.email.casefold())
+    yield from sorted(members, key=lambda member: member.email.casefold())
 
 
 def _has(people: Bits | None, position: int) -> bool | None:

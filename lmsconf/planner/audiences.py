@@ -247,8 +247,8 @@ class ContentAccess:
 
 def compare_access(assignments: Sequence[AudienceAssignment], now: int, ends: AccountEnds) -> ContentAccess:
     """Return what a plan changes for the people of one content. Every audience must be known."""
-    before = access_of(((one.before, one.audience.before or 0) for one in assignments), now)
-    after = access_of(((one.after, one.audience.after or 0) for one in assignments), now)
+    before = access_of(((assignment.before, assignment.audience.before or 0) for assignment in assignments), now)
+    after = access_of(((assignment.after, assignment.audience.after or 0) for assignment in assignments), now)
     both = before.has & after.has
     same_word = ~(before.mandatory ^ after.mandatory)
     same_window = _same(before.starts, after.starts) & _same(before.finishes, after.finishes)

@@ -45,21 +45,21 @@ def make_drift(
     """
     lost = {problem.address for problem in evidence.broken}
     changes = [change for change in plan.changes if str(change.address) not in lost and not change.is_effect]
-    renames = {one.address: one for one in plan.renames}
+    renames = {rename.address: rename for rename in plan.renames}
     doubtful = doubtful_addresses(changes, renames, evidence)
     findings = [to_finding(change, evidence, renames.get(change.address), doubtful) for change in changes]
-    unmanaged = [one for group in plan.unmanaged for one in group.addresses if str(one) not in lost]
+    unmanaged = [address for group in plan.unmanaged for address in group.addresses if str(address) not in lost]
     if count_unmanaged:
         accept = f"{evidence.command} {TAKE_OVER}"
-        candidates = {one.address for finding in findings for one in finding.candidates}
+        candidates = {candidate.address for finding in findings for candidate in finding.candidates}
         findings.extend(
             DriftFinding(address=one, state=DriftState.UNMANAGED, accept=None if one in candidates else accept)
             for one in unmanaged
         )
-    holding = [one for one in ignores if one.is_active(today)]
+    holding = [rule for rule in ignores if rule.is_active(today)]
     counted, ignored = _sorted_out(findings, holding)
     applied = evidence.applied
-    idle = () if evidence.broken else _idle(holding, [*(one.address for one in findings), *unmanaged])
+    idle = () if evidence.broken else _idle(holding, [*(finding.address for finding in findings), *unmanaged])
     return DriftReport(
         workspace=plan.workspace,
         url=plan.url,
@@ -68,7 +68,7 @@ def make_drift(
         timezone=plan.timezone,
         manifests_digest=plan.manifests_digest,
         manifests_files=plan.manifests_files,
-        managed=tuple(sorted(ManagedResource(one.address, one.source) for one in declared)),
+        managed=tuple(sorted(ManagedResource(resource.address, resource.source) for resource in declared)),
         findings=tuple(one for one in counted if one.cause is not DriftCause.NOT_APPLIED),
         ignored=tuple(ignored),
         coverage=tuple(_coverage(plan, snapshot, declared, lost)) if reads_all else (),
@@ -102,7 +102,7 @@ def warn_of_expired_ignores(ignores: Iterable[IgnoreRule], today: date) -> Itera
 
 def _comparing(plan: Plan) -> Iterator[Problem]:
     """Yield the plan's problems on the live state: not those that findings show, nor those that only block an apply."""
-    renamed = {str(one.address) for one in plan.renames}
+    renamed = {str(rename.address) for rename in plan.renames}
     for problem in plan.all_problems:
         is_shown = problem.code in (POSSIBLE, CLOSE) and problem.address in renamed
         if not is_shown and not problem.code.startswith("refusal/"):
@@ -131,7 +131,7 @@ def _sorted_out(
     ignored: list[IgnoredFinding] = []
     for finding in sorted(findings, key=lambda one: (one.address, one.id or "")):
         name = str(finding.address)
-        entry = next((one for one in ignores if matches_pattern(name, one.pattern)), None)
+        entry = next((rule for rule in ignores if matches_pattern(name, rule.pattern)), None)
         if entry is None:
             counted.append(finding)
         else:
@@ -157,9 +157,9 @@ def _coverage(
     for kind in _kinds(plan, declared):
         listing = snapshot.of(kind)
         managed = {one.address for one in declared if one.address.kind == kind and str(one.address) not in lost}
-        changes = [one for one in plan.changes if one.address.kind == kind and not one.is_effect]
-        managed -= {one.address for one in changes if one.action is Action.CREATE}
-        deleted = sum(one.action is Action.DELETE for one in changes)
+        changes = [change for change in plan.changes if change.address.kind == kind and not change.is_effect]
+        managed -= {change.address for change in changes if change.action is Action.CREATE}
+        deleted = sum(change.action is Action.DELETE for change in changes)
         yield ManagedShare(
             kind=kind,
             managed=len(managed) + deleted,
@@ -171,5 +171,5 @@ def _coverage(
 
 def _kinds(plan: Plan, declared: Sequence[DesiredResource[Any]]) -> list[str]:
     """Return the kinds that are declared, changed or unmanaged. Undeclared people do not count as unmanaged."""
-    named = [one.address.kind for one in declared]
-    return sorted({*named, *(one.address.kind for one in plan.changes), *(one.kind for one in plan.unmanaged)})
+    named = [resource.address.kind for resource in declared]
+    return sorted({*named, *(change.address.kind for change in plan.changes), *(one.kind for one in plan.unmanaged)})

@@ -94,10 +94,10 @@ def to_finding(
         state = DriftState.RENAMED
     before = _before(change, evidence.applied)
     cause = None if before is None else DriftCause.BY_HAND if before else DriftCause.NOT_APPLIED
-    known = {one.path for each in before or () for one in each.fields}
+    known = {field_change.path for each in before or () for field_change in each.fields}
     # A change without fields (the resource exists on one side only) gives nothing to compare keys with.
     keys = before and all(each.fields for each in before)
-    unapplied = tuple(one.path for one in change.fields if keys and one.path not in known)
+    unapplied = tuple(field_change.path for field_change in change.fields if keys and field_change.path not in known)
     owned = state is DriftState.UNDECLARED and change.source is None
     # What is deleted along with its group is kept by keeping the group, so it needs no manifest entry of its own.
     goes_along = change.goes_with is not None

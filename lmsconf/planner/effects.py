@@ -103,8 +103,8 @@ def predict_effects(model: AudienceModel, *, can_take: bool, can_require: bool, 
     losses: list[Losses] = []
     totals, unknown = _Totals(), False
     for id, (name, assignments) in sorted(model.contents.items(), key=lambda item: (item[1][0], item[0])):
-        basis = weakest_basis(one.audience.basis for one in assignments)
-        if not all(one.audience.is_known for one in assignments):
+        basis = weakest_basis(assignment.audience.basis for assignment in assignments)
+        if not all(assignment.audience.is_known for assignment in assignments):
             unknown = True
             contents.append(_unknown_content(id, name, assignments, can_take=can_take))
             continue
@@ -117,11 +117,11 @@ def predict_effects(model: AudienceModel, *, can_take: bool, can_require: bool, 
         measures.append(GuardCount(guard="people", of=f"content {name}", taken=lost, size=had, counts=False))
         if lost:
             ids = (model.ids[position] for position in positions_of(access.lose))
-            losses.append(Losses(content=id, people=tuple(one for one in ids if one is not None)))
+            losses.append(Losses(content=id, people=tuple(known_id for known_id in ids if known_id is not None)))
         if rows:
             people.extend(person_rows(model, id, name, access))
     groups = tuple(one for group in model.groups for one in _group(model, group))
-    bases = [*(one.basis for one in contents), *(one.basis for one in groups)]
+    bases = [*(content.basis for content in contents), *(group.basis for group in groups)]
     counts = _people(totals, unknown=unknown, can_take=can_take)
     harmed = None if unknown and can_take else totals.harmed.bit_count()
     bound = None if unknown and can_require else totals.bits["mandatory"].bit_count()
@@ -129,8 +129,8 @@ def predict_effects(model: AudienceModel, *, can_take: bool, can_require: bool, 
         basis=weakest_basis(bases),
         reasons=tuple(dict.fromkeys(model.reasons)),
         people=counts,
-        contents=tuple(sorted(contents, key=lambda one: (one.content, one.id))),
-        groups=tuple(sorted(groups, key=lambda one: one.address)),
+        contents=tuple(sorted(contents, key=lambda content: (content.content, content.id))),
+        groups=tuple(sorted(groups, key=lambda group: group.address)),
         calibration=Calibration(groups=model.groups_compared, exact=model.groups_equal),
         rows=tuple(sort_rows(people)) if rows else None,
     )
@@ -260,9 +260,9 @@ def with_progress(
 ) -> Effects:
     """Return effects with the progress and the expiring certificates of those who lose each content."""
     contents = tuple(
-        replace(one, progress=details[one.id][0], certificates_expiring=details[one.id][1])
-        if one.id in details
-        else one
-        for one in effects.contents
+        replace(content, progress=details[content.id][0], certificates_expiring=details[content.id][1])
+        if content.id in details
+        else content
+        for content in effects.contents
     )
     return replace(effects, contents=contents, reasons=(*effects.reasons, *reasons))

@@ -39,7 +39,7 @@ def evaluate_guards(
     """
     given, states = list(consents), []
     for name in GUARDS:
-        counted = [one for one in measures if one.guard == name]
+        counted = [measure for measure in measures if measure.guard == name]
         own = guards.limit(name)
         limit, under = own, ""
         if beside is not None and _stops(name, own, counted) is None:
@@ -77,7 +77,7 @@ def _judge(
 
 def total_taken(measures: Sequence[GuardCount]) -> int | None:
     """Return the sum of what was taken; None if a part is unknown."""
-    taken = [one.taken for one in measures if one.counts]
+    taken = [measure.taken for measure in measures if measure.counts]
     return None if None in taken else sum(filter(None, taken))
 
 
@@ -164,7 +164,7 @@ def refuse_protected_changes(
     for change in changes if lists else ():
         kind = kinds[change.address.kind]
         if not _is_protected(change.address, lists):
-            renamed = [one for one in change.fields if one.path == kind.name_key]
+            renamed = [field for field in change.fields if field.path == kind.name_key]
             old = Address.of(change.address.kind, str(renamed[0].before)) if renamed else None
             if old is None or not _is_protected(old, lists):
                 continue
@@ -187,14 +187,14 @@ def _harm(kind: AnyKind, change: Change) -> str | None:
     if change.action in (Action.DELETE, Action.REPLACE):
         return f"{change.action} it"
     if change.action is Action.UPDATE:
-        if any(one.path == kind.name_key for one in change.fields):
+        if any(field.path == kind.name_key for field in change.fields):
             return "rename it"
-        renamed = next((one for one in change.fields if one.path.startswith(f"{kind.parts_key}.")), None)
+        renamed = next((field for field in change.fields if field.path.startswith(f"{kind.parts_key}.")), None)
         if renamed is not None:
             return f"rename its choice {renamed.before}"
         if lost := list(dict.fromkeys(kind.lost_rights(change))):
             return f"revoke {' and '.join(lost)}"
-        taken = next((one for one in change.fields if one.removed), None)
+        taken = next((field for field in change.fields if field.removed), None)
         if taken is not None:
             return f"remove {len(taken.removed)} of its {taken.path}"
     return None

@@ -64,7 +64,7 @@ def lint_manifests(
     now = datetime.combine(policy.today, time(), tzinfo=policy.timezone or UTC)
     context = LintContext(declared=_by_kind(declared, policy), now=now, timezone=policy.timezone)
     findings = _run(kinds, context, policy.lints)
-    return sorted(findings, key=lambda one: (one.source or SourceLocation(""), one.code))
+    return sorted(findings, key=lambda finding: (finding.source or SourceLocation(""), finding.code))
 
 
 def lint_plan(kinds: Mapping[str, AnyKind], draft: DraftPlan, sizes: Mapping[Address, AudienceSize]) -> list[Problem]:
@@ -88,9 +88,9 @@ def with_lints(plan: Plan, findings: Sequence[Problem]) -> Plan:
 
 def _by_kind(declared: Iterable[DesiredResource[Any]], policy: Policy) -> dict[str, list[DesiredResource[Any]]]:
     by_kind: dict[str, list[DesiredResource[Any]]] = {}
-    for one in declared:
-        if one.applies_in(policy.workspace):
-            by_kind.setdefault(one.address.kind, []).append(one)
+    for resource in declared:
+        if resource.applies_in(policy.workspace):
+            by_kind.setdefault(resource.address.kind, []).append(resource)
     return by_kind
 
 

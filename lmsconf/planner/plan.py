@@ -92,8 +92,8 @@ def draft_plan(
 
     created_at: ISO 8601. Raises ProblemsFound, with all problems, if one is an error that does not merely block apply.
     """
-    declared = [one for one in manifests.declared if one.applies_in(policy.workspace)]
-    absent = [one for one in manifests.absent if one.applies_in(policy.workspace)]
+    declared = [resource for resource in manifests.declared if resource.applies_in(policy.workspace)]
+    absent = [entry for entry in manifests.absent if entry.applies_in(policy.workspace)]
     selection = Selection(kinds, declared, policy, absent=absent)
     planning = PlanContext(snapshot, policy, call_templates, selection, declared, selection.excludes)
     matched = _match(kinds, planning, selection, declared, absent)
@@ -175,7 +175,7 @@ def _match(
     matched = _Matched({}, [], [])
     for name, kind in kinds.items():
         kind_declared = sorted((one for one in declared if one.address.kind == name), key=lambda one: one.address)
-        kind_absent = sorted((one for one in absent if one.address.kind == name), key=lambda one: one.address)
+        kind_absent = sorted((entry for entry in absent if entry.address.kind == name), key=lambda entry: entry.address)
         result = matched.results[name] = kind.match(planning, kind_declared, kind_absent)
         matched.items.extend(planned_resources(kind, planning, result, matched.left_out))
         refuse_excluded_cascades(planning, selection, result)
@@ -229,7 +229,7 @@ def _placed(
     problems: Iterable[Problem], entries: Iterable[DesiredResource[Any] | DeleteEntry[Any]]
 ) -> Iterator[Problem]:
     """Give each problem of a resource without a source location that of its manifest entry."""
-    places = {str(one.address): one.source for one in entries}
+    places = {str(entry.address): entry.source for entry in entries}
     for problem in problems:
         at = places.get(problem.address or "") if problem.source is None else None
         yield problem if at is None else replace(problem, source=at)
@@ -240,8 +240,8 @@ def _live(
 ) -> Iterator[Address]:
     """Yield all addresses that are live; ignored ones too, but for relations, which have no name of their own."""
     for name, result in results.items():
-        yield from (one.address for one in result.unmanaged)
-        yield from (one.address for one in result.deletions)
+        yield from (resource.address for resource in result.unmanaged)
+        yield from (deletion.address for deletion in result.deletions)
         if not kinds[name].is_relation:
             yield from (Address.of(name, kinds[name].normalize_name(row.name)) for row in snapshot.of(name).rows)
 
@@ -249,5 +249,5 @@ def _live(
 def _unmanaged(results: Mapping[str, MatchResult[Any, Any]]) -> Iterator[UnmanagedResources]:
     for kind, result in results.items():
         if result.unmanaged or result.ignored:
-            addresses = sorted(one.address for one in result.unmanaged)
+            addresses = sorted(resource.address for resource in result.unmanaged)
             yield UnmanagedResources(kind=kind, addresses=tuple(addresses), left_alone=result.ignored)

@@ -20,19 +20,19 @@ class Declarations(NamedTuple):
 
     def of_kind(self, kind: str) -> tuple[list[DesiredResource[Any]], list[DeleteEntry[Any]]]:
         """Return the entries of one kind."""
-        declared = [one for one in self.declared if one.address.kind == kind]
-        return declared, [one for one in self.absent if one.address.kind == kind]
+        declared = [resource for resource in self.declared if resource.address.kind == kind]
+        return declared, [entry for entry in self.absent if entry.address.kind == kind]
 
     def merge(self, other: Declarations, kinds: Mapping[str, AnyKind]) -> Declarations:
         """Return the entries of both; of a kind with `is_declared_once`, only this one's where both have an address."""
         declared_once = {one.address for one in self.declared if kinds[one.address.kind].is_declared_once}
-        more = [one for one in other.declared if one.address not in declared_once]
+        more = [resource for resource in other.declared if resource.address not in declared_once]
         return Declarations([*self.declared, *more], [*self.absent, *other.absent])
 
     def in_workspace(self, workspace: str) -> Declarations:
         """Return the entries that apply in a workspace (`only_in`)."""
-        declared = [one for one in self.declared if one.applies_in(workspace)]
-        return Declarations(declared, [one for one in self.absent if one.applies_in(workspace)])
+        declared = [resource for resource in self.declared if resource.applies_in(workspace)]
+        return Declarations(declared, [entry for entry in self.absent if entry.applies_in(workspace)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -99,7 +99,7 @@ class ReadContext:
         """Return whether manifests, ownership or the selection cover a kind."""
         if self.everything or kind in self.sought or (self.policy.ownership.get(kind) and not self.policy.only):
             return True
-        return any(self.chosen(one.address) for one in (*self.declared, *self.absent) if one.address.kind == kind)
+        return any(self.chosen(entry.address) for entry in (*self.declared, *self.absent) if entry.address.kind == kind)
 
     def is_needed(self, kind: str) -> bool:
         """Return whether the listing of a kind is needed, for itself or for a kind that is covered."""
@@ -107,7 +107,7 @@ class ReadContext:
 
     def may_delete(self, kind: str) -> bool:
         """Return whether a resource of a kind may be deleted: one is listed under `absent`, or some are owned."""
-        listed = any(one.address.kind == kind and self.chosen(one.address) for one in self.absent)
+        listed = any(entry.address.kind == kind and self.chosen(entry.address) for entry in self.absent)
         return listed or (not self.policy.only and bool(self.policy.ownership.get(kind)))
 
     def declared_of(self, kind: Kind[Spec, Row]) -> list[DesiredResource[Spec]]:
@@ -206,10 +206,10 @@ class ReadContext:
         self, matched: MatchResult[Spec, Row], has_content: Callable[[Spec], bool]
     ) -> list[RemoteId]:
         """Return the ids of undeclared rows that may be a resource to be created, under another name."""
-        created = (one.declared.spec for one in matched.matches if one.row is None and self.chosen(one.address))
+        created = (match.declared.spec for match in matched.matches if match.row is None and self.chosen(match.address))
         if not any(map(has_content, created)):
             return []
-        return [one.row.id for one in rename_candidates(matched.unmanaged, self.policy)]
+        return [candidate.row.id for candidate in rename_candidates(matched.unmanaged, self.policy)]
 
     def run(self) -> dict[str, Listing[Any]]:
         """Run the jobs of all kinds, and return what they read. Raises what the first one failed with."""

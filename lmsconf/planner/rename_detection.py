@@ -38,7 +38,7 @@ class PossibleRenames:
     @property
     def likely(self) -> list[Address]:
         """Return the resource of each likely rename, of itself or of a choice."""
-        return [Address.parse(one.address or "") for one in self.problems if one.code == POSSIBLE]
+        return [Address.parse(problem.address or "") for problem in self.problems if problem.code == POSSIBLE]
 
 
 def rename_candidates(unmanaged: Iterable[UndeclaredResource], policy: Policy) -> list[UndeclaredResource]:
@@ -46,7 +46,7 @@ def rename_candidates(unmanaged: Iterable[UndeclaredResource], policy: Policy) -
 
     The reader calls it too, so that exactly these are read with their content.
     """
-    return sorted(unmanaged, key=lambda one: one.row.id)[: policy.compares]
+    return sorted(unmanaged, key=lambda resource: resource.row.id)[: policy.compares]
 
 
 def possible_renames(
@@ -128,7 +128,7 @@ class _Comparing:
         planning, policy = self.planning, self.planning.policy
         deleted_ids = {change.id for change, _ in self.changes if change.action is Action.DELETE}
         deletions = [UndeclaredResource(one.address, one.row) for one in self.result.deletions if one.with_ is None]
-        absent_ids = {one.row.id for one in self.result.deletions if one.absent is not None}
+        absent_ids = {deletion.row.id for deletion in self.result.deletions if deletion.absent is not None}
         for resource in (
             *deletions,
             *(rename_candidates(self.result.unmanaged, policy) if policy.compares != 0 else ()),
@@ -232,8 +232,8 @@ def _listed(names: Sequence[str]) -> str:
 
 def _parts(change: Change, key: str | None, parts: NewParts | None) -> Iterator[Problem]:
     """Yield problems for choices that are created while others are deleted, or beside undeclared ones."""
-    new = [name for one in change.fields if one.path == key for name in one.added]
-    for old in (name for one in change.fields if one.path == key for name in one.removed):
+    new = [name for field_change in change.fields if field_change.path == key for name in field_change.added]
+    for old in (name for field_change in change.fields if field_change.path == key for name in field_change.removed):
         if new:
             # Deleting a choice deletes its answers, so any new choice may be its rename; similar names are paired.
             best = _likest(str(old), new)

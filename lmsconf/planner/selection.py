@@ -39,20 +39,20 @@ class Selection:
         self._known: list[Address] = []
         self._patterns: dict[str, tuple[ResolvedPattern, ...]] = {}
         if policy.only or policy.excluded:
-            earlier = (address for one in declared for address in _earlier_addresses(one))
-            replaced = (address for one in declared for address in kinds[one.address.kind].replaced(one))
-            own = (*(one.address for one in declared), *(one.address for one in absent), *replaced)
+            earlier = (address for resource in declared for address in _earlier_addresses(resource))
+            replaced = (address for resource in declared for address in kinds[resource.address.kind].replaced(resource))
+            own = (*(resource.address for resource in declared), *(entry.address for entry in absent), *replaced)
             self._known = list(dict.fromkeys((*own, *earlier, *live)))
             given = {"--only": policy.only, "--except": policy.excluded}
             self._patterns = {name: resolve_patterns(texts, kinds, self._known) for name, texts in given.items()}
         self.only, self.excluded = self._resolved("--only"), self._resolved("--except")
-        by_address = {one.address: one for one in declared}
+        by_address = {resource.address: resource for resource in declared}
         self._left_out = _meant(by_address, self.excluded)
         if self.only:
             self._add_needs(by_address)
 
     def _resolved(self, option: str) -> tuple[str, ...]:
-        return tuple(one.pattern for one in self._patterns.get(option, ()))
+        return tuple(pattern.pattern for pattern in self._patterns.get(option, ()))
 
     def _add_needs(self, declared: Mapping[Address, DesiredResource[Any]]) -> None:
         todo = list(_meant(declared, self.only))
@@ -79,14 +79,14 @@ class Selection:
 
     def sought_kinds(self) -> frozenset[str]:
         """Return the kinds to read for arguments that match no manifest entry: they may mean a live resource."""
-        return sought_kinds([one for patterns in self._patterns.values() for one in patterns], self._kinds)
+        return sought_kinds([pattern for patterns in self._patterns.values() for pattern in patterns], self._kinds)
 
     def problems(self) -> Iterator[Problem]:
         """Yield an error for each argument that matches nothing, or that may mean several resources."""
         for option, patterns in self._patterns.items():
-            for one in patterns:
-                if not one.matches:
-                    yield unresolved_problem(option, one, self._kinds, self._known)
+            for pattern in patterns:
+                if not pattern.matches:
+                    yield unresolved_problem(option, pattern, self._kinds, self._known)
 
 
 def _meant(declared: Mapping[Address, DesiredResource[Any]], patterns: Iterable[str]) -> frozenset[Address]:

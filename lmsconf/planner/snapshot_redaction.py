@@ -55,7 +55,7 @@ def restore_snapshot(snapshot: Snapshot, manifests: Manifests, kinds: Mapping[st
     if snapshot.redaction is None:
         return snapshot
     salt = snapshot.redaction.salt
-    restoring = RestoreContext(snapshot, {pseudonym(salt, one): one for one in named_people(manifests, kinds)})
+    restoring = RestoreContext(snapshot, {pseudonym(salt, email): email for email in named_people(manifests, kinds)})
     listings = {name: listing for name, listing in snapshot.listings.items() if name != UnnamedRow.listing}
     owners = {row_type: kind for kind in kinds.values() for row_type in kind.row_types}
     people = {kind.row_type for kind in kinds.values() if kind.is_person}
@@ -75,7 +75,7 @@ def drop_unknown_people(snapshot: Snapshot, manifests: Manifests, kinds: Mapping
     if snapshot.redaction is None:
         return manifests
     salt, before = snapshot.redaction.salt, snapshot.redaction.named
-    new = frozenset(one for one in named_people(manifests, kinds) if pseudonym(salt, one) not in before)
+    new = frozenset(email for email in named_people(manifests, kinds) if pseudonym(salt, email) not in before)
     if not new:
         return manifests
     problems: list[Problem] = []

@@ -140,7 +140,7 @@ def remedy_lines(finding: DriftFinding) -> Iterator[str]:
 
 def lines_to_rename_back(finding: DriftFinding) -> Sequence[str]:
     """Return the manifest lines needed for apply to rename a resource back; empty if it was not renamed."""
-    return [one.line for one in finding.candidates] if finding.state is DriftState.RENAMED else ()
+    return [candidate.line for candidate in finding.candidates] if finding.state is DriftState.RENAMED else ()
 
 
 def ignored_sentence(ignored: IgnoredFinding) -> str:

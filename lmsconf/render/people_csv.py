@@ -50,7 +50,7 @@ def audience_csv(report: AudienceReport) -> str:
     if report.members is not None:
         return _csv(("email", "before", "after"), ((one.email, one.before, one.after) for one in report.members))
     if report.by is not None:
-        rows = ((one.state.value, one.choice, one.before, one.after) for one in report.answers)
+        rows = ((answer.state.value, answer.choice, answer.before, answer.after) for answer in report.answers)
         return _csv(("state", "choice", "before", "after"), rows)
     numbers = (str(report.address), report.before, report.after, report.join, report.leave)
     return _csv(("address", "before", "after", "join", "leave"), [numbers])

@@ -38,7 +38,7 @@ def drift_sarif(drift: DriftReport) -> str:
     """Return the report as SARIF with one run and a rule per state."""
     counted: list[Json] = [_result(drift, finding) for finding in drift.findings]
     to_come: list[Json] = [_not_applied(drift, finding) for finding in drift.not_applied]
-    results = [*counted, *to_come, *(_suppressed(drift, one) for one in drift.ignored)]
+    results = [*counted, *to_come, *(_suppressed(drift, ignored_finding) for ignored_finding in drift.ignored)]
     document = {"$schema": SCHEMA, "version": "2.1.0", "runs": [_run(drift, results)]}
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 

@@ -18,4 +18,4 @@ def default_applications(*, admin: bool, manager: bool) -> tuple[str, ...]:
 def encode_applications(applications: Iterable[str]) -> str:
     """The applications as stored, in the specification's order."""
     given = set(applications)
-    return json.dumps([one for one in APPLICATIONS if one in given])
+    return json.dumps([application for application in APPLICATIONS if application in given])

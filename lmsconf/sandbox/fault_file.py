@@ -16,7 +16,7 @@ from lmsconf.errors import ProblemsFound
 from lmsconf.sandbox.faults import ALWAYS, BodyCorruption, Fault, FaultScript
 from lmsconf.sandbox.text_only_yaml import file_problem, read_yaml
 
-_KEYS: Final = tuple(one.name for one in fields(Fault))
+_KEYS: Final = tuple(field.name for field in fields(Fault))
 _LONGEST_DELAY: Final = 3600.0
 _Entry = Mapping[str, object]  # every scalar is text
 

@@ -136,8 +136,8 @@ def _declared_rows(
     manifests, policy = version.manifests, version.policy
     planning = PlanContext(snapshot, policy, call_templates, lambda _: True)
     for name, kind in kinds.items():
-        declared = [one for one in manifests.declared if _is_of(one, name, policy)]
-        absent = [one for one in manifests.absent if _is_of(one, name, policy)]
+        declared = [resource for resource in manifests.declared if _is_of(resource, name, policy)]
+        absent = [entry for entry in manifests.absent if _is_of(entry, name, policy)]
         matched = kind.match(planning, declared, absent)
         yield from (((name, match.row.id), match.declared) for match in matched.matches if match.row is not None)
         yield from (((name, deletion.row.id), None) for deletion in matched.deletions)

@@ -77,8 +77,8 @@ def plan_since(
     if made is None:
         made = plan_with_base(reader, manifests, chosen, beside, progress=progress)
     selected = _selected(manifests, chosen)
-    entries = (one for one in (*manifests.declared, *manifests.absent) if one.applies_in(policy.workspace))
-    others = len({one.address for one in entries} - set(selected))
+    entries = (entry for entry in (*manifests.declared, *manifests.absent) if entry.applies_in(policy.workspace))
+    others = len({entry.address for entry in entries} - set(selected))
     scope = scope_notice(len(selected), others, age, snapshot.taken_at, is_used=is_used)
     return replace(made, problems=(scope, *dropped_notices(difference.dropped), *made.problems))
 
@@ -143,40 +143,40 @@ def _from_snapshot(
 def _effects_need_names(policy: Policy, manifests: Manifests, touched: Sequence[Change]) -> bool:
     """Return whether numbers about people, or tests, would rest on ids that only the snapshot has for names."""
     tested = any(test.applies_in(policy.workspace) for test in manifests.tests)
-    return policy.effects and (tested or any(all_kinds()[one.address.kind].is_relation for one in touched))
+    return policy.effects and (tested or any(all_kinds()[change.address.kind].is_relation for change in touched))
 
 
 def _selected(manifests: Manifests, policy: Policy) -> list[Address]:
     """Return the addresses that are planned: what is touched, and what that needs."""
     chosen, workspace = _selection(manifests, policy), policy.workspace
-    entries = (one for one in (*manifests.declared, *manifests.absent) if one.applies_in(workspace))
-    return sorted({one.address for one in entries if chosen(one.address)})
+    entries = (entry for entry in (*manifests.declared, *manifests.absent) if entry.applies_in(workspace))
+    return sorted({entry.address for entry in entries if chosen(entry.address)})
 
 
 def _selection(manifests: Manifests, policy: Policy) -> Selection:
-    declared = [one for one in manifests.declared if one.applies_in(policy.workspace)]
-    absent = [one for one in manifests.absent if one.applies_in(policy.workspace)]
+    declared = [resource for resource in manifests.declared if resource.applies_in(policy.workspace)]
+    absent = [entry for entry in manifests.absent if entry.applies_in(policy.workspace)]
     return Selection(all_kinds(), declared, policy, absent=absent)
 
 
 def _touched(planning: PlanContext, manifests: Manifests) -> list[Change] | None:
     """Return a change for each selected declaration, so that all that it compares is read; None if one cannot be."""
     workspace, kinds = planning.policy.workspace, all_kinds()
-    declared = [one for one in manifests.declared if one.applies_in(workspace)]
-    absent = [one for one in manifests.absent if one.applies_in(workspace)]
-    if any(kinds[one.address.kind].is_person and planning.chosen(one.address) for one in (*declared, *absent)):
+    declared = [resource for resource in manifests.declared if resource.applies_in(workspace)]
+    absent = [entry for entry in manifests.absent if entry.applies_in(workspace)]
+    if any(kinds[entry.address.kind].is_person and planning.chosen(entry.address) for entry in (*declared, *absent)):
         return None
     matched = {
         name: kind.match(
             planning,
-            [one for one in declared if one.address.kind == name],
-            [one for one in absent if one.address.kind == name],
+            [resource for resource in declared if resource.address.kind == name],
+            [entry for entry in absent if entry.address.kind == name],
         )
         for name, kind in kinds.items()
     }
     changes: list[Change] = []
     for name, result in matched.items():
-        changes.extend(_deletion(one) for one in result.deletions if planning.chosen(one.address))
+        changes.extend(_deletion(deletion) for deletion in result.deletions if planning.chosen(deletion.address))
         for match in result.matches:
             if planning.chosen(match.address):
                 sides = kinds[name].diff(planning, match)

@@ -80,6 +80,6 @@ def without_entries(manifests: Manifests, addresses: Collection[str | None]) -> 
     """The manifests without the entries of these addresses."""
     return replace(
         manifests,
-        declared=tuple(one for one in manifests.declared if str(one.address) not in addresses),
-        absent=tuple(one for one in manifests.absent if str(one.address) not in addresses),
+        declared=tuple(resource for resource in manifests.declared if str(resource.address) not in addresses),
+        absent=tuple(entry for entry in manifests.absent if str(entry.address) not in addresses),
     )

@@ -137,7 +137,7 @@ class WorkspaceReader:
         Lints look at what the plan and its effects have read.
         """
         predictions = (kind.predict_effects(draft, reading) for kind in all_kinds().values())
-        predicted = next((one for one in predictions if one is not None), None)
+        predicted = next((prediction for prediction in predictions if prediction is not None), None)
         if predicted is None:
             return with_lints(draft.plan, lint_plan(all_kinds(), draft, {}))
         requests = 0 if reading is None else reading.api.requests
@@ -214,7 +214,7 @@ class WorkspaceReader:
                 break
             # Detecting a rename may enable another: a field identifies smart groups by their conditions.
             renamed |= fresh
-        declared = [one for one in manifests.declared if one.applies_in(policy.workspace)]
+        declared = [resource for resource in manifests.declared if resource.applies_in(policy.workspace)]
         evidence = DriftInputs(
             applied=None if base is None else self._applied(base, snapshot, compares),
             edits={kind.name: kind.last_edits(snapshot, policy.timezone) for kind in all_kinds().values()},
@@ -244,7 +244,7 @@ class WorkspaceReader:
             plan, broken = self.partial_plan(manifests, replace(policy, compares=compares), snapshot)
         except ProblemsFound:
             return AppliedBase(name=base.name, changes=None)
-        return AppliedBase(name=base.name, changes=plan.changes, lost=frozenset(one.address for one in broken))
+        return AppliedBase(name=base.name, changes=plan.changes, lost=frozenset(problem.address for problem in broken))
 
     def plan_offline(self, manifests: Manifests, policy: Policy, snapshot: Snapshot) -> Plan:
         """Plan against a snapshot file; the plan can be shown, not applied."""
@@ -293,8 +293,8 @@ class WorkspaceReader:
 
 def _paired(plan: Plan) -> dict[Address, RenameCandidate]:
     """Manual renames: one creation and one live resource with similar content, and no other candidates for either."""
-    taken = Counter(candidate.id for one in plan.renames for candidate in one.alike)
-    pairs = ((one.address, one.alike[0]) for one in plan.renames if len(one.alike) == 1)
+    taken = Counter(candidate.id for rename in plan.renames for candidate in rename.alike)
+    pairs = ((rename.address, rename.alike[0]) for rename in plan.renames if len(rename.alike) == 1)
     return {address: it for address, it in pairs if taken[it.id] == 1 and it.is_earlier_name}
 
 

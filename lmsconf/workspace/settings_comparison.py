@@ -20,7 +20,7 @@ def settings_by_path(settings: Settings) -> dict[str, Json]:
         **_of_policy(settings.policy),
         **{f"dialect.{key}": value for key, value in settings.dialect.items()},
         **{f"vars.{name}": value for name, value in settings.variables.items()},
-        "ignore": [_ignore(one.pattern, one.reason, str(one.until or "")) for one in settings.ignores],
+        "ignore": [_ignore(rule.pattern, rule.reason, str(rule.until or "")) for rule in settings.ignores],
         "lock": lock,
         "manifests": folders[0] if len(folders) == 1 else list[Json](folders),
         **{f"labels.{name}": value for name, value in settings.labels.items()},
@@ -55,7 +55,7 @@ def _of_policy(policy: Policy) -> dict[str, Json]:
         "settle": values["settle"],
         **{code: level.value for code, level in policy.lints.items()},
         "plans.valid_for": policy.valid_for.total_seconds(),
-        "allow": [_consent(one) for one in policy.consents],
+        "allow": [_consent(consent) for consent in policy.consents],
         **({} if policy.timezone_name is None else {"timezone": policy.timezone_name}),
     }
 

@@ -81,7 +81,7 @@ def _days(time: timedelta) -> str:
 
 def refuse_changed_settings(base: BaseManifests, settings: Mapping[str, Json]) -> None:
     """Raise LmsconfError where a setting differs that changes resources whose declarations are the same."""
-    differing = [one.path for one in diff_settings(base.version.settings, settings)]
+    differing = [difference.path for difference in diff_settings(base.version.settings, settings)]
     telling = [path for path in differing if not path.startswith(PREFIX) and path.partition(".")[0] not in _HARMLESS]
     if telling:
         why = f"--since: {', '.join(telling)} differs from {base.name}, which may change any resource"
@@ -97,7 +97,7 @@ def find_difference(manifests: Manifests, base: BaseManifests, policy: Policy) -
     now, before = (_entries(one, workspace) for one in (manifests, version.manifests))
     touched = sorted(address for address, entries in now.items() if entries != before.get(address))
     taken_over = set(_taken_over(manifests.declared, workspace))
-    declared = [one for one in version.manifests.declared if one.applies_in(workspace)]
+    declared = [resource for resource in version.manifests.declared if resource.applies_in(workspace)]
     dropped = sorted(
         {one.address for one in declared if one.address not in now and not taken_over & set(_keys(one, workspace))}
     )
@@ -114,9 +114,9 @@ def find_difference(manifests: Manifests, base: BaseManifests, policy: Policy) -
 def _entries(manifests: Manifests, workspace: str) -> Mapping[Address, list[object]]:
     """Return what manifests say of each address in a workspace, without where they say it."""
     entries: defaultdict[Address, list[object]] = defaultdict(list)
-    for one in manifests.declared:
-        if one.applies_in(workspace):
-            entries[one.address].append((one.spec, one.pin(workspace), one.previously))
+    for resource in manifests.declared:
+        if resource.applies_in(workspace):
+            entries[resource.address].append((resource.spec, resource.pin(workspace), resource.previously))
     for entry in manifests.absent:
         if entry.applies_in(workspace):
             entries[entry.address].append(("absent", entry.spec, entry.pin(workspace), entry.until))

@@ -112,7 +112,7 @@ def plan_undo(reader: WorkspaceReader, run: RunToUndo, policy: Policy, progress:
 def _limited(planning: PlanContext, snapshot: Snapshot, inverse: Inverse) -> Snapshot:
     """Return the snapshot with what the declarations of an undo alone would have read."""
     for kind in all_kinds().values():
-        declared = [one for one in inverse.manifests.declared if one.address.kind == kind.name]
+        declared = [resource for resource in inverse.manifests.declared if resource.address.kind == kind.name]
         snapshot = kind.limit_rows(planning, snapshot, declared)
     return snapshot
 

@@ -154,7 +154,7 @@ def load_api_description() -> ApiDescription:
 
 def _siblings(operations: Iterable[Operation]) -> dict[str, list[list[tuple[str, str]]]]:
     siblings: dict[str, list[list[tuple[str, str]]]] = {}
-    schemas = [schema for one in operations for schema in (one.body, one.success) if schema]
+    schemas = [schema for operation in operations for schema in (operation.body, operation.success) if schema]
     for level in (level for schema in schemas for level in nested_properties(schema)):
         parts = [(name, dialect_key_of(part)) for name, part in level.items()]
         for key in {key for _, key in parts if key}:

@@ -159,8 +159,8 @@ class _Rehearsing:
 
     def _refuse_other_plan(self) -> None:
         """Raise CannotRehearse if the twin, before the first call, does not give the plan that is rehearsed."""
-        now = {str(one.address): one for one in self._planned()[0].changes}
-        before = {str(one.address): one for one in self._plan.changes}
+        now = {str(change.address): change for change in self._planned()[0].changes}
+        before = {str(change.address): change for change in self._plan.changes}
         differs = sorted(address for address in now.keys() | before.keys() if _differs(before, now, address))
         if differs:
             more = f", and {len(differs) - _SHOWN:,} more" if len(differs) > _SHOWN else ""
@@ -219,7 +219,7 @@ class _Rehearsing:
         kinds = all_kinds()
         deleted = {change.address for change in self._plan.changes if change.action is Action.DELETE}
         ids = {change.address: change.id for change in self._plan.changes if change.id is not None}
-        made = {one.address: RemoteId(one.id) for one in report.outcomes if one.id is not None}
+        made = {outcome.address: RemoteId(outcome.id) for outcome in report.outcomes if outcome.id is not None}
         wanted = [one for one in self._plan.effects.groups if kinds[one.address.kind].has_members]
         if not wanted:
             return
@@ -256,7 +256,7 @@ def rehearsed_assumptions(
 
 
 def _is_deleted(report: ApplyReport, address: Address) -> bool:
-    return all(one.status is CallStatus.DONE for one in report.outcomes if one.address == address)
+    return all(outcome.status is CallStatus.DONE for outcome in report.outcomes if outcome.address == address)
 
 
 def _differs(before: dict[str, Change], now: dict[str, Change], address: str) -> bool:
@@ -277,15 +277,15 @@ def _unordered(value: Json) -> Json:
 
 
 def _failed_calls(report: ApplyReport) -> Iterator[FailedCall]:
-    for one in report.outcomes:
-        if one.status is not CallStatus.DONE:
+    for outcome in report.outcomes:
+        if outcome.status is not CallStatus.DONE:
             yield FailedCall(
-                call=one.call,
-                address=one.address,
-                operation=one.operation,
-                status=one.status,
-                reason=one.reason,
-                hint=one.hint,
+                call=outcome.call,
+                address=outcome.address,
+                operation=outcome.operation,
+                status=outcome.status,
+                reason=outcome.reason,
+                hint=outcome.hint,
             )
 
 

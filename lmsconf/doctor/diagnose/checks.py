@@ -172,7 +172,7 @@ def _manifests(settings: Settings) -> tuple[set[str], CheckResult]:
         manifests = load_manifests(settings)
     except ProblemsFound as problems:
         return kinds, CheckResult("manifests", Health.WARNING, problems.problems[0].message, "See: lmsconf validate")
-    kinds |= {one.address.kind for one in manifests.declared} | {one.address.kind for one in manifests.absent}
+    kinds |= {resource.address.kind for resource in manifests.declared} | {one.address.kind for one in manifests.absent}
     errors = sum(problem.is_error for problem in manifests.problems)
     if errors:
         return kinds, CheckResult("manifests", Health.WARNING, f"they have {errors} errors", "See: lmsconf validate")

@@ -36,7 +36,7 @@ def measure_page_sizes(api: Api, requested: int) -> list[ListingPageSize]:
 
 def common_page_size(limits: Sequence[ListingPageSize]) -> int | None:
     """The page size that all listings return; None if none of them is long enough."""
-    sizes = [(one.most, one.most < one.requested) for one in limits if one.most is not None]
+    sizes = [(limit.most, limit.most < limit.requested) for limit in limits if limit.most is not None]
     caps = [most for most, short in sizes if short]
     return min(caps) if caps else max((most for most, _ in sizes), default=None)
 
@@ -44,14 +44,14 @@ def common_page_size(limits: Sequence[ListingPageSize]) -> int | None:
 def check_page_size(limits: Sequence[ListingPageSize]) -> CheckResult:
     """Report whether pages are as large as the project says."""
     most = common_page_size(limits)
-    short = [one for one in limits if one.most is not None and one.most < one.requested]
+    short = [limit for limit in limits if limit.most is not None and limit.most < limit.requested]
     if short and most is not None:
         verbs = {True: "takes", False: "gives"}
         message = ", ".join(f"{one.operation} {verbs[one.refused]} {one.most} of {one.requested}" for one in short)
         refused = any(one.refused for one in short)
         health = Health.ERROR if refused else Health.WARNING
         return CheckResult("pages", health, message, f"Set under `dialect:` {_KEY}: {most}")
-    operations = [one.operation for one in limits if one.most is not None]
+    operations = [limit.operation for limit in limits if limit.most is not None]
     if not operations:
         return CheckResult(
             "pages", Health.UNKNOWN, "no listing is longer than a page, so the largest page size is not known"

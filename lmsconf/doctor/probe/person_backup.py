@@ -148,8 +148,8 @@ class PersonBackup:
 def _repeatable(answers: tuple[AnswerRow, ...] | None, fields: tuple[Field, ...]) -> tuple[AnswerRow, ...] | None:
     """The answers with choice ids, which some services show as names; None if one could not be sent again."""
     by_name = {normalize_name(field.name): field for field in fields}
-    rows = [_with_ids(one, by_name.get(one.field)) for one in answers or ()]
-    return None if answers is None or None in rows else tuple(one for one in rows if one)
+    rows = [_with_ids(answer, by_name.get(answer.field)) for answer in answers or ()]
+    return None if answers is None or None in rows else tuple(row for row in rows if row)
 
 
 def _with_ids(answer: AnswerRow, field: Field | None) -> AnswerRow | None:
@@ -161,7 +161,7 @@ def _with_ids(answer: AnswerRow, field: Field | None) -> AnswerRow | None:
     ids = _ids(field)
     if not answer.picked <= ids.keys():
         return None
-    return AnswerRow(answer.field, frozenset(ids[one] for one in answer.picked), None)
+    return AnswerRow(answer.field, frozenset(ids[choice] for choice in answer.picked), None)
 
 
 def _ids(field: Field) -> dict[str, str]:

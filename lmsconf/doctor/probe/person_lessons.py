@@ -175,7 +175,7 @@ class PersonLessons:
 
     def _answer_to(self, field: Field) -> str | list[str]:
         """The person's current answer to a scratch field; empty if there is none."""
-        rows = (one for one in self._person.retake(self._client).answers or () if one.field == field.name)
+        rows = (answer for answer in self._person.retake(self._client).answers or () if answer.field == field.name)
         row = next(rows, None)
         if row is None:
             return []

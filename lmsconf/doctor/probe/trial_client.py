@@ -123,7 +123,7 @@ class TrialClient:
 
     def is_determined(self, key: str) -> bool:
         """Whether a key was determined in this run."""
-        return any(one.key == key and one.verdict is not LessonVerdict.UNKNOWN for one in self.lessons)
+        return any(lesson.key == key and lesson.verdict is not LessonVerdict.UNKNOWN for lesson in self.lessons)
 
     def _refused(self, sent: WriteResult) -> WriteResult:
         self._last = sent.reason

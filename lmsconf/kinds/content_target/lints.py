@@ -98,20 +98,20 @@ class _Audiences:
         self._by_choice: defaultdict[tuple[str, str], list[_Assignment]] = defaultdict(list)
         # Groups may have many members, and only those who have assignments of their own matter.
         people = frozenset(one.spec.audience.name for one in assignments if one.spec.audience.kind == USER)
-        for one in assignments:
-            audience = one.spec.audience
+        for assignment in assignments:
+            audience = assignment.spec.audience
             spec = groups.get(audience)
             if audience == EVERYONE:
-                self._everyone.append(one)
+                self._everyone.append(assignment)
             elif spec is not None and spec.members is not None:
                 for person in spec.members.include & people:
-                    self._by_member[person].append(one)
+                    self._by_member[person].append(assignment)
             elif audience in conditions:
                 # A smart group contains another one only if its first condition accepts all choices of some condition
                 # there, the first one among them.
                 first = conditions[audience][0]
                 for choice in first.choices:
-                    self._by_choice[first.field, choice].append(one)
+                    self._by_choice[first.field, choice].append(assignment)
 
     def around(self, declared: _Assignment) -> Iterator[_Assignment]:
         """Yield the assignments whose audience contains that of another one, and is not the same."""
@@ -121,7 +121,7 @@ class _Audiences:
         if audience.kind == USER:
             yield from self._by_member.get(audience.name, ())
         conditions = self._conditions.get(audience, ())
-        keys = {(one.field, min(one.choices)) for one in conditions if one.choices}
+        keys = {(condition.field, min(condition.choices)) for condition in conditions if condition.choices}
         candidates = {one.address: one for key in sorted(keys) for one in self._by_choice.get(key, ())}
         for address, other in candidates.items():
             if address != declared.address and _contains(self._conditions[other.spec.audience], conditions):

@@ -129,7 +129,7 @@ def _read_in_progress(
     kind: TargetKind, reading: ReadContext, contents: Listing[ContentRow], answers: AnswersById
 ) -> frozenset[RemoteId]:
     """Read who is in progress on what the manifests replace now, if anything; return their ids."""
-    replaces = any(one.spec.replaces for one in reading.declared_of(kind) if reading.chosen(one.address))
+    replaces = any(resource.spec.replaces for resource in reading.declared_of(kind) if reading.chosen(resource.address))
     if not replaces or reading.everything or reading.edits or reading.policy.additive:
         return frozenset()
     from lmsconf.kinds.content_target.in_progress import read_in_progress
@@ -140,7 +140,7 @@ def _read_in_progress(
     groups = [reading.kinds[name] for name in (CUSTOM_FIELD, GROUP, SMART_GROUP) if reading.is_needed(name)]
     targets = sorted_listing((row for _, rows in answers.values() for row in rows), None)
     listings: dict[str, Listing[Any]] = {CONTENT: contents, kind.name: targets}
-    listings |= {one.name: reading.wait_for_listing(one.name) for one in groups}
+    listings |= {group.name: reading.wait_for_listing(group.name) for group in groups}
     closing: dict[RemoteId, TargetRow] = {}
     for version in reading.versions:
         planning = reading.plan_context(listings)
@@ -162,9 +162,9 @@ def _targets_of_people(
     """Yield the targets that may be for people, of the contents that are replaced for people."""
     replaced = {
         content
-        for one in reading.declared_of(kind)
-        if one.spec.audience.kind == USER and reading.chosen(one.address)
-        for content in named_contents(one.spec)
+        for resource in reading.declared_of(kind)
+        if resource.spec.audience.kind == USER and reading.chosen(resource.address)
+        for content in named_contents(resource.spec)
     }
     ids = {row.id for row in contents if normalize_name(row.name) in replaced}
     groups = {row.id for name in (GROUP, SMART_GROUP) for row in reading.wait_for_listing(name).rows}
@@ -204,7 +204,7 @@ def _wanted(kind: TargetKind, reading: ReadContext, rows: tuple[ContentRow, ...]
             spec: AssignmentSpec = entry.spec
             names.update((spec.content, *named_contents(spec)))
             ids.update(spec.content_pins.values())
-            ids.update(pin for one in spec.replaces for pin in one.content_pins.values())
+            ids.update(pin for replaced in spec.replaces for pin in replaced.content_pins.values())
     return [row for row in rows if row.id in ids or normalize_name(row.name) in names]
 
 
@@ -217,7 +217,7 @@ def _groups_go(reading: ReadContext) -> bool:
 
 def _lacking(kind: TargetKind, reading: ReadContext, contents: list[ContentRow], answers: AnswersById) -> set[RemoteId]:
     """Return the contents for which an assignment would be created, according to their responses."""
-    wanted = [one.spec for one in reading.declared_of(kind) if reading.chosen(one.address)]
+    wanted = [resource.spec for resource in reading.declared_of(kind) if reading.chosen(resource.address)]
     if not wanted:
         return set()
     listings = {name: reading.wait_for_listing(name) for name in (GROUP, SMART_GROUP, USER)}
@@ -241,7 +241,7 @@ def _count_others(
     guards, live = reading.policy.guards, len(listing.rows)
     recreates = reading.call_templates.behaviour("content-targets.on-existing") == "recreate"
     owned = reading.policy.ownership.get(kind.name)
-    replaces = any(one.spec.replaces for one in reading.declared_of(kind))
+    replaces = any(resource.spec.replaces for resource in reading.declared_of(kind))
     may_go = bool(reading.absent_of(kind.name)) or recreates or replaces or bool(owned)
     declared = len(reading.declared_of(kind))
     may_matter = (may_go and has_share(guards.removals)) or may_exceed_share(guards.updates, declared, live)
@@ -271,7 +271,7 @@ def _changing(
     for other in before:
         other.match(planning, *version.of_kind(other.name))
     matched = kind.match(planning, *version.of_kind(kind.name))
-    removed = sum(reading.chosen(one.address) for one in matched.deletions)
+    removed = sum(reading.chosen(deletion.address) for deletion in matched.deletions)
     live = [match for match in matched.matches if match.row and reading.chosen(match.address)]
     changed = sum(has_difference(kind.diff(planning, match)) for match in live)
     return (removed + changed, 0) if recreates else (removed, changed)

@@ -20,15 +20,15 @@ def check_replacements(declared: Sequence[DesiredResource[AssignmentSpec]]) -> I
     for entry in declared:
         by_address[entry.address].append(entry)
     for entry in replacing:
-        for one in entry.spec.replaces:
-            old = assignment_address(one.content, entry.spec.audience)
+        for replaced in entry.spec.replaces:
+            old = assignment_address(replaced.content, entry.spec.audience)
             for other in by_address.get(old, ()):
                 if _meet(entry, other):
                     yield Problem(
                         code="content-target/replaced-and-declared",
                         message=f"{old}: it is declared, and {entry.address} replaces it",
                         hint=_hint(entry, other),
-                        source=entry.places.at(*one.path),
+                        source=entry.places.at(*replaced.path),
                         address=str(old),
                     )
 
@@ -41,6 +41,6 @@ def _meet(entry: DesiredResource[AssignmentSpec], other: DesiredResource[Assignm
 
 def _hint(entry: DesiredResource[AssignmentSpec], other: DesiredResource[AssignmentSpec]) -> str:
     remove = f"See {other.source}. Remove that audience there, or this content from `replaces`."
-    known = {one.content for one in entry.spec.replaces}
-    more = ", ".join(one.content for one in other.spec.replaces if one.content not in known)
+    known = {replaced.content for replaced in entry.spec.replaces}
+    more = ", ".join(replaced.content for replaced in other.spec.replaces if replaced.content not in known)
     return f"{remove} That entry replaces {more}: list it under `replaces` here, too." if more else remove

@@ -70,12 +70,12 @@ def _moment(entry: ManifestEntry, body: Mapping[str, Json], at: tuple[str | int,
 
 def _check_keep(entry: ManifestEntry, replaced: Sequence[Replacement], keep: datetime) -> None:
     """Report a `keep` that ends before the content is taken from anybody."""
-    if all(one.becomes_optional for one in replaced):
+    if all(old.becomes_optional for old in replaced):
         message = "`keep` has no effect: with `then: optional` nobody loses the content"
         _report(entry, ("keep",), message, "Remove `keep`, or replace the content by `remove` or `visible_until`.")
-    for one in replaced:
-        if one.closes is not None and keep <= one.closes:
-            message = f"`keep` has no effect: {one.content} is visible until {format_time(one.closes, entry.timezone)}"
+    for old in replaced:
+        if old.closes is not None and keep <= old.closes:
+            message = f"`keep` has no effect: {old.content} is visible until {format_time(old.closes, entry.timezone)}"
             _report(entry, ("keep", "until"), message, "Write a later date, or remove `keep`.")
 
 
@@ -83,25 +83,25 @@ def report_self_replacement(
     entry: ManifestEntry, content: str, pins: Mapping[str, str], replaced: Sequence[Replacement]
 ) -> None:
     """Report a content that replaces itself; two contents may share a name if their ids differ."""
-    for one in replaced:
-        if one.content == content and (one.content_pins == pins or not (one.content_pins and pins)):
+    for old in replaced:
+        if old.content == content and (old.content_pins == pins or not (old.content_pins and pins)):
             message = f"{content}: it cannot replace itself"
-            _report(entry, (*one.path, "content"), message, "Name the earlier content, or remove `replaces`.")
+            _report(entry, (*old.path, "content"), message, "Name the earlier content, or remove `replaces`.")
 
 
 def report_gap(entry: ManifestEntry, spec: AssignmentSpec, replaced: Sequence[Replacement]) -> None:
     """Report an assignment that begins after the content that it replaces is hidden."""
-    for one in replaced:
-        if one.closes is None or spec.visible_from is None or spec.visible_from <= one.closes + timedelta(seconds=1):
+    for old in replaced:
+        if old.closes is None or spec.visible_from is None or spec.visible_from <= old.closes + timedelta(seconds=1):
             continue
-        ends, begins = (format_time(moment, entry.timezone) for moment in (one.closes, spec.visible_from))
+        ends, begins = (format_time(moment, entry.timezone) for moment in (old.closes, spec.visible_from))
         entry.report(
             Problem(
                 code="content-target/replacement-gap",
-                message=f"{spec.content} to {spec.audience}: {one.content} is hidden after {ends}, and this one is "
+                message=f"{spec.content} to {spec.audience}: {old.content} is hidden after {ends}, and this one is "
                 f"visible from {begins}: nobody has either in between",
                 hint="Write a later `visible_until` under `then`, or an earlier `visible_from`.",
-                source=entry.places.at(*one.path, "then"),
+                source=entry.places.at(*old.path, "then"),
             )
         )
 
@@ -117,7 +117,7 @@ def replay_keys(change: Change, calls: CallIndex) -> dict[str, Json]:
         return {}
     before = [one for one in calls.needed_by(change.address) if one.creates and one.address.kind == CONTENT_TARGET]
     return {
-        _REPLACED_BY: [str(one) for one in change.replaced_by],
+        _REPLACED_BY: [str(address) for address in change.replaced_by],
         _AFTER: [str(one.address) for one in before if one.address != change.address],
     }
 
@@ -137,4 +137,4 @@ def _addresses(value: Json) -> tuple[Address, ...]:
 def named_contents(spec: AssignmentSpec) -> frozenset[str]:
     """Return the names of the other contents whose assignments decide what becomes of this one."""
     new = (split_address(address) for address in spec.replaced_by)
-    return frozenset([*(one.content for one in spec.replaces), *(parts[0] for parts in new if parts)])
+    return frozenset([*(replaced.content for replaced in spec.replaces), *(parts[0] for parts in new if parts)])

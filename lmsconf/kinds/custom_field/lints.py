@@ -25,9 +25,9 @@ def lint_fields(context: LintContext) -> Iterator[Problem]:
 
 def _suspicious_choices(context: LintContext) -> Iterator[Problem]:
     declared: Sequence[DesiredResource[CustomFieldSpec]] = context.of(CUSTOM_FIELD)
-    for one in declared:
-        for choice in () if one.spec.choices is None else one.spec.choices.include:
-            yield from lint_name(one.address, choice.name, one.places.at(*choice.at), "the name of a choice")
+    for resource in declared:
+        for choice in () if resource.spec.choices is None else resource.spec.choices.include:
+            yield from lint_name(resource.address, choice.name, resource.places.at(*choice.at), "the name of a choice")
 
 
 def _unused_fields(context: LintContext) -> Iterator[Problem]:
@@ -62,7 +62,7 @@ def _deleted(plan: PlannedState, matched: MatchResult[Any, Any]) -> frozenset[st
     """Return the ids of the resources of one kind that the plan deletes."""
     if plan.planning.policy.additive:
         return frozenset()
-    return frozenset(one.row.id for one in matched.deletions if plan.planning.chosen(one.address))
+    return frozenset(deletion.row.id for deletion in matched.deletions if plan.planning.chosen(deletion.address))
 
 
 def _fields_in_conditions(plan: PlannedState) -> frozenset[str] | None:

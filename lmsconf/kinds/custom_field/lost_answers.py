@@ -144,7 +144,7 @@ def count_lost_answers(planning: PlanContext, people: MatchResult[PersonSpec, Pe
 
 def field_undo(planning: PlanContext, address: Address) -> Undo:
     """How far the deletion of a field or of its choices can be undone; NONE if the answers were not read."""
-    loss = next((one for one in recorded_deletions(planning) if one.address == address), None)
+    loss = next((deletion for deletion in recorded_deletions(planning) if deletion.address == address), None)
     if loss is None:
         return Undo()
     outcome = "the field comes back" if loss.choices is None else "deleted choices come back"
@@ -186,7 +186,7 @@ def _from_person(row: PersonRow) -> AnswersRow:
     """The answers of a person in a snapshot file, where None also stands for answers that could not be read."""
     if row.answers is None:
         return AnswersRow(row.id, None)
-    held = tuple((one.field, one) for one in row.answers if one.choices or one.text)
+    held = tuple((answer.field, answer) for answer in row.answers if answer.choices or answer.text)
     return AnswersRow(row.id, held)
 
 

@@ -62,7 +62,7 @@ def active_migrations(planning: PlanContext) -> dict[Address, ActiveMigration]:
 
 def has_migration(declared: Sequence[Field], absent: Sequence[DeleteEntry[Any]]) -> bool:
     """Whether a declaration, or a deletion of a plan, has a migration."""
-    return any(one.spec.migrate is not None for one in declared) or any(
+    return any(resource.spec.migrate is not None for resource in declared) or any(
         isinstance(entry.spec, Migration) for entry in absent
     )
 
@@ -143,7 +143,7 @@ def deletion_of_source(migration: Migration, of: DeleteEntry[Any] | DesiredResou
 
 def find_bad_migrations(declared: Sequence[Field]) -> Iterator[Problem]:
     """Yield the problems of migrations that need no workspace to be seen."""
-    migrating = [(one, one.spec.migrate) for one in declared if one.spec.migrate is not None]
+    migrating = [(resource, resource.spec.migrate) for resource in declared if resource.spec.migrate is not None]
     first: dict[str, Field] = {}
     for one, migration in migrating:
         yield from _bad_names(one, migration, declared)

@@ -44,31 +44,31 @@ def deletions_by_migration(
     """Yield the deletion of the old field of each migration; none if that field is not live any more."""
     rows = {normalize_name(row.name): row.id for row in planning.snapshot.rows(FieldRow)}
     listed = {entry.address: entry for entry in absent}
-    for one in declared:
-        migration = one.spec.migrate
-        if migration is None or planning.policy.additive or migration.source == one.address.name:
+    for resource in declared:
+        migration = resource.spec.migrate
+        if migration is None or planning.policy.additive or migration.source == resource.address.name:
             continue
-        entry = deletion_of_source(migration, one)
+        entry = deletion_of_source(migration, resource)
         if migration.source in rows:
-            planning.replaced[one.address].add(rows[migration.source])
+            planning.replaced[resource.address].add(rows[migration.source])
         if migration.source not in rows:
-            _warn_of_unknown_source(planning, one, migration, rows)
+            _warn_of_unknown_source(planning, resource, migration, rows)
         elif entry.address in listed:
             planning.problem(
                 "migrate/absent",
-                f"{one.address}: migrate: {entry.address} is listed under `absent` too",
+                f"{resource.address}: migrate: {entry.address} is listed under `absent` too",
                 hint=f"Remove it there ({listed[entry.address].source}): the migration deletes it once every answer is "
                 "copied.",
                 at=migration.places.at("from"),
-                address=one.address,
+                address=resource.address,
             )
-        elif left := [address for address in (entry.address, one.address) if not planning.chosen(address)]:
+        elif left := [address for address in (entry.address, resource.address) if not planning.chosen(address)]:
             planning.problem(
                 "migrate/left-out",
-                f"{one.address}: no answer is copied, because the plan leaves out {left[0]}",
+                f"{resource.address}: no answer is copied, because the plan leaves out {left[0]}",
                 hint="Plan without --except to migrate.",
                 at=migration.places.at("from"),
-                address=one.address if planning.chosen(one.address) else None,
+                address=resource.address if planning.chosen(resource.address) else None,
                 severity=Severity.NOTE,
             )
         else:
@@ -229,11 +229,11 @@ class _Copying:
         """Return the declared answers to the new field, which hold after the plan; None for no answer."""
         workspace, by_name = self.planning.policy.workspace, _addressable(people)
         found: dict[RemoteId, frozenset[str] | None] = {}
-        for one in self.planning.declared:
-            answers = one.spec.answers if isinstance(one.spec, PersonSpec) else {}
-            if self.target.name in answers and self.planning.chosen(one.address):
-                pin, answer = one.pin(workspace), answers[self.target.name]
-                names = (one.address.name, *one.previously)
+        for resource in self.planning.declared:
+            answers = resource.spec.answers if isinstance(resource.spec, PersonSpec) else {}
+            if self.target.name in answers and self.planning.chosen(resource.address):
+                pin, answer = resource.pin(workspace), answers[self.target.name]
+                names = (resource.address.name, *resource.previously)
                 picked = answer if isinstance(answer, frozenset) else frozenset({answer} if answer else ())
                 ids = {pin} if pin is not None else {by_name[name] for name in names if name in by_name}
                 found.update(dict.fromkeys(ids, picked or None))
@@ -301,7 +301,7 @@ class _Copying:
         if old.type == "TEXT":
             return frozenset({normalize_name(answer.as_text)} if answer.as_text else ())
         names: dict[str, str] = {choice.id: normalize_name(choice.name) for choice in old.choices}
-        return frozenset(names.get(one, normalize_name(one)) for one in answer.picked)
+        return frozenset(names.get(choice, normalize_name(choice)) for choice in answer.picked)
 
     def _translated(self, answer: AnswerRow) -> frozenset[str] | _Uncopied:
         """Return an answer in the choices of the new field; empty if it has no counterpart there."""

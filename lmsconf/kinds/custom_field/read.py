@@ -44,7 +44,7 @@ def may_lose_answers(kind: FieldKind, reading: ReadContext) -> bool:
         return False
     deletes = reading.absent_of(kind.name) or reading.policy.ownership.get(kind.name)
     declared = reading.declared_of(kind)
-    if not deletes and not any(may_delete_choices(one.spec) or one.spec.migrate for one in declared):
+    if not deletes and not any(may_delete_choices(resource.spec) or resource.spec.migrate for resource in declared):
         return False
     return any(deletes_answers(*matched) for matched in reading.matches(kind))
 
@@ -55,7 +55,7 @@ def copies_answers(kind: FieldKind, reading: ReadContext) -> bool:
     if reading.policy.additive or not any(has_migration(*version) for version in versions):
         return False
     deletions = (deletion for _, matched in reading.matches(kind) for deletion in matched.deletions)
-    return any(one.absent is not None and isinstance(one.absent.spec, Migration) for one in deletions)
+    return any(deletion.absent is not None and isinstance(deletion.absent.spec, Migration) for deletion in deletions)
 
 
 def _creates(kind: FieldKind, reading: ReadContext, rows: ListedRows) -> bool:
@@ -72,7 +72,7 @@ def can_reread_fields(changes: Sequence[Change]) -> bool:
 
 def reread_fields(api: Api, kept: Snapshot, changes: Sequence[Change]) -> Listing[FieldRow]:
     """Return the fields as they are listed now, if a change touches or names one; otherwise as they were read."""
-    if not any(one.address.kind == CUSTOM_FIELD or _names_fields(one) for one in changes):
+    if not any(change.address.kind == CUSTOM_FIELD or _names_fields(change) for change in changes):
         return kept.of(CUSTOM_FIELD)
     rows = api.rows(CUSTOM_FIELDS)
     return sorted_listing(map(parse_field_row, rows.rows), rows.incomplete)

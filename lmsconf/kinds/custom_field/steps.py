@@ -51,7 +51,7 @@ def count_slots(planning: PlanContext, matched: MatchResult[CustomFieldSpec, Fie
         one.address for one in matched.deletions if planning.chosen(one.address) and not planning.policy.additive
     )
     first = [one for one in deleted if one not in active_migrations(planning)]
-    new = sorted(one.address for one in matched.matches if one.row is None and planning.chosen(one.address))
+    new = sorted(match.address for match in matched.matches if match.row is None and planning.chosen(match.address))
     over = matched.live + len(new) - len(deleted) - MOST_FIELDS
     free = max(0, MOST_FIELDS - matched.live)
     if over > 0 and new:
@@ -71,7 +71,7 @@ def _refuse_too_many(
         f"{creation}: a workspace has at most {MOST_FIELDS} custom fields, and with this plan there would be "
         f"{MOST_FIELDS + over}",
         hint=f"{matched.live} are live. List {over} of them under `absent`, or declare {over} fewer.",
-        at=next(one.declared.source for one in matched.matches if one.address == creation),
+        at=next(match.declared.source for match in matched.matches if match.address == creation),
         address=creation,
     )
 
@@ -87,7 +87,7 @@ def _refuse_without_slot(
     creation, lacking = new[-1], len(new) - free
     slots = "slot is" if lacking == 1 else "slots are"
     # Conditions are replaced as a whole, so that one smart group may need both new fields: nothing is put in an order.
-    targets = {one.target for one in active_migrations(planning).values()}
+    targets = {migration.target for migration in active_migrations(planning).values()}
     alone = next((one for one in new if one in targets), None) if free and len(targets) > 1 else None
     way = (
         "List a field that nobody needs under `absent`."
@@ -100,7 +100,7 @@ def _refuse_without_slot(
         f"{creation}: {lacking} more free {slots} needed, because {old} is deleted only after its answers are copied, "
         f"and a workspace has at most {MOST_FIELDS} custom fields",
         hint=f"{matched.live} are live. {way}",
-        at=next(one.declared.source for one in matched.matches if one.address == creation),
+        at=next(match.declared.source for match in matched.matches if match.address == creation),
         address=creation,
     )
 
@@ -215,7 +215,7 @@ def _refuse_unreplaced(
 
 
 def _way_to_replace(planning: PlanContext, migration: ActiveMigration, groups: Sequence[Address]) -> str:
-    declared = {one.address for one in planning.declared if one.address.kind == SMART_GROUP}
+    declared = {resource.address for resource in planning.declared if resource.address.kind == SMART_GROUP}
     left = sorted({group for group in groups if group in declared and not planning.chosen(group)})
     if left and planning.policy.only:
         return f"Plan them too: {' '.join(f'--only {quote(str(group))}' for group in left)}"

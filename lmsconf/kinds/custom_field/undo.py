@@ -63,7 +63,7 @@ def _answers(snapshot: Snapshot) -> Iterator[AnswersRow]:
         return
     for row in snapshot.rows(PersonRow):
         if row.answers is not None:
-            yield AnswersRow(row.id, tuple((one.field, one) for one in row.answers))
+            yield AnswersRow(row.id, tuple((answer.field, answer) for answer in row.answers))
 
 
 def _is_lost(answer: AnswerRow, field: FieldRow, choices: frozenset[str] | None) -> bool:

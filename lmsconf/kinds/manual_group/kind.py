@@ -124,7 +124,7 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
 
     def dependencies(self, declared: DesiredResource[ManualGroupSpec]) -> list[Address]:
         """Its members and managers; the plan may create them."""
-        return [one for _, people in declared_lists(declared.spec) for one in people_addresses(people)]
+        return [address for _, people in declared_lists(declared.spec) for address in people_addresses(people)]
 
     def match(
         self,
@@ -204,7 +204,7 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
         if reading.may_delete(GROUP):
             return frozenset({CONTENT_TARGET, GROUP, SMART_GROUP, USER})
         declared = reading.declared_of(self)
-        lists = any(one.spec.declares_people and reading.chosen(one.address) for one in declared)
+        lists = any(resource.spec.declares_people and reading.chosen(resource.address) for resource in declared)
         return frozenset({USER} if lists else ())
 
     def parse_row(self, data: Mapping[str, Json]) -> GroupRow:

@@ -76,7 +76,7 @@ def _answer(name: str, value: Json) -> AnswerRow:
 
 
 def _choices(name: str, picked: list[Json]) -> AnswerRow:
-    return AnswerRow(normalize_name(name), frozenset(_choice(name, one) for one in picked), None)
+    return AnswerRow(normalize_name(name), frozenset(_choice(name, choice) for choice in picked), None)
 
 
 def _choice(name: str, value: Json) -> str:

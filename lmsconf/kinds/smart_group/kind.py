@@ -223,7 +223,7 @@ class SmartGroupKind(Kind[SmartGroupSpec, SmartGroupRow]):
         if reading.may_delete(SMART_GROUP):
             return frozenset({CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER})
         declared = reading.declared_of(self)
-        lists = any(one.spec.managers is not None and reading.chosen(one.address) for one in declared)
+        lists = any(resource.spec.managers is not None and reading.chosen(resource.address) for resource in declared)
         return frozenset({CUSTOM_FIELD, USER} if lists else {CUSTOM_FIELD})
 
     def parse_row(self, data: Mapping[str, Json]) -> SmartGroupRow:

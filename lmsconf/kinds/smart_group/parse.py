@@ -22,7 +22,7 @@ def parse_smart_group(entry: ManifestEntry) -> SmartGroupSpec:
     """Parse the conditions and managers of an entry."""
     conditions = entry.body.get("conditions")
     return SmartGroupSpec(
-        conditions=tuple(_condition(one) for one in cast("list[Mapping[str, Json]]", conditions))
+        conditions=tuple(_condition(condition) for condition in cast("list[Mapping[str, Json]]", conditions))
         if conditions is not None
         else None,
         managers=parse_people_list(entry, "managers"),
@@ -43,7 +43,7 @@ def find_unknown_choices(
     everything: Mapping[str, Sequence[DesiredResource[SmartGroupSpec]]],
 ) -> Iterator[Problem]:
     """Yield a problem for choices of a TEXT field, and for choices missing from a field's declared whole list."""
-    fields = {one.address: cast(CustomFieldSpec, one.spec) for one in everything.get(CUSTOM_FIELD, ())}
+    fields = {resource.address: cast(CustomFieldSpec, resource.spec) for resource in everything.get(CUSTOM_FIELD, ())}
     for declared_group in declared:
         for position, condition in enumerate(declared_group.spec.conditions or ()):
             field = fields.get(Address.of(CUSTOM_FIELD, condition.field))

@@ -29,14 +29,14 @@ def add_replaced_conditions(
     }
     if not active:
         return declared
-    out = {id(one): one for one in declared}
+    out = {id(resource): resource for resource in declared}
     more: list[Group] = []
     for row in planning.snapshot.rows(SmartGroupRow):
-        migrations = [active[one.field] for one in row.conditions or () if one.field in active]
+        migrations = [active[condition.field] for condition in row.conditions or () if condition.field in active]
         conditions = _replaced(planning, row, active) if migrations else None
         if conditions is None:
             continue
-        own = [one for one in declared if _is_of(one, row, planning.policy.workspace)]
+        own = [resource for resource in declared if _is_of(resource, row, planning.policy.workspace)]
         for one in own:
             if one.spec.conditions is None:
                 out[id(one)] = replace(one, spec=replace(one.spec, conditions=conditions))
@@ -48,11 +48,11 @@ def add_replaced_conditions(
 
 def give_reasons(planning: PlanContext, matched: MatchResult[SmartGroupSpec, SmartGroupRow]) -> None:
     """Give the smart groups that no manifest declares the reason for which their conditions are replaced."""
-    migrations = [one for one in active_migrations(planning).values() if one.migration.all_groups]
+    migrations = [migration for migration in active_migrations(planning).values() if migration.migration.all_groups]
     for position, match in enumerate(matched.matches if migrations else ()):
-        for one in migrations:
-            if match.declared.places is one.migration.places:
-                reason = f"its conditions name {one.old_address}, whose answers move to {one.target}"
+        for migration in migrations:
+            if match.declared.places is migration.migration.places:
+                reason = f"its conditions name {migration.old_address}, whose answers move to {migration.target}"
                 matched.matches[position] = replace(match, reason=reason)
 
 

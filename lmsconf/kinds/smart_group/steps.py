@@ -50,7 +50,7 @@ def _create(planning: PlanContext, at: Address, after: Form) -> Step:
     managers = after.get("managers")
     emails = managers.include if isinstance(managers, PeopleList) else frozenset()
     if emails:
-        body["managers"] = [people_directory(planning).id(one) for one in sorted(emails)]
+        body["managers"] = [people_directory(planning).id(email) for email in sorted(emails)]
     return Step(
         operation="smart-groups.create",
         body=planning.call_templates.body("smart-groups.create", **body),

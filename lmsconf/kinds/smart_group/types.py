@@ -85,5 +85,5 @@ def parse_detail_row(stub: SmartGroupRow, answer: Json) -> SmartGroupRow:
         # Every smart group has a condition; if none were accepted, its fields would look safe to change or delete.
         raise InvalidResponse(f"smart_group/{stub.name}: a response is missing its conditions")
     return SmartGroupRow(
-        stub.id, stub.name, tuple(parse_condition_row(one) for one in conditions), id_set(data, "managers")
+        stub.id, stub.name, tuple(parse_condition_row(condition) for condition in conditions), id_set(data, "managers")
     )

@@ -97,4 +97,4 @@ def _has(held: Mapping[str, AnswerRow], field: FieldRow | None, wanted: _SentAns
         return normalize_name(answer.as_text) == wanted.value
     names: dict[str, str] = {choice.id: normalize_name(choice.name) for choice in field.choices}
     shown = {wanted.value, names.get(wanted.value)}
-    return any(normalize_name(one) in shown for one in answer.picked)
+    return any(normalize_name(choice) in shown for choice in answer.picked)

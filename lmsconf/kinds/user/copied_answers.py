@@ -28,14 +28,14 @@ def add_copied_answers(planning: PlanContext, declared: Sequence[Person]) -> Seq
     out: list[Person] = []
     people = {row.id: row for row in planning.snapshot.rows(PersonRow)}
     ids = {people[id].name: id for id in copies}
-    for one in declared:
-        pin = one.pin(planning.policy.workspace)
-        names = (name for name in (one.address.name, *one.previously) if name in ids)
+    for resource in declared:
+        pin = resource.pin(planning.policy.workspace)
+        names = (name for name in (resource.address.name, *resource.previously) if name in ids)
         id = pin if pin in copies else next((ids[name] for name in names), None) if pin is None else None
-        if id is not None and one.address in planning.included:
+        if id is not None and resource.address in planning.included:
             continue  # the selection leaves out what else is declared of the person, and it was not read
         added = {} if id is None else copies.pop(id, {})
-        out.append(_with_answers(one, added) if added else one)
+        out.append(_with_answers(resource, added) if added else resource)
     for id, answers in copies.items():
         spec = PersonSpec(declared_keys=frozenset({_ANSWERS}), answers=answers)
         out.append(

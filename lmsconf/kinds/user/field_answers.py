@@ -105,7 +105,7 @@ def _problem(
 
 def live_answers(planning: PlanContext, row: PersonRow, wanted: Mapping[str, Answer]) -> dict[str, Answer]:
     """Return the live answers to the fields of `wanted`, with fields and choices by their names after the plan."""
-    held = {_field_name(planning, one): one for one in row.answers or ()}
+    held = {_field_name(planning, answer): answer for answer in row.answers or ()}
     return {field: _live(planning, field, held.get(field), wanted[field]) for field in wanted}
 
 
@@ -228,7 +228,7 @@ def _kept(planning: PlanContext, row: PersonRow) -> dict[str, object]:
         if id is not None:
             name = _field_name(planning, answer)
             type = field_types(planning).get(name, _SEVERAL)
-            ids = [_choice_id(planning, name, one) for one in sorted(answer.picked) if (id, one) not in lost]
+            ids = [_choice_id(planning, name, choice) for choice in sorted(answer.picked) if (id, choice) not in lost]
             if value := answer.as_text if type == "TEXT" else ids:
                 out[id] = encode_answer(planning.call_templates.behaviour, type, value)
     return out

@@ -158,7 +158,7 @@ class UserKind(Kind[PersonSpec, PersonRow]):
 
     def single_reads(self, declared: Sequence[DesiredResource[Any]]) -> int:
         """One for each person whose language or applications are declared."""
-        return sum(one.address.kind == USER and needs_single_read(one.spec) for one in declared)
+        return sum(resource.address.kind == USER and needs_single_read(resource.spec) for resource in declared)
 
     def compared_row(self, match: Match[PersonSpec, PersonRow]) -> PersonRow | None:
         """Return the row with the declared attributes alone: a reading of everything has those of everybody."""
@@ -266,7 +266,7 @@ class UserKind(Kind[PersonSpec, PersonRow]):
     def required_listings(self, reading: ReadContext) -> frozenset[str]:
         """The custom fields, if answers are declared."""
         declared = reading.declared_of(self)
-        answers = any(one.spec.answers and reading.chosen(one.address) for one in declared)
+        answers = any(resource.spec.answers and reading.chosen(resource.address) for resource in declared)
         return frozenset({CUSTOM_FIELD} if answers else ())
 
     def parse_row(self, data: Mapping[str, Json]) -> PersonRow:
@@ -329,7 +329,7 @@ def _nameable(planning: PlanContext, declared: Sequence[DesiredResource[PersonSp
     """
     everybody = planning.snapshot.rows(PersonRow)
     rows = [row for row in everybody if not row.stand_in]
-    pinned = {one.pin(planning.policy.workspace) for one in declared}
+    pinned = {resource.pin(planning.policy.workspace) for resource in declared}
     active = {row.name for row in rows if not row.archived}
     return tuple(row for row in rows if not row.archived or row.id in pinned or row.name not in active)
 

@@ -68,7 +68,7 @@ def with_declared_values(
     planning: PlanContext, snapshot: Snapshot, declared: Sequence[DesiredResource[PersonSpec]]
 ) -> Snapshot:
     """Return a snapshot whose people hold only the values that these declarations, pinned by id, have read."""
-    specs = {one.pin(planning.policy.workspace): one.spec for one in declared}
+    specs = {resource.pin(planning.policy.workspace): resource.spec for resource in declared}
     rights = planning.call_templates.behaviour(WHO_CAN_MANAGE) == "with-right"
     listing = snapshot.of(USER)
     rows = tuple(_limited(row, specs.get(row.id), keeps_rights=rights) for row in snapshot.rows(PersonRow))

@@ -60,8 +60,8 @@ def granted(claims: Sequence[NameClaim], live: PlanContext, deleted: Collection[
 
     deleted: the ids of the live resources that the undo deletes.
     """
-    twice = {key for key, number in Counter((one.kind.name, one.name) for one in claims).items() if number > 1}
-    left = [one for one in claims if (one.kind.name, one.name) not in twice]
+    twice = {key for key, number in Counter((claim.kind.name, claim.name) for claim in claims).items() if number > 1}
+    left = [claim for claim in claims if (claim.kind.name, claim.name) not in twice]
     while True:
         leaving = {*deleted, *(one.id for one in left if one.id is not None)}
         still = [one for one in left if not any(row.id not in leaving for row in holders(one, live))]

@@ -191,7 +191,7 @@ class Drafter:
             self._one_value(draft, before, times.body_made(change), live)
             return draft if draft.body else None
         declared, made = (form if isinstance(form, dict) else {} for form in (change.before, change.after))
-        changed = dict.fromkeys(one.path.partition(".")[0] for one in change.fields)
+        changed = dict.fromkeys(field_change.path.partition(".")[0] for field_change in change.fields)
         for key in changed:
             if key == kind.name_key:
                 continue
@@ -251,9 +251,9 @@ class Drafter:
         def is_done(item: str) -> bool:
             return all_done or (run.has_sent(change, item) if done is None else item in done)
 
-        field_changes = [one for one in change.fields if one.path == key]
-        added = [item for one in field_changes for item in one.added if is_done(str(item))]
-        removed = [item for one in field_changes for item in one.removed if is_done(str(item))]
+        field_changes = [field_change for field_change in change.fields if field_change.path == key]
+        added = [item for field_change in field_changes for item in field_change.added if is_done(str(item))]
+        removed = [item for field_change in field_changes for item in field_change.removed if is_done(str(item))]
         sides = self._times.mark_made(change, {key: {INCLUDE: removed, EXCLUDE: added}})[key]
         missing: Json = [item for item in _items(sides, INCLUDE) if item not in now]
         wanted = self._without_missing(change, draft.kind, {key: missing})[key]

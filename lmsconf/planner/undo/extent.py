@@ -21,7 +21,7 @@ def with_undo_limits(kinds: Mapping[str, AnyKind], snapshot: Snapshot, changes: 
     limited = [_limited_by_name(kinds[change.address.kind], snapshot, change) for change in changes]
     lost = {_address_before(kinds, one) for one in limited if one.undo.level is UndoLevel.NONE and one.id is not None}
     lost = {address for address in lost if kinds[address.kind].is_named}
-    return tuple(_limited_by_references(kinds, one, lost) if lost else one for one in limited)
+    return tuple(_limited_by_references(kinds, change, lost) if lost else change for change in limited)
 
 
 def _limited_by_name(kind: AnyKind, snapshot: Snapshot, change: Change) -> Change:

@@ -60,8 +60,8 @@ class _Inversion:
 
     def run(self) -> Inverse:
         changes = [change for change in self.times.run.plan.changes if self._is_undone(change)]
-        created = [one for one in changes if one.action is Action.CREATE]
-        deletions = [draft for one in created if (draft := self.drafter.undo_creation(one)) is not None]
+        created = [change for change in changes if change.action is Action.CREATE]
+        deletions = [draft for change in created if (draft := self.drafter.undo_creation(change)) is not None]
         deleted = {str(draft.id) for draft in deletions if draft.absent and draft.id}
         claims = self._claims(changes, deleted)
         states = (without_values_of(deleted, draft) for draft in self._earlier_states(changes, claims))
@@ -71,7 +71,7 @@ class _Inversion:
         for draft in self._with_values_beside(drafts, claims):
             self._write(writer, draft)
         self.problems.extend(self.drafter.left)
-        problems = [*self._limits(changes), *(_problem(self.times, writer, one) for one in self.problems)]
+        problems = [*self._limits(changes), *(_problem(self.times, writer, problem) for problem in self.problems)]
         run = self.times.run
         return Inverse(
             manifests=Manifests(
@@ -95,7 +95,7 @@ class _Inversion:
         """Return the names that the undo gives back; tell which are taken."""
         claims: list[NameClaim] = []
         for kind in self.times.kinds.values():
-            own = [one for one in changes if one.address.kind == kind.name and not kind.is_relation]
+            own = [change for change in changes if change.address.kind == kind.name and not kind.is_relation]
             for claim in name_claims(kind, self.times.run, self.times.live, own):
                 if isinstance(claim, NameClaim):
                     if claim.id is not None or self.times.recreated_id(kind, claim.change) is None:
@@ -136,7 +136,7 @@ class _Inversion:
     def _with_values_beside(self, drafts: Sequence[Draft], claims: Sequence[NameClaim]) -> list[Draft]:
         """Return the drafts with those of other resources that restore what was destroyed along with a change."""
         out = {(one.kind.name, one.id, one.change.address if one.id is None else None): one for one in drafts}
-        back = {(one.kind.name, str(one.change.id)) for one in claims if one.id is None}
+        back = {(claim.kind.name, str(claim.change.id)) for claim in claims if claim.id is None}
         for change in self.times.run.plan.changes:
             kind = self.times.kinds[change.address.kind]
             row = self.times.row_before(kind, change.id)
@@ -217,7 +217,7 @@ class _Inversion:
         absent = list(kind.parse_absent(entry)) if draft.absent else []
         self.declared.extend(declared)
         self.absent.extend(absent)
-        self.origins.update((one.address, draft.change) for one in (*declared, *absent))
+        self.origins.update((made.address, draft.change) for made in (*declared, *absent))
 
     def _refuse(self, draft: Draft, key: str, reason: str) -> None:
         self.problems.append(LeftAlone(change=draft.change, key=key, reason=reason))

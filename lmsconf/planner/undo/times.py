@@ -30,7 +30,7 @@ class Times:
         self.kinds, self.run = kinds, run
         self.before = named_context(kinds, run.before, policy, call_templates)
         self.live = named_context(kinds, snapshot, policy, call_templates)
-        deletions = (one for one in run.plan.changes if one.action is Action.DELETE and run.is_whole(one))
+        deletions = (change for change in run.plan.changes if change.action is Action.DELETE and run.is_whole(change))
         self._then = Vocabulary.of_snapshot(
             kinds, self.before, {(one.address.kind, str(one.id)) for one in deletions if one.id is not None}
         )

@@ -26,7 +26,7 @@ class EntryWriter:
 
     def __init__(self, times: Times, claims: Sequence[NameClaim]) -> None:
         self._times = times
-        self._given = {(one.kind.name, one.row_id): one.name for one in claims}
+        self._given = {(claim.kind.name, claim.row_id): claim.name for claim in claims}
         self._parts: dict[str, str] = {}
 
     def learn_parts(self, drafts: Sequence[Draft]) -> None:

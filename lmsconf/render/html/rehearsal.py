@@ -47,7 +47,7 @@ def rehearsal_section(plan: Plan) -> Child:
         [problem_note(problem) for problem in rehearsal.problems],
         None if rehearsal.faulted is None else headed_list(FAULTS_HEADING, _faults(rehearsal.faulted)),
         headed_list(GROUPS_HEADING, map(group_line, rehearsal.groups)),
-        _folded(ASSUMPTIONS_HEADING, [assumption_line(one) for one in rehearsal.assumptions]),
+        _folded(ASSUMPTIONS_HEADING, [assumption_line(assumption) for assumption in rehearsal.assumptions]),
         tag("p", "Snapshot ", tag("code", rehearsal.receipt.snapshot_digest), class_="scope"),
     ]
 

@@ -59,7 +59,7 @@ def drift_markdown(drift: DriftReport, *, limit: SizeLimit = UNLIMITED) -> str:
 
 def _coverage(drift: DriftReport) -> str:
     """Return the coverage of each kind as a table."""
-    rows = [_covered(one) for one in drift.coverage]
+    rows = [_covered(share) for share in drift.coverage]
     return "\n".join(["| managed | of | share |", "|--:|:--|--:|", *rows]) if rows else ""
 
 

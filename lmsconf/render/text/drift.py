@@ -75,4 +75,4 @@ def _unmanaged(drift: DriftReport) -> Iterator[str]:
 def _coverage(drift: DriftReport) -> Iterator[str]:
     if drift.coverage:
         yield "Managed by the manifests:"
-        yield from (escape_terminal(f"    {drift_wording.managed_share(one)}") for one in drift.coverage)
+        yield from (escape_terminal(f"    {drift_wording.managed_share(share)}") for share in drift.coverage)

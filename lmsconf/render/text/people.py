@@ -169,9 +169,9 @@ def _answers(report: AudienceReport) -> Iterator[str]:
     planned = report.header.planned
     words = {AnswerState.NONE: "no answer", AnswerState.UNKNOWN: NOT_KNOWN}
     rows = [(report.by, "now", "after the plan")]
-    for one in report.answers:
-        name = quote_if_ambiguous(one.choice) if one.choice is not None else words[one.state]
-        rows.append((name, _digits(one.before), _digits(one.after)))
+    for answer in report.answers:
+        name = quote_if_ambiguous(answer.choice) if answer.choice is not None else words[answer.state]
+        rows.append((name, _digits(answer.before), _digits(answer.after)))
     cells = [[escape_terminal(cell) for cell in (row if planned else row[:2])] for row in rows]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for first, *rest in cells:
@@ -180,9 +180,9 @@ def _answers(report: AudienceReport) -> Iterator[str]:
 
 
 def _members(report: AudienceReport) -> Iterator[str]:
-    for one in report.members or ():
-        sign = " " if one.after is None or one.before == one.after else "+" if one.after else "-"
-        yield escape_terminal(f"  {sign} {one.email}")
+    for member in report.members or ():
+        sign = " " if member.after is None or member.before == member.after else "+" if member.after else "-"
+        yield escape_terminal(f"  {sign} {member.email}")
 
 
 def _doubts(header: ReportHeader) -> Iterator[str]:

@@ -56,7 +56,7 @@ class Memberships:
         out = cls(facts, scope)
         out._add_people()
         conditions = [one for group in facts.conditions.values() for one in _live_conditions(group)]
-        planned = [one for group in scope.smart_groups.values() for one in group.conditions or ()]
+        planned = [condition for group in scope.smart_groups.values() for condition in group.conditions or ()]
         conditioned = {condition.field for condition in (*conditions, *planned)}
         out._moved = moved_audiences(scope, facts)
         out.answers = answer_sets(facts, scope, {*conditioned, *fields}, out.changed_people)
@@ -190,7 +190,7 @@ class Memberships:
         if change is not None:
             size = len(self.ids)
             joins, leaves = (
-                to_bits((self._by_email[one] for one in people if one in self._by_email), size)
+                to_bits((self._by_email[person] for person in people if person in self._by_email), size)
                 for people in (change.joins, change.leaves)
             )
             after = 0 if change.deleted else (before & ~leaves) | joins
@@ -316,4 +316,4 @@ _ORDER: Final = (Basis.EXACT, Basis.ESTIMATE, Basis.UNKNOWN)
 
 def _live_conditions(group: LiveSmartGroup) -> tuple[Condition, ...]:
     rows = group.row.conditions or ()
-    return tuple(Condition(one.field, frozenset(one.choices), one.system_condition) for one in rows)
+    return tuple(Condition(row.field, frozenset(row.choices), row.system_condition) for row in rows)

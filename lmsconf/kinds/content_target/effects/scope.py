@@ -243,7 +243,7 @@ def _answer(
     if field_types(planning).get(name) == "TEXT":
         return field_id, None
     picked = answer if isinstance(answer, frozenset) else [answer] if answer else []
-    return field_id, frozenset(planning.registry.id_or_ref(scope, one, Ref(at, one)) for one in picked)
+    return field_id, frozenset(planning.registry.id_or_ref(scope, choice, Ref(at, choice)) for choice in picked)
 
 
 def _add_assignment(

@@ -140,7 +140,7 @@ class WorkspaceAccess(AccessState):
                     address=address, audience=audience, assignment=assignment, is_live=row is not None, stays=stays
                 )
             )
-        return sorted(placed, key=lambda one: one.address)
+        return sorted(placed, key=lambda placement: placement.address)
 
     def _audience_address(self, key: AudienceKey | None, row: TargetRow | None) -> Address:
         """Return the address of an audience, by its name after the plan or else its live one."""
@@ -176,7 +176,7 @@ class WorkspaceAccess(AccessState):
         self, conditions: Sequence[Condition], answers: Mapping[RemoteId | Ref, FieldHolders], person: int
     ) -> list[ConditionResult]:
         """Return the results of conditions, whose order means nothing, sorted by field."""
-        results = (self._result(one, answers.get(one.field), person) for one in conditions)
+        results = (self._result(condition, answers.get(condition.field), person) for condition in conditions)
         return sorted(results, key=lambda one: (one.field, one.choices, one.system_condition or ""))
 
     def _result(self, condition: Condition, held: FieldHolders | None, person: int) -> ConditionResult:
