@@ -36,7 +36,7 @@ _ABSENT: Final = object()
 """Marks a key that one side lacks."""
 
 
-def find_stale_resources(plan: Plan, now: Plan, unplannable: Sequence[Problem]) -> tuple[Problem, ...]:
+def find_stale_resources(plan: Plan, now: Plan, unplannable: Sequence[Problem] = ()) -> tuple[Problem, ...]:
     """Return why the plan no longer fits; empty if it fits.
 
     now: the same changes re-planned against the current snapshot. unplannable: the problems of those that can no longer
@@ -61,7 +61,7 @@ def find_stale_resources(plan: Plan, now: Plan, unplannable: Sequence[Problem]) 
     return tuple(problems)
 
 
-def find_foreign_changes(plan: Plan, left: Plan, unplannable: Sequence[Problem]) -> tuple[Problem, ...]:
+def find_foreign_changes(plan: Plan, left: Plan, unplannable: Sequence[Problem] = ()) -> tuple[Problem, ...]:
     """Return why what is left of a plan cannot be applied; empty if it is all part of the plan.
 
     left: the plan's changes re-planned against the current snapshot, after a run that has carried out any number of its

@@ -101,8 +101,8 @@ class CustomFieldKind(Kind[CustomFieldSpec, FieldRow]):
         yield from find_bad_migrations(declared)
         told: set[Address] = set()
         # "" is a workspace that no `only_in` names.
-        for workspace in ("", *sorted({name for one in declared for name in one.only_in or ()})):
-            here = {one.address: one for one in declared if one.applies_in(workspace)}
+        for workspace in ("", *sorted({name for resource in declared for name in resource.only_in or ()})):
+            here = {resource.address: resource for resource in declared if resource.applies_in(workspace)}
             for extra in [one for one in list(here.values())[MOST_FIELDS:] if one.address not in told]:
                 told.add(extra.address)
                 where = f" for {workspace}" if workspace else ""
