@@ -7,7 +7,6 @@ credential elsewhere is refused before any request, unless the caller trusts tha
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import field
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Final, cast
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation, UsageError, shorten
 from lmsconf.model.canonical_json import Json
+from lmsconf.project.command_allowlist import files_of_project
 from lmsconf.project.config_file import ENV_WORKSPACE, ProjectFile, expand_pattern
 from lmsconf.support.lazy_dataclass import dataclass
 
@@ -27,7 +27,7 @@ OPTION: Final = "--trust-project"
 class RequestDestination:
     """The url, token source and dialect of one workspace, as the project file declares them.
 
-    places: the source location of each part. programs: words of the token command that name files of the project.
+    places: the source location of each part. programs: parts of the token command that name files of the project.
     """
 
     url: str | None = None
@@ -57,7 +57,7 @@ def request_destination(project: ProjectFile, workspace: str, root: Path) -> Req
         token = expand_token(token, project.pattern_values(workspace))
         places["token"] = places["command"] = project.places.at(*path, "token")
     words = cast("list[str]", token.get("command", [])) if token else []
-    programs = tuple(word for word in words if _is_of_project(root, word))
+    programs = tuple(files_of_project(words, root))
     return RequestDestination(url=str(declared["url"]), token=token, dialect=dialect, places=places, programs=programs)
 
 
@@ -70,14 +70,6 @@ def expand_token(token: Mapping[str, Json], values: Mapping[str, str]) -> dict[s
         return expand_pattern(value, values) if isinstance(value, str) else value
 
     return {key: expanded(value) for key, value in token.items()}
-
-
-def _is_of_project(root: Path, word: str) -> bool:
-    """Whether a command's word names a file of the project, which a branch may change."""
-    if "\0" in word:
-        return False
-    path = os.path.realpath(root / word)
-    return os.path.isfile(path) and Path(path).is_relative_to(os.path.realpath(root))  # noqa: PTH113  it never raises
 
 
 def parse_trusted_parts(text: str | None) -> frozenset[str]:

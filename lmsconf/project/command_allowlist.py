@@ -1,7 +1,9 @@
 """Persistent per-user allowlist of the token commands that a project may run.
 
-An entry is the project's real path, the command's words as the project file spells them, and the sha256 of each word
-that names a file of the project: when such a file changes, the command needs approval again.
+An entry is the project's real path, the command's words as the project file spells them, and the sha256 of each file
+of the project that they name: when such a file changes, the command needs approval again. A command that names none
+does not run in the project's folder, where a branch may add a file that programs read by themselves, such as a module
+of Python or a Makefile.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shlex
 import stat
 from collections.abc import Callable, Mapping, Sequence
@@ -23,6 +26,9 @@ VARIABLE: Final = "LMSCONF_TOKEN_COMMANDS"
 FORMAT: Final = "lmsconf.token-commands/1"
 _ALLOW: Final = "allow"
 _WRITABLE_BY_OTHERS: Final = 0o022
+_PARTS: Final = re.compile(r"[\s;&|<>()`'\"=,:@$]+")
+"""Between the parts of a word: `sh -c "./token.sh; true"` and `--config=token.ini` name files too."""
+_ELSEWHERE: Final = Path("/")
 
 Ask = Callable[[str], bool]
 """Prompt: shows the command line to the user and returns whether it may run."""
@@ -57,14 +63,16 @@ class CommandAllowlist:
         file = None if state is None else state / "lmsconf" / "token-commands.json"
         return cls(file, environ.get(VARIABLE) == _ALLOW, ask)
 
-    def require_approval(self, command: Sequence[str], root: Path) -> None:
+    def require_approval(self, command: Sequence[str], expanded: Sequence[str], root: Path) -> None:
         """Return if the command is approved; otherwise prompt, and store a yes.
 
+        command: its words before variables are expanded; of these, only the program is approved as expanded.
         Raises CommandNotApproved if the user declines or cannot be asked, LmsconfError for a damaged file of approvals.
         """
         if self.always:
             return
-        entry = _entry(command, root)
+        command = (*expanded[:1], *command[1:])
+        entry = _entry(command, files_of_project(expanded, root), root)
         known = self._known()
         if entry in known:
             return
@@ -97,15 +105,29 @@ class CommandAllowlist:
         return allowed if isinstance(allowed, list) else []
 
 
-def _entry(command: Sequence[str], root: Path) -> dict[str, object]:
+def files_of_project(command: Sequence[str], root: Path) -> dict[str, Path]:
+    """Return each word of a command, or part of one, that names a file which a branch may change.
+
+    These are the files of the project and of the repository that it is in, and whatever links among them lead to.
+    """
+    names = {part for word in command for part in (word, *_PARTS.split(word)) if part and "\0" not in part}
+    if not names:
+        return {}
+    from lmsconf.support.git import outermost_work_tree  # few tokens come from a command
+
     real = Path(os.path.realpath(root))
-    files = {word: digest for word in command if (digest := _digest(real, word))}
-    return {"project": str(real), "command": list(command), "files": files}
+    top = outermost_work_tree(real) or real
+    # Path.is_file may raise, for a name that is too long.
+    files = {name: real / name for name in sorted(names) if os.path.isfile(real / name)}  # noqa: PTH113
+    seen = (os.path.normpath, os.path.realpath)
+    return {name: path for name, path in files.items() if any(Path(at(path)).is_relative_to(top) for at in seen)}
 
 
-def _digest(root: Path, word: str) -> str | None:
-    """Return the sha256 of the project file that a word names; None for any other word."""
-    path = Path(os.path.realpath(root / word)) if "\0" not in word else root
-    if not path.is_relative_to(root) or not os.path.isfile(path):  # noqa: PTH113  Path.is_file may raise
-        return None
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+def folder_to_run_in(command: Sequence[str], root: Path) -> Path:
+    """Return the project's folder for a command that names a file of it, and `/` for any other."""
+    return root if files_of_project(command, root) else _ELSEWHERE
+
+
+def _entry(command: Sequence[str], files: Mapping[str, Path], root: Path) -> dict[str, object]:
+    digests = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files.items()}
+    return {"project": os.path.realpath(root), "command": list(command), "files": digests}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from lmsconf.errors import LmsconfError, Problem, Severity, SourceLocation, shorten
-from lmsconf.project.command_allowlist import Ask, CommandAllowlist
+from lmsconf.project.command_allowlist import Ask, CommandAllowlist, folder_to_run_in
 from lmsconf.project.config_file import expand_pattern
 from lmsconf.support.lazy_dataclass import dataclass
 from lmsconf.support.redaction import register_secret
@@ -31,8 +31,8 @@ _FILE_HINT: Final = (
     "project's folder."
 )
 _COMMAND_HINT: Final = (
-    "Run the command in the project's folder: it must exit with 0 and print only the token, in one line. Write another "
-    "as `token: {command: [PROGRAM, ARGUMENT]}`."
+    "It must exit with 0 and print only the token, in one line. It runs in the project's folder if it names a file "
+    "there, and in / otherwise. Write another as `token: {command: [PROGRAM, ARGUMENT]}`."
 )
 
 
@@ -157,11 +157,15 @@ class CommandToken:
         """
         import subprocess  # slow to import, and few tokens come from a command
 
-        self.approvals.require_approval(self.pattern, self.folder)
+        self.approvals.require_approval(self.pattern, self.command, self.folder)
         words = shlex.join(self.command)
         try:
             done = subprocess.run(  # noqa: S603  # the project file names the program, and no shell reads it
-                self.command, cwd=self.folder, stdout=subprocess.PIPE, timeout=_PATIENCE, check=False
+                self.command,
+                cwd=folder_to_run_in(self.command, self.folder),
+                stdout=subprocess.PIPE,
+                timeout=_PATIENCE,
+                check=False,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             reason = error.strerror if isinstance(error, OSError) else f"no output within {_PATIENCE:.0f} seconds"

@@ -79,6 +79,13 @@ def find_work_tree(folder: Path) -> Path | None:
     return next((above for above in (real, *real.parents) if _is_repository(above / _NAME)), None)
 
 
+def outermost_work_tree(folder: Path) -> Path | None:
+    """Return the farthest folder, from this one up, that contains `.git`: of a submodule, the repository around it."""
+    top = find_work_tree(folder)
+    above = None if top is None or top == top.parent else outermost_work_tree(top.parent)
+    return above or top
+
+
 @contextmanager
 def open_repository(folder: Path, environ: Mapping[str, str]) -> Iterator[GitRepository | None]:
     """Yield Git for the repository that contains a folder; None if there is none.

@@ -113,12 +113,28 @@ def test_each_part_is_refused_at_its_place(tmp_path: Path) -> None:
     assert [problem.source for problem in found.value.problems] == [None]
 
 
-def test_a_command_of_the_project_is_never_that_of_the_base(tmp_path: Path) -> None:
-    """The words are the same, but the file that they run is the one of the change."""
-    said = BASE.replace("{env: LMSCONF_TOKEN}", "{command: [sh, bin/token.sh]}")
+@pytest.mark.parametrize(
+    ("words", "file"),
+    [
+        ("[sh, bin/token.sh]", "now/bin/token.sh"),
+        ("[sh, -c, 'bin/token.sh; true']", "now/bin/token.sh"),
+        ("[vault, --config=bin/vault.ini]", "now/bin/vault.ini"),
+        ("[sh, ../scripts/token.sh]", "scripts/token.sh"),
+        ("[now/token]", "now/now/token"),
+    ],
+)
+def test_a_command_of_the_project_is_never_that_of_the_base(words: str, file: str, tmp_path: Path) -> None:
+    """The words are the same, but a file that they name, in the project or its repository, is that of the change."""
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "HEAD").touch()
+    said = BASE.replace("{env: LMSCONF_TOKEN}", f"{{command: {words}}}")
     assert told(tmp_path, said, said) == []
-    (tmp_path / "now" / "bin").mkdir()
-    (tmp_path / "now" / "bin" / "token.sh").touch()
+    path = tmp_path / file
+    path.parent.mkdir(exist_ok=True)
+    path.touch()
+    assert told(tmp_path, said, said) == ["trust/command"]
+    path.unlink()
+    path.symlink_to("/bin/true")
     assert told(tmp_path, said, said) == ["trust/command"]
 
 

@@ -384,13 +384,44 @@ def test_token_from_a_file(tmp_path: Path) -> None:
 
 
 def test_token_from_a_command(tmp_path: Path) -> None:
-    """A command is run when the token is needed, in the project's folder, and not before."""
+    """A command is run when the token is needed, and not before; in the project's folder if it names a file there."""
     (tmp_path / "say.py").write_text(f"open('ran', 'w').close(); print('{CANARY}')")
     found = with_token(tmp_path, f'{{command: ["{sys.executable}", say.py]}}', LMSCONF_TOKEN_COMMANDS="allow")
     assert not (tmp_path / "ran").exists()
     assert found.workspace.token is not None
     assert found.workspace.token.secret().reveal() == CANARY
     assert (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("words", [f"['{sys.executable}', -m, say]", "[make, -s, say]"])
+def test_a_command_finds_nothing_of_a_branch(words: str, tmp_path: Path) -> None:
+    """A command that names no file of the project does not run in it, where programs find modules and makefiles."""
+    found = with_token(tmp_path, f"{{command: {words}}}", LMSCONF_TOKEN_COMMANDS="allow").workspace.token
+    (tmp_path / "say.py").write_text(f"print('{CANARY}')")
+    (tmp_path / "Makefile").write_text(f"say:\n\techo {CANARY}\n")
+    assert found is not None
+    with pytest.raises(LmsconfError, match="gave no token"):
+        found.secret()
+
+
+def test_a_label_chooses_no_program_that_nobody_allowed(tmp_path: Path) -> None:
+    """A program named by a variable is allowed as it is expanded; the other words are allowed as they are written."""
+    shown = list[str]()
+
+    def ask(command: str) -> bool:
+        shown.append(command)
+        return True
+
+    for tool in ("true", "false", "true"):
+        token = "{command: ['$(tool)', '$(key)']}"
+        (tmp_path / "lmsconf.yaml").write_text(
+            f"workspaces: {{p: {{url: 'https://lms.example', labels: {{tool: '{tool}', key: k}}, token: {token}}}}}\n"
+        )
+        found = load_settings(tmp_path, None, {"HOME": str(tmp_path / "home")}, today=TODAY, ask=ask)
+        assert found.workspace.token is not None
+        with pytest.raises(LmsconfError):
+            found.workspace.token.secret()
+    assert shown == ["true '$(key)'", "false '$(key)'"]
 
 
 @pytest.mark.parametrize(
