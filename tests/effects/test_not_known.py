@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from flow.altered_service import Altered, Edit
 from flow.project import Project
 from flow.shell import Ran, lmsconf
 from waiting import nobody_waits
@@ -16,30 +16,13 @@ from effects.crowd import CROWD, FIELDS, SEED, guard, people, project, seen, som
 from effects.evaluator import evaluate
 from lmsconf.errors import ExitCode
 from lmsconf.sandbox.serve import Server
-from lmsconf.sandbox.service import SandboxResponse, SandboxService, json_response
 
 pytestmark = pytest.mark.sampled  # some seconds in all
 
-Edit = Callable[[dict[str, Any]], None]
 TOKEN = "sandbox"
 NARROWED = "smart_groups: [{name: Sales, conditions: [{field: Dept, choices: [B]}]}]\n"
 FEWER = f"groups: [{{name: Team, members: {some(5, 30)}}}]\n"
 COUNTS = ("before", "after", "gain", "lose", "keep", "to_mandatory", "to_optional", "window", "shortened")
-
-
-class Altered(SandboxService):
-    """A service whose answers under some paths are other than the sandbox's."""
-
-    edits: Mapping[str, Edit] = {}
-
-    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
-        given = super().answer(method, path, query, headers, body)
-        edit = self.edits.get(path)
-        if method != "GET" or edit is None or given.status != 200:
-            return given
-        said = json.loads(given.body)
-        edit(said)
-        return json_response(200, said)
 
 
 class Service:

@@ -2,15 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
+from manifest.cases import Case, cases, shown
 
-from lmsconf.errors import ProblemsFound
+from lmsconf.errors import ExitCode, Problem, ProblemsFound
+from lmsconf.model.plan import Plan
 
+from .altered_service import Edit, plan_altered
+from .edited_snapshot import plan_against
 from .project import Project
+from .shell import lmsconf
 
 GROUPS = tuple("ABCDEFG")
+VALUES = ("mandatory", "visible_from", "visible_until")
+OPTIONS = "timezone: Europe/Stockholm\ndialect: {content-targets.on-existing: update}\n"
+CASES = cases(Path(__file__).with_name("replacements.txt"))
+SEED = """
+custom_fields: [{name: Country, type: CHOICE, choices: [SE]}]
+people:
+  - {email: ann@x.example, answers: {Country: SE}}
+  - {email: bo@x.example}
+  - {email: cy@x.example, archived: true}
+  - {email: dan@x.example}
+groups:
+  - {name: A, members: [ann@x.example, bo@x.example, cy@x.example]}
+  - {name: B, members: [ann@x.example]}
+smart_groups: [{name: S, conditions: [{field: Country, choices: [SE]}]}]
+content: [{name: Old}, {name: Older}, {name: New}, {name: Newer}, {name: Twin, id: c-8}, {name: Twin, id: c-9}]
+participations:
+  - {user: ann@x.example, content: Old, state: IN_PROGRESS}
+  - {user: ann@x.example, content: Older, state: IN_PROGRESS}
+  - {user: bo@x.example, content: Old, state: APPROVED}
+  - {user: cy@x.example, content: Old, state: IN_PROGRESS}
+  - {user: dan@x.example, content: Old, state: IN_PROGRESS}
+"""
 
 
 def made(root: Path, groups: tuple[str, ...], *, timezone: str = "") -> Project:
@@ -122,4 +153,167 @@ def test_a_content_cannot_replace_itself_under_another_name(tmp_path: Path) -> N
     assert (problem.code, str(problem.source)) == ("content-target/replaces", "manifests/all.yaml:4:15")
     assert problem.message == (
         "content_target/content c-1 -> everyone: Old is the same content under another name, and cannot replace itself"
+    )
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.title)
+def test_what_becomes_of_an_assignment_that_is_replaced(tmp_path: Path, case: Case) -> None:
+    """Each change stands after those that it needs, and what is reported beside the changes.
+
+    The comments of a case are the live assignments, the options of the project, and those of the plan.
+    """
+    said = yaml.safe_load("\n".join(one[1:] for one in case.text.splitlines() if one.startswith("#")))
+    options = {key: tuple(value) for key, value in said.get("plan", {}).items()}
+    it = Project(tmp_path, f"{SEED}content_targets: {said['live']}\n", OPTIONS + said.get("options", ""))
+    try:
+        plan = it.plan(case.text, **options)
+    except ProblemsFound as error:
+        told = _problems(error.problems)
+    else:
+        told = _changes(plan) + _problems(plan.all_problems)
+    assert told == case.told
+
+
+def _results(*people: str, state: str = "IN_PROGRESS") -> Edit:
+    """More results of the earlier content, as the service lists them."""
+
+    def edit(said: dict[str, Any]) -> None:
+        said["list"] += [{**one, "userId": id, "state": state} for one in said["list"][:1] for id in people]
+
+    return edit
+
+
+def _unknown_type(said: dict[str, Any]) -> None:
+    for target in said["targets"]:
+        target["targetType"] = "TEAM"
+
+
+def _same_id(said: dict[str, Any]) -> None:
+    for group in said["smartGroups"]:
+        group["smartGroupId"] = "g-1"
+
+
+UNKNOWN: dict[str, tuple[str, dict[str, Edit], str]] = {
+    "results without a list": (
+        "{group: A}",
+        {"/analyse/results": lambda said: said.pop("list")},
+        "a response is missing its list of results",
+    ),
+    "an unknown state": (
+        "everyone",
+        {"/analyse/results": _results("u-2", "u-4", state="PAUSED")},
+        "the service returns an unknown state for 2",
+    ),
+    "a smart group without its members": (
+        "{smart_group: S}",
+        {"/smart-groups/sg-1": lambda said: said.pop("members")},
+        "the service does not return the members of the smart group",
+    ),
+    "an id of two groups": (
+        "{group: A}",
+        {"/content/targets": _unknown_type, "/smart-groups": _same_id},
+        'the id "g-1" is that of a group and of a smart group',
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_whose_progress_is_not_known_keeps_nothing(tmp_path: Path, name: str) -> None:
+    """The reason is told; the plan is an error where somebody is to keep the earlier content."""
+    audience, edits, why = UNKNOWN[name]
+    it = Project(tmp_path, f"{SEED}content_targets: [{{content: Old, assign_to: [{audience}]}}]\n", OPTIONS)
+    replacing = f"content_targets: [{{content: New, assign_to: [{audience}], replaces: {{content: Old, then: remove}}"
+    earlier = f"content_target/Old -> {audience.strip('{}').replace(': ', '/')}"
+    plan = plan_altered(it, f"{replacing}}}]", edits)
+    assert len(plan.changes) == 2
+    told = [one.message for one in plan.all_problems if one.code == "content-target/in-progress"]
+    assert told == [f"{earlier}: how many are in progress is not known: {why}"]
+    plan = plan_altered(it, f"{replacing}, keep: {{in_progress: true, until: 2027-03-31}}}}]", edits)
+    assert len(plan.changes) == 2
+    told = [one.message for one in plan.all_problems if one.is_error]
+    assert told == [f"{earlier}: who is in progress is not known, so nobody can be kept: {why}"]
+
+
+def test_only_active_people_of_the_workspace_keep_a_content(tmp_path: Path) -> None:
+    """A result may be that of somebody who is archived, or in no list of people."""
+    it = Project(tmp_path, f"{SEED}content_targets: [{{content: Old, assign_to: [everyone]}}]\n", OPTIONS)
+    plan = plan_altered(
+        it,
+        "content_targets: [{content: New, assign_to: [everyone], replaces: {content: Old, then: remove},"
+        " keep: {in_progress: true, until: 2027-03-31}}]",
+        {"/analyse/results": _results("u-3", "u-99")},
+    )
+    kept = [one.address.name for one in plan.changes if one.address.name.startswith("Old -> user/")]
+    assert kept == ["Old -> user/ann@x.example", "Old -> user/dan@x.example"]
+
+
+def test_an_earlier_assignment_is_not_replaced_where_the_workspace_is_not_clear(tmp_path: Path) -> None:
+    """It is live twice, and its window cannot be read; a snapshot file does not hold who is in progress."""
+    live = "content_targets: [{content: Old, mandatory: true, assign_to: [{group: A}]}]\n"
+    it = Project(tmp_path, SEED + live, OPTIONS)
+    manifests = "content_targets:\n  - {content: New, assign_to: [{group: A}], replaces: {content: Old, then: THEN}}"
+
+    def told(then: str, edit: Edit) -> str:
+        try:
+            return _problems(plan_against(it, manifests.replace("THEN", then), edit).all_problems)
+        except ProblemsFound as error:
+            return _problems(error.problems)
+
+    at = "manifests/all.yaml:2:55: error: content_target/Old -> group/A: "
+    assert told("remove}, keep: {in_progress: true, until: 2027-03-31", lambda _: None) == (
+        f"{at}who is in progress is not known, so nobody can be kept: "
+        "a snapshot file and a drift report do not hold it [refusal/progress-unknown]\n"
+        "  Give the token the right to read results, or remove `keep`.\n"
+    )
+    twin = {"content": "c-1", "target": "g-1", "type": "TEAM", "mandatory": True}
+    assert told("remove", lambda said: said["content_target"].append(twin)) == (
+        f"{at}it is live 2 times, as c-1/GROUP/g-1, c-1/TEAM/g-1 [identity/live-twice]\n"
+        "  Delete the duplicate in the product, or check the dialect key content-targets.on-existing.\n"
+    )
+    for then in ("optional", "{visible_until: 2026-12-31}"):
+        unreadable = told(then, lambda said: said["content_target"][0].update(start="soon"))
+        assert unreadable.startswith(f'{at}"soon" cannot be read as a time'), unreadable
+
+
+@pytest.mark.parametrize("then", ["remove", "optional", "{visible_until: 2026-12-31}"])
+def test_a_saved_plan_replaces_only_what_the_new_assignment_is_there_for(tmp_path: Path, then: str) -> None:
+    """It makes the calls that were reviewed; the new assignment, live then and deleted since, is missed."""
+    seed = f"{SEED}content_targets: [{{content: Old, mandatory: true, assign_to: [{{group: A}}]}}]\n"
+    it = Project(tmp_path, seed, OPTIONS + "guards: off\n")
+    new = "{content: New, assign_to: [{group: A}]"
+    keep = "" if then == "optional" else ", keep: {in_progress: true, until: 2027-03-31}"
+    it.settled(f"content_targets: [{new}}}]")
+    it.write(f"content_targets: [{new}, replaces: {{content: Old, then: {then}}}{keep}}}]")
+    assert lmsconf(tmp_path, "plan", "--out", "plan.json").code == ExitCode.OK
+    target = {"targetId": "g-1", "targetType": "GROUP", "contentId": "c-3"}
+    it.send("content-targets.delete", body=target)
+    ran = lmsconf(tmp_path, "apply", "plan.json")
+    assert ran.code == ExitCode.STALE
+    assert "content_target/Old -> group/A: content_target/New -> group/A, which replaces it, does not exist" in ran.err
+    it.send("content-targets.create", body={"targetId": "g-1", "contentId": "c-3", "mandatory": False})
+    assert lmsconf(tmp_path, "apply", "plan.json").code == ExitCode.OK
+    assert it.plan().changes == ()
+
+
+def _changes(plan: Plan) -> str:
+    """Each change with the changes that its last call follows, its reason, and its values."""
+    of = {call.id: call.address.name for call in plan.calls}
+    after = {call.address: sorted({of[one] for one in call.needs} - {call.address.name}) for call in plan.calls}
+    lines = []
+    for one in plan.changes:
+        needed = " and ".join(after[one.address])
+        lines.append(f"{one.source}: {one.action.value} {one.address.name}{needed and f', after {needed}'}")
+        lines += [f"  because {one.reason}"] * bool(one.reason)
+        lines += [f"  {field.path}: {field.before} -> {field.after}" for field in one.fields]
+        created = one.after if one.before is None and isinstance(one.after, dict) else {}
+        lines += [f"  {key}: {value}" for key, value in created.items() if value and key in VALUES]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _problems(problems: Iterable[Problem]) -> str:
+    """What is reported of the replacement; lints go by the clock."""
+    return shown(
+        replace(one, message=f"{one.severity.value}: {one.message}")
+        for one in problems
+        if not one.code.startswith("lint/")
     )

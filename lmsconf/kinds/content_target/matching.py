@@ -75,13 +75,14 @@ def match_assignments(
         out.deletions.extend(Deletion(address=absent_entry.address, row=row, absent=absent_entry) for row in rows)
         if not rows:
             report_absent_not_live(planning, absent_entry, contents.similar_name(absent_entry))
+    settled: Container[Identity] = spoken
     if any(entry.spec.replaces or entry.spec.replaced_by for entry in (*declared, *absent)):
         # Rare, so not imported for every plan.
         from lmsconf.kinds.content_target.replacement import plan_replacements, refuse_without_replacement
 
-        plan_replacements(planning, contents, ready, live, spoken, out)
+        settled = plan_replacements(planning, contents, ready, live, spoken, out)
         refuse_without_replacement(planning, (*declared, *absent), lambda: _existing(planning, live, ready))
-    _settle(planning, contents, live, spoken, frozenset(map(contents.find_id, declared)), out)
+    _settle(planning, contents, live, settled, frozenset(map(contents.find_id, declared)), out)
     if listing.incomplete:
         for deletion in out.deletions:
             _incomplete(planning, deletion.address, deletion.absent, listing.incomplete)

@@ -8,7 +8,7 @@ exactly when `keep` says counts as made for it, is left alone until that day, an
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import UTC, datetime, time
 from typing import Any, TypeAlias
@@ -30,7 +30,7 @@ from lmsconf.support.lazy_dataclass import dataclass
 
 _Declared: TypeAlias = DesiredResource[AssignmentSpec]
 _Change: TypeAlias = "Match[AssignmentSpec, TargetRow] | Deletion[TargetRow]"
-Spoken: TypeAlias = "MutableMapping[Identity, DesiredResource[Any] | DeleteEntry[Any]]"
+_Spoken: TypeAlias = "Mapping[Identity, DesiredResource[Any] | DeleteEntry[Any]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +84,10 @@ def plan_replacements(
     contents: ContentResolver,
     declared: Iterable[_Declared],
     live: Mapping[Identity, Sequence[TargetRow]],
-    spoken: Spoken,
+    spoken: _Spoken,
     out: MatchResult[AssignmentSpec, TargetRow],
-) -> None:
-    """Add what becomes of the live assignments that declared ones replace; add their identities to `spoken`."""
+) -> set[Identity]:
+    """Add what becomes of the live assignments that declared ones replace; return their identities and the `spoken`."""
     planner = _ReplacementPlanner(planning, contents, live, spoken, out)
     found: dict[Identity, _Replaced] = {}
     for entry in declared:
@@ -97,6 +97,7 @@ def plan_replacements(
         planner.plan(replaced)
     planner.note_other_audiences(found)
     planner.leave_kept()
+    return planner.spoken
 
 
 def _kept_until(
@@ -152,13 +153,13 @@ class _ReplacementPlanner:
         planning: PlanContext,
         contents: ContentResolver,
         live: Mapping[Identity, Sequence[TargetRow]],
-        spoken: Spoken,
+        spoken: _Spoken,
         out: MatchResult[AssignmentSpec, TargetRow],
     ) -> None:
-        self._planning, self._contents, self._live, self._spoken, self._out = planning, contents, live, spoken, out
+        self._planning, self._contents, self._live, self._own, self._out = planning, contents, live, spoken, out
         self._problems = ReplacementProblems(planning)
         self._state = planning.state(ReplacedState)
-        self._own = dict(spoken)
+        self.spoken = set(spoken)
         self._kept: dict[Identity, Match[AssignmentSpec, TargetRow]] = {}
 
     def find(self, entry: _Declared, one: Replacement, found: dict[Identity, _Replaced]) -> None:
@@ -168,7 +169,7 @@ class _ReplacementPlanner:
         if missing := self._contents.missing(old.spec):
             self._problems.unknown(old, *missing, is_live=bool(self._live.get(new)))
             return
-        content = self._contents.find_id(old, must=False)
+        content = self._contents.find_id(old)
         if content is None:
             return
         key = content, entry.spec.audience
@@ -180,14 +181,15 @@ class _ReplacementPlanner:
             self._problems.declared(old, other)
         elif len(rows := self._live.get(key, ())) > 1:
             self._problems.twice(old, rows)
-        elif rows and self._keeps_own(key, rows[0], one):
-            self._spoken[key] = old
-        elif rows:
-            self._spoken[key] = old
-            replaced = found.setdefault(key, _Replaced(old=old, row=rows[0]))
-            if replaced.by and _terms(replaced.how) != _terms(one):
-                self._problems.differs(entry, one, replaced.by[0][0])
-            replaced.by.append((entry, one))
+        else:
+            for row in rows:
+                self.spoken.add(key)
+                if self._keeps_own(key, row, one):
+                    continue
+                replaced = found.setdefault(key, _Replaced(old=old, row=row))
+                if replaced.by and _terms(replaced.how) != _terms(one):
+                    self._problems.differs(entry, one, replaced.by[0][0])
+                replaced.by.append((entry, one))
 
     def plan(self, replaced: _Replaced) -> None:
         """Plan what becomes of one live assignment."""
@@ -202,7 +204,8 @@ class _ReplacementPlanner:
                 # Their own assignment is the one that is replaced: it stays until the date.
                 change = self._change(replaced, replace(replaced.how, closes=until))
             else:
-                change = _after(change, [self._keep(replaced, person, until) for person in people if until])
+                kept = [self._keep(replaced, person, until) for person in people if until]
+                change = self._change(replaced, replaced.how, frozenset(filter(None, kept)))
         if isinstance(change, Match):
             self._out.matches.append(change)
         elif change is not None:
@@ -215,11 +218,14 @@ class _ReplacementPlanner:
             return False
         return _finish(row) == until and not is_over(self._planning, until)
 
-    def _change(self, replaced: _Replaced, how: Replacement) -> _Change | None:
-        """Return the change of an assignment; None if it is as it is to become."""
+    def _change(self, replaced: _Replaced, how: Replacement, kept: frozenset[Address] = frozenset()) -> _Change | None:
+        """Return the change of an assignment; None if it is as it is to become.
+
+        kept: the assignments by which people keep the content, which it follows.
+        """
         old, row, by = replaced.old, replaced.row, replaced.addresses
         reason = f"it is replaced by {', '.join(map(str, by))}"
-        spec = replace(old.spec, replaced_by=by, after=frozenset(by))
+        spec = replace(old.spec, replaced_by=by, after=kept.union(by))
         if how.becomes_optional:
             terms = self._live_terms(old, row) if row.mandatory else None
             spec = spec if terms is None else replace(spec, visible_from=terms[0], visible_until=terms[1])
@@ -287,10 +293,9 @@ class _ReplacementPlanner:
         key = self._contents.find_id(old), to
         if key in self._own:
             return None
-        rows = self._live.get(key, ())
-        row = rows[0] if rows else None
+        row = next(iter(self._live.get(key, ())), None)
         finish = None if row is None else _finish(row)
-        self._spoken[key] = old
+        self.spoken.add(key)
         if row is not None and (finish is None or finish >= until):
             return None
         if key in self._kept:
@@ -316,7 +321,7 @@ class _ReplacementPlanner:
         """Note the other live assignments of a content that this plan takes from an audience."""
         closing = {row.content: one for one in found.values() for row in self._state.closing if one.row.id == row.id}
         for content, replaced in closing.items():
-            others = [key[1] for key in self._live if key[0] == content and key not in self._spoken]
+            others = [key[1] for key in self._live if key[0] == content and key not in self.spoken]
             rest = [to for to in others if not self._is_kept(content, to)]
             if rest:
                 self._problems.others(replaced.by[0][0], replaced.how, sorted(rest))
@@ -324,12 +329,12 @@ class _ReplacementPlanner:
     def leave_kept(self) -> None:
         """Leave alone the assignments by which people keep a content; delete them once the day is over."""
         for key, rows in self._live.items():
-            for row in rows if key not in self._spoken and key[0] in self._state.kept else ():
+            for row in rows if key not in self.spoken and key[0] in self._state.kept else ():
                 kept = _kept_until(self._planning, key, row)
                 address = assignment_address(self._planning.registry.name(CONTENT, row.content) or "", key[1])
                 if kept is None or matches_patterns(str(address), self._planning.policy.leave_alone):
                     continue
-                self._spoken[key] = kept[1][0]
+                self.spoken.add(key)
                 if is_over(self._planning, kept[0]):
                     self._out.deletions.append(_deletion_of_kept(self._planning, address, row, *kept))
 
@@ -347,18 +352,6 @@ def _old(entry: _Declared, one: Replacement) -> _Declared:
         only_in=entry.only_in,
         about=entry.about,
     )
-
-
-def _after(change: _Change, kept: Iterable[Address | None]) -> _Change:
-    """Return a change that follows the assignments by which people keep the content."""
-    more = frozenset(address for address in kept if address is not None)
-    if isinstance(change, Match):
-        spec = change.declared.spec
-        return replace(change, declared=replace(change.declared, spec=replace(spec, after=spec.after | more)))
-    if change.absent is None:
-        return change
-    spec = change.absent.spec
-    return replace(change, absent=replace(change.absent, spec=replace(spec, after=spec.after | more)))
 
 
 def _terms(one: Replacement) -> tuple[object, ...]:

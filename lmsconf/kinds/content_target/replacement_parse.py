@@ -34,16 +34,13 @@ def parse_replacements(entry: ManifestEntry) -> tuple[Replacement, ...]:
         parsed = [_replacement(entry, item, ("replaces", at)) for at, item in enumerate(value)]
     else:
         parsed = [_replacement(entry, value, ("replaces",))]
-    keep = _keep_until(entry)
-    out: list[Replacement] = []
-    for one in parsed:
-        if any((one.content, one.content_pins) == (other.content, other.content_pins) for other in out):
+    for at, one in enumerate(parsed):
+        if any((one.content, one.content_pins) == (other.content, other.content_pins) for other in parsed[:at]):
             _report(entry, one.path, f"{one.content} is named twice under `replaces`", "Remove one of the two.")
-            continue
-        out.append(one if keep is None else replace(one, keep_until=keep))
-    if keep is not None:
-        _check_keep(entry, out, keep)
-    return tuple(out)
+    if (keep := _keep_until(entry)) is not None:
+        parsed = [replace(one, keep_until=keep) for one in parsed]
+        _check_keep(entry, parsed, keep)
+    return tuple(parsed)
 
 
 def _replacement(entry: ManifestEntry, item: Json, path: tuple[str | int, ...]) -> Replacement:

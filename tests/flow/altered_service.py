@@ -1,0 +1,45 @@
+"""A workspace that answers otherwise than the sandbox does, and a project's plan of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from lmsconf.apply.applier import Applier
+from lmsconf.model.plan import Plan
+from lmsconf.sandbox.service import SandboxResponse, SandboxService, json_response
+from lmsconf.workspace.connection import Connection
+from lmsconf.workspace.project_manifests import load_manifests
+
+from .project import Project
+
+Edit = Callable[[dict[str, Any]], object]
+
+
+class Altered(SandboxService):
+    """A service whose answers to reads under some paths are other than the sandbox's."""
+
+    edits: Mapping[str, Edit] = {}
+
+    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
+        given = super().answer(method, path, query, headers, body)
+        edit = self.edits.get(path)
+        reads = method == "GET" or path.startswith("/analyse/")
+        if not reads or edit is None or given.status != 200:
+            return given
+        said = json.loads(given.body)
+        edit(said)
+        return json_response(200, said)
+
+
+def plan_altered(it: Project, manifests: str, edits: Mapping[str, Edit]) -> Plan:
+    """The plan of the manifests for the seeded workspace, which answers as the edits say."""
+    it.write(manifests)
+    settings = it.settings
+    service = Altered(":memory:", spec=it.spec, seed=settings.workspace.seed)
+    service.edits = edits
+    with Connection(settings, service=service) as connection:
+        plan = Applier(settings=settings, connection=connection).plan(load_manifests(settings), settings.policy)
+    service.close_workspace()
+    return plan
