@@ -58,7 +58,7 @@ def test_what_stops_an_apply_is_seen(
     assert "Apply would stop here:" in footer
     assert why in footer
     comment = lmsconf(tmp_path, "plan", "--format", "markdown").out
-    assert "Apply would stop here" in "\n".join(comment.splitlines()[:8])
+    assert "Apply would stop here" in "\n".join(comment.splitlines()[:9])
     page = lmsconf(tmp_path, "plan", "--format", "html").out
     assert page.index("Apply would stop here") < page.index("Plan: ")
     allow = expected[2]

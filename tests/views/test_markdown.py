@@ -18,7 +18,7 @@ from lmsconf.errors import Problem, Severity
 from lmsconf.model.address import Address
 from lmsconf.model.plan import Action, ChangeOrigin, NoLongerDeclared
 from lmsconf.render import apply_markdown, drift_markdown, plan_markdown
-from lmsconf.render.markdown.plan import comment_marker
+from lmsconf.render.markdown.plan import comment_marker, workspace_paragraph
 from lmsconf.render.plan_wording import plan_summary
 from lmsconf.render.resource_wording import kind_plural
 from lmsconf.render.size_limit import MIN_LIMIT, SERVICE_LIMITS, SizeLimit, parse_size_limit
@@ -142,6 +142,19 @@ def test_every_sample_is_whole_blocks(text: tuple[object, object], limit: SizeLi
     judged(shown)
     assert limit.size is None or size(shown) <= limit.size
     assert limit.folds or "<details>" not in shown
+
+
+@pytest.mark.parametrize("name", ["plan", "apply", "drift"])
+def test_the_workspace_stands_below_the_heading(name: str) -> None:
+    """Before anything else, a reader sees the workspace, its URL and the number of people."""
+    view, value = {
+        "plan": (plan_markdown, MIXED),
+        "apply": (apply_markdown, next(iter(REPORTS.values()))),
+        "drift": (drift_markdown, next(iter(DRIFTS.values()))),
+    }[name]
+    _, heading, line, *_ = view(value).split("\n\n")  # type: ignore[operator]
+    assert heading.startswith(f"### lmsconf {name}: ")
+    assert line == workspace_paragraph(value.workspace, value.url, value.people)
 
 
 def test_long_names_cost_no_deletion() -> None:

@@ -41,9 +41,9 @@ def apply_markdown(report: ApplyReport, *, limit: SizeLimit = UNLIMITED) -> str:
     head = paragraphs(
         comment_marker("apply", report.workspace, limit),
         f"### lmsconf apply: {truncate(report.workspace, markdown_code)}",
+        workspace_paragraph(report.workspace, report.url, report.people),
         f"**{apply_summary(report)}** {verification_result(report)}",
         escape_markdown(predicted_line(report.predicted)),
-        workspace_paragraph(report.workspace, report.url, report.people),
         _statuses(report),
     )
     sections = [

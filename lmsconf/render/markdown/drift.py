@@ -38,8 +38,8 @@ def drift_markdown(drift: DriftReport, *, limit: SizeLimit = UNLIMITED) -> str:
     head = paragraphs(
         comment_marker("drift", drift.workspace, limit),
         f"### lmsconf drift: {truncate(drift.workspace, markdown_code)}",
-        f"**{drift_wording.drift_summary(drift)}**",
         workspace_paragraph(drift.workspace, drift.url, drift.people),
+        f"**{drift_wording.drift_summary(drift)}**",
         *map(escape_markdown, drift_wording.base_sentences(drift)),
         _coverage(drift),
         *map(escape_markdown, drift_wording.unread_sentences(drift)),

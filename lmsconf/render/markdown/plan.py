@@ -54,12 +54,12 @@ def plan_markdown(plan: Plan, *, limit: SizeLimit = UNLIMITED) -> str:
     head = paragraphs(
         comment_marker("plan", plan.workspace, limit),
         f"### lmsconf plan: {truncate(plan.workspace, markdown_code)}",
+        workspace_paragraph(plan.workspace, plan.url, plan.people),
         effects,
         _stops(plan),
         details,
         rehearsal_paragraph(plan),
         f"**{plan_summary(plan)}**",
-        workspace_paragraph(plan.workspace, plan.url, plan.people),
         *map(escape_markdown, scope_sentences(plan)),
         _listed(settings_wording.CHANGED_HEADING, settings_wording.changed_settings(plan)),
         _listed(settings_wording.RELAXED_HEADING, settings_wording.relaxed_settings(plan)),
