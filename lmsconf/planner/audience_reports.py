@@ -157,7 +157,7 @@ def _audience_in_words(text: str, kinds: Mapping[str, AnyKind]) -> Address | Non
     if not any(kind.is_relation and text.startswith(f"{kind.noun} of ") for kind in kinds.values()):
         return None
     words = text.split(" to ")
-    for number in range(1, len(words)):
+    for number in range(len(words)):
         rest = " to ".join(words[number:])
         typed = canonical_pattern(rest, kinds)
         if rest == EVERYBODY or typed.partition("/")[0] in kinds:
@@ -170,9 +170,9 @@ def find_audience(state: AccessState, text: str, candidates: Sequence[Address]) 
 
     A candidate alone is returned as it is, so that `audience_report` says what is wrong with it.
     """
-    if len(candidates) == 1:
-        return candidates[0]
-    matching = [one for one in candidates if one.kind in state.audience_kinds and state.audience(one) is not None]
+    matching = candidates
+    if len(candidates) > 1:
+        matching = [one for one in candidates if one.kind in state.audience_kinds and state.audience(one) is not None]
     if len(matching) == 1:
         return matching[0]
     if matching:

@@ -569,6 +569,7 @@ def test_additive_gives_and_takes_nothing(tmp_path: Path) -> None:
         "user/mo@acme.example",
         "user/root@acme.example",
     }
+    assert refusals(plan) == []
 
 
 def test_additive_refuses_a_new_answer_by_a_name_that_is_left_out(tmp_path: Path) -> None:
