@@ -10,7 +10,6 @@ import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
 from itertools import accumulate
 from operator import or_
 from typing import Final, NamedTuple, TypeAlias
@@ -232,7 +231,7 @@ class ContentAccess:
     window: Bits
     shortened: Bits
     archived_soon: Bits
-    causes: tuple[tuple[Address, Bits], ...] = field(default=())
+    causes: tuple[tuple[Address, Bits], ...]
 
     @property
     def changed(self) -> Bits:
@@ -298,7 +297,7 @@ class AudienceModel:
     groups: list[Audience]
     changed_people: dict[int, Address]
     reasons: list[str]
-    groups_compared: int = 0
-    groups_equal: int = 0
-    sizes: dict[Address, AudienceSize] = field(default_factory=dict)
-    ends: AccountEnds = field(default_factory=AccountEnds)
+    groups_compared: int
+    groups_equal: int
+    sizes: dict[Address, AudienceSize]
+    ends: AccountEnds

@@ -132,8 +132,6 @@ class _Matching(Generic[L]):
         for start in sorted(self.match):
             path = self._circle_from(start, done)
             done.update(path)
-            if not path:
-                continue
             ids = ", ".join(f"{self.claims[i].label} `id: {quote_name(self._other(path, i).id)}`" for i in path)
             for index in path:
                 self._problem(

@@ -163,11 +163,10 @@ def refuse_protected_changes(
     """
     for change in changes if lists else ():
         kind = kinds[change.address.kind]
-        if not _is_protected(change.address, lists):
-            renamed = [field for field in change.fields if field.path == kind.name_key]
-            old = Address.of(change.address.kind, str(renamed[0].before)) if renamed else None
-            if old is None or not _is_protected(old, lists):
-                continue
+        names = [field.before for field in change.fields if field.path == kind.name_key]
+        earlier = [Address.of(kind.name, str(name)) for name in names]
+        if not any(_is_protected(address, lists) for address in (change.address, *earlier)):
+            continue
         harm = _harm(kind, change)
         if harm:
             yield Problem(

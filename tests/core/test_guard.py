@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import pytest
 
 from lmsconf.kinds import all_kinds
 from lmsconf.model.address import Address
 from lmsconf.model.plan import Action, Change, FieldChange, GuardCount, GuardResult
 from lmsconf.model.policy import Consent, GuardLimit, GuardLimits
-from lmsconf.planner.guards import evaluate_guards, refuse_protected_changes
+from lmsconf.planner.guards import (
+    evaluate_guards,
+    has_share,
+    least_live_within_share,
+    may_exceed_share,
+    refuse_protected_changes,
+)
 
 
 def judged(*measures: GuardCount, limit: GuardLimit | None = None, consents: tuple[Consent, ...] = ()) -> GuardResult:
@@ -82,14 +91,129 @@ def test_words_and_figures_of_a_reason() -> None:
     assert judged(deletes(1234), limit=GuardLimit(count=0)).reason == "1,234 deletes, and the limit is 0"
 
 
-@pytest.mark.parametrize(("taken", "said"), [(1, "1 of the 20 people"), (2, "2 of the 20 people")])
-def test_one_loses_and_two_lose(taken: int, said: str) -> None:
-    """The guard by people says how many people lose access, and to which content."""
-    measure = GuardCount(guard="people", of="content GDPR", taken=taken, size=20)
-    limits = GuardLimits(people=GuardLimit(count=None, share=0.01))
-    (guard,) = (one for one in evaluate_guards([measure], limits, ()) if one.name == "people")
-    verb = "loses" if taken == 1 else "lose"
-    assert guard.reason == f"{said} who have content GDPR {verb} it, and the limit is 1%"
+@pytest.mark.parametrize(
+    ("name", "taken", "limit", "reason"),
+    [
+        (
+            "people",
+            1,
+            GuardLimit(count=None, share=0.01),
+            "1 of the 20 people who have GDPR loses it, and the limit is 1%",
+        ),
+        (
+            "people",
+            2,
+            GuardLimit(count=None, share=0.01),
+            "2 of the 20 people who have GDPR lose it, and the limit is 1%",
+        ),
+        ("people", 1, GuardLimit(count=0), "1 person loses content or a part of its window, and the limit is 0"),
+        ("people", 2, GuardLimit(count=0), "2 people lose content or a part of its window, and the limit is 0"),
+        (
+            "people",
+            None,
+            GuardLimit(count=2000, share=0.5),
+            "the number of people who lose content is not known, and the limit is 2,000",
+        ),
+        (
+            "mandatory",
+            None,
+            GuardLimit(count=None, share=0.125),
+            "the number of people who get mandatory content is not known, and the limit is 12.5%",
+        ),
+        ("answers", None, GuardLimit(count=0), "the answers of an unknown number of people, and the limit is 0"),
+        ("answers", None, GuardLimit(count=None), None),
+        ("answers", 1, GuardLimit(count=0), "the answers of 1 person, and the limit is 0"),
+        ("mandatory", 2, GuardLimit(count=1), "content becomes mandatory for 2 people, and the limit is 1"),
+        (
+            "mandatory",
+            20,
+            GuardLimit(count=None, share=0.5),
+            "content becomes mandatory for 20 of 20 active people, and the limit is 50%",
+        ),
+        (
+            "mandatory",
+            21,
+            GuardLimit(count=None, share=0.5),
+            "content becomes mandatory for 21 people, new accounts among them; 20 are active, and the limit is 50%",
+        ),
+    ],
+)
+def test_a_guard_by_people_says_who_loses_or_must_learn_what(
+    name: str, taken: int | None, limit: GuardLimit, reason: str | None
+) -> None:
+    """The number or the share of people, or that it is not known, and the limit; without a limit nothing stops."""
+    measure = GuardCount(guard=name, of="GDPR", taken=taken, size=20)
+    limits = replace(GuardLimits(), **{name: limit})
+    (guard,) = (one for one in evaluate_guards([measure], limits, ()) if one.name == name)
+    assert (guard.reason, guard.tripped, guard.total) == (reason, reason is not None, taken)
+    assert guard.allow == (None if reason is None else f"{name}={'unknown' if taken is None else taken}")
+
+
+@pytest.mark.parametrize(
+    ("own", "beside", "shown", "reason"),
+    [
+        (5, 9, 5, "6 deletes, and the limit is 5"),
+        (9, 5, 5, "6 deletes, and the limit is 5 on main"),
+        (8, 9, 8, None),
+        (9, 8, 8, None),
+        (None, 5, 5, "6 deletes, and the limit is 5 on main"),
+        (None, 9, 9, None),
+        (5, None, 5, "6 deletes, and the limit is 5"),
+        (9, None, 9, None),
+        (None, None, None, None),
+    ],
+)
+def test_limits_of_another_version_apply_too(
+    own: int | None, beside: int | None, shown: int | None, reason: str | None
+) -> None:
+    """The reason says whose limit it is where only the other one stops; the stricter one is shown where none does."""
+    mine, other = (GuardLimits(deletes=None if one is None else GuardLimit(count=one)) for one in (own, beside))
+    found = evaluate_guards([deletes(6)], mine, (), ("on main", other))
+    guards = [(guard.limit["count"], guard.reason) for guard in found if guard.name == "deletes"]
+    assert guards == ([] if shown is None else [(shown, reason)])
+
+
+@pytest.mark.parametrize(
+    ("limit", "most", "live", "may"),
+    [
+        (None, 99, 0, False),
+        (GuardLimit(count=0), 99, 0, False),
+        (GuardLimit(count=None, share=0.1), 2, 0, False),
+        (GuardLimit(count=None, share=0.1), 3, 0, True),
+        (GuardLimit(count=None, share=0.1), 3, 30, False),
+        (GuardLimit(count=None, share=0.1), 4, 30, True),
+        (GuardLimit(count=3, share=0.1), 99, 30, False),
+        (GuardLimit(count=4, share=0.1), 99, 30, True),
+    ],
+)
+def test_whether_so_many_changes_could_exceed_the_share(
+    limit: GuardLimit | None, most: int, live: int, may: bool
+) -> None:
+    """Of the rows that are known, or of the fewest that have a share; more than the count limit stop by themselves."""
+    assert may_exceed_share(limit, most, live) is may
+    assert has_share(limit) is (limit is not None and limit.share == 0.1)
+
+
+@pytest.mark.parametrize(
+    ("taken", "limit", "least", "rows"),
+    [
+        (3, None, 0, 0),
+        (3, GuardLimit(count=0), 0, 0),
+        (0, GuardLimit(count=None, share=0.1), 0, 0),
+        (3, GuardLimit(count=2, share=0.1), 0, 0),
+        (3, GuardLimit(count=3, share=0.1), 0, 30),
+        (3, GuardLimit(count=None, share=0.125), 24, 0),
+        (3, GuardLimit(count=None, share=0.125), 23, 24),
+        (1, GuardLimit(count=None, share=1.0), 0, 1),
+        (1, GuardLimit(count=None, share=0.0), 0, math.inf),
+    ],
+)
+def test_how_many_live_rows_keep_changes_within_the_share(
+    taken: int, limit: GuardLimit | None, least: int, rows: float
+) -> None:
+    """None need be counted where no share is checked, or where so few are enough."""
+    found = least_live_within_share(taken, limit, least=least) if least else least_live_within_share(taken, limit)
+    assert found == pytest.approx(rows)
 
 
 @pytest.mark.parametrize(
@@ -164,12 +288,29 @@ RENAMED = FieldChange(path="name", before="Kept", after="New")
             ),
             "remove 2 of its managers",
         ),
+        (
+            change(
+                "Kept", Action.UPDATE, FieldChange(path="choices.New", before="Old", after="New"), of="custom_field"
+            ),
+            "rename its choice Old",
+        ),
+        (
+            change(
+                "Kept",
+                Action.UPDATE,
+                FieldChange(path="admin", before=True, after=False),
+                FieldChange(path="archived", before=False, after=True),
+                FieldChange(path="custom_archive_date", before=None, after="2030-01-01"),
+                of="user",
+            ),
+            "revoke admin rights and access",
+        ),
         (change("New", Action.UPDATE, RENAMED, FieldChange(path="members", removed=("a",))), "rename it"),
     ],
 )
 def test_what_is_protected_is_neither_deleted_renamed_nor_emptied(made: Change, harm: str | None) -> None:
     """By its old name or its new one; it may be made, described otherwise, and grow."""
-    problems = list(refuse_protected_changes(all_kinds(), [made], [["group/Kept", "user/Kept"]]))
+    problems = list(refuse_protected_changes(all_kinds(), [made], [["*/Kept"]]))
     said = [problem.message for problem in problems]
     assert said == ([] if harm is None else [f"{made.address}: it is protected, but the plan would {harm}"])
     assert [problem.address for problem in problems] == [str(made.address)] * len(said)

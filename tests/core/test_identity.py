@@ -78,7 +78,8 @@ def test_one_id_is_pinned_once() -> None:
 
 
 def test_of_two_of_a_name_the_pinned_one_leaves_the_other_for_the_name() -> None:
-    """What a pin has claimed is not live twice any more."""
+    """What a pin has claimed is not live twice any more; without a pin it is."""
+    assert codes(match_claims([claim("A")], live("1 A", "2 A"))) == ["identity/live-twice"]
     found = match_claims([claim("A"), claim("B", pin="1")], live("1 A", "2 A"))
     assert taken(found) == ["2", "1"]
     assert codes(found) == []

@@ -95,13 +95,27 @@ def test_a_misspelt_person_is_an_error_as_ever(tmp_path: Path) -> None:
     assert "p101@acme.example" in str(problem.hint)
 
 
-def test_more_members_than_half_the_pages_are_listed(tmp_path: Path) -> None:
-    """A request for each of them would take as many as the pages."""
-    many = emails(*range(100, 113))
-    project = Project(tmp_path, live(many), PAGES)
+@pytest.mark.parametrize(
+    ("page", "first", "members", "is_looked_up"),
+    [
+        (10, 130, 11, True),
+        (10, 130, 12, False),
+        (80, 130, 1, True),
+        (80, 130, 2, False),
+        (100, 130, 1, True),
+        (120, 130, 1, False),
+        (120, 5, 1, False),
+    ],
+)
+def test_more_members_than_half_the_further_pages_are_listed(
+    tmp_path: Path, page: int, first: int, members: int, is_looked_up: bool
+) -> None:
+    """Otherwise a request for each of them could take as many as the pages, and be in vain; two pages are read."""
+    many = emails(*range(first, first + members))
+    project = Project(tmp_path, live(many), f"dialect: {{paging.limit: {page}}}\n")
     project.plan(f"groups: [{{name: Sales, members: {many}}}]\n")
-    assert asked(project)["users.list"] == PEOPLE // 10
-    assert asked(project)["users.get"] == 0
+    requests = (asked(project)["users.list"], asked(project)["users.get"])
+    assert requests == ((1, members) if is_looked_up else (-(-PEOPLE // page), 0))
 
 
 def test_assignments_to_people_are_looked_up(tmp_path: Path) -> None:

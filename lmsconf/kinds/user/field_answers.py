@@ -41,7 +41,6 @@ def resolve_declared_answers(planning: PlanContext, declared: DesiredResource[Pe
         if wrong:
             _problem(planning, declared, "user/answer", field, f"{at} {wrong}", None)
             whole = False
-            continue
         wanted[field] = _shaped(type, answer)
         if type != "TEXT":
             whole = _knows_choices(planning, declared, field, answer) and whole

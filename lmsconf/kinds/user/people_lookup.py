@@ -9,6 +9,7 @@ not show what it matches (Users).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Final
 
 from lmsconf.api.spec.listings import USERS
@@ -56,9 +57,10 @@ def _looked_up(
     reading: ReadContext, first: Mapping[str, Row], total: int | None, keep: Callable[[Row], Row]
 ) -> list[Row] | None:
     """Return the rows of the people in lists who are not on the first page; None if all people must be listed."""
-    pages = -(-total // len(first)) if total is not None and first else 0
+    if total is None or not first:
+        return None
     # Looking up may be in vain, so it is tried only where it takes half as many requests at most.
-    most = (pages - 1) // 2
+    most = (-(-total // len(first)) - 1) // 2
     named = reading.named_emails()
     unknown = named - _emails(first.values())
     if most < 1 or len(unknown) > most:
@@ -82,11 +84,9 @@ def _looked_up(
 def _editors(reading: ReadContext, known: set[str], keep: Callable[[Row], Row]) -> Iterator[Row]:
     """Yield the rows of the first few last editors who are people of the workspace, so that drift can name them."""
     for id in sorted(reading.editors - known)[:_EDITORS]:
-        try:
+        # Of one who is no person of the workspace the id is shown.
+        with suppress(Rejected):
             yield keep(dict(require_object(reading.api.get("users.get", path={"userId": id}), "a user")))
-        except Rejected:
-            # Its id is shown then.
-            continue
 
 
 def _emails(people: Iterable[Row]) -> frozenset[str]:
