@@ -8,8 +8,9 @@ from typing import Final, cast
 from lmsconf.documents.document import JsonObjectReader, parse_document
 from lmsconf.documents.snapshot_digest import snapshot_digest_json
 from lmsconf.journal.journal_reader import parse_journal
+from lmsconf.journal.line_codec import chain_json, commit_json
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.recorded_run import ChainLink, JournalHeader, ManifestsCommit, RecordedRun, RunEnding, SnapshotDigest
+from lmsconf.model.recorded_run import JournalHeader, RecordedRun, RunEnding
 from lmsconf.model.time_formats import format_utc
 from lmsconf.support.lazy_dataclass import dataclass
 
@@ -50,8 +51,8 @@ def _opening(header: JournalHeader) -> dict[str, Json]:
         "tool": header.tool,
         "started_at": format_utc(header.started),
         "approvals": dict(sorted(header.meta.items())),
-        "commit": None if header.commit is None else _commit(header.commit),
-        "before": None if header.before is None else _digest(header.before),
+        "commit": None if header.commit is None else commit_json(header.commit),
+        "before": None if header.before is None else snapshot_digest_json(header.before),
         "chain": None if header.chain is None else chain_json(header.chain),
         "recorded_plan": header.plan_sha256,
     }
@@ -64,7 +65,7 @@ def _ending(run: RecordedRun) -> dict[str, Json]:
         "exit": None if ending is None else ending.exit,
         "verified": None if ending is None else ending.verified.value,
         "converged": None if ending is None else ending.converged,
-        "after": None if ending is None or ending.after is None else _digest(ending.after),
+        "after": None if ending is None or ending.after is None else snapshot_digest_json(ending.after),
         "recorded_report": None if ending is None else ending.report_sha256,
         "calls": {state.value: number for state, number in run.summary.items()},
         "damaged": run.damaged,
@@ -95,23 +96,6 @@ def _report(text: str | None) -> dict[str, Json]:
         return {"problems": None, "left": None}
     at = JsonObjectReader(cast("Json", parse_document(text)))
     return {"problems": len(at.items("problems")), "left": len(at.items("residue"))}
-
-
-def chain_json(link: ChainLink) -> dict[str, Json]:
-    return {
-        "number": link.number,
-        "previous": link.previous,
-        "previous_sha256": link.previous_sha256,
-        "oldest": link.oldest,
-    }
-
-
-def _commit(commit: ManifestsCommit) -> dict[str, Json]:
-    return {"commit": commit.commit, "clean": commit.clean, "reason": commit.reason}
-
-
-def _digest(digest: SnapshotDigest) -> dict[str, Json]:
-    return snapshot_digest_json(digest)
 
 
 def _encoded(text: str | None) -> bytes | None:

@@ -158,8 +158,7 @@ def test(context: CommandContext, *, live: bool, parallelism: int, max_rate: flo
     Test only reads the workspace. A test of an empty audience fails, and so does one whose result is not known. Exits
     1 if a test fails. `lmsconf plan` shows failing tests, and they stop `lmsconf apply`.
     """
-    from lmsconf.model.access_tests import AccessTestReport
-    from lmsconf.planner.access_tests import judge_tests, query_of
+    from lmsconf.planner.access_tests import judge_report, query_of
     from lmsconf.render.access_tests import TEST_VIEWS
     from lmsconf.workspace.access_reader import read_people_view
 
@@ -170,14 +169,6 @@ def test(context: CommandContext, *, live: bool, parallelism: int, max_rate: flo
         view = read_people_view(workspace, manifests, query_of(tests), tell)
     if not (live or view.header.planned):
         raise ProblemsFound(view.header.problems)
-    header = view.header
-    report = AccessTestReport(
-        workspace=header.workspace,
-        url=header.url,
-        people=header.people,
-        created_at=header.created_at,
-        live=live,
-        results=judge_tests(view.state, tests, settings.policy.workspace, live=live),
-    )
+    report = judge_report(view.state, view.header, tests, settings.policy.workspace, live=live)
     output.show(TEST_VIEWS, report)
     return ExitCode.ERROR if report.failed else ExitCode.OK

@@ -166,7 +166,10 @@ def plan(
         refuse_rehearsal_options(rehearses=rehearses, faults=faults_file, since=since_file)
     if undone is not None:
         _check_undo(base, snapshot_file, additive=additive, rehearses=rehearses)
-    trusted = parse_trusted_parts(trust_project)
+    trusted: Collection[str] = parse_trusted_parts(trust_project)
+    if snapshot_file is not None:
+        # Planning on a snapshot sends no request, so every part counts as trusted.
+        trusted = PARTS
     for option, file in (("--out", out), ("--people", people)):
         if file is not None:
             refuse_unwritable(file, f"{option} {file}")
@@ -187,19 +190,15 @@ def plan(
         if rehearses:
             from lmsconf.workspace.base_loader import load_base
 
-            kept = trusted if snapshot is None else PARTS
-            beside = None if base is None else load_base(base, settings, policy, context.environ, trusted=kept)
+            beside = None if base is None else load_base(base, settings, policy, context.environ, trusted=trusted)
             request = RehearsalRequest(
                 policy=policy, snapshot=snapshot, base=beside, faults_file=faults_file, max_rate=max_rate
             )
             made = rehearse_plan(workspace, request, events)
         elif undone is not None:
             made = _undone(workspace, policy, undone, events)
-        elif base is not None and since is not None:
-            made = _since(workspace, policy, base, since, context, trusted, events)
         elif base is not None:
-            # Planning on a snapshot sends no request, so every part counts as trusted.
-            made = _beside(workspace, policy, base, snapshot, context, trusted if snapshot is None else PARTS, events)
+            made = _with_base(workspace, policy, base, snapshot, since, context, trusted, events)
         elif snapshot is None:
             made = make_live_plan(workspace, load_valid_manifests(workspace, events), policy, events)
         else:
@@ -276,16 +275,17 @@ def _loaded(file: Path) -> Snapshot:
         return loads(text)
 
 
-def _beside(
+def _with_base(
     workspace: WorkspaceReader,
     policy: Policy,
     base_name: str,
     snapshot: Snapshot | None,
+    since: Snapshot | None,
     context: CommandContext,
     trusted: Collection[str],
     events: CommandEvents,
 ) -> Plan:
-    """Return the plan compared with the base's, on a snapshot or on the live workspace."""
+    """Return the plan compared with the base's: on a snapshot, on the live workspace, or of what differs from it."""
     from lmsconf.workspace.base_loader import load_base
     from lmsconf.workspace.plan_with_base import plan_with_base
 
@@ -294,7 +294,11 @@ def _beside(
     if snapshot is not None:
         return plan_with_base(workspace, manifests, policy, base, snapshot=snapshot)
     with show_reading_progress("Reading", events) as tell:
-        return plan_with_base(workspace, manifests, policy, base, progress=tell)
+        if since is None:
+            return plan_with_base(workspace, manifests, policy, base, progress=tell)
+        from lmsconf.workspace.plan_since import plan_since
+
+        return plan_since(workspace, manifests, policy, base, since, tell)
 
 
 def _check_people_file(file: Path, *, no_effects: bool, masked: bool) -> None:
@@ -321,22 +325,3 @@ def _write_people(file: Path, plan: Plan) -> None:
         reasons = "; ".join(plan.effects.reasons)
         raise LmsconfError(f"who gains and who loses is not known: {reasons}", hint="Remove --people.")
     write_atomically(file, people_json(rows) if file.suffix.lower() == ".json" else people_csv(rows))
-
-
-def _since(
-    workspace: WorkspaceReader,
-    policy: Policy,
-    base_name: str,
-    snapshot: Snapshot,
-    context: CommandContext,
-    trusted: Collection[str],
-    events: CommandEvents,
-) -> Plan:
-    """Return the plan of what differs from the base."""
-    from lmsconf.workspace.base_loader import load_base
-    from lmsconf.workspace.plan_since import plan_since
-
-    manifests = load_valid_manifests(workspace, events)
-    base = load_base(base_name, workspace.settings, policy, context.environ, trusted=trusted)
-    with show_reading_progress("Reading", events) as tell:
-        return plan_since(workspace, manifests, policy, base, snapshot, tell)

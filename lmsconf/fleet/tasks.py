@@ -19,11 +19,10 @@ from lmsconf.documents.effect_values import counts_json
 from lmsconf.documents.plan_file import dumps, loads, plan_digest
 from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound
 from lmsconf.fleet.attempts import apply_again, apply_plan
-from lmsconf.model.access_tests import AccessTestReport
 from lmsconf.model.blockers import blockers
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.fleet import FleetAction, FleetEntry
-from lmsconf.planner.access_tests import failed_problems, judge_tests, query_of
+from lmsconf.planner.access_tests import failed_problems, judge_report, query_of
 from lmsconf.project.config_file import ProjectFile
 from lmsconf.project.config_reader import read_project_file
 from lmsconf.project.settings import Settings, settings_of
@@ -236,14 +235,7 @@ class TaskRunner:
             state, header = read_people_view(reader, manifests, query_of(tests))
         if not header.planned:
             raise ProblemsFound(header.problems)
-        report = AccessTestReport(
-            workspace=header.workspace,
-            url=header.url,
-            people=header.people,
-            created_at=header.created_at,
-            live=False,
-            results=judge_tests(state, tests, name, live=False),
-        )
+        report = judge_report(state, header, tests, name)
         return replace(
             entry,
             exit=ExitCode.ERROR if report.failed else ExitCode.OK,

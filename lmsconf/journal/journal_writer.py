@@ -28,13 +28,13 @@ from lmsconf.journal.journal_folder import (
     unwritable_error,
 )
 from lmsconf.journal.kept_documents import before_path, plan_path, report_path
-from lmsconf.journal.line_codec import FORMAT, encode_line
+from lmsconf.journal.line_codec import FORMAT, chain_json, commit_json, encode_line
 from lmsconf.journal.run_chain import Retention, delete_run, plan_retention
 from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json, sha256_of_bytes
 from lmsconf.model.outcomes import ApplyReport, CallOutcome
 from lmsconf.model.plan import Plan
-from lmsconf.model.recorded_run import CallState, ChainLink, ManifestsCommit, SnapshotDigest
+from lmsconf.model.recorded_run import CallState, ManifestsCommit, SnapshotDigest
 from lmsconf.model.scope import VerifyMode
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.time_formats import format_utc
@@ -99,9 +99,9 @@ class Journal:
         journal = cls(path, digest, descriptor, clock, sync)
         try:
             opening = _opening(plan, digest, meta)
-            opening |= {"chain": _link_json(link), "plan_sha256": sha256_of_bytes(text.encode())}
+            opening |= {"chain": chain_json(link), "plan_sha256": sha256_of_bytes(text.encode())}
             opening |= {"before": None if before is None else snapshot_digest_json(snapshot_digest(before))}
-            opening |= {} if commit is None else {"commit": _commit_json(commit)}
+            opening |= {} if commit is None else {"commit": commit_json(commit)}
             earlier = None if pre_image is None else redact_registered_tokens(snapshot_file.dumps(pre_image))
             opening |= {} if earlier is None else {"pre_image_sha256": sha256_of_bytes(earlier.encode())}
             journal._write(opening, started, lasting=True)
@@ -237,19 +237,6 @@ def _opening(plan: Plan, digest: str, meta: Mapping[str, str]) -> dict[str, Json
 
 def _noted(meta: Mapping[str, str]) -> dict[str, str]:
     return {key: redact_secrets(value) for key, value in meta.items()}
-
-
-def _link_json(link: ChainLink) -> dict[str, Json]:
-    return {
-        "number": link.number,
-        "previous": link.previous,
-        "previous_sha256": link.previous_sha256,
-        "oldest": link.oldest,
-    }
-
-
-def _commit_json(commit: ManifestsCommit) -> dict[str, Json]:
-    return {"commit": commit.commit, "clean": commit.clean, "reason": commit.reason}
 
 
 def _not_pruned(path: Path, error: OSError) -> Problem:

@@ -1,4 +1,7 @@
-"""One line of a journal ⇄ a mapping. Each line is a JSON object with a checksum, which reveals a damaged line."""
+"""One line of a journal ⇄ a mapping, and values in it as JSON.
+
+Each line is a JSON object with a checksum, which reveals a damaged line.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from typing import Final
 
 from lmsconf.documents.document import escape_invisible
 from lmsconf.model.canonical_json import Json, canonical_json, sha256_of_bytes
+from lmsconf.model.recorded_run import ChainLink, ManifestsCommit
 
 FORMAT: Final = "lmsconf.journal/1"
 _SUM: Final = "sum"
@@ -35,6 +39,19 @@ def decode_line(line: bytes) -> dict[str, Json] | None:
 def decode_lines(content: bytes) -> Iterator[dict[str, Json] | None]:
     """Yield the entries of a journal; None for each damaged line."""
     return (decode_line(line) for line in content.split(b"\n") if line)
+
+
+def chain_json(link: ChainLink) -> dict[str, Json]:
+    return {
+        "number": link.number,
+        "previous": link.previous,
+        "previous_sha256": link.previous_sha256,
+        "oldest": link.oldest,
+    }
+
+
+def commit_json(commit: ManifestsCommit) -> dict[str, Json]:
+    return {"commit": commit.commit, "clean": commit.clean, "reason": commit.reason}
 
 
 def _sum(content: bytes) -> str:

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from lmsconf.errors import LmsconfError, Problem
-from lmsconf.model.access_tests import AccessClaim, AccessTest, AccessTestResult
+from lmsconf.model.access import ReportHeader
+from lmsconf.model.access_tests import AccessClaim, AccessTest, AccessTestReport, AccessTestResult
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import pin_in
 from lmsconf.model.names import did_you_mean
@@ -37,6 +38,20 @@ def judge_tests(
     """Return the result of each test, after the plan or, with `live`, before it."""
     side = _Side(state, workspace, live=live)
     return tuple(AccessTestResult(test=test, reason=side.reason(test)) for test in tests)
+
+
+def judge_report(
+    state: AccessState, header: ReportHeader, tests: Iterable[AccessTest], workspace: str, *, live: bool = False
+) -> AccessTestReport:
+    """Return the report of tests, judged as by `judge_tests`."""
+    return AccessTestReport(
+        workspace=header.workspace,
+        url=header.url,
+        people=header.people,
+        created_at=header.created_at,
+        live=live,
+        results=judge_tests(state, tests, workspace, live=live),
+    )
 
 
 def failed_problems(results: Iterable[AccessTestResult]) -> Iterator[Problem]:

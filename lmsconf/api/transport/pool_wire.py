@@ -153,18 +153,11 @@ def _proxy_pool(
     url = httpcore.URL(
         scheme=where.url.raw_scheme, host=where.url.raw_host, port=where.url.port, target=where.url.raw_path
     )
+    proxy_type: type[httpcore.SOCKSProxy | httpcore.HTTPProxy] = httpcore.HTTPProxy
     if where.url.scheme.startswith("socks"):
         import_module("socksio")
-        return httpcore.SOCKSProxy(
-            proxy_url=url,
-            proxy_auth=where.raw_auth,
-            ssl_context=trust,
-            max_connections=1,
-            max_keepalive_connections=keepalive_connections,
-            keepalive_expiry=_KEPT_SECONDS,
-            network_backend=network,
-        )
-    return httpcore.HTTPProxy(
+        proxy_type = httpcore.SOCKSProxy
+    return proxy_type(
         proxy_url=url,
         proxy_auth=where.raw_auth,
         ssl_context=trust,
