@@ -16,7 +16,6 @@ from lmsconf.fleet.pod_matrix import PodCommands, argo_workflow, kubernetes_job
 from lmsconf.model.canonical_json import Json
 from lmsconf.support.lazy_dataclass import dataclass
 
-FORMATS: Final = ("github", "gitlab", "argo", "kubernetes")
 _NEEDS_IMAGE: Final = ("argo", "kubernetes")
 _MOST: Final = {"github": 256, "gitlab": 200}
 """The most jobs that an engine makes of one matrix."""
@@ -57,7 +56,10 @@ class Matrix:
 
 
 def matrix_document(matrix: Matrix, format: str) -> str:
-    """Return the document for an engine, one of FORMATS. Raises UsageError for what that engine cannot run."""
+    """Return the document for an engine, `github`, `gitlab`, `argo` or `kubernetes`.
+
+    Raises UsageError for what that engine cannot run.
+    """
     if format in _NEEDS_IMAGE and matrix.image is None:
         raise UsageError(f"--format {format} needs --image", hint="Name it by its digest: registry/lmsconf@sha256:…")
     most = _MOST.get(format, matrix.shards)

@@ -24,6 +24,19 @@ class SourceMap(Protocol):
         """Return the location of the list item equal to `text` at or below `path`; that of `path` if there is none."""
 
 
+@dataclass(frozen=True, slots=True)
+class FixedSource:
+    """The SourceMap of what no entry of its own declares: all of it is located at one place."""
+
+    place: SourceLocation
+
+    def at(self, *path: str | int) -> SourceLocation:
+        return self.place
+
+    def find(self, text: str, *path: str | int) -> SourceLocation:
+        return self.place
+
+
 Spec_co = TypeVar("Spec_co", covariant=True)
 """What a kind's manifest entry declares, parsed: a frozen value of the kind's own."""
 

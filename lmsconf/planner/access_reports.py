@@ -19,13 +19,12 @@ from lmsconf.model.access import (
 from lmsconf.model.address import RemoteId
 from lmsconf.model.effects import AccessChange, Basis
 from lmsconf.model.names import did_you_mean, nearest_email
-from lmsconf.planner.access_state import AccessState, PlacedAssignment
-from lmsconf.planner.audiences import Bits, Terms, access_of, positions_of
+from lmsconf.planner.access_state import AccessState, PlacedAssignment, PlacedSide
+from lmsconf.planner.audiences import Bits, access_of, positions_of
 from lmsconf.planner.effects import weakest_basis
 
 KEEP: Final = "keep"
 NONE: Final = "none"
-_AUDIENCE_HINT: Final = "Write it as plans print it: group/Sales, smart_group/Sales Nordics, user/E-MAIL or everyone."
 
 
 def person_access(state: AccessState, header: ReportHeader, email: str, content: str | None) -> PersonAccess:
@@ -108,8 +107,8 @@ def _content(
 ) -> PersonContent:
     bit = 1 << position
     known = not state.incomplete
-    before = _held(state, [_before(placement) for placement in placed], bit) if known else None
-    after = _held(state, [_after(placement) for placement in placed], bit) if known and planned else None
+    before = _held(state, [placement.before for placement in placed], bit) if known else None
+    after = _held(state, [placement.after for placement in placed], bit) if known and planned else None
     return PersonContent(
         content=name,
         id=id,
@@ -120,19 +119,7 @@ def _content(
     )
 
 
-_Side = tuple[bool, Terms | None, Bits | None]
-"""Whether an assignment is there on one side of the plan, what it says, and its people; None if not known."""
-
-
-def _before(one: PlacedAssignment) -> _Side:
-    return one.is_live, one.assignment.before, one.assignment.audience.before
-
-
-def _after(one: PlacedAssignment) -> _Side:
-    return one.stays, one.assignment.after, one.assignment.audience.after
-
-
-def _held(state: AccessState, sides: Sequence[_Side], bit: Bits) -> HeldContent | None:
+def _held(state: AccessState, sides: Sequence[PlacedSide], bit: Bits) -> HeldContent | None:
     """Return what a person has through assignments; None if an assignment that is not over is not known."""
     there = [(terms, people) for exists, terms, people in sides if exists]
     current = [(terms, people) for terms, people in there if terms is None or not terms.window.is_over(state.now)]
@@ -155,13 +142,15 @@ def change_between(before: HeldContent, after: HeldContent) -> str:
     return words.get((before.word, after.word), changed).value
 
 
-def _route(state: AccessState, one: PlacedAssignment, position: int, *, planned: bool) -> AccessRoute:
-    conditions = state.conditions(one.audience, position)
+def _route(state: AccessState, placed: PlacedAssignment, position: int, *, planned: bool) -> AccessRoute:
+    conditions = state.conditions(placed.audience, position)
     before, after = (
         _route_side(state, side, position, results)
-        for side, results in zip((_before(one), _after(one)), conditions, strict=True)
+        for side, results in zip((placed.before, placed.after), conditions, strict=True)
     )
-    return AccessRoute(address=one.address, audience=one.audience, before=before, after=after if planned else None)
+    return AccessRoute(
+        address=placed.address, audience=placed.audience, before=before, after=after if planned else None
+    )
 
 
 def _time(state: AccessState, bound: int | None) -> str | None:
@@ -170,7 +159,7 @@ def _time(state: AccessState, bound: int | None) -> str | None:
 
 
 def _route_side(
-    state: AccessState, side: _Side, position: int, conditions: Sequence[ConditionResult]
+    state: AccessState, side: PlacedSide, position: int, conditions: Sequence[ConditionResult]
 ) -> RouteSide | None:
     exists, terms, people = side
     if not exists:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from lmsconf.model.access import ConditionResult
 from lmsconf.model.address import Address, RemoteId
-from lmsconf.planner.audiences import Audience, AudienceAssignment, Bits
+from lmsconf.planner.audiences import Audience, AudienceAssignment, Bits, Terms
 from lmsconf.support.lazy_dataclass import dataclass
 
 
@@ -24,6 +25,14 @@ class AccessQuery:
     fields: frozenset[str] = frozenset()
 
 
+class PlacedSide(NamedTuple):
+    """Whether an assignment is there on one side of a plan, what it says, and its people; None if not known."""
+
+    exists: bool
+    terms: Terms | None
+    people: Bits | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacedAssignment:
     """An assignment with the addresses of itself and of its audience. is_live, stays: whether it is there before the
@@ -35,6 +44,14 @@ class PlacedAssignment:
     assignment: AudienceAssignment
     is_live: bool
     stays: bool
+
+    @property
+    def before(self) -> PlacedSide:
+        return PlacedSide(self.is_live, self.assignment.before, self.assignment.audience.before)
+
+    @property
+    def after(self) -> PlacedSide:
+        return PlacedSide(self.stays, self.assignment.after, self.assignment.audience.after)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -152,14 +152,13 @@ class _Side:
         """Return who has the content of a test. Raises _Failure if it is not known."""
         state = self._state
         sides: list[tuple[Terms | None, Bits]] = []
-        for one in state.assignments(self._content(test)):
-            before, after = one.assignment.before, one.assignment.after
-            exists, terms = (one.is_live, before) if self._live else (one.stays, after)
-            people = one.assignment.audience.before if self._live else one.assignment.audience.after
+        for placement in state.assignments(self._content(test)):
+            exists, terms, people = placement.before if self._live else placement.after
             if not exists or (terms is not None and terms.window.is_over(state.now)):
                 continue
             if terms is None or people is None:
-                raise _Failure(f"who has it is not known, because of {one.address}{self._why(one.audience)}")
+                why = self._why(placement.audience)
+                raise _Failure(f"who has it is not known, because of {placement.address}{why}")
             sides.append((terms, people))
         return access_of(sides, state.now)
 

@@ -23,8 +23,6 @@ from lmsconf.planner.address_patterns import AMBIGUOUS, canonical_pattern
 from lmsconf.planner.audiences import Audience, Bits, positions_of
 from lmsconf.planner.kind import AnyKind
 
-KEEP: Final = "keep"
-NONE: Final = "none"
 _AUDIENCE_HINT: Final = "Write it as plans print it: group/Sales, smart_group/Sales Nordics, user/E-MAIL or everyone."
 
 

@@ -11,22 +11,9 @@ from typing import Any
 from lmsconf.errors import LmsconfError, Problem, SourceLocation, StalePlan
 from lmsconf.model.address import RemoteId
 from lmsconf.model.calls import CallIndex
-from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
-from lmsconf.model.plan import Action, Change, Plan
+from lmsconf.model.declarations import DeleteEntry, DesiredResource, FixedSource, Manifests
+from lmsconf.model.plan import Action, Plan
 from lmsconf.planner.kind import AnyKind, ManifestEntry
-
-
-class _Source:
-    """SourceMap of an entry made from a change: every part has the change's source location."""
-
-    def __init__(self, change: Change) -> None:
-        self._where = change.source or SourceLocation(str(change.address))
-
-    def at(self, *path: str | int) -> SourceLocation:
-        return self._where
-
-    def find(self, text: str, *path: str | int) -> SourceLocation:
-        return self._where
 
 
 def plan_to_manifests(plan: Plan, kinds: Mapping[str, AnyKind]) -> Manifests:
@@ -47,7 +34,8 @@ def plan_to_manifests(plan: Plan, kinds: Mapping[str, AnyKind]) -> Manifests:
             hint = "Plan again, and apply that file unchanged."
             raise StalePlan(f"{change.address}: the plan describes it incompletely", hint=hint)
         body = kind.replay_entry(change, side, calls)
-        entry = ManifestEntry(body=body, places=_Source(change), timezone=None, report=_refuse)
+        places = FixedSource(change.source or SourceLocation(str(change.address)))
+        entry = ManifestEntry(body=body, places=places, timezone=None, report=_refuse)
         if change.action is Action.DELETE:
             absent.extend(kind.parse_absent(entry))
         else:

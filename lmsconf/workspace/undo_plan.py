@@ -28,7 +28,7 @@ from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.context import PlanContext
 from lmsconf.planner.kind import AnyKind, ManifestEntry
 from lmsconf.planner.plan import DraftPlan, draft_plan
-from lmsconf.planner.undo.inverse import CONFLICT, LIMITED, Inverse, RunSource, invert
+from lmsconf.planner.undo.inverse import CONFLICT, LIMITED, Inverse, invert, run_source
 from lmsconf.planner.undo.run import RunToUndo
 from lmsconf.planner.undo.times import Times, named_context
 from lmsconf.workspace.reader import WorkspaceReader, reads_needed
@@ -167,7 +167,7 @@ def _form(side: object) -> dict[str, Any]:
 
 
 def _entry(run: RunToUndo, body: Mapping[str, Any]) -> ManifestEntry:
-    return ManifestEntry(body=body, places=RunSource(run.name), timezone=None, report=_ignore)
+    return ManifestEntry(body=body, places=run_source(run.name), timezone=None, report=_ignore)
 
 
 def _ignore(_: Problem) -> None:

@@ -13,7 +13,6 @@ from dataclasses import field, replace
 from datetime import UTC, datetime, time
 from typing import Any, TypeAlias
 
-from lmsconf.errors import SourceLocation
 from lmsconf.kinds.content_target.content_resolver import ContentResolver, Identity
 from lmsconf.kinds.content_target.replacement_problems import ReplacementProblems, is_over
 from lmsconf.kinds.content_target.steps import parse_live_window
@@ -22,7 +21,7 @@ from lmsconf.kinds.shared.kind_names import CONTENT, USER
 from lmsconf.kinds.shared.times import format_time
 from lmsconf.kinds.user.people_directory import people_directory
 from lmsconf.model.address import Address, RemoteId
-from lmsconf.model.declarations import DeleteEntry, DesiredResource
+from lmsconf.model.declarations import DeleteEntry, DesiredResource, FixedSource
 from lmsconf.model.names import matches_patterns
 from lmsconf.model.time_formats import parse_response_time
 from lmsconf.planner.context import Deletion, Match, MatchResult, PlanContext
@@ -31,19 +30,6 @@ from lmsconf.support.lazy_dataclass import dataclass
 _Declared: TypeAlias = DesiredResource[AssignmentSpec]
 _Change: TypeAlias = "Match[AssignmentSpec, TargetRow] | Deletion[TargetRow]"
 _Spoken: TypeAlias = "Mapping[Identity, DesiredResource[Any] | DeleteEntry[Any]]"
-
-
-@dataclass(frozen=True, slots=True)
-class FixedSource:
-    """The SourceMap of what another entry implies: all of it is located at one place there."""
-
-    place: SourceLocation
-
-    def at(self, *path: str | int) -> SourceLocation:
-        return self.place
-
-    def find(self, text: str, *path: str | int) -> SourceLocation:
-        return self.place
 
 
 @dataclass(slots=True, kw_only=True)

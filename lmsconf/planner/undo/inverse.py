@@ -14,7 +14,7 @@ from typing import Any, Final
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json, sha256
-from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
+from lmsconf.model.declarations import DeleteEntry, DesiredResource, FixedSource, Manifests
 from lmsconf.model.plan import Action, Change, UndoLevel
 from lmsconf.planner.kind import AnyKind, ManifestEntry
 from lmsconf.planner.undo.claims import NameClaim, granted, name_claims
@@ -212,7 +212,7 @@ class _Inversion:
                 return
             pin: Body = {} if draft.id is None else {"id": draft.id}
             body = {kind.name_key: writer.name(kind, draft), **pin, **body}
-        entry = ManifestEntry(body=body, places=RunSource(self.times.run.name), timezone=None, report=self._report)
+        entry = ManifestEntry(body=body, places=run_source(self.times.run.name), timezone=None, report=self._report)
         declared = [] if draft.absent else list(kind.parse(entry))
         absent = list(kind.parse_absent(entry)) if draft.absent else []
         self.declared.extend(declared)
@@ -234,17 +234,9 @@ class _Inversion:
                 yield Problem(code=LIMITED, message=message, severity=Severity.NOTE, address=str(change.address))
 
 
-class RunSource:
-    """SourceMap of an entry that undoes a run: every part has the name of the run in the place of a file."""
-
-    def __init__(self, run: str) -> None:
-        self._where = SourceLocation(f"run {run}")
-
-    def at(self, *path: str | int) -> SourceLocation:
-        return self._where
-
-    def find(self, text: str, *path: str | int) -> SourceLocation:
-        return self._where
+def run_source(run: str) -> FixedSource:
+    """Return the SourceMap of an entry that undoes a run: it has the name of the run in the place of a file."""
+    return FixedSource(SourceLocation(f"run {run}"))
 
 
 def _merged(body: Body, more: Body) -> Body:
