@@ -20,7 +20,8 @@ _BETWEEN_WORDS = " \t\r\n\"'<>"
 _MISUNDERSTOOD = (400, 409, 422)
 """The statuses that a body with wrong names, or a wrongly assumed behaviour of the dialect, would get."""
 _PAGES = "paging.limit"
-_ACCESS_HINT = "Check the token (LMSCONF_TOKEN, or `token:` of the workspace): create API keys in the workspace."
+_ACCESS_HINT = "Check the token (LMSCONF_TOKEN, or `token:` of the workspace): API keys are created in the workspace."
+_PERMISSION_HINT = "Check that the token may do this, and that the External API is enabled for the workspace."
 LATER_HINT = "Try again later; a lower --max-rate or --parallelism asks less at a time."
 _SOON = 60
 """A wait in seconds that an error does not tell: the run has waited longer."""
@@ -111,7 +112,7 @@ def _meaning(
     if status < 400:
         return Rejected, _moved_hint(answer, transport)
     if status == 401 or (status == 403 and not request.writes):
-        return Unauthorized, _ACCESS_HINT
+        return Unauthorized, _ACCESS_HINT if status == 401 else _PERMISSION_HINT
     if status == TOO_MANY or (status == UNAVAILABLE and answer.retry_after is not None):
         return Unreachable, LATER_HINT
     if status == 404 and _is_at_the_root(request):

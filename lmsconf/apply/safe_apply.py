@@ -157,7 +157,7 @@ class InterruptedBeforeStart(LmsconfError):
     code = "interrupted"
 
     def __init__(self, by: KeyboardInterrupt) -> None:
-        super().__init__("the run was interrupted before its first call")
+        super().__init__("the run was interrupted before its first call", hint="Nothing was changed.")
         self.exit = ExitCode.TERMINATED if isinstance(by, Terminated) else ExitCode.INTERRUPTED
 
 

@@ -263,7 +263,7 @@ def _side(value: object, shared: Counter[str]) -> str:
         return _inline(cast(Json, value))
     items = sorted((Counter(map(_inline, value)) - shared).elements())
     more = f", and {len(items) - _MOST_ITEMS:,} more" if len(items) > _MOST_ITEMS else ""
-    return ", ".join(items[:_MOST_ITEMS]) + more if items else "none beside them" if shared else "none"
+    return ", ".join(items[:_MOST_ITEMS]) + more if items else "only the unchanged" if shared else "none"
 
 
 def _inline(value: Json) -> str:

@@ -115,8 +115,10 @@ def _verified(run: JsonObjectReader) -> str:
     scope = run.maybe("verified", run.text)
     if scope in (None, "none"):
         return "The workspace was not read back."
-    what = "all that the plan looks at" if scope == "all" else "what the plan changes"
-    return f"Read back: {what} {'was' if run.json('converged') else 'was not'} as planned."
+    if scope == "all":
+        verb = "matched" if run.json("converged") else "did not match"
+        return f"Read back: the scope of the plan {verb} the manifests."
+    return f"Read back: what the plan changes {'was' if run.json('converged') else 'was not'} as planned."
 
 
 def _facts(run: JsonObjectReader) -> Iterator[tuple[str, Child]]:

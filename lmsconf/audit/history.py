@@ -18,10 +18,10 @@ from lmsconf.journal.kept_documents import kept_plan_text
 from lmsconf.kinds import all_kinds
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.names import nearest_names, normalize_email
+from lmsconf.model.names import exact_pattern, nearest_names, normalize_email
 from lmsconf.model.plan import Action, Change, FieldChange, Plan
 from lmsconf.model.recorded_run import CallState, RecordedRun
-from lmsconf.planner.address_patterns import canonical_pattern
+from lmsconf.planner.address_patterns import canonical_pattern, resolve_pattern
 from lmsconf.support.lazy_dataclass import dataclass
 
 _SUGGESTED: Final = 3
@@ -70,7 +70,26 @@ class History:
 
 
 def find_history(runs: Iterable[RecordedRun], asked: str) -> History:
-    """Return what these runs, newest first, changed of a resource by its address, or of a person by e-mail."""
+    """Return what these runs, newest first, changed of a resource by its address, or of a person by e-mail.
+
+    Words of a view, or a name alone, are understood where they mean exactly one resource that the runs changed.
+    """
+    listed = list(runs)
+    history, seen = _found(listed, asked)
+    meant = None if history.changes else _meant(asked, sorted(seen))
+    return history if meant is None else _found(listed, meant)[0]
+
+
+def _meant(asked: str, seen: Sequence[str]) -> str | None:
+    """Return the one of these addresses that other words than an address mean."""
+    addresses = list(map(Address.parse, seen))
+    pattern = resolve_pattern(asked, all_kinds(), addresses)
+    exact = (str(address) for address in addresses if exact_pattern(str(address)) == pattern.pattern)
+    return next(exact, None) if pattern.matches else None
+
+
+def _found(runs: Iterable[RecordedRun], asked: str) -> tuple[History, set[str]]:
+    """Return the history of exactly what is asked, and all addresses that the runs changed."""
     search = _Search(asked)
     changes: list[RecordedChange] = []
     unreadable: list[str] = []
@@ -81,7 +100,7 @@ def find_history(runs: Iterable[RecordedRun], asked: str) -> History:
             continue
         count, kept_since = count + 1, run.opening.started
         changes.extend(search.in_run(run))
-    return History(
+    history = History(
         asked=asked,
         changes=tuple(changes),
         runs=count,
@@ -90,6 +109,7 @@ def find_history(runs: Iterable[RecordedRun], asked: str) -> History:
         near=() if changes else tuple(nearest_names(search.canonical, sorted(search.seen), _SUGGESTED)),
         unreadable=tuple(unreadable),
     )
+    return history, search.seen
 
 
 class _Search:

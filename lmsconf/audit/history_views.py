@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
@@ -110,7 +111,7 @@ def _scope(history: History) -> Iterator[str]:
     if not history.changes:
         yield f"No kept run changed {history.asked}. Looked at: {looked}."
         if history.near:
-            yield f"Runs changed {', '.join(history.near)}."
+            yield f"Did you mean {' or '.join(map(shlex.quote, history.near))}?"
     else:
         yield f"Looked at: {looked}."
     for name in history.earlier_names:

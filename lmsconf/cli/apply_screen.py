@@ -18,6 +18,7 @@ from lmsconf.cli.prompts import confirm
 from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound, UsageError
 from lmsconf.journal.pending_writes import PendingWrites
 from lmsconf.model.calls import Call
+from lmsconf.model.fleet import INTERRUPTIONS
 from lmsconf.model.outcomes import ApplyReport, CallOutcome
 from lmsconf.model.plan import Plan
 from lmsconf.model.progress import Report
@@ -56,7 +57,9 @@ class ApplyScreen(ApplyProgress):
     def planned(self, plan: Plan) -> None:
         self._events.planned(plan)
         if self._shows_plan:
-            write_redacted(plan_text(mask_if_enabled(plan)), sys.stderr, color=supports_color(sys.stderr))
+            # What stops it is the error that follows.
+            text = plan_text(mask_if_enabled(plan), names_blockers=False)
+            write_redacted(text, sys.stderr, color=supports_color(sys.stderr))
 
     def waiting_for_lock(self, seconds: float) -> None:
         self._events.waiting("lock", "Waiting until the lock of this run is listed", seconds)
@@ -102,6 +105,9 @@ def write_report(output: Output, report: ApplyReport, *, journalled: bool, was_a
     written, raises ProblemsFound with the report's problems, the outcome of the run, and the worse of the two exit
     codes.
     """
+    if output.format == "text" and not journalled and report.exit in INTERRUPTIONS:
+        # Nothing has begun. As where the plan is declined, the error is enough for a person.
+        raise ProblemsFound(report.problems, exit=ExitCode(report.exit))
     try:
         named_above = was_asked and output.is_on_terminal
         text = partial(apply_text, names_workspace=not named_above)

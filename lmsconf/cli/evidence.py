@@ -78,7 +78,9 @@ def evidence(
         return _head(context)
     if len(words) + (since is not None) != 1 or out is None:
         hint = "Write: lmsconf evidence latest --out DIR, or lmsconf evidence --since 2026-01-31 --out DIR"
-        raise UsageError("evidence takes one run, or --since; and --out", hint=hint)
+        none, several = not words and since is None, len(words) + (since is not None) > 1
+        wrong = "no run is given" if none else "several runs are given" if several else "--out is missing"
+        raise UsageError(wrong, hint=hint)
     return _write(context, words[0] if words else None, since, out, sign_key, people=people)
 
 

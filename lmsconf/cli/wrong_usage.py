@@ -18,7 +18,9 @@ _LIVE: Final = (
     "There is no state file. lmsconf snapshot FILE saves the live state, lmsconf export writes it as manifests."
 )
 _PEOPLE: Final = "Run lmsconf access EMAIL for a person, or lmsconf audience for a group."
-_REVERT: Final = "Revert the commit, then run lmsconf plan and lmsconf apply."
+_REVERT: Final = (
+    "Run lmsconf plan --undo latest --out undo.json, then lmsconf apply undo.json. Revert the manifests too."
+)
 COMMANDS_ELSEWHERE: Final[Mapping[str, str]] = {
     **dict.fromkeys(("destroy", "delete", "rm", "remove"), _ABSENT),
     **dict.fromkeys(("lint", "check", "verify"), _CHECK),

@@ -12,11 +12,11 @@ from urllib.parse import urlsplit
 
 from lmsconf.documents.fleet_file import dumps, loads
 from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound, Terminated, UsageError
-from lmsconf.fleet.label_selector import LabelSelector
+from lmsconf.fleet.label_selector import WORKSPACE, LabelSelector
 from lmsconf.fleet.tasks import FleetTask, load_file, plan_path, result_files
 from lmsconf.model.canonical_json import sha256
 from lmsconf.model.fleet import MOST_SHARDS, FleetAction, FleetEntry, FleetIndex, FleetShard
-from lmsconf.model.names import quote_name
+from lmsconf.model.names import did_you_mean, quote_name
 from lmsconf.project.config_file import ProjectFile, expand_pattern
 from lmsconf.support.atomic_files import is_writable, os_error_message, write_atomically
 from lmsconf.support.url_rules import ALLOWED_HOSTS
@@ -44,7 +44,10 @@ def select_workspaces(project: ProjectFile, selector: LabelSelector, environ: Ma
     every = list(project.mapping_at("workspaces"))
     names = sorted(name for name in every if selector.fits(name, project.labels(name)))
     if not names:
-        hint = f"The project has {len(every):,} workspaces. Give them `labels:`, or correct the selector."
+        known = {f"{key}={value}" for name in every for key, value in {WORKSPACE: name, **project.labels(name)}.items()}
+        asked = [f"{one.key}={one.value}" for one in selector.requirements if one.value and not one.negated]
+        near = next(filter(None, (did_you_mean(one, sorted(known)) for one in asked if one not in known)), None)
+        hint = near or f"The project has {len(every):,} workspaces. Give them `labels:`, or correct the selector."
         raise UsageError(f"--select {selector.text}: no workspace has these labels", hint=hint)
     problems = [*_unusable_names(project, names), *_shared_tokens(project, names, environ)]
     if problems:

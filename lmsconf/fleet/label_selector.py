@@ -55,4 +55,6 @@ def _requirement(part: str, option: str) -> Requirement:
     if present := _PRESENT.fullmatch(part):
         return Requirement(present[2], None, bool(present[1]))
     hint = "Write ring=canary, region!=us, ring or !ring, with commas between them."
+    if "(" in part:
+        hint += " Sets, as in `ring in (a, b)`, are not supported."
     raise UsageError(f"{option}: {shorten(part)!r} is not a selector", hint=hint)

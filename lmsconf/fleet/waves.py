@@ -14,7 +14,8 @@ from lmsconf.fleet.fleet_run import Engine, Listener, Lost, read_index, run_task
 from lmsconf.fleet.label_selector import LabelSelector
 from lmsconf.fleet.tasks import FleetTask
 from lmsconf.model.fleet import INTERRUPTIONS, STOPPED, FleetAction, FleetEntry, FleetIndex
-from lmsconf.model.policy import Consent
+from lmsconf.model.policy import UNKNOWN, Consent
+from lmsconf.planner.guards import counted_words
 from lmsconf.support.atomic_files import is_writable
 from lmsconf.support.lazy_dataclass import dataclass
 
@@ -84,11 +85,10 @@ def refuse_fleet_guards(index: FleetIndex, limits: Mapping[str, int], consents: 
         if any(consent.guard == name and consent.number == total for consent in consents):
             continue
         if total is None or total > limit:
-            shown, allow = ("not known", "unknown") if total is None else (f"{total:,}", str(total))
-            message = (
-                f"guard {name} of the fleet: the total of {len(totals):,} plans is {shown}, and the limit is {limit:,}"
-            )
-            hint = f"To allow exactly this: --allow {name}={allow}"
+            plans = "the plan" if len(totals) == 1 else f"all {len(totals):,} plans together"
+            counted = "the total is not known" if total is None else counted_words(name, total)
+            message = f"guard {name} of the fleet: in {plans}, {counted}, and the limit is {limit:,}"
+            hint = f"To allow exactly this: --allow {name}={UNKNOWN if total is None else total}"
             problems.append(Problem(code=f"guard/{name}", message=message, hint=hint))
     if problems:
         raise ProblemsFound(problems, exit=ExitCode.BLOCKED)

@@ -12,7 +12,7 @@ from lmsconf.manifest.schema_keys import Schema, keys_of, meaning_in, needed_key
 from lmsconf.manifest.schemas import ABSENT, manifest_schema
 from lmsconf.model.explanation import ExplainedKey, KeyExplanation
 from lmsconf.model.lints import PREFIX, RULES, LintLevel
-from lmsconf.model.names import did_you_mean
+from lmsconf.model.names import did_you_mean, known_names
 from lmsconf.model.problem_codes import MEANINGS, meaning_of
 from lmsconf.planner.kind import AnyKind
 from lmsconf.support.package_data import read_schema
@@ -190,9 +190,7 @@ def _explain_lint(code: str) -> KeyExplanation:
         return KeyExplanation(path=LINTS, type=f"{_OF_PROJECT}mapping", meaning=_LINTS_MEANING, keys=listed)
     rule = RULES.get(code)
     if rule is None:
-        raise UsageError(
-            f'there is no lint "{shorten(code)}"', hint=did_you_mean(code, RULES) or f"There is {', '.join(RULES)}."
-        )
+        raise UsageError(f'there is no lint "{shorten(code)}"', hint=did_you_mean(code, RULES) or known_names(RULES))
     where = "validate and plan" if rule.in_validate else "plan"
     keys = tuple(
         ExplainedKey(name=key, type=type, meaning=meaning, needed=needed) for key, type, meaning, needed in _LINT_KEYS
@@ -204,7 +202,7 @@ def _explain_lint(code: str) -> KeyExplanation:
 
 
 def _unknown(word: str, trail: tuple[str, ...], known: list[str]) -> UsageError:
-    hint = did_you_mean(word, known) or (f"There is {', '.join(known)}." if known else "It has no keys.")
+    hint = did_you_mean(word, known) or (known_names(known) if known else "It has no keys.")
     return UsageError(f'{".".join(trail)} has no key "{shorten(word)}"', hint=hint)
 
 

@@ -11,7 +11,7 @@ from lmsconf.manifest.schemas import (
 )
 from lmsconf.manifest.yaml.nodes import EntrySourceMap, Map
 from lmsconf.manifest.yaml.read_result import Document
-from lmsconf.model.names import did_you_mean
+from lmsconf.model.names import did_you_mean, known_names
 from lmsconf.planner.kind import AnyKind
 
 _SHOWN: Final = 5
@@ -42,7 +42,7 @@ def unknown_workspace_problems(body: Map, places: EntrySourceMap, known: Collect
                     code="reference/unknown-workspace",
                     severity=Severity.WARNING,
                     message=f'{key}: there is no workspace "{shorten(name)}"',
-                    hint=did_you_mean(name, known) or f"There is {', '.join(known)}.",
+                    hint=did_you_mean(name, known) or known_names(known),
                     source=places.key(key, name) if isinstance(value, dict) else places.find(name, key),
                 )
 

@@ -77,7 +77,9 @@ def _as_problem(plan: Plan, guard: Blocker) -> Problem:
 def _losses(plan: Plan) -> Iterator[str]:
     """Yield which contents most people lose, or why that is not known: a plan from a file is not shown again."""
     losses = sorted((one for one in plan.effects.contents if one.counts.lose), key=lambda one: -(one.counts.lose or 0))
-    yield from (f"{loss.counts.lose:,} of {loss.before or 0:,} lose {loss.content}" for loss in losses[:_LISTED])
+    for loss in losses[:_LISTED]:
+        verb = "loses" if loss.counts.lose == 1 else "lose"
+        yield f"{loss.counts.lose:,} of {loss.before or 0:,} {verb} {loss.content}"
     if len(losses) > _LISTED:
         yield f"… and {len(losses) - _LISTED:,} more contents"
     if plan.effects.people.lose is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from fnmatch import fnmatchcase
 from typing import Final
 
@@ -126,6 +126,11 @@ def did_you_mean(name: str, known: Iterable[str]) -> str | None:
     if casefold_name(name) == casefold_name(suggestion) or confusable_skeleton(name) != confusable_skeleton(suggestion):
         return hint
     return f"{hint} They look the same, and differ by {differing_characters(name, suggestion) or 'blanks'}."
+
+
+def known_names(names: Collection[str]) -> str:
+    """Return `There is production.`, `There are staging, production.`, or `There is none.`."""
+    return f"There {'are' if len(names) > 1 else 'is'} {', '.join(names) or 'none'}."
 
 
 def nearest_email(text: str, emails: Iterable[str]) -> str | None:

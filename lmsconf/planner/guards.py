@@ -86,7 +86,7 @@ def _reason(name: str, limit: GuardLimit, counted: int | None, measures: Sequenc
     if counted is None:
         return f"{_UNKNOWN[name]}, and the limit is {_shown(limit)}" if _shown(limit) else None
     if limit.count is not None and counted > limit.count:
-        return f"{_counted(name, counted)}, and the limit is {limit.count:,}"
+        return f"{counted_words(name, counted)}, and the limit is {limit.count:,}"
     for measure in measures:
         if limit.share is None or measure.taken is None or measure.size < SMALL:
             continue
@@ -139,7 +139,7 @@ def least_live_within_share(taken: int, limit: GuardLimit | None, *, least: int 
     return enough if enough > least else 0
 
 
-def _counted(name: str, total: int) -> str:
+def counted_words(name: str, total: int) -> str:
     """`214 removals`, `1 removal`."""
     if name == "answers":
         return f"the answers of {_people(total)}"

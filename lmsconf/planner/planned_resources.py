@@ -142,7 +142,7 @@ def refuse_unrenamed_references(
                     planning.problem(
                         "reference/not-renamed",
                         f"{item.address}: it names {other}, but the plan does not contain the rename to that name",
-                        hint=f"Apply --only {shlex.quote(str(other))} first.",
+                        hint=f"First run: lmsconf apply --only {shlex.quote(str(other))}",
                         at=item.subject.declared.source,
                         address=item.address,
                     )

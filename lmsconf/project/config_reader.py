@@ -19,7 +19,7 @@ from lmsconf.manifest.yaml.strict_reader import read_yaml
 from lmsconf.model.address import decode_typed, double_lone_backslashes
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.lints import RULES, LintLevel
-from lmsconf.model.names import did_you_mean, quote_name
+from lmsconf.model.names import did_you_mean, known_names, quote_name
 from lmsconf.model.policy import GUARDS
 from lmsconf.project.config_file import ENV_WORKSPACE, FILE, ProjectFile
 from lmsconf.project.ownership_keys import (
@@ -176,7 +176,7 @@ def _meaning(project: ProjectFile, root: Path) -> Iterator[Problem]:
             yield _problem("project/people-owned", message, where, hint=hint)
     default = project.body.get("default_workspace")
     if default is not None and default not in names:
-        hint = did_you_mean(str(default), names) or f"There is {', '.join(names) or 'none'}."
+        hint = did_you_mean(str(default), names) or known_names(names)
         where = project.places.at("default_workspace")
         yield _problem(
             "project/unknown-workspace",

@@ -13,7 +13,7 @@ from lmsconf.errors import Problem, ProblemsFound, SourceLocation, UsageError, s
 from lmsconf.manifest.yaml.scalars import VARIABLE_START
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.drift import IgnoreRule
-from lmsconf.model.names import did_you_mean
+from lmsconf.model.names import did_you_mean, known_names
 from lmsconf.model.policy import Policy
 from lmsconf.project.base_trust import RequestDestination, request_destination
 from lmsconf.project.command_allowlist import Ask
@@ -267,7 +267,7 @@ def _chosen(project: ProjectFile, workspace: str | None, environ: Mapping[str, s
         )
     if name in names:
         return str(name)
-    hint = did_you_mean(str(name), names) or f"There is {', '.join(names) or 'none'}."
+    hint = did_you_mean(str(name), names) or known_names(names)
     if workspace:
         raise UsageError(f'there is no workspace "{shorten(str(name))}"', hint=hint)
     message = f'LMSCONF_WORKSPACE: there is no workspace "{shorten(str(name))}"'

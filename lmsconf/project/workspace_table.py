@@ -18,7 +18,7 @@ from lmsconf.manifest.expand.table_files import FILE, TableFiles
 from lmsconf.manifest.file_set import ManifestFileReader
 from lmsconf.manifest.yaml.nodes import EntrySourceMap, Map, Mark, Source, merge_mappings, pack_mark, store_marks
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.names import did_you_mean
+from lmsconf.model.names import did_you_mean, known_names
 
 WORKSPACES: Final = "workspaces"
 TOKEN: Final = "token"  # noqa: S105  the name of a key
@@ -84,7 +84,7 @@ def _columns(table: Table) -> dict[str, int]:
             hint = "Give each column its own name."
             raise UnusableTable(_problem(f'there are several columns "{name}"', hint, where))
         if name not in _COLUMNS:
-            hint = did_you_mean(name, _COLUMNS) or f"There is {', '.join(_COLUMNS)}."
+            hint = did_you_mean(name, _COLUMNS) or known_names(_COLUMNS)
             raise UnusableTable(_problem(f'unknown column "{shorten(title)}"', hint, where))
         columns[name] = number
     for name in ("name", "url"):

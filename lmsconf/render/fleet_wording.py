@@ -16,7 +16,7 @@ _FAILURES = {
     ExitCode.PARTIAL: "applied in part, or not at all",
     ExitCode.NOT_CONVERGED: "applied, and still differs",
     ExitCode.UNAUTHORIZED: "the service refused the token, or the permission is missing",
-    ExitCode.UNREACHABLE: "unreachable, or the time was over",
+    ExitCode.UNREACHABLE: "unreachable or timed out",
     ExitCode.INTERRUPTED: "interrupted",
     ExitCode.TERMINATED: "terminated",
 }
@@ -35,7 +35,9 @@ def fleet_headline(report: FleetReport) -> str:
         case FleetAction.PLAN:
             result = f"{changed:,} with changes, {len(entries) - changed - failed:,} without"
         case FleetAction.DRIFT:
-            result = f"{changed:,} differ from their manifests, {len(entries) - changed - failed:,} do not"
+            differ = "differs from its manifests" if changed == 1 else "differ from their manifests"
+            alike = len(entries) - changed - failed
+            result = f"{changed:,} {differ}, {alike:,} {'does' if alike == 1 else 'do'} not"
         case FleetAction.APPLY:
             calls = sum(entry.summary.get("done", 0) for entry in entries)
             uncounted = any(entry.exit in _BEGUN and "done" not in entry.summary for entry in entries)

@@ -103,10 +103,9 @@ def _read_back(ending: RunEnding) -> str:
     """Return the result of the run's verification."""
     if ending.converged is None or ending.verified is VerifyMode.NONE:
         return "The workspace was not read back."
-    verb = "was" if ending.converged else "was not"
     if ending.verified is VerifyMode.TOUCHED:
-        return f"Read back: what the plan changes {verb} as planned."
-    return f"Read back: all that the plan looks at {verb} as declared."
+        return f"Read back: what the plan changes {'was' if ending.converged else 'was not'} as planned."
+    return f"Read back: the scope of the plan {'matched' if ending.converged else 'did not match'} the manifests."
 
 
 def _call(call: RecordedCall) -> Iterator[str]:

@@ -86,9 +86,15 @@ def test_what_no_run_changed_is_not_said_to_be_unchanged(folder: Folder) -> None
     ran = command(folder.root, "history", "group/Trainer")
     assert ran.code == ExitCode.OK
     assert "No kept run changed group/Trainer. Looked at: 4 runs since " in ran.out
-    assert "Runs changed group/Trainers" in ran.out
+    assert "Did you mean group/Trainers" in ran.out
     assert "What was changed before " in ran.out
     assert "never" not in ran.out
+
+
+@pytest.mark.parametrize("words", ["Trainers", "group Trainers"])
+def test_words_that_mean_one_resource_of_the_runs_are_its_address(folder: Folder, words: str) -> None:
+    """A name alone, and the words of a view, find what the address finds."""
+    assert command(folder.root, "history", words).out == command(folder.root, "history", "group/Trainers").out
 
 
 def test_without_runs_nothing_is_known(tmp_path: Path) -> None:

@@ -310,6 +310,14 @@ def test_only_what_wrong_names_would_get_names_the_dialect(status: int, is_named
     assert ("manual-groups.rename.name" in str(failure(WRITE, said(status)).hint)) is is_named
 
 
+@pytest.mark.parametrize(
+    ("status", "way_out"), [(401, "API keys are created in the workspace."), (403, "Check that the token may do this")]
+)
+def test_a_refused_read_says_what_to_look_at(status: int, way_out: str) -> None:
+    """401: whether the token is the right one; 403: what it may do."""
+    assert way_out in str(failure(READ, said(status)).hint)
+
+
 def test_an_excerpt_shows_the_beginning_of_a_body() -> None:
     """Its first 300 characters; of a body over 64 KiB nothing of the word in which it is cut."""
     assert failure(WRITE, raw(400, b"x" * 299)).body == "x" * 299

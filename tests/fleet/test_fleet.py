@@ -133,7 +133,7 @@ def test_guards_count_over_the_fleet(fleet: Fleet) -> None:
     arguments = ("fleet", "apply", str(fleet.root / "next"), "--auto-approve", "--processes", "1")
     code, _, err = fleet.run(*arguments)
     assert code == 4
-    assert "guard deletes of the fleet: the total of 3 plans is 3, and the limit is 2" in err
+    assert "guard deletes of the fleet: in all 3 plans together, 3 deletes, and the limit is 2" in err
     assert not (fleet.root / "next" / "apply.json").exists()
     assert fleet.run(*arguments, "--allow", "deletes=3")[0] == 0
 
@@ -153,6 +153,30 @@ def test_wrong_options(fleet: Fleet, arguments: tuple[str, ...]) -> None:
     code, _, err = fleet.run("fleet", "plan", *arguments)
     assert code == 64
     assert ("with I from 1 to N, and N at most 9,999" in err) is ("--shard" in arguments)
+
+
+@pytest.mark.parametrize(
+    ("selector", "hint"),
+    [
+        ("ring=canry", 'Did you mean "ring=canary"?'),
+        ("workspace=alfa", 'Did you mean "workspace=alpha"?'),
+        ("ring!=canary,ring!=main", "Give them `labels:`, or correct the selector."),
+        ("workspace in (alpha,beta)", "Sets, as in `ring in (a, b)`, are not supported."),
+    ],
+)
+def test_a_selector_without_workspaces_has_a_way_out(fleet: Fleet, selector: str, hint: str) -> None:
+    """The nearest label, or what is not supported of kubectl's selectors."""
+    code, _, err = fleet.run("fleet", "plan", "--select", selector)
+    assert (code, hint in err) == (64, True), err
+
+
+def test_drift_of_one_workspace_is_in_the_singular(fleet: Fleet) -> None:
+    """One differs and one does not."""
+    out = str(fleet.root / "out")
+    fleet.plan()
+    assert fleet.run("fleet", "apply", out, "--auto-approve", "--select", "workspace=alpha")[0] == 0
+    code, said, _ = fleet.run("fleet", "drift", "--select", "workspace!=gamma")
+    assert (code, said.splitlines()[0]) == (2, "2 workspaces: 1 differs from its manifests, 1 does not.")
 
 
 def test_a_folder_made_by_somebody_else_is_refused(fleet: Fleet) -> None:

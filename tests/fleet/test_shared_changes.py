@@ -13,7 +13,7 @@ def test_what_many_share_is_said_once() -> None:
     text = fleet_text(large_fleet())
     assert text.startswith(
         "500 workspaces: 432 with changes, 65 without, 3 failed.\n\n"
-        "3 workspaces: unreachable, or the time was over\n  site-432, site-433, site-434\n  error: "
+        "3 workspaces: unreachable or timed out\n  site-432, site-433, site-434\n  error: "
     )
     assert "These 3 changes in 412 of 500 workspaces: site-000, site-001, site-002, " in text
     assert "These 20 changes, one in each of 20 of 500 workspaces, equal but for their names:\n" in text

@@ -77,7 +77,10 @@ def test_a_guard_that_an_index_does_not_count_is_not_known(fleet: Fleet) -> None
     edited = {**index, "workspaces": [{**first, "guards": {}}, *others]}
     (fleet.root / "out" / "index.json").write_text(json.dumps(edited))
     code, text = apply(fleet)
-    assert (code, "guard people of the fleet: the total of 3 plans is not known" in text) == (4, True), text
+    assert (
+        code,
+        "guard people of the fleet: in all 3 plans together, the total is not known, and the limit is 5" in text,
+    ) == (4, True), text
 
 
 def test_the_index_of_plans_is_not_one_of_an_apply(fleet: Fleet) -> None:
@@ -233,4 +236,4 @@ def test_a_failure_with_any_url_is_shown(fleet: Fleet) -> None:
     edited = {**index, "workspaces": [{**first, "exit": 8, "url": "http://[x"}, *others]}
     (fleet.root / "out" / "index.json").write_text(json.dumps(edited))
     code, out, _ = fleet.run("fleet", "show", str(fleet.root / "out"))
-    assert (code, "\nWorkspace alpha (http://[x): unreachable, or the time was over\n" in out) == (0, True), out
+    assert (code, "\nWorkspace alpha (http://[x): unreachable or timed out\n" in out) == (0, True), out

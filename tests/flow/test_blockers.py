@@ -65,7 +65,10 @@ def test_what_stops_an_apply_is_seen(
     assert ("Correct the manifests, or allow exactly this:" in footer) is (allow is not None)
     if allow is not None:
         assert all(f"--allow {allow}" in seen for seen in (footer, comment, page))
-    assert lmsconf(tmp_path, "apply", "--auto-approve").code == ExitCode.BLOCKED
+    ran = lmsconf(tmp_path, "apply", "--auto-approve")
+    assert ran.code == ExitCode.BLOCKED
+    assert why in ran.err
+    assert "Apply would stop here" not in ran.err, "it stops, and the error after the plan says why"
 
 
 @pytest.mark.parametrize(("live", "advised"), [(10, False), (9, True)])

@@ -293,7 +293,7 @@ content_targets: [{content: GDPR basics, assign_to: [{group: Mentors}]}]
     )
     ran = lmsconf(project.root, "plan", "--additive")
     assert ran.code == 1
-    assert "Apply --only group/Mentors first." in ran.err
+    assert "First run: lmsconf apply --only group/Mentors" in ran.err
 
 
 def test_a_choice_that_keeps_its_name_cannot_be_built_on(project: Project) -> None:
@@ -305,6 +305,6 @@ def test_a_choice_that_keeps_its_name_cannot_be_built_on(project: Project) -> No
     ran = lmsconf(project.root, "plan", "--additive")
     assert ran.code == 1
     assert 'choice "Up North" of custom_field/Region' in ran.err
-    assert "Apply --only custom_field/Region first." in ran.err
+    assert "First run: lmsconf apply --only custom_field/Region" in ran.err
     assert lmsconf(project.root, "apply", "--auto-approve").code == 0
     assert lmsconf(project.root, "plan", "--additive", "--detailed-exitcode").code == 0

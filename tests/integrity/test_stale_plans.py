@@ -422,7 +422,7 @@ def test_a_refusal_shows_reviewed_then_and_now(stage: ServedProject) -> None:
 manifests/all.yaml:7:5: error: group/Team has changed since the plan was made: members changed [plan/stale]
   members (1 unchanged):
     reviewed:  "cy@acme.example"
-    live then: none beside them
+    live then: only the unchanged
     live now:  "di@acme.example"
   Plan again and review it.
 

@@ -162,8 +162,8 @@ SENTENCES: Final[dict[str, tuple[str, Callable[[], str]]]] = {
 """The sentence → what it rests on, and how it comes about."""
 
 ENDINGS: Final[dict[tuple[VerifyMode, bool | None], str]] = {
-    (VerifyMode.ALL, True): "Read back: all that the plan looks at was as declared.",
-    (VerifyMode.ALL, False): "Read back: all that the plan looks at was not as declared.",
+    (VerifyMode.ALL, True): "Read back: the scope of the plan matched the manifests.",
+    (VerifyMode.ALL, False): "Read back: the scope of the plan did not match the manifests.",
     (VerifyMode.TOUCHED, True): "Read back: what the plan changes was as planned.",
     (VerifyMode.TOUCHED, False): "Read back: what the plan changes was not as planned.",
     (VerifyMode.NONE, None): "The workspace was not read back.",

@@ -138,7 +138,7 @@ def refuse_unrenamed_choices(planning: PlanContext, declared: DesiredResource[An
                 "reference/not-renamed",
                 f'{declared.address}: it names choice "{shorten(str(choice.part))}" of {choice.address}, '
                 "and the plan leaves out the renaming that makes it so",
-                hint=f"Apply --only {shlex.quote(str(choice.address))} first.",
+                hint=f"First run: lmsconf apply --only {shlex.quote(str(choice.address))}",
                 at=declared.source,
                 address=declared.address,
             )

@@ -15,7 +15,7 @@ from lmsconf.manifest.validation.check import SchemaValidator
 from lmsconf.manifest.yaml.nodes import EntrySourceMap, KeyPath, Map, Mark, Seq, Source, combine_items, store_marks
 from lmsconf.manifest.yaml.read_result import Document
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.names import did_you_mean, normalize_name, quote_name
+from lmsconf.model.names import did_you_mean, known_names, normalize_name, quote_name
 from lmsconf.support.lazy_dataclass import dataclass
 
 PEOPLE_SETS: Final = "people_sets"
@@ -108,7 +108,7 @@ class NamedSets:
         return named_set
 
     def _way_out(self) -> str:
-        return f"There is {', '.join(self._known)}." if self._known else f"Write it under {self.section}:."
+        return known_names(self._known) if self._known else f"Write it under {self.section}:."
 
     def unused_set_notes(self) -> Iterator[Problem]:
         """Yield a note for each unused set."""

@@ -40,7 +40,7 @@ from lmsconf.render.text.effects import effects_lines, effects_reminder
 from lmsconf.render.text.rehearsal import rehearsal_blocks, rehearsal_reminder
 
 
-def plan_text(plan: Plan, *, color: bool = False) -> str:
+def plan_text(plan: Plan, *, color: bool = False, names_blockers: bool = True) -> str:
     """Render a plan: effects on people, settings and problems, changes, unmanaged resources, blockers."""
     return join_blocks(
         [
@@ -64,7 +64,7 @@ def plan_text(plan: Plan, *, color: bool = False) -> str:
                 plan_summary(plan),
                 *([f"Digest: {plan_digest(plan)}"] if plan.changes else []),
             ],
-            _stops(plan),
+            _stops(plan) if names_blockers else [],
         ],
         color,
     )

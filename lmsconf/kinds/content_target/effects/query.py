@@ -69,8 +69,12 @@ class ResolvedQuery:
         if kind not in self._left_out:
             claims = self.unread.get(kind, ())
             matched = match_claims(claims, facts.audiences(kind))
-            known = [one for one in enumerate(zip(claims, matched.live, strict=True)) if one[0] not in matched.broken]
-            self._left_out[kind] = {claim.name: None if row is None else row.id for _, (claim, row) in known}
+            pairs = enumerate(zip(claims, matched.live, strict=True))
+            self._left_out[kind] = {
+                claim.name: None if row is None else row.id
+                for position, (claim, row) in pairs
+                if position not in matched.broken
+            }
         return self._left_out[kind]
 
     def keys(self, facts: AccessFacts) -> Iterator[AudienceKey]:
