@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from .edited_snapshot import plan_against
 from .project import Project
 
 
@@ -110,3 +111,15 @@ def test_a_field_that_a_smart_group_moves_to_has_a_slot_before_the_old_one_is_de
     assert order.index("create Unit") < order.index("replace-conditions Sellers") < order.index("delete Dept")
     if taken == 9:
         assert order.index("delete Dept") < order.index("create Area")
+
+
+def test_where_there_are_more_fields_than_may_be_each_new_one_waits(tmp_path: Path) -> None:
+    """With eleven live, two are created only after two of three deletions, so that there are never more."""
+    fields = "".join(f"  - {{name: F{n}, type: TEXT}}\n" for n in range(10))
+    it = Project(tmp_path, f"custom_fields:\n{fields}", "guards: off\n")
+    plan = plan_against(
+        it,
+        "custom_fields: [{name: A, type: TEXT}, {name: B, type: TEXT}]\nabsent: {custom_fields: [F1, F2, F3]}",
+        lambda snapshot: snapshot["custom_field"].append({**snapshot["custom_field"][0], "id": "f-99", "name": "More"}),
+    )
+    assert [(call.address.name, len(call.needs)) for call in plan.calls if call.creates] == [("A", 1), ("B", 1)]

@@ -21,6 +21,7 @@ custom_fields:
   - {name: Unit, type: CHOICE, choices: [Sellers, Tech, People]}
   - {name: Known, type: MULTI_SELECT, choices: [Go, SQL, R]}
   - {name: Words, type: TEXT}
+  - {name: Site, type: CHOICE, choices: [Oslo, Bergen]}
 people:
   - {email: ann@x.se, answers: {Team: Sales, Skills: [Go], Motto: Go}}
   - {email: bea@x.se, answers: {Team: Tech, Unit: Tech, Skills: [Go, SQL], Known: [Go], Motto: go, Words: Go}}
@@ -31,7 +32,7 @@ people:
   - {email: gus@x.se, answers: {Skills: [Go]}}
 smart_groups:
   - {name: Sellers, conditions: [{field: Team, choices: [Sales]}]}
-  - {name: Others, conditions: [{field: Team, choices: [Tech, HR]}, {field: Skills, choices: [Go]}]}
+  - {name: Others, conditions: [{field: Team, choices: [Tech, HR]}, {field: Site, choices: [Oslo]}]}
   - {name: Staff, conditions: [{field: Team, choices: [HR]}]}
   - {name: Coders, conditions: [{field: Skills, choices: [Go]}]}
 """
@@ -60,7 +61,14 @@ PLANS: dict[str, tuple[str, str]] = {
     ),
     "deleted": (
         "",
-        "{name: Unit, migrate: {from: Team, choices: {Sales: Sellers, HR: null}, not_copied: delete, conditions: all}}",
+        "{name: Unit, migrate: {from: Team, choices: {Sales: Sellers, HR: null}, not_copied: delete, conditions: all}}"
+        "]\nabsent: {smart_groups: [Others]}\ngroups: [",
+    ),
+    "two_fields": (
+        "",
+        "{name: Unit, migrate: {from: Team, choices: {Sales: Sellers, HR: Tech}, not_copied: delete, conditions: all}}"
+        ", {name: Place, type: CHOICE, choices: [Oslo, Bergen], migrate: {from: Site, conditions: all}}]\n"
+        "smart_groups: [{name: Sales team, id: sg-1}",
     ),
     "one_of_several": ("", "{name: Area, type: CHOICE, choices: [Go, SQL], migrate: {from: Skills, conditions: all}}"),
     "more_than_before": ("", "{name: Known, migrate: {from: Skills}}"),
@@ -68,6 +76,15 @@ PLANS: dict[str, tuple[str, str]] = {
     "text_to_text": ("", "{name: Words, migrate: {from: Motto, not_copied: delete}}"),
     "choices_to_text": ("", "{name: Words, migrate: {from: Skills, choices: {Go: Golang}, conditions: all}}"),
     "renamed": ("", "{name: Dept, previously: [Unit], migrate: {from: Team, choices: {Sales: Sellers, HR: null}}}"),
+    "conditions_left": (
+        "--only custom_field/Unit",
+        "{name: Unit, migrate: {from: Team, choices: {Sales: Sellers, HR: People}, not_copied: delete}}]\n"
+        "smart_groups: [{name: Sellers, conditions: [{field: Unit, choices: [Sellers]}]}, {name: Coders}",
+    ),
+    "conditions_undeclared": (
+        "--only custom_field/Known",
+        "{name: Known, migrate: {from: Team, choices: {Sales: R, Tech: R, HR: null}, not_copied: delete}}",
+    ),
     "one_field": ("--only custom_field/Known", "{name: Known, migrate: {from: Skills}}, {name: Words, hidden: true}"),
 }
 

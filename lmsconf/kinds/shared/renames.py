@@ -46,17 +46,14 @@ def find_rename_cycles(planning: PlanContext, identified: MatchResult[Any, Any])
         and planning.chosen(match.address)
     }
     temporary_names = planning.state(_TemporaryNames).addresses
-    done: set[str] = set()
-    for start in sorted(wants):
-        path: list[str] = []
+    for start in wants:
+        path: dict[str, Match[Any, Any]] = {}
         at = start
-        while at in wants and at not in done and at not in path:
-            path.append(at)
+        while at in wants and at not in path:
+            path[at] = wants[at]
             at = wants[at].address.name
-        done.update(path)
-        if at in path:
-            circle = [wants[name] for name in path[path.index(at) :]]
-            temporary_names.add(min(circle, key=_row_id).address)
+        if at == start:
+            temporary_names.add(min(path.values(), key=_row_id).address)
 
 
 def _row_id(match: Match[Any, Any]) -> str:
