@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,6 +14,8 @@ import pytest
 from journals import runs_of
 
 from lmsconf.api.spec.value_encoding import build_answers_body, encode_answer
+from lmsconf.documents.snapshot_file import dumps, loads
+from lmsconf.journal.line_codec import decode_line, encode_line
 from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.support.package_data import read_schema
 
@@ -459,3 +463,28 @@ def test_an_empty_name_of_a_person_does_not_come_back(tmp_path: Path) -> None:
     assert text.count("[undo/conflict]") == 1
     [mo] = [one for one in held(project)["user"] if one["email"] == "mo@acme.example"]
     assert (mo["first_name"], mo["manager"]) == ("Mo", True)
+
+
+@pytest.mark.parametrize(
+    ("manifests", "left"),
+    [
+        ("absent: {content_targets: [{content: GDPR basics, assign_to: [{user: mo@acme.example}]}]}", "created again"),
+        ("content_targets: [{content: GDPR basics, assign_to: [{user: mo@acme.example}]}]", "changed back"),
+    ],
+    ids=["deleted", "changed"],
+)
+def test_an_assignment_to_an_unknown_audience_does_not_come_back(tmp_path: Path, manifests: str, left: str) -> None:
+    """Where the kept state does not tell whom it was for, it is left alone, and nobody else gets the content."""
+    assigned = "content_targets: [{content: GDPR basics, mandatory: true, assign_to: [{user: mo@acme.example}]}]"
+    project = started(tmp_path, manifests, SEED.partition("content_targets:")[0] + assigned)
+    [journal] = (tmp_path / ".lmsconf" / "runs").glob("*/*.jsonl")
+    kept = journal.with_suffix(".before.json")
+    snapshot = loads(kept.read_text())
+    people = replace(snapshot.listings["user"], rows=())
+    kept.write_text(dumps(replace(snapshot, listings={**snapshot.listings, "user": people})))
+    opening, rest = journal.read_bytes().split(b"\n", 1)
+    entry = {**(decode_line(opening) or {}), "pre_image_sha256": sha256(kept.read_bytes()).hexdigest()}
+    journal.write_bytes(encode_line(entry) + rest)
+    planned = lmsconf(project.root, "plan", "--undo", "latest")
+    assert f"it is not {left}: what it was for is not recorded [undo/conflict]" in planned.out
+    assert "No changes." in planned.out

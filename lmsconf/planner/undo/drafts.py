@@ -166,6 +166,9 @@ class Drafter:
         return Draft(change=change, kind=kind, id=id, body=lists)
 
     def _relation_again(self, change: Change, kind: AnyKind, body: Body) -> Draft | None:
+        if _is_unresolved(kind, body):
+            self._tell(change, ALL, "it is not created again: what it was for is not recorded")
+            return None
         row = self._related_row(kind, body)
         if row is None:
             return Draft(change=change, kind=kind, id=None, body=body, whole=True)
@@ -188,6 +191,9 @@ class Drafter:
         before, live = times.body_before(kind, then), times.body_now(kind, row)
         draft = Draft(change=change, kind=kind, id=change.id, name=name, whole=kind.is_relation)
         if kind.is_relation:
+            if _is_unresolved(kind, before):
+                self._tell(change, ALL, "it is not changed back: what it was for is not recorded")
+                return None
             self._one_value(draft, before, times.body_made(change), live)
             return draft if draft.body else None
         declared, made = (form if isinstance(form, dict) else {} for form in (change.before, change.after))
@@ -373,3 +379,9 @@ def _schema(kind: AnyKind, key: str) -> Mapping[str, Json]:
 
 def _object(value: Json) -> Mapping[str, Json]:
     return value if isinstance(value, dict) else {}
+
+
+def _is_unresolved(kind: AnyKind, body: Mapping[str, Json]) -> bool:
+    """Whether a relation has an item that is a text: its id stands in it, because what it relates is not known."""
+    items = body.get(kind.entry_items.key) if kind.entry_items else None
+    return isinstance(items, list) and any(isinstance(item, str) for item in items)
