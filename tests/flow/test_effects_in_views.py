@@ -227,6 +227,29 @@ def test_an_assignment_to_an_unlisted_audience_is_a_reason(
     assert (plan.effects.people, guard(plan).total) == (known, total)
 
 
+@pytest.mark.parametrize(
+    ("type", "moves"),
+    [("USER", []), ("GROUP", [(1, 1)]), ("TEAM", [(None, None)])],
+)
+def test_an_id_that_a_group_and_a_person_have_is_told_apart_by_the_type(
+    tmp_path: Path, type: str, moves: list[tuple[int | None, int | None]]
+) -> None:
+    """Members of the group change: one for the person counts nobody; with one that may be either it is not known."""
+    it = Project(tmp_path, f"{SEED}groups: [{{name: Crew, members: [{CROWD[1]}]}}]\n", "")
+
+    def edit(snapshot: dict[str, Any]) -> None:
+        [crew] = snapshot["group"]
+        crew["id"] = next(row["id"] for row in snapshot["user"] if row["email"] == CROWD[0])
+        snapshot["content_target"][0].update(target=crew["id"], type=type, label="")
+        shared.append(crew["id"])
+
+    shared: list[str] = []
+    plan = plan_against(it, f"groups: [{{name: Crew, members: [{CROWD[0]}]}}]", edit)
+    assert [(one.counts.gain, one.counts.lose) for one in plan.effects.contents] == moves
+    unclear = f"an assignment is for TEAM id {shared[0]}, which is in several lists"
+    assert plan.effects.reasons == ((unclear,) if type == "TEAM" else ())
+
+
 def test_the_groups_that_an_archived_person_leaves_are_told(tmp_path: Path) -> None:
     """Also those that no content is assigned to; the groups of others are not."""
     groups = f"groups: [{{name: Team, members: [{CROWD[0]}, {CROWD[1]}]}}, {{name: Crew, members: [{CROWD[1]}]}}]\n"

@@ -22,6 +22,7 @@ content: [{name: Intro, id: c-1}, {name: Twin, id: c-2}, {name: Other, id: c-3}]
 content_targets: [{content: Intro, assign_to: [{group: G}], visible_from: 2026-01-05T10:00:00Z}]
 """
 EVERYONE = "assign_to: [everyone]"
+ANNA = "assign_to: [{user: anna@acme.example}]"
 
 
 def errors(plan: Callable[[], object]) -> list[Problem]:
@@ -163,6 +164,24 @@ def shared_id(snapshot: dict[str, Any]) -> None:
     snapshot["content_target"][0] |= {"type": "TEAM", "label": ""}
 
 
+def unread_groups(snapshot: dict[str, Any]) -> None:
+    """The assignment is for the id of a person, and the listing of groups broke off."""
+    shared_id(snapshot)
+    snapshot["group"].clear()
+    snapshot["incomplete"]["group"] = "page 2 failed"
+
+
+def group_gone(snapshot: dict[str, Any]) -> None:
+    """The assignment is for a group that is not live, and a person has its id."""
+    unread_groups(snapshot)
+    snapshot["content_target"][0]["type"] = "GROUP"
+
+
+def person_gone(snapshot: dict[str, Any]) -> None:
+    """The assignment is for a person who is not live, and a group has their id."""
+    snapshot["content_target"][0] |= {"type": "USER", "label": ""}
+
+
 def twin_field(snapshot: dict[str, Any]) -> None:
     """Two fields have one name."""
     snapshot["custom_field"][0]["id"] = "f-1"
@@ -215,6 +234,23 @@ def twin_field(snapshot: dict[str, Any]) -> None:
             'user/anna@acme.example, and its targetType "TEAM" does not tell which',
             "Remove the assignment from the manifests",
         ),
+        (
+            shared_id,
+            "absent: {content_targets: [{content: Intro, assign_to: [{group: G}]}]}",
+            "content-target/audience",
+            'content_target/Intro -> group/G: a live assignment is for the id "g-1", which is that of group/G and '
+            'user/anna@acme.example, and its targetType "TEAM" does not tell which',
+            "Remove the assignment from the manifests",
+        ),
+        (
+            unread_groups,
+            f"absent: {{content_targets: [{{content: Intro, {ANNA}}}]}}",
+            "content-target/audience",
+            'content_target/Intro -> user/anna@acme.example: a live assignment is for the id "g-1", which is that of '
+            "user/anna@acme.example, and perhaps that of a group that was not read (page 2 failed), and its targetType "
+            '"TEAM" does not tell which',
+            "Remove the assignment from the manifests",
+        ),
     ],
 )
 def test_what_the_workspace_leaves_open_is_an_error(
@@ -224,6 +260,17 @@ def test_what_the_workspace_leaves_open_is_an_error(
     found = errors(lambda: plan_against(Project(tmp_path, SEED), manifests, edit))
     assert [(one.code, one.message) for one in found] == [(code, message)]
     assert hint in str(found[0].hint)
+
+
+@pytest.mark.parametrize(("edit", "audience"), [(group_gone, ANNA), (person_gone, "assign_to: [{group: G}]")])
+def test_an_assignment_is_not_taken_for_that_of_another_kind(
+    tmp_path: Path, edit: Callable[[dict[str, Any]], object], audience: str
+) -> None:
+    """One whose type names groups is not for the person with its id, nor one of type USER for the group."""
+    entry = f"content_targets: [{{content: Intro, {audience}}}]"
+    plan = plan_against(Project(tmp_path, SEED), entry, edit)
+    assert [str(change.action) for change in plan.changes] == ["create"]
+    assert plan_against(Project(tmp_path, SEED), f"absent: {{{entry}}}", edit).changes == ()
 
 
 def test_an_id_that_no_list_of_people_holds_is_noted(tmp_path: Path) -> None:

@@ -12,8 +12,9 @@ from lmsconf.kinds.content_target.types import (
     TargetRow,
     assignment_address,
     audience_candidates,
-    resolve_audience,
+    certain_audience,
     unresolved_audience_label,
+    why_groups_are_unknown,
 )
 from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, EVERYONE, GROUP, SMART_GROUP, UNNAMED_TARGETS, USER
 from lmsconf.kinds.user.people_directory import WHICH_PERSON, people_directory, shared_email_message
@@ -42,7 +43,7 @@ def match_assignments(
     ready = [entry for entry in declared if _is_ready(planning, contents, entry)]
     for absent_entry in absent:
         contents.find_id(absent_entry, must=False)
-    targets = [(row, resolve_audience(planning, row)) for row in _live(planning)]
+    targets = [(row, certain_audience(planning, row)) for row in _live(planning)]
     live = _by_identity(targets)
     listing = planning.snapshot.of(CONTENT_TARGET)
     out: MatchResult[AssignmentSpec, TargetRow] = MatchResult(
@@ -73,7 +74,9 @@ def match_assignments(
             continue
         rows = live.get(key, []) if other is absent_entry else []
         out.deletions.extend(Deletion(address=absent_entry.address, row=row, absent=absent_entry) for row in rows)
-        if not rows:
+        if not rows and (row := doubts.get(key)):
+            _unclear(planning, absent_entry, row)
+        elif not rows:
             report_absent_not_live(planning, absent_entry, contents.similar_name(absent_entry))
     settled: Container[Identity] = spoken
     if any(entry.spec.replaces or entry.spec.replaced_by for entry in (*declared, *absent)):
@@ -183,7 +186,7 @@ def _settle(
         content, to = key
         address = assignment_address(planning.registry.name(CONTENT, content or "") or f"content id {content}", to)
         for row in rows:
-            audience = resolve_audience(planning, row)
+            audience = certain_audience(planning, row)
             if audience in planning.deleted:
                 out.deletions.append(Deletion(address=address, row=row, absent=None, with_=audience))
             elif matches_patterns(str(address), policy.leave_alone):
@@ -229,8 +232,11 @@ def _doubts(planning: PlanContext, targets: Sequence[Target]) -> dict[Identity, 
     }
 
 
-def _unclear(planning: PlanContext, entry: DesiredResource[AssignmentSpec], row: TargetRow) -> None:
-    names = " and ".join(str(audience) for audience in audience_candidates(planning, row))
+def _unclear(planning: PlanContext, entry: DesiredResource[AssignmentSpec] | DeleteEntry[Any], row: TargetRow) -> None:
+    audiences = audience_candidates(planning, row)
+    names = " and ".join(str(audience) for audience in audiences)
+    if len(audiences) == 1:
+        names += f", and perhaps that of a group that was not read ({why_groups_are_unknown(planning, row)})"
     planning.problem(
         "content-target/audience",
         f'{entry.address}: a live assignment is for the id "{row.target}", which is that of {names}, and its '

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import datetime, tzinfo
 from typing import Any, Final
 
@@ -234,9 +234,24 @@ def resolve_audience(planning: PlanContext, row: TargetRow) -> Address | None:
         return EVERYONE
     audiences = audience_candidates(planning, row)
     if len(audiences) > 1:
-        kind = _likely_kind(planning, row, audiences)
+        kind = _likely_kind(planning, row, {audience.kind for audience in audiences})
         audiences = [audience for audience in audiences if audience.kind == kind]
     return audiences[0] if audiences else None
+
+
+def certain_audience(planning: PlanContext, row: TargetRow) -> Address | None:
+    """The audience of a live target, None if unresolved, or for a person if a group that was not read may be meant."""
+    audience = resolve_audience(planning, row)
+    if audience is None or audience.kind != USER or not why_groups_are_unknown(planning, row):
+        return audience
+    return audience if _labelled(planning, row, {USER}) else None
+
+
+def why_groups_are_unknown(planning: PlanContext, row: TargetRow) -> str | None:
+    """Why a group that was not read may have the id of a target whose type does not tell its kind; None if none has."""
+    if kind_from_target_type(row.type) is not None:
+        return None
+    return planning.snapshot.of(GROUP).incomplete or planning.snapshot.of(SMART_GROUP).incomplete
 
 
 def unresolved_audience_label(row: TargetRow) -> str:
@@ -245,20 +260,30 @@ def unresolved_audience_label(row: TargetRow) -> str:
 
 
 def audience_candidates(planning: PlanContext, row: TargetRow) -> list[Address]:
-    """Every group, smart group and person with the id of a target: kinds may share ids."""
-    names = ((kind, planning.registry.name(kind, row.target)) for kind in (GROUP, SMART_GROUP, USER))
+    """Every group, smart group and person with the id of a target, whose type may be for them: kinds may share ids."""
+    kinds = (kind for kind in (GROUP, SMART_GROUP, USER) if may_be_for(kind, row.type))
+    names = ((kind, planning.registry.name(kind, row.target)) for kind in kinds)
     return [Address.of(kind, name) for kind, name in names if name]
 
 
-def _likely_kind(planning: PlanContext, row: TargetRow, audiences: Sequence[Address]) -> str | None:
+def may_be_for(kind: str, type: str) -> bool:
+    """Whether a `targetType` may be that of a kind: one with `group` is not that of a person, `user` of nobody else."""
+    return kind_from_target_type(type) in (None, USER) if kind == USER else type.casefold() != "user"
+
+
+def _likely_kind(planning: PlanContext, row: TargetRow, kinds: set[str]) -> str | None:
     """The kind of a target whose id several kinds share: by words in its type, other targets of it, or its label."""
-    kinds = {audience.kind for audience in audiences}
     implied = kind_from_target_type(row.type)
     if implied in kinds:
         return implied
     learnt = _types(planning).get(row.type, frozenset())
     if len(learnt) == 1:
         return next(iter(learnt & kinds), None)
+    return _labelled(planning, row, kinds)
+
+
+def _labelled(planning: PlanContext, row: TargetRow, kinds: set[str]) -> str | None:
+    """The kind whose name is the label of a target; None if it is that of none or of several."""
     labels = {kind: normalize_email(row.label) if kind == USER else row.label for kind in kinds if row.label}
     labelled = [kind for kind in sorted(labels) if labels[kind] == _live_name(planning, kind, row.target)]
     return labelled[0] if len(labelled) == 1 else None

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
 from lmsconf.kinds.content_target.effects.scope import EVERYONE_KEY, AccessScope, AudienceKey
-from lmsconf.kinds.content_target.types import ContentRow, TargetRow, kind_from_target_type
+from lmsconf.kinds.content_target.types import ContentRow, TargetRow, kind_from_target_type, may_be_for
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.manual_group.types import GroupRow
 from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
@@ -77,7 +77,7 @@ class AccessFacts:
         """
         if row.target == self.everyone:
             return EVERYONE_KEY
-        implied, holders = kind_from_target_type(row.type), self._holders(row)
+        implied, holders = kind_from_target_type(row.type), self.holders(row)
         if implied is not None and (implied in holders or not holders):
             return implied, row.target
         if len(holders) > 1:
@@ -87,10 +87,17 @@ class AccessFacts:
             holders = {kind for kind in holders if row.label and row.label == self._name(kind, row.target)}
         return (next(iter(holders)), row.target) if len(holders) == 1 else None
 
-    def _holders(self, row: TargetRow) -> set[str]:
-        """Return the kinds of which one has the id of a target."""
+    def may_be_in(self, row: TargetRow, audiences: Collection[AudienceKey]) -> bool:
+        """Return whether a target is for one of these audiences, or may be."""
+        audience = self.audience_of(row)
+        if audience is not None:
+            return audience in audiences
+        return any((kind, row.target) in audiences for kind in self.holders(row))
+
+    def holders(self, row: TargetRow) -> set[str]:
+        """Return the kinds of which one has the id of a target, and may have its type."""
         known = ((GROUP, self.groups), (SMART_GROUP, self.smart_groups), (USER, self.people.positions))
-        return {kind for kind, ids in known if row.target in ids}
+        return {kind for kind, ids in known if row.target in ids and may_be_for(kind, row.type)}
 
     def _name(self, kind: str, id: RemoteId) -> str:
         if kind == USER:
@@ -103,7 +110,7 @@ class AccessFacts:
         types: defaultdict[str, set[str]] = defaultdict(set)
         for rows in self.targets.values():
             for row in rows:
-                if len(holders := self._holders(row)) == 1:
+                if len(holders := self.holders(row)) == 1:
                     types[row.type] |= holders
         return {type: frozenset(kinds) for type, kinds in types.items() if len(kinds) == 1}
 
@@ -163,5 +170,5 @@ def affected_contents(scope: AccessScope, facts: AccessFacts) -> frozenset[Remot
     if scope.changes_accounts:
         return frozenset(facts.targets)
     moved = moved_audiences(scope, facts)
-    assigned = (id for id, rows in facts.targets.items() if any(facts.audience_of(row) in moved for row in rows))
+    assigned = (id for id, rows in facts.targets.items() if any(facts.may_be_in(row, moved) for row in rows))
     return frozenset([*(change.content for change in scope.assignments), *assigned])
