@@ -12,10 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from lmsconf.documents import plan_file, report_file, snapshot_file
+from lmsconf.documents import plan_file, snapshot_file
 from lmsconf.errors import LmsconfError
 from lmsconf.model.canonical_json import sha256_of_bytes
-from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan
 from lmsconf.model.recorded_run import RecordedRun
 from lmsconf.model.snapshot import Snapshot
@@ -46,11 +45,6 @@ def kept_plan(run: RecordedRun) -> Plan:
     return plan_file.loads(kept_plan_text(run))
 
 
-def kept_report(run: RecordedRun) -> ApplyReport:
-    """Return the report of a run. Raises LmsconfError if it is not kept, or not the one that the run ended with."""
-    return report_file.loads(kept_report_text(run))
-
-
 def kept_before(run: RecordedRun) -> Snapshot:
     """Return what a run changed, as it was before. Raises LmsconfError like `kept_plan`."""
     recorded = None if run.opening is None else run.opening.pre_image_sha256
@@ -65,7 +59,7 @@ def kept_plan_text(run: RecordedRun) -> str:
 
 
 def kept_report_text(run: RecordedRun) -> str:
-    """Return the text of the report of a run; raises like `kept_report`."""
+    """Return the text of the report of a run. Raises LmsconfError if it is not kept, or not the one it ended with."""
     recorded = None if run.ending is None else run.ending.report_sha256
     return _verified(run, report_path, "report", recorded, _why_no_report(run))
 

@@ -46,53 +46,33 @@ def match_absent(
                 )
                 report_absent_not_live(planning, entry, similar_live_name(entry.address.name, free_names))
             case [row] if row.id in claimed:
-                planning.problem(
-                    "absent/claimed",
-                    f"{entry.address}: it is listed under `absent`, "
-                    "and another entry renames it by `previously` or `id`",
-                    hint="Keep one of the two.",
-                    at=entry.source,
-                    address=entry.address,
-                )
+                message = "it is listed under `absent`, and another entry renames it by `previously` or `id`"
+                _report(planning, entry, "absent/claimed", message, "Keep one of the two.")
             case [row]:
                 if row.id not in deleted_ids:
                     deleted_ids.add(row.id)
                     out.deletions.append(Deletion(address=entry.address, row=row, absent=entry))
             case _:
-                planning.problem(
-                    "identity/live-twice",
-                    f'{entry.address}: "{entry.address.name}" is live more than once, with the ids '
-                    + ", ".join(sorted(row.id for row in named)),
-                    hint="Select one with `id:`.",
-                    at=entry.source,
-                    address=entry.address,
-                )
+                ids = ", ".join(sorted(row.id for row in named))
+                message = f'"{entry.address.name}" is live more than once, with the ids {ids}'
+                _report(planning, entry, "identity/live-twice", message, "Select one with `id:`.")
     return [row for row in free if row.id not in deleted_ids]
 
 
 def _other_name(planning: PlanContext, entry: DeleteEntry[Any], pinned: HasName, named: Sequence[HasName]) -> None:
     """Report an entry under `absent` whose id and name refer to different rows; it deletes neither."""
     name = entry.address.name
-    planning.problem(
-        "absent/other-name",
-        f'{entry.address}: the id "{pinned.id}" is that of "{pinned.name}", {_live_as(name, named)}',
-        hint=f"To delete that one, write {quote_name(pinned.name)} as its name."
-        + (f" To delete {quote_name(name)}, correct the id." if named else " Or remove the entry."),
-        at=entry.source,
-        address=entry.address,
-    )
+    message = f'the id "{pinned.id}" is that of "{pinned.name}", {_live_as(name, named)}'
+    otherwise = f"To delete {quote_name(name)}, correct the id." if named else "Or remove the entry."
+    hint = f"To delete that one, write {quote_name(pinned.name)} as its name. {otherwise}"
+    _report(planning, entry, "absent/other-name", message, hint)
 
 
 def _other_id(planning: PlanContext, entry: DeleteEntry[Any], pin: str, named: Sequence[HasName]) -> None:
     """Warn of an id that is not live. Not an error: the entry of a duplicate that was deleted by id looks like this."""
-    planning.problem(
-        "absent/other-id",
-        f'{entry.address}: nothing with the id "{pin}" is live, {_live_as(entry.address.name, named)}',
-        hint="If the deletion is applied, remove the entry. If you mean that one, correct the id.",
-        at=entry.source,
-        address=entry.address,
-        severity=Severity.WARNING,
-    )
+    message = f'nothing with the id "{pin}" is live, {_live_as(entry.address.name, named)}'
+    hint = "If the deletion is applied, remove the entry. If you mean that one, correct the id."
+    _report(planning, entry, "absent/other-id", message, hint, Severity.WARNING)
 
 
 def _live_as(name: str, named: Sequence[HasName]) -> str:
@@ -116,30 +96,25 @@ def report_absent_not_live(planning: PlanContext, entry: DeleteEntry[Any], stays
     """
     why = planning.snapshot.of(entry.address.kind).incomplete
     if why is not None:
-        planning.problem(
-            "read/incomplete",
-            f"{entry.address}: it is not known whether it is deleted, because the listing was not read completely: "
-            f"{why}",
-            hint="Try again.",
-            at=entry.source,
-            address=entry.address,
-        )
-        return
-    if stays is not None:
-        planning.problem(
-            "absent/look-alike",
-            f"{entry.address}: nothing with exactly this name is live, but {quote_name(stays)} is, and is kept",
-            hint="Under `absent`, names are literal; patterns are for `ownership:`.",
-            at=entry.source,
-            address=entry.address,
-            severity=Severity.WARNING,
-        )
-        return
-    planning.problem(
-        "absent/nothing-to-do",
-        f"{entry.address}: nothing with this name is live",
-        hint="Remove the entry under `absent`.",
-        at=entry.source,
-        address=entry.address,
-        severity=Severity.NOTE,
-    )
+        message = f"it is not known whether it is deleted, because the listing was not read completely: {why}"
+        _report(planning, entry, "read/incomplete", message, "Try again.")
+    elif stays is not None:
+        message = f"nothing with exactly this name is live, but {quote_name(stays)} is, and is kept"
+        hint = "Under `absent`, names are literal; patterns are for `ownership:`."
+        _report(planning, entry, "absent/look-alike", message, hint, Severity.WARNING)
+    else:
+        message, hint = "nothing with this name is live", "Remove the entry under `absent`."
+        _report(planning, entry, "absent/nothing-to-do", message, hint, Severity.NOTE)
+
+
+def _report(
+    planning: PlanContext,
+    entry: DeleteEntry[Any],
+    code: str,
+    message: str,
+    hint: str,
+    severity: Severity = Severity.ERROR,
+) -> None:
+    """Report a problem of an entry under `absent`."""
+    address = entry.address
+    planning.problem(code, f"{address}: {message}", hint=hint, at=entry.source, address=address, severity=severity)

@@ -44,7 +44,7 @@ NOWHERE: Final = RequestDestination()
 def request_destination(project: ProjectFile, workspace: str, root: Path) -> RequestDestination:
     """Return the destination of a workspace; for the one of LMSCONF_URL only the dialect is from the file."""
     dialect = project.merged_mapping("dialect", workspace)
-    at = project.source_locations("dialect", workspace)
+    at = project.dialect_locations(workspace)
     places = {"dialect": next(iter(at.values()))} if at else {}
     declared = project.mapping_at("workspaces", workspace)
     if workspace == ENV_WORKSPACE or not declared:

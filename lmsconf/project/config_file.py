@@ -53,12 +53,13 @@ class ProjectFile:
             merged |= self.mapping_at(*cast("tuple[str, ...]", path), key)
         return merged
 
-    def source_locations(self, key: str, workspace: str) -> dict[str, SourceLocation]:
-        """Return the source location of each key of a merged mapping."""
+    def dialect_locations(self, workspace: str) -> dict[str, SourceLocation]:
+        """Return the source location of each key of the merged `dialect`."""
         places: dict[str, SourceLocation] = {}
         for path, layer in self.layers(workspace):
             places |= {
-                name: self.places.key(*path, key, name) for name in cast("Mapping[str, Json]", layer.get(key, {}))
+                name: self.places.key(*path, "dialect", name)
+                for name in cast("Mapping[str, Json]", layer.get("dialect", {}))
             }
         return places
 

@@ -153,7 +153,7 @@ def settings_of(
         kept_runs=project.kept_runs(),
         problems=(*_warnings(project, chosen), *project.notes),
         destination=request_destination(project, chosen.name, root),
-        dialect_at=project.source_locations("dialect", chosen.name),
+        dialect_at=project.dialect_locations(chosen.name),
         ignores=tuple(project.drift_ignores(chosen.name)),
         hosts=_hosts(environ),
         shared=project.shared_settings(),

@@ -21,6 +21,8 @@ _FAILURES = {
     ExitCode.TERMINATED: "terminated",
 }
 
+SHOWN_ERRORS: Final = 3
+"""How many errors of a workspace are shown; the others are counted."""
 _BEGUN: Final = (ExitCode.PARTIAL, *INTERRUPTIONS)
 """What may have sent calls that no result counts."""
 
@@ -92,9 +94,9 @@ def failed_workspaces(failure: SharedFailure) -> str:
     return f"{workspace_count(len(failure.workspaces))}: {outcome_words(failure.entry)}"
 
 
-def more_errors(entry: FleetEntry, action: FleetAction, shown: int) -> str | None:
+def more_errors(entry: FleetEntry, action: FleetAction) -> str | None:
     """Return how many errors are not shown, and where they are; None if all are."""
-    left = len(entry.problems) - shown
+    left = len(entry.problems) - SHOWN_ERRORS
     if left <= 0:
         return None
     command = FleetAction.PLAN if action is FleetAction.APPLY else action

@@ -18,11 +18,12 @@ from journals import runs_of
 
 import lmsconf
 from journal.journal_project import JournalProject
+from lmsconf.documents import report_file
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound
 from lmsconf.journal.journal_reader import find_run, run_names
 from lmsconf.journal.journal_writer import Journal
-from lmsconf.journal.kept_documents import kept_plan, kept_report
+from lmsconf.journal.kept_documents import kept_plan, kept_report_text
 from lmsconf.journal.line_codec import encode_line
 from lmsconf.journal.run_chain import Retention
 
@@ -55,7 +56,7 @@ def test_plan_and_report_are_kept_beside_the_journal(folder: Folder) -> None:
     run = find_run(folder.root, "latest")
     assert plan_digest(kept_plan(run)) == plan_digest(plan)
     assert kept_plan(run).changes == plan.changes
-    assert kept_report(run) == report
+    assert report_file.loads(kept_report_text(run)) == report
     files = {path.name: path for path in runs(folder).iterdir()}
     assert set(files) == {f"{run.name}.{end}" for end in ("jsonl", "plan.json", "before.json", "report.json")}
     assert {stat.S_IMODE(path.stat().st_mode) for path in files.values()} == {0o600}
@@ -78,7 +79,7 @@ def test_the_command_line_keeps_them_too_and_a_plan_alone_keeps_nothing(folder: 
     assert command(folder.root, "apply", "plan.json").code == ExitCode.OK
     run = find_run(folder.root, "latest")
     assert runs(folder).joinpath(f"{run.name}.plan.json").read_bytes() == (folder.root / "plan.json").read_bytes()
-    assert kept_report(run).plan_digest == plan_digest(kept_plan(run))
+    assert report_file.loads(kept_report_text(run)).plan_digest == plan_digest(kept_plan(run))
 
 
 def test_a_run_whose_plan_cannot_be_kept_does_not_begin(scene: JournalProject) -> None:
@@ -205,7 +206,7 @@ def test_a_run_whose_calls_may_still_arrive_is_kept(scene: JournalProject) -> No
         (lambda path: path.write_text(path.read_text() + " "), "is not the", "Restore both"),
     ],
 )
-@pytest.mark.parametrize("read", [kept_plan, kept_report])
+@pytest.mark.parametrize("read", [kept_plan, kept_report_text])
 def test_a_file_that_is_missing_or_changed_is_an_error(
     folder: Folder, spoil: Callable[[Path], object], message: str, hint: str, read: Callable[..., object]
 ) -> None:

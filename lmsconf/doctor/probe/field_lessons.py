@@ -74,13 +74,13 @@ class _FieldLessons:
                 conditions = {"conditions": [self._condition(second)]}
                 self._client.send("smart-groups.replace-conditions", path={"smartGroupId": group}, fields=conditions)
                 sent = self._client.send("custom-fields.delete", path={"customFieldId": self._field.id})
-            self._conclude(sent, "never", "removed-choice")
+            self._conclude(sent, "removed-choice")
         else:
-            self._conclude(sent, "never", "condition")
+            self._conclude(sent, "condition")
 
-    def _conclude(self, sent: WriteResult, allowed: str, forbidden: str) -> None:
+    def _conclude(self, sent: WriteResult, forbidden: str) -> None:
         if sent.accepted:
-            self._client.record_value(IN_USE, allowed, "nothing was refused while a smart group named the field")
+            self._client.record_value(IN_USE, "never", "nothing was refused while a smart group named the field")
         elif sent.status == _FORBIDDEN:
             self._client.record_value(IN_USE, forbidden, f"refused while a smart group named the field: {sent.reason}")
         else:

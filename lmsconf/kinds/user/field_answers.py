@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, cast
 
 from lmsconf.api.spec.value_encoding import ANSWERS, build_answers_body, encode_answer
@@ -102,13 +102,13 @@ def _problem(
     )
 
 
-def live_answers(planning: PlanContext, row: PersonRow, wanted: Mapping[str, Answer]) -> dict[str, Answer]:
-    """Return the live answers to the fields of `wanted`, with fields and choices by their names after the plan."""
+def live_answers(planning: PlanContext, row: PersonRow, wanted: Iterable[str]) -> dict[str, Answer]:
+    """Return the live answers to the fields `wanted`, with fields and choices by their names after the plan."""
     held = {_field_name(planning, answer): answer for answer in row.answers or ()}
-    return {field: _live(planning, field, held.get(field), wanted[field]) for field in wanted}
+    return {field: _live(planning, field, held.get(field)) for field in wanted}
 
 
-def _live(planning: PlanContext, field: str, answer: AnswerRow | None, like: Answer) -> Answer:
+def _live(planning: PlanContext, field: str, answer: AnswerRow | None) -> Answer:
     type = field_types(planning).get(field, _SEVERAL)
     if type == "TEXT":
         return (answer.as_text or None) if answer else None

@@ -143,10 +143,10 @@ def packed_notes(notes: Iterable[Markup], command: str) -> Markup:
     return join_markup(pack_after_full(pack, map(PackedRow, notes), full=True, class_="notes"), pack.script())
 
 
-def packed_list(name: str, rows: Iterable[PackedRow], command: str, *, class_: str = "list") -> Markup:
+def packed_list(name: str, rows: Iterable[PackedRow], command: str) -> Markup:
     """Return a list all of whose rows are packed."""
     pack = Pack(name, command)
-    return join_markup(pack_after_full(pack, rows, full=False, class_=class_), pack.script())
+    return join_markup(pack_after_full(pack, rows, full=False, class_="list"), pack.script())
 
 
 def how_rows_appear(command: str) -> Markup:

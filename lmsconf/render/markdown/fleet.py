@@ -18,6 +18,7 @@ from lmsconf.model.fleet import (
 from lmsconf.model.plan import Change
 from lmsconf.render.escape import escape_html, escape_markdown, markdown_code
 from lmsconf.render.fleet_wording import (
+    SHOWN_ERRORS,
     failed_workspaces,
     fleet_headline,
     more_errors,
@@ -39,7 +40,6 @@ from lmsconf.render.size_limit import UNLIMITED, SizeLimit
 
 _NAMES: Final = 10
 _WORDS: Final = 400
-_PROBLEMS: Final = 3
 _CHANGE_VARIANTS: Final = 3
 """How many texts, from a row to all details, `change_entry` has for a change."""
 _NOUNS: Final = ("workspace", "workspaces")
@@ -66,8 +66,8 @@ def fleet_markdown(report: FleetReport, *, limit: SizeLimit = UNLIMITED) -> str:
 def _failure(failure: SharedFailure, action: FleetAction) -> SectionEntry:
     entry = failure.entry
     line = f"- {truncate(failed_workspaces(failure), escape_markdown, _WORDS)}{_some(failure.workspaces)}\n"
-    more = "".join(f"  {problem_text(problem, short=True).rstrip()}\n" for problem in entry.problems[:_PROBLEMS])
-    if left := more_errors(entry, action, _PROBLEMS):
+    more = "".join(f"  {problem_text(problem, short=True).rstrip()}\n" for problem in entry.problems[:SHOWN_ERRORS])
+    if left := more_errors(entry, action):
         more += f"  - {escape_markdown(left)}\n"
     return SectionEntry(_NOUNS, (lambda: line, lambda: line + more))
 

@@ -10,6 +10,7 @@ from lmsconf.model.blockers import Blocker
 from lmsconf.model.fleet import FleetAction, FleetReport, SharedChanges, SharedFailure, group_blocked, group_failures
 from lmsconf.render.escape import escape_terminal
 from lmsconf.render.fleet_wording import (
+    SHOWN_ERRORS,
     failed_workspaces,
     fleet_headline,
     more_errors,
@@ -22,7 +23,6 @@ from lmsconf.render.resource_wording import resource_title
 from lmsconf.render.text.blocks import change_lines, join_blocks, problem_lines
 
 _NAMES: Final = 6
-_PROBLEMS: Final = 3
 
 
 def fleet_text(report: FleetReport, *, color: bool = False) -> str:
@@ -45,9 +45,9 @@ def _failure(failure: SharedFailure, action: FleetAction) -> Iterator[str]:
     yield escape_terminal(failed_workspaces(failure))
     if len(failure.workspaces) > 1:
         yield escape_terminal(f"  {name_list(failure.workspaces, _NAMES)}")
-    for problem in entry.problems[:_PROBLEMS]:
+    for problem in entry.problems[:SHOWN_ERRORS]:
         yield from problem_lines(problem, indent="  ")
-    if more := more_errors(entry, action, _PROBLEMS):
+    if more := more_errors(entry, action):
         yield escape_terminal(f"  {more}")
 
 
