@@ -121,7 +121,7 @@ class AccessState(ABC):
 
     @abstractmethod
     def conditions(self, audience: Address, person: int) -> tuple[Sequence[ConditionResult], Sequence[ConditionResult]]:
-        """Return the conditions of a smart group before and after the plan, with one person's answers."""
+        """Return the conditions of a smart group of `assignments` before and after the plan, and a person's answers."""
 
     @abstractmethod
     def field(self, name: str) -> NamedField | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from lmsconf.apply.applier import Applier
@@ -36,10 +37,20 @@ class Altered(SandboxService):
 def plan_altered(it: Project, manifests: str, edits: Mapping[str, Edit]) -> Plan:
     """The plan of the manifests for the seeded workspace, which answers as the edits say."""
     it.write(manifests)
+    with connected(it, edits) as connection:
+        return Applier(settings=it.settings, connection=connection).plan(
+            load_manifests(it.settings), it.settings.policy
+        )
+
+
+@contextmanager
+def connected(it: Project, edits: Mapping[str, Edit]) -> Iterator[Connection]:
+    """A connection to the seeded workspace, which answers as the edits say."""
     settings = it.settings
     service = Altered(":memory:", spec=it.spec, seed=settings.workspace.seed)
     service.edits = edits
-    with Connection(settings, service=service) as connection:
-        plan = Applier(settings=settings, connection=connection).plan(load_manifests(settings), settings.policy)
-    service.close_workspace()
-    return plan
+    try:
+        with Connection(settings, service=service) as connection:
+            yield connection
+    finally:
+        service.close_workspace()

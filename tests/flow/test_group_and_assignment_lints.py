@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 
 from .project import Project
+from .shell import lmsconf
 
 SEED = """
 people: [{email: ann@acme.example}, {email: bo@acme.example}]
@@ -14,6 +16,108 @@ custom_fields: [{name: Country, type: CHOICE, choices: [SE, FI, DE]}]
 groups: [{name: Coaches, managers: [ann@acme.example, bo@acme.example]}]
 content: [{name: GDPR}]
 """
+
+MANY = """
+people:
+  - {email: ann@acme.example, answers: {Country: SE, Level: Low}}
+  - {email: bo@acme.example, answers: {Country: FI}}
+  - {email: old@acme.example, archived: true}
+custom_fields: [{name: Country, type: CHOICE, choices: [DE, FI, SE]}, {name: Level, type: CHOICE, choices: [Low, High]}]
+groups: [{name: Void}, {name: Full, members: [bo@acme.example]}, {name: Emptied, members: [ann@acme.example]}]
+"""
+GROUPS = """
+groups:
+  - {name: New, members: []}
+  - {name: Emptied, members: []}
+  - {name: Left, members: [old@acme.example]}
+  - {name: Team, members: [ann@acme.example, old@acme.example]}
+  - {name: Others, members: {exclude: [ann@acme.example]}}
+smart_groups:
+  - {name: Nordics, conditions: [{field: Country, choices: [SE, FI]}]}
+  - {name: Swedes, conditions: [{field: Country, choices: [SE]}]}
+  - {name: High Swedes, conditions: [{field: Level, choices: [High]}, {field: Country, choices: [SE]}]}
+  - {name: Low Nordics, conditions: [{field: Level, choices: [Low]}, {field: Country, choices: [SE, FI]}]}
+  - {name: Odd Swedes, conditions: [{field: Country, choices: [SE], system_condition: IS_ODD}]}
+  - {name: Odd Nordics, conditions: [{field: Country, choices: [SE, FI], system_condition: IS_ODD}]}
+  - {name: Any Swedes, conditions: [{field: Country, choices: [SE], system_condition: IS_ANY}]}
+  - {name: Any Nordics, conditions: [{field: Country, choices: [SE, FI], system_condition: IS_ANY}]}
+content_targets:
+"""
+CODES = ("closed-window", "archived-assignee", "empty-mandatory", "contradicting-assignments")
+OPTIONAL = "it is optional, and mandatory for {}, which contains its audience"
+LONGER = "its window hides nothing: that of {}, which contains its audience, is open longer"
+NOBODY = "it is mandatory, and nobody who is active is in its audience"
+BEFORE, EARLY, LATE, AFTER = (f"{year}-01-01T00:00:00Z" for year in (2995, 2996, 2997, 2998))
+AUDIENCES: dict[str, dict[str, str | None]] = {
+    "over": {
+        "{group: Full, visible_until: '2020-01-01T00:00:00Z'}": "its window closed at 2020-01-01T01:00:00+01:00",
+        "{user: bo@acme.example}": OPTIONAL.format("everyone"),
+        "{everyone: true, mandatory: true}": None,
+    },
+    "archived": {"{user: old@acme.example}": "old@acme.example is archived", "{user: ann@acme.example}": None},
+    "mandatory": {
+        "{group: Void, mandatory: true}": NOBODY,
+        "{group: New, mandatory: true}": NOBODY,
+        "{group: Emptied, mandatory: true}": NOBODY,
+        "{group: Left, mandatory: true}": NOBODY,
+        "{group: Full, mandatory: true}": None,
+        "{group: Team, mandatory: true}": None,
+        "{group: Others, mandatory: true}": None,
+        "{smart_group: Swedes, mandatory: true}": None,
+    },
+    "optional": {"{group: Void}": None, "{group: New}": None, "{group: Left}": None},
+    "members": {
+        "{group: Team, mandatory: true}": None,
+        "{user: ann@acme.example}": OPTIONAL.format("group/Team"),
+        "{user: bo@acme.example}": None,
+        "{group: Others}": None,
+    },
+    "conditions": {
+        "{smart_group: Nordics, mandatory: true}": None,
+        "{smart_group: Swedes}": OPTIONAL.format("smart_group/Nordics"),
+        "{smart_group: High Swedes}": OPTIONAL.format("smart_group/Nordics"),
+        "{smart_group: Low Nordics}": OPTIONAL.format("smart_group/Nordics"),
+        "{smart_group: Odd Swedes}": None,
+        "{smart_group: Any Swedes}": None,
+    },
+    "more conditions": {
+        "{smart_group: Low Nordics, mandatory: true}": None,
+        "{smart_group: High Swedes}": None,
+        "{smart_group: Swedes}": None,
+    },
+    "system conditions": {
+        "{smart_group: Odd Nordics, mandatory: true}": None,
+        "{smart_group: Odd Swedes}": None,
+        "{smart_group: Any Nordics, mandatory: true}": None,
+        "{smart_group: Any Swedes}": OPTIONAL.format("smart_group/Any Nordics"),
+    },
+    "both": {
+        "{smart_group: Nordics, mandatory: true}": None,
+        "{everyone: true, mandatory: true}": None,
+        "{smart_group: Swedes}": OPTIONAL.format("everyone"),
+    },
+    "weaker": {"everyone": None, "{group: Full, mandatory: true}": None},
+    "weaker and longer": {"everyone": None, f"{{group: Full, mandatory: true, visible_from: '{EARLY}'}}": None},
+    "until then": {
+        f"{{everyone: true, mandatory: true, visible_from: '{EARLY}', visible_until: '{LATE}'}}": None,
+        f"{{group: Full, visible_until: '{EARLY}'}}": OPTIONAL.format("everyone"),
+        f"{{group: Team, visible_from: '{LATE}'}}": OPTIONAL.format("everyone"),
+        f"{{group: Void, visible_until: '{BEFORE}'}}": None,
+        f"{{group: Left, visible_from: '{AFTER}'}}": None,
+        "{group: Others}": OPTIONAL.format("everyone"),
+    },
+    "within": {
+        f"{{everyone: true, visible_from: '{EARLY}', visible_until: '{AFTER}'}}": None,
+        f"{{group: Full, visible_from: '{EARLY}', visible_until: '{LATE}'}}": LONGER.format("everyone"),
+        f"{{group: Team, visible_from: '{LATE}', visible_until: '{AFTER}'}}": LONGER.format("everyone"),
+        f"{{group: Void, visible_from: '{BEFORE}', visible_until: '{LATE}'}}": None,
+        f"{{group: Left, visible_from: '{LATE}', visible_until: '2999-01-01T00:00:00Z'}}": None,
+        f"{{group: Others, visible_until: '{LATE}'}}": None,
+        f"{{group: New, visible_from: '{LATE}'}}": None,
+        f"{{group: Emptied, visible_from: '{EARLY}', visible_until: '{AFTER}'}}": None,
+    },
+    "open": {"everyone": None, f"{{group: Full, visible_from: '{EARLY}'}}": LONGER.format("everyone")},
+}
 
 
 def lints(folder: Path, manifests: str, *only: str, seed: str = SEED) -> list[tuple[str, str]]:
@@ -94,3 +198,41 @@ def test_names_that_no_manifest_gives_are_not_suspicious(tmp_path: Path) -> None
         "content_targets: [{content: “GDPR”, assign_to: [everyone]}]\n"
     )
     assert lints(tmp_path, manifests, seed=seed) == [("group/“Others”", "lint/suspicious-name")]
+
+
+def test_every_assignment_is_looked_at_beside_those_of_its_content(tmp_path: Path) -> None:
+    """What is told of each: over, for nobody, or overruled by an assignment to a larger audience; of others nothing."""
+    contents = ", ".join(f"{{name: {name}}}" for name in AUDIENCES)
+    entries = "".join(f"  - {{content: {name}, assign_to: [{', '.join(of)}]}}\n" for name, of in AUDIENCES.items())
+    it = Project(tmp_path, f"{MANY}content: [{contents}]\n", "timezone: Europe/Stockholm\n")
+    told = [
+        one.message
+        for one in it.plan(GROUPS + entries).all_problems
+        if one.code.startswith("lint/") and one.code.partition("/")[2] in CODES
+    ]
+    assert sorted(told) == sorted(
+        f"content_target/{name} -> {_audience(item)}: {message}"
+        for name, of in AUDIENCES.items()
+        for item, message in of.items()
+        if message
+    )
+
+
+@pytest.mark.parametrize(
+    ("members", "told"),
+    [("[old@acme.example]", 1), ("[old@acme.example, ann@acme.example]", 0), ("{exclude: [old@acme.example]}", 0)],
+)
+def test_manifests_alone_show_that_a_group_has_only_archived_members(tmp_path: Path, members: str, told: int) -> None:
+    """`validate` tells a mandatory assignment to a group of which all members are declared as archived."""
+    Project(tmp_path, MANY).write(
+        f"users: [{{email: old@acme.example, archived: true}}]\ngroups: [{{name: Left, members: {members}}}]\n"
+        "content_targets: [{content: GDPR, mandatory: true, assign_to: [{group: Left}]}]\n"
+    )
+    assert lmsconf(tmp_path, "validate").err.count("[lint/empty-mandatory]") == told
+
+
+def _audience(item: str) -> str:
+    """The address of an audience under `assign_to`."""
+    said = yaml.safe_load(item)
+    key, name = next(iter(said.items())) if isinstance(said, dict) else (said, None)
+    return key if key == "everyone" else f"{key}/{name}"

@@ -70,8 +70,8 @@ class Memberships:
         self.ids.extend(None for _ in created)
         self.emails.extend(person.address.name for person in created)
         # Of two accounts with one e-mail, manifests mean the active one.
-        order = sorted(range(len(people)), key=lambda position: not people[position].archived)
-        self._by_email = {normalize_email(people[position].email): position for position in order[::-1]}
+        for at in sorted(range(len(people)), key=lambda at: people[at].archived):
+            self._by_email.setdefault(normalize_email(people[at].email), at)
         self._by_email.update({person.address.name: len(people) + nth for nth, person in enumerate(created)})
         for person in self.scope.people:
             position = self._by_email[person.address.name] if person.id is None else positions.get(person.id)

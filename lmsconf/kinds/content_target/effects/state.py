@@ -162,7 +162,7 @@ class WorkspaceAccess(AccessState):
         return None if row is None else normalize_name(row.name)
 
     def conditions(self, audience: Address, person: int) -> tuple[Sequence[ConditionResult], Sequence[ConditionResult]]:
-        key = self._keys.get(audience) or self._query.find(self._facts, audience)
+        key = self._keys.get(audience)
         if key is None or key[0] != SMART_GROUP:
             return (), ()
         before, after = self._memberships.conditions(key[1])
@@ -182,7 +182,7 @@ class WorkspaceAccess(AccessState):
     def _result(self, condition: Condition, held: FieldHolders | None, person: int) -> ConditionResult:
         """Return how one person's answer meets a condition; not known where membership does not follow from answers."""
         row = None if isinstance(condition.field, Ref) else self._fields.get(condition.field)
-        takes_choices = row is None or row.type != "TEXT"
+        takes_choices = isinstance(condition.field, Ref) if row is None else row.type != "TEXT"
         held = held or FieldHolders()
         readable = takes_choices and not held.unreadable >> person & 1
         picked = {choice for choice, people in held.choices.items() if people >> person & 1}
