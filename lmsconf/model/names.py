@@ -20,6 +20,7 @@ UNPRINTABLE: Final = (
 LOCK_PREFIX: Final = "lmsconf-lock "
 """Name prefix of the lock object, which is a manual group because the API has no lock."""
 _LONG = 200
+_NEAR_EMAILS = 5
 """Longer names are checked for excessive combining marks before they are normalised, and get no suggestions."""
 _HIGHEST = 30
 """The most combining marks in a row that Unicode's Stream-Safe Text Format allows."""
@@ -126,6 +127,24 @@ def did_you_mean(name: str, known: Iterable[str]) -> str | None:
     if casefold_name(name) == casefold_name(suggestion) or confusable_skeleton(name) != confusable_skeleton(suggestion):
         return hint
     return f"{hint} They look the same, and differ by {differing_characters(name, suggestion) or 'blanks'}."
+
+
+def did_you_mean_email(email: str, known: Iterable[str]) -> str | None:
+    """Return `Did you mean "bo.ek@acme.example"?`, or None if nobody's name is similar: most share a domain."""
+    person = email.rpartition("@")[0]
+    near = nearest_names(email, known, _NEAR_EMAILS)
+    alike = [
+        other for other in near if not person or _are_similar(person.casefold(), other.rpartition("@")[0].casefold())
+    ]
+    return did_you_mean(email, alike[:1])
+
+
+def _are_similar(name: str, other: str) -> bool:
+    """Whether two names share most letters, or all but one."""
+    import difflib  # only a mistyped name needs it
+
+    ratio, longest = difflib.SequenceMatcher(None, name, other).ratio(), max(len(name), len(other))
+    return ratio >= 0.6 or longest - ratio * (len(name) + len(other)) / 2 <= 1
 
 
 def known_names(names: Collection[str]) -> str:

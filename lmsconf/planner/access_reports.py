@@ -18,7 +18,7 @@ from lmsconf.model.access import (
 )
 from lmsconf.model.address import RemoteId
 from lmsconf.model.effects import AccessChange, Basis
-from lmsconf.model.names import did_you_mean, nearest_email
+from lmsconf.model.names import did_you_mean, did_you_mean_email, nearest_email
 from lmsconf.planner.access_state import AccessState, PlacedAssignment, PlacedSide
 from lmsconf.planner.audiences import Bits, access_of, positions_of
 from lmsconf.planner.effects import weakest_basis
@@ -66,17 +66,20 @@ def find_person(state: AccessState, email: str) -> int:
     active = state.active_before | state.active_after
     if position is not None and active >> position & 1:
         return position
-    near = did_you_mean(email, (state.emails[one] for one in positions_of(active)))
     if position is not None:
-        raise report_error("person/archived", f"{email} is archived, and archived people have no access", near)
+        hint = "To unarchive the account, declare the person under `users:` with `archived: false`."
+        raise report_error("person/archived", f"{email} is archived, and archived people have no access", hint)
     doubt = f"; {'; '.join(state.incomplete)}" if state.incomplete else ""
-    near = near or nearest_person(email, (state.emails[one] for one in positions_of(active)))
+    emails = [state.emails[position] for position in positions_of(active)]
+    near = did_you_mean_email(email, emails) or nearest_person(email, emails)
     raise report_error("person/unknown", f"{email} is not a person of this workspace{doubt}", near)
 
 
 def nearest_person(text: str, emails: Iterable[str]) -> str:
     """Return the hint for a text that is not similar to an e-mail of the workspace: perhaps a person's name."""
-    email = None if "@" in text else nearest_email(text, emails)
+    if "@" in text:
+        return "Correct the e-mail."
+    email = nearest_email(text, emails)
     return f'Write the person\'s e-mail. Did you mean "{email}"?' if email else "Write the person's e-mail."
 
 

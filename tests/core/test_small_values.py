@@ -23,7 +23,7 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.drift import ManagedShare
 from lmsconf.model.effects import Basis
 from lmsconf.model.forms import form_to_json, sort_items
-from lmsconf.model.names import confusable_skeleton, nearest_name, normalize_name
+from lmsconf.model.names import confusable_skeleton, did_you_mean_email, nearest_name, normalize_name
 from lmsconf.model.outcomes import ApplyReport, CallOutcome, CallStatus
 from lmsconf.model.plan import Action, Change, Plan, UndoLevel
 from lmsconf.model.recorded_run import CallState, RecordedRun
@@ -252,11 +252,24 @@ def test_a_date_in_another_order_is_understood_where_it_can_mean_one_day(text: s
     assert date_in_other_order(text) == meant
 
 
+@pytest.mark.parametrize(
+    ("email", "near"),
+    [
+        *(("bo.eck@acme.example", "bo.ek@acme.example"), ("bo.ek@acne.example", "bo.ek@acme.example")),
+        *(("bp@acme.example", "bo@acme.example"), ("new.joiner@acme.example", None), ("cy@acme.example", None)),
+    ],
+)
+def test_an_e_mail_is_near_if_the_name_in_it_is(email: str, near: str | None) -> None:
+    """A shared domain alone does not make somebody who is new a typing error."""
+    known = ["bo.ek@acme.example", "bo@acme.example", "eeva.laine@acme.example"]
+    assert did_you_mean_email(email, known) == (near and f'Did you mean "{near}"?')
+
+
 def test_a_name_in_place_of_an_e_mail_gets_the_nearest_one() -> None:
     """A text with a domain is an e-mail already, and nobody else's is told for it."""
     emails = ["anna.berg@acme.example", "bo@acme.example"]
     assert nearest_person("Anna Berg", emails).endswith('Did you mean "anna.berg@acme.example"?')
-    assert nearest_person("anna.berg@other.example", emails) == "Write the person's e-mail."
+    assert nearest_person("anna.berg@other.example", emails) == "Correct the e-mail."
 
 
 def test_a_cause_has_those_whose_path_it_changes() -> None:

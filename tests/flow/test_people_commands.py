@@ -212,16 +212,17 @@ def test_an_assignment_that_the_plan_makes_to_a_live_group(tmp_path: Path) -> No
     ("email", "said", "near"),
     [
         ("bp@acme.example", "is not a person of this workspace", "Bo@acme.example"),
-        ("dee@acme.example", "is archived", None),
+        ("dee@acme.example", "is archived", "To unarchive the account"),
     ],
 )
-def test_unknown_and_archived_people_are_errors(tmp_path: Path, email: str, said: str, near: str | None) -> None:
-    """With the nearest e-mail of somebody who is active; also as an audience."""
+def test_unknown_and_archived_people_are_errors(tmp_path: Path, email: str, said: str, near: str) -> None:
+    """With the nearest e-mail of somebody who is active, or the way to unarchive; also as an audience."""
     project(tmp_path)
     for ran in (lmsconf(tmp_path, "access", email), lmsconf(tmp_path, "audience", f"user/{email}")):
         assert ran.code == ExitCode.ERROR
         assert said in ran.err
-        assert near is None or near in ran.err
+        assert near in ran.err
+        assert ("Did you mean" in ran.err) is ("archived" not in said)
 
 
 def test_an_unknown_content_or_audience_or_field_has_a_suggestion(tmp_path: Path) -> None:

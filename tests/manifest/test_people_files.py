@@ -170,6 +170,13 @@ def test_row_without_an_address(tmp_path: Path) -> None:
             "  Set `allow_empty: true` to allow this.\n",
         ),
         (
+            "{file: hr/leaders.csv, column: email, where: {Site: Malmo}}",
+            "email,Site\nanna@acme.example,Malmö\nbo@acme.example,Oslo\n",
+            "manifests/hr/leaders.csv:1: there is no e-mail with Site = Malmo, "
+            "so manifests/a.yaml:1:35 would mean nobody [people/nobody]\n"
+            '  Did you mean "Malmö"? To mean nobody, set `allow_empty: true`.\n',
+        ),
+        (
             "{file: hr/leaders.csv, column: email}",
             "email\nanna@acme.example\nbo at acme\n",
             'manifests/hr/leaders.csv:3:1: "bo at acme" is not an e-mail address [people/address]\n'

@@ -21,7 +21,7 @@ from lmsconf.kinds.user.rights import check_rights_changes
 from lmsconf.kinds.user.types import RIGHTS, TEXTS, Answer, PersonRow, PersonSpec
 from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.forms import Form
-from lmsconf.model.names import did_you_mean, normalize_name
+from lmsconf.model.names import did_you_mean_email, normalize_name
 from lmsconf.planner.context import BeforeAfter, Match, PlanContext
 from lmsconf.planner.missing_references import hint_on_missing
 
@@ -59,7 +59,7 @@ def _may_come(planning: PlanContext, declared: DesiredResource[PersonSpec], spec
     """Return whether a person who is not live can be created, and report why not."""
     if not planning.policy.create_people or spec.flag("archived"):
         near = hint_on_missing(
-            planning, USER, did_you_mean(declared.address.name, people_directory(planning).by_email), ""
+            planning, USER, did_you_mean_email(declared.address.name, people_directory(planning).by_email), ""
         )
         way = "Creating people must be allowed in the project file: `people: {create: true}`."
         if planning.policy.create_people:

@@ -19,6 +19,7 @@ from lmsconf.manifest.yaml.nodes import (
     store_marks,
 )
 from lmsconf.model.canonical_json import Json
+from lmsconf.model.names import did_you_mean, normalize_name
 from lmsconf.support.lazy_dataclass import dataclass
 
 ANY_ITEM: Final = "*"
@@ -28,6 +29,7 @@ _LONGEST_ADDRESS = 320
 
 MOST_PEOPLE: Final = 2_000_000
 """Maximum number of rows that all lists may take together."""
+_MOST_VALUES: Final = 1_000
 
 
 @dataclass(slots=True)
@@ -123,9 +125,20 @@ def matching_keys(node: Json, trail: KeyPath, path: KeyPath) -> Iterator[tuple[M
 
 
 def _nobody(table: Table, reference: Map, where: SourceLocation) -> Problem:
+    near = _nearest_value(table, cast("Mapping[str, Json]", reference.get("where", {})))
     return Problem(
         code="people/nobody",
         message=f"there is no e-mail{selection_text(reference)}, so {where} would mean nobody",
-        hint="Set `allow_empty: true` to allow this.",
+        hint=f"{near} To mean nobody, set `allow_empty: true`." if near else "Set `allow_empty: true` to allow this.",
         source=replace(table.sheet.row(table.header), column=0),
     )
+
+
+def _nearest_value(table: Table, filters: Mapping[str, Json]) -> str | None:
+    """Return `Did you mean "Malmö"?` for a value of `where` that no row has; None if none of a few is similar."""
+    for name, value in filters.items():
+        number = table.columns.index(name) if name in table.columns else None
+        held = {cells[number] for _, cells in table.rows} if number is not None else set()
+        if normalize_name(str(value)) not in held and len(held) <= _MOST_VALUES:
+            return did_you_mean(str(value), sorted(held))
+    return None
