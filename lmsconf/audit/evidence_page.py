@@ -180,8 +180,8 @@ def _effects(run: JsonObjectReader) -> str | None:
     counts = {word: people.json(name) for name, word in _EFFECTS.items()}
     if any(count is None for count in counts.values()):
         return f"not computed ({at.text('basis')})"
-    told = ", ".join(f"{count:,} {word}" for word, count in counts.items() if count)
-    return f"{told or 'none'} ({at.text('basis')})"
+    listed = ", ".join(f"{count:,} {word}" for word, count in counts.items() if count)
+    return f"{listed or 'none'} ({at.text('basis')})"
 
 
 def _snapshot(run: JsonObjectReader, key: str) -> Child:

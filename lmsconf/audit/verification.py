@@ -125,13 +125,13 @@ def verify_evidence(root: Path, key: PublicKey | None, heads: Sequence[str] = ()
 
 def _paths(root: Path) -> Iterator[Path]:
     """Yield what is in the folder and below; a folder only if it is empty, or a link."""
-    found = 0
+    number = 0
     for above, folders, files in os.walk(root):
         links = [name for name in folders if (Path(above) / name).is_symlink()]
         names = [*files, *links] if files or folders or Path(above) == root else [""]
         for name in names:
-            found += 1
-            if found > _MOST:
+            number += 1
+            if number > _MOST:
                 raise LmsconfError(
                     f"{root} has more than {_MOST:,} files", hint="Name a folder that lmsconf evidence wrote."
                 )

@@ -93,14 +93,14 @@ def _page(topic: str, context: click.Context) -> str:
 
 def _find_command(words: Sequence[str], context: click.Context) -> click.Context | None:
     """Return the context of the command that these words call; None if there is none."""
-    found = context.find_root()
+    current = context.find_root()
     for word in words:
-        group = found.command
-        command = group.get_command(found, word) if isinstance(group, click.Group) else None
+        group = current.command
+        command = group.get_command(current, word) if isinstance(group, click.Group) else None
         if command is None:
             return None
-        found = click.Context(command, info_name=word, parent=found)
-    return found
+        current = click.Context(command, info_name=word, parent=current)
+    return current
 
 
 def _unknown(name: str, topics: Sequence[str], context: click.Context) -> UsageError:
@@ -135,13 +135,13 @@ def _found(text: str, topics: Sequence[str]) -> list[str]:
     phrase = " ".join(text.casefold().split())
     lines = [(topic, " ".join(line.split())) for topic in topics for line in _lines(topic)]
     for wanted in ([phrase], phrase.split()):
-        found = [
+        excerpts = [
             _excerpt(f"{topic}: ", line, wanted[0])
             for topic, line in lines
             if phrase and all(word in line.casefold() for word in wanted)
         ]
-        if found:
-            return found
+        if excerpts:
+            return excerpts
     raise LmsconfError(f"no page contains {text!r}", hint="Search for one word, or list the pages with: lmsconf help")
 
 

@@ -113,8 +113,8 @@ def audience(
     query = AccessQuery(audiences=frozenset(asked), fields=frozenset(() if field is None else (field,)))
     view = _read(context, query, parallelism, max_rate)
     with _beside_problems(view.header):
-        found = find_audience(view.state, address, asked)
-        report = audience_report(view.state, view.header, found, field, members=members)
+        chosen = find_audience(view.state, address, asked)
+        report = audience_report(view.state, view.header, chosen, field, members=members)
     output.show({"text": audience_text, "json": audience_json, "csv": audience_csv}, report)
     return _exit(report.header)
 

@@ -155,7 +155,7 @@ def _project(root: Path, *, hosts: bool) -> Section:
 def _counts(manifests: Manifests | None) -> Section:
     if manifests is None:
         return {"read": False}
-    kinds = cast("Section", dict(sorted(Counter(workspace.address.kind for workspace in manifests.declared).items())))
+    kinds = cast("Section", dict(sorted(Counter(resource.address.kind for resource in manifests.declared).items())))
     return {"read": True, "files": len(manifests.files), "declared": kinds, "absent": len(manifests.absent)}
 
 

@@ -21,7 +21,7 @@ AMBIGUOUS: Final = "select/ambiguous"
 """The code of the error for words that mean several resources."""
 _SUGGESTED: Final = 3
 _LISTED: Final = 5
-_LOOKS: Final = str.maketrans({"\u00a0": " ", "\u00a6": "|", "\u200b": None})
+_RESTORED: Final = str.maketrans({"\u00a0": " ", "\u00a6": "|", "\u200b": None})
 """What a comment makes of an address: no-break spaces of spaces, `¦` of `|`, and a zero-width space in a mention."""
 
 
@@ -46,7 +46,7 @@ def canonical_pattern(text: str, kinds: Mapping[str, AnyKind]) -> str:
         return pattern
     if kind is None:
         of_catalog = (kind.catalog_pattern(word, rest) for kind in kinds.values())
-        return next((found for found in of_catalog if found is not None), pattern)
+        return next((known for known in of_catalog if known is not None), pattern)
     rest = kind.normalize_pattern(rest)
     inner = kind.audience_in(Address(kind.name, rest))
     if inner:
@@ -75,7 +75,7 @@ def resolve_patterns(
 def _resolve(
     text: str, kinds: Mapping[str, AnyKind], known: Sequence[Address], names: AbstractSet[str]
 ) -> ResolvedPattern:
-    for typed in dict.fromkeys((text, text.translate(_LOOKS))):
+    for typed in dict.fromkeys((text, text.translate(_RESTORED))):
         pattern = canonical_pattern(typed, kinds)
         if pattern in names:
             return ResolvedPattern(text, exact_pattern(pattern), matches=True)

@@ -33,9 +33,9 @@ def order_calls(planning: PlanContext, work: StepsByResource, kinds: Sequence[st
         try:
             sequence = topological_order(before, ranks)
             break
-        except DependencyCycle as circle:
-            if not _cut(planning, owners, steps, circle.members):
-                _report_circle(planning, [owners[position] for position in circle.members])
+        except DependencyCycle as cycle:
+            if not _break_cycle(planning, owners, steps, cycle.members):
+                _report_cycle(planning, [owners[position] for position in cycle.members])
                 return ()
     names = {position: f"c{number}" for number, position in enumerate(sequence, 1)}
     numbers = {position: number for number, position in enumerate(sequence)}
@@ -50,24 +50,24 @@ def _phase(step: Step, before: set[int]) -> int:
     return 2 if step.revokes else 1
 
 
-def _cut(planning: PlanContext, owners: Sequence[Address], steps: list[Step], circle: Sequence[int]) -> bool:
+def _break_cycle(planning: PlanContext, owners: Sequence[Address], steps: list[Step], cycle: Sequence[int]) -> bool:
     """Break a cycle by dropping its `avoids` edges; those calls may be refused. Return False if it has none."""
     cut = False
-    for position in circle:
+    for position in cycle:
         avoided = steps[position].avoids
-        leaning = {owners[other] for other in circle if steps[other].releases & avoided}
-        if leaning:
+        users = {owners[other] for other in cycle if steps[other].releases & avoided}
+        if users:
             steps[position] = replace(steps[position], avoids=frozenset(), may_be_refused=True)
-            _foretell(planning, owners[position], leaning)
+            _warn_of_refusal(planning, owners[position], users)
             cut = True
     return cut
 
 
-def _foretell(planning: PlanContext, owner: Address, leaning: Collection[Address]) -> None:
+def _warn_of_refusal(planning: PlanContext, owner: Address, users: Collection[Address]) -> None:
     planning.problem(
         "refusal/in-use",
         f"{owner}: may be refused, because it is changed while it is in use; it is named by "
-        f"{', '.join(sorted(map(str, leaning)))}, and nobody loses access before the new assignments exist",
+        f"{', '.join(sorted(map(str, users)))}, and nobody loses access before the new assignments exist",
         hint="Allow `refusals` to try it before all other calls. Or make the change in two steps: remove what is "
         "deleted, "
         "apply, add it again, and apply again.",
@@ -119,7 +119,7 @@ def refs_in(*values: object) -> Iterator[Ref]:
             yield from refs_in(*value)
 
 
-def _report_circle(planning: PlanContext, members: Sequence[Address]) -> None:
+def _report_cycle(planning: PlanContext, members: Sequence[Address]) -> None:
     names = ", ".join(dict.fromkeys(str(address) for address in members))
     planning.problem(
         "plan/circle",

@@ -96,18 +96,18 @@ def _settle(planning: PlanContext, kind: str, out: MatchResult[Spec, Row], rows:
         planning.registry.set_display_name(kind, normalize_name(deletion.row.name), deletion.row.id)
     # A declared name that is live more than once is an error of its declaration already.
     doubtful = planning.state(LiveIdentities).doubtful
-    for name, twins in owned.items():
+    for name, duplicates in owned.items():
         address = Address.of(kind, name)
-        if len(twins) > 1 and address not in doubtful:
-            _refuse_twins(planning, address, twins)
+        if len(duplicates) > 1 and address not in doubtful:
+            _refuse_duplicates(planning, address, duplicates)
 
 
-def _refuse_twins(planning: PlanContext, address: Address, twins: Sequence[HasName]) -> None:
+def _refuse_duplicates(planning: PlanContext, address: Address, duplicates: Sequence[HasName]) -> None:
     """Refuse to delete owned rows that share a name. The plan shows them, so that an export can still declare one."""
     planning.problem(
         "refusal/live-twice",
         f'{address}: it is owned and undeclared, and "{address.name}" is live more than once, with the ids '
-        + ", ".join(sorted(row.id for row in twins)),
+        + ", ".join(sorted(row.id for row in duplicates)),
         hint="Declare the one to keep with its `id:`, or list one under `absent` with its `id:` so that all are "
         "deleted.",
         address=address,

@@ -24,23 +24,23 @@ class DependencyCycle(Exception):  # a property of the graph, not an error of th
 def step_dependencies(steps: Sequence[Step]) -> list[set[int]]:
     """Return, for each step, the positions of the steps it depends on. Linear in the number of references."""
     makers: defaultdict[Ref, list[int]] = defaultdict(list)
-    freers: defaultdict[Ref, list[int]] = defaultdict(list)
+    releasers: defaultdict[Ref, list[int]] = defaultdict(list)
     for position, step in enumerate(steps):
         for ref in step.makes:
             makers[ref].append(position)
         for ref in step.releases:
-            freers[ref].append(position)
+            releasers[ref].append(position)
     out: list[set[int]] = []
     for position, step in enumerate(steps):
         before = {maker for ref in step.uses for maker in makers.get(ref, ())}
-        before.update(freer for ref in step.ends | step.avoids for freer in freers.get(ref, ()))
+        before.update(releaser for ref in step.ends | step.avoids for releaser in releasers.get(ref, ()))
         before.discard(position)
         out.append(before)
     return out
 
 
 def topological_order(before: Sequence[set[int]], rank: Sequence[tuple[object, ...]]) -> list[int]:
-    """Return the positions in an order that respects `before`, lowest `rank` first. Raises Circle for a cycle."""
+    """Return the positions in an order that respects `before`, lowest `rank` first. Raises DependencyCycle."""
     waiting = [len(dependencies) for dependencies in before]
     after: defaultdict[int, list[int]] = defaultdict(list)
     for position, dependencies in enumerate(before):
@@ -57,11 +57,11 @@ def topological_order(before: Sequence[set[int]], rank: Sequence[tuple[object, .
             if not waiting[later]:
                 heapq.heappush(ready, (rank[later], later))
     if len(out) < len(before):
-        raise DependencyCycle(_circle(before, set(range(len(before))) - set(out)))
+        raise DependencyCycle(_find_cycle(before, set(range(len(before))) - set(out)))
     return out
 
 
-def _circle(before: Sequence[set[int]], left: set[int]) -> list[int]:
+def _find_cycle(before: Sequence[set[int]], left: set[int]) -> list[int]:
     """Return one cycle among positions `left`, of which each depends on another one of them."""
     path, at = [], min(left)
     while at not in path:

@@ -201,7 +201,9 @@ def attach_problems(changes: Sequence[Change], problems: Sequence[Problem]) -> t
         if problem.address in by_address and not is_lint(problem):
             by_address[problem.address].append(problem)
     own = ((change, tuple(by_address[str(change.address)])) for change in changes)
-    return tuple(replace(change, problems=mine) if mine else change for change, mine in own), rest
+    return tuple(
+        replace(change, problems=own_problems) if own_problems else change for change, own_problems in own
+    ), rest
 
 
 def _fingerprints(kinds: Mapping[str, AnyKind], items: Sequence[PlannedResource]) -> dict[str, str]:

@@ -187,11 +187,11 @@ class _Comparing:
         )
 
     def _note(self, change: Change, old: _Old, why: str) -> Problem:
-        fate = "goes" if old.is_deleted else "stays"
+        verb = "goes" if old.is_deleted else "stays"
         return Problem(
             code=CLOSE,
             severity=Severity.NOTE,
-            message=f"{change.address}: it would be created, and {old.resource.address}, which {fate}, has {why}",
+            message=f"{change.address}: it would be created, and {old.resource.address}, which {verb}, has {why}",
             hint=f"If they are the same, write {self._line(old)} to rename it.",
             source=change.source,
             address=str(change.address),

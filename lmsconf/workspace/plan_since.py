@@ -219,8 +219,8 @@ def _whole_change(match: Match[Any, Any], sides: BeforeAfter) -> Change:
 def _is_decided(plan: Plan, manifests: Manifests) -> bool:
     """Return whether the plan has no problem besides those of the manifests, and passes all guards."""
     known = {(problem.code, problem.message) for problem in manifests.problems}
-    found = {(problem.code, problem.message) for problem in plan.all_problems}
-    return found <= known and not any(guard.tripped for guard in plan.guards)
+    of_plan = {(problem.code, problem.message) for problem in plan.all_problems}
+    return of_plan <= known and not any(guard.tripped for guard in plan.guards)
 
 
 def _has_new_rows(plan: Plan, live: Snapshot, snapshot: Snapshot) -> bool:

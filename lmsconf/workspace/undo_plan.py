@@ -40,11 +40,11 @@ def load_run(reader: WorkspaceReader, recorded: RecordedRun) -> RunToUndo:
     Raises LmsconfError if it was of another workspace, or if its plan or what was before it is not kept.
     """
     plan, opening = kept_plan(recorded), recorded.opening
-    here = (reader.connection.name, reader.connection.url)
-    if opening is None or (plan.workspace, plan.url) != here:
+    connected = (reader.connection.name, reader.connection.url)
+    if opening is None or (plan.workspace, plan.url) != connected:
         raise LmsconfError(
             f"the run {recorded.name} was on the workspace {plan.workspace} ({plan.url}), and this is "
-            f"{here[0]} ({here[1]})",
+            f"{connected[0]} ({connected[1]})",
             hint=f"Choose that workspace: --workspace {plan.workspace}",
         )
     recreated: dict[Address, RemoteId] = {}
@@ -158,8 +158,8 @@ def _join(bodies: dict[tuple[str, str], dict[str, Json]], kind: str, entry: Mapp
     """Add an entry to those that are read; what several say of one resource is joined."""
     known = bodies.setdefault((kind, str(entry.get("id") or len(bodies))), {})
     for key, value in entry.items():
-        mine = known.get(key)
-        known[key] = {**value, **mine} if isinstance(mine, dict) and isinstance(value, dict) else mine or value
+        present = known.get(key)
+        known[key] = {**value, **present} if isinstance(present, dict) and isinstance(value, dict) else present or value
 
 
 def _form(side: object) -> dict[str, Any]:
@@ -204,8 +204,8 @@ def _beyond(inverse: Inverse, draft: DraftPlan) -> Iterator[tuple[Address, str]]
 def _selected(draft: DraftPlan) -> Iterator[Problem]:
     """Yield the problems of a plan; of what is left alone, only those of the resources that are planned."""
     for problem in draft.plan.problems:
-        mine = problem.code in (CONFLICT, LIMITED) and problem.address is not None
-        if not mine or _chosen(draft.planning, str(problem.address)):
+        is_conflict = problem.code in (CONFLICT, LIMITED) and problem.address is not None
+        if not is_conflict or _chosen(draft.planning, str(problem.address)):
             yield problem
 
 

@@ -148,7 +148,7 @@ class _ReplacementPlanner:
         self.spoken = set(spoken)
         self._kept: dict[Identity, Match[AssignmentSpec, TargetRow]] = {}
 
-    def find(self, entry: _Declared, one: Replacement, found: dict[Identity, _Replaced]) -> None:
+    def find(self, entry: _Declared, one: Replacement, in_progress: dict[Identity, _Replaced]) -> None:
         """Add the live assignment that an entry replaces, if there is one; report what rules that out."""
         old = _old(entry, one)
         new = self._contents.identity(entry)
@@ -172,7 +172,7 @@ class _ReplacementPlanner:
                 self.spoken.add(key)
                 if self._keeps_own(key, row, one):
                     continue
-                replaced = found.setdefault(key, _Replaced(old=old, row=row))
+                replaced = in_progress.setdefault(key, _Replaced(old=old, row=row))
                 if replaced.by and _terms(replaced.how) != _terms(one):
                     self._problems.differs(entry, one, replaced.by[0][0])
                 replaced.by.append((entry, one))
@@ -263,13 +263,13 @@ class _ReplacementPlanner:
     def _who_keep(self, replaced: _Replaced) -> list[str]:
         """Return who is in progress and keeps the content; report how many are, or that it is not known."""
         old, row, until = replaced.old, replaced.row, replaced.how.keep_until
-        found = next((one for one in self._planning.snapshot.rows(InProgressRow) if one.id == row.id), None)
+        in_progress = next((one for one in self._planning.snapshot.rows(InProgressRow) if one.id == row.id), None)
         keeps = until is not None and not is_over(self._planning, until)
-        if keeps and (found is None or found.unknown is not None):
-            self._problems.cannot_keep(old, None if found is None else found.unknown)
+        if keeps and (in_progress is None or in_progress.unknown is not None):
+            self._problems.cannot_keep(old, None if in_progress is None else in_progress.unknown)
             return []
-        people = self._people(found)
-        self._problems.told(old, found, until, people)
+        people = self._people(in_progress)
+        self._problems.told(old, in_progress, until, people)
         return people if keeps else []
 
     def _keep(self, replaced: _Replaced, person: str, until: datetime) -> Address | None:
@@ -297,15 +297,17 @@ class _ReplacementPlanner:
         self._out.matches.append(self._kept[key])
         return address
 
-    def _people(self, found: InProgressRow | None) -> list[str]:
+    def _people(self, in_progress: InProgressRow | None) -> list[str]:
         """Return the e-mails of the active people who are in progress."""
         directory = people_directory(self._planning)
-        emails = (directory.emails.get(id) for id in (found.people if found is not None else ()))
+        emails = (directory.emails.get(id) for id in (in_progress.people if in_progress is not None else ()))
         return sorted(email for email in emails if email is not None and email not in directory.archived)
 
-    def note_other_audiences(self, found: Mapping[Identity, _Replaced]) -> None:
+    def note_other_audiences(self, in_progress: Mapping[Identity, _Replaced]) -> None:
         """Note the other live assignments of a content that this plan takes from an audience."""
-        closing = {row.content: one for one in found.values() for row in self._state.closing if one.row.id == row.id}
+        closing = {
+            row.content: one for one in in_progress.values() for row in self._state.closing if one.row.id == row.id
+        }
         for content, replaced in closing.items():
             others = [key[1] for key in self._live if key[0] == content and key not in self.spoken]
             rest = [to for to in others if not self._is_kept(content, to)]

@@ -192,12 +192,12 @@ def can_reread_groups(kept: Snapshot, changes: Sequence[Change]) -> bool:
 
 def reread_groups(api: Api, kept: Snapshot, changes: Sequence[Change]) -> Listing[GroupRow]:
     """Return the groups with the lists of changed and created ones as they are now; with all names if one is given."""
-    listing, mine = kept.of(GROUP), changes_of(GROUP, changes)
+    listing, own_changes = kept.of(GROUP), changes_of(GROUP, changes)
     before = {row.id for row in listing.rows}
-    if any(map(gives_name, mine)):
+    if any(map(gives_name, own_changes)):
         rows = _listed(api)
         listing = keep_details(sorted_listing(map(parse_group_row, rows.rows), rows.incomplete), listing)
-    touched = touched_ids(mine, listing.rows)
+    touched = touched_ids(own_changes, listing.rows)
     # The lists of a changed group were read if its declaration has any; a created one was not there.
     wanted = [row for row in listing.rows if row.id in touched and (row.id not in before or row.members is not None)]
     return replace_rows(listing, _from_groups(api, wanted, []))

@@ -62,11 +62,11 @@ def _difference(predicted: int, listed: int) -> str:
 
 def read_members(api: Api, name: str, id: RemoteId | None) -> frozenset[RemoteId] | None:
     """Return the members of a smart group, by its id or else its name; None if it or they are not listed."""
-    found = id or _id_by_name(api, name)
-    if found is None:
+    group_id = id or _id_by_name(api, name)
+    if group_id is None:
         return None
     answer = require_object(
-        api.get("smart-groups.get", path={"smartGroupId": found}, query={"includeMembers": True}), "a smart group"
+        api.get("smart-groups.get", path={"smartGroupId": group_id}, query={"includeMembers": True}), "a smart group"
     )
     return None if answer.get("members") is None else id_set(answer, "members")
 

@@ -70,11 +70,11 @@ def can_reread_smart_groups(changes: Sequence[Change]) -> bool:
 
 def reread_smart_groups(api: Api, kept: Snapshot, changes: Sequence[Change]) -> Listing[SmartGroupRow]:
     """Return the smart groups with changed and created ones as they are now; with all names if one is given."""
-    listing, mine = kept.of(SMART_GROUP), changes_of(SMART_GROUP, changes)
-    if any(map(gives_name, mine)):
+    listing, own_changes = kept.of(SMART_GROUP), changes_of(SMART_GROUP, changes)
+    if any(map(gives_name, own_changes)):
         rows = _listed(api)
         listing = keep_details(sorted_listing(map(parse_listed_row, rows.rows), rows.incomplete), listing)
-    touched = touched_ids(mine, listing.rows)
+    touched = touched_ids(own_changes, listing.rows)
     wanted = [row for row in listing.rows if row.id in touched]
     answers = _details(api, wanted)
     now = (parse_detail_row(_named(row, answer), answer) for row, answer in zip(wanted, answers, strict=True))

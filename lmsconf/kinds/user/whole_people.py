@@ -46,9 +46,9 @@ class WholePeople(ReadState):
         if isinstance(value, str):
             return {name: value}
         key = (name, repr(value))
-        found = self._shared.get(key)
-        if found is not None:
-            return found
+        shared = self._shared.get(key)
+        if shared is not None:
+            return shared
         part: dict[str, Json] = {name: value}
         if len(self._shared) < _MOST:
             self._shared[key] = part

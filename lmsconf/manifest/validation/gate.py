@@ -113,13 +113,13 @@ class _Compiler:
                 fitting = texts if isinstance(value, str) else every
             if len(fitting) == 1:
                 return fitting[0](value)
-            found = False
+            has_match = False
             for branch in fitting:
                 if branch(value):
-                    if found:
+                    if has_match:
                         return False
-                    found = True
-            return found
+                    has_match = True
+            return has_match
 
         return check
 

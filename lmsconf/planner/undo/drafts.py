@@ -320,11 +320,11 @@ class Drafter:
     def _relations(self, kind: AnyKind) -> Mapping[str, list[tuple[Any, Body]]]:
         """Return the live relations of a kind, by what they relate."""
         if kind.name not in self._related:
-            found: defaultdict[str, list[tuple[Any, Body]]] = defaultdict(list)
+            related: defaultdict[str, list[tuple[Any, Body]]] = defaultdict(list)
             for row in self._times.rows_now(kind).values():
                 body = self._times.body_now(kind, row)
-                found[_relation_key(kind, body)].append((row, body))
-            self._related[kind.name] = found
+                related[_relation_key(kind, body)].append((row, body))
+            self._related[kind.name] = related
         return self._related[kind.name]
 
 

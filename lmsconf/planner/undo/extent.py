@@ -59,14 +59,14 @@ def _limited_by_references(kinds: Mapping[str, AnyKind], change: Change, lost: s
 
 def _references(kind: AnyKind, form: Mapping[str, Json]) -> Iterator[Address]:
     """Yield what a form refers to."""
-    found: list[Address] = []
+    addresses: list[Address] = []
 
     def note(other: str, name: str) -> str:
-        found.append(Address.of(other, name))
+        addresses.append(Address.of(other, name))
         return name
 
     map_references(kind, form, note, lambda _, __, part: part)
-    yield from found
+    yield from addresses
 
 
 def _address_before(kinds: Mapping[str, AnyKind], change: Change) -> Address:

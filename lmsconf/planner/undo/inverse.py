@@ -242,8 +242,8 @@ def run_source(run: str) -> FixedSource:
 def _merged(body: Body, more: Body) -> Body:
     out = dict(body)
     for key, value in more.items():
-        mine = out.get(key)
-        out[key] = {**value, **mine} if isinstance(mine, dict) and isinstance(value, dict) else value
+        known = out.get(key)
+        out[key] = {**value, **known} if isinstance(known, dict) and isinstance(value, dict) else value
     return out
 
 
