@@ -15,7 +15,7 @@ from audit.scene import verified
 from lmsconf.documents import report_file
 from lmsconf.errors import ExitCode, Problem, SourceLocation
 from lmsconf.journal.journal_reader import find_run
-from lmsconf.journal.kept_documents import kept_report, report_path
+from lmsconf.journal.kept_documents import kept_report_text, report_path
 from lmsconf.journal.line_codec import decode_lines, encode_line
 from lmsconf.model.canonical_json import sha256_of_bytes
 from lmsconf.model.outcomes import CallStatus
@@ -106,7 +106,7 @@ def test_reasons_of_failures_name_nobody(tmp_path: Path) -> None:
         "PATCH /users/u-canary-1 answered 400: Canaryanna is not allowed",
         "Canarynew Canary Berg (user id u-canary-1) said canarysaid, ask di.canary@canary.example",
     )
-    report = kept_report(run)
+    report = report_file.loads(kept_report_text(run))
     problem = Problem(code="person/unknown", message=reason[1], hint=reason[0], source=SourceLocation("canary.yaml"))
     failed = tuple(
         replace(outcome, status=CallStatus.FAILED, reason=reason[number % 2], hint=reason[1])
