@@ -366,18 +366,69 @@ def test_a_choice_of_a_protected_field_keeps_its_name(tmp_path: Path, pattern: s
 
 
 @pytest.mark.parametrize(
-    ("said", "total"),
+    ("live", "said", "total"),
     [
-        ("[{field: D, choices: [X]}]", 1),
-        ("[{field: D, choices: [X], system_condition: IS_ANY}]", 1),
-        ("[{field: D, choices: [X], system_condition: IS_NONE}]", 0),
-        ("[{field: D, choices: [Y]}]", 0),
-        ("[{field: D, choices: [X]}, {field: D, choices: [Y]}]", 0),
+        (["A"], ["-"], 1),
+        (["A"], ["A"], 1),
+        (["A"], ["B"], 0),
+        (["A"], ["-", "-"], 0),
+        (["A", "A"], ["-", "A"], 1),
+        (["A", "A"], ["-", "B"], 0),
+        (["A", "A"], ["A", "B"], 0),
+        (["A", "B"], ["-", "-"], 1),
+        (["A", "-"], ["A", "B"], 1),
+        (["A", "-"], ["B", "C"], 0),
+        (["A", "-"], ["-", "B"], 1),
     ],
 )
-def test_a_system_condition_counts_where_both_sides_say_one(tmp_path: Path, said: str, total: int) -> None:
+def test_a_system_condition_counts_where_both_sides_say_one(
+    tmp_path: Path, live: list[str], said: list[str], total: int
+) -> None:
     """A service that fills one in does not hide that a smart group goes by another name."""
-    live = "smart_groups: [{name: Old, conditions: [{field: D, choices: [X], system_condition: IS_ANY}]}]\n"
-    it = project(tmp_path, FIELD + live, "ownership: {smart_groups: all}\n")
-    plan = it.plan(f"smart_groups: [{{name: New, conditions: {said}}}]")
-    assert guards(plan)["recreates"].total == total
+    it = project(tmp_path, FIELD + smart_group("Old", live), "ownership: {smart_groups: all}\n")
+    assert guards(it.plan(smart_group("New", said)))["recreates"].total == total
+
+
+def test_other_choices_are_no_rename(tmp_path: Path) -> None:
+    """Nor is one condition more."""
+    it = project(tmp_path, FIELD + smart_group("Old", ["A"]), "ownership: {smart_groups: all}\n")
+    for said in ("[{field: D, choices: [Y]}]", "[{field: D, choices: [X]}, {field: D, choices: [Y]}]"):
+        assert guards(it.plan(f"smart_groups: [{{name: New, conditions: {said}}}]"))["recreates"].total == 0
+
+
+@pytest.mark.parametrize(
+    ("live", "said", "after"),
+    [
+        (["A"], ["-"], None),
+        (["A", "B"], ["-", "-"], None),
+        (["A", "B"], ["A", "-"], None),
+        (["A", "B"], ["-", "B"], None),
+        (["A", "-"], ["-", "-"], None),
+        (["A"], ["B"], ["B"]),
+        (["A"], ["-", "-"], ["-", "A"]),
+        (["A"], ["A", "-"], ["-", "A"]),
+        (["A", "A", "B"], ["A", "-"], ["A", "A"]),
+        (["A", "B"], ["-"], ["A"]),
+        (["-"], ["A", "-"], ["-", "A"]),
+    ],
+)
+def test_a_condition_keeps_the_system_condition_that_it_does_not_declare(
+    tmp_path: Path, live: list[str], said: list[str], after: list[str] | None
+) -> None:
+    """That of a live condition with its field and choices, unless another one declares that; none is kept twice."""
+    plan = project(tmp_path, FIELD + smart_group("S", live)).plan(smart_group("S", said))
+    conditions = [one.get("systemCondition", "-") for one in sent_conditions(plan)]
+    assert sorted(conditions) == (after or [])
+
+
+def smart_group(name: str, systems: list[str]) -> str:
+    """A smart group with a condition on one choice for each of these system conditions, "-" for none."""
+    more = ("" if one == "-" else f", system_condition: {one}" for one in systems)
+    conditions = ", ".join(f"{{field: D, choices: [X]{one}}}" for one in more)
+    return f"smart_groups: [{{name: {name}, conditions: [{conditions}]}}]\n"
+
+
+def sent_conditions(plan: Plan) -> list[dict[str, str]]:
+    """The conditions that the plan sends."""
+    bodies = [json.loads(json.dumps(call.body)) for call in plan.calls]
+    return [one for body in bodies for one in body["conditions"]]

@@ -86,6 +86,30 @@ def test_most_of_the_same_members_are_a_note(
     assert ("group/A, which stays, has most of the same members" in " ".join(map(str, plan.all_problems))) is is_told
 
 
+ANY: Final = "system_condition: IS_ANY"
+
+
+@pytest.mark.parametrize(
+    ("live", "new", "is_told"),
+    [
+        ("{field: D, choices: [A, B, C]}", "{field: D, choices: [A, B, E]}", True),
+        ("{field: D, choices: [A, B]}", "{field: D, choices: [A, C]}", False),
+        ("{field: D, choices: [A, B]}", "{field: F, choices: [A, B]}", False),
+        (
+            f"{{field: D, {ANY}}}, {{field: F, {ANY}}}",
+            f"{{field: D, {ANY}}}, {{field: F, {ANY}}}, {{field: G, {ANY}}}",
+            True,
+        ),
+    ],
+)
+def test_most_of_the_same_conditions_are_a_note(tmp_path: Path, live: str, new: str, is_told: bool) -> None:
+    """Each choice of a field is one; without choices the field is."""
+    fields = ", ".join(f"{{name: {name}, type: CHOICE, choices: [A, B, C, E]}}" for name in "DFG")
+    old = f"custom_fields: [{fields}]\nsmart_groups: [{{name: S, conditions: [{live}]}}]\n"
+    plan = Project(tmp_path, old).plan(f"smart_groups: [{{name: Quite other, conditions: [{new}]}}]")
+    assert told(plan) == ([(CLOSE, "smart_group/Quite other")] if is_told else [])
+
+
 @pytest.mark.parametrize("line", ['previously: ["A"]', "id: {sandbox: g-7}"])
 def test_the_line_that_is_told_makes_it_a_rename(tmp_path: Path, line: str) -> None:
     """One call, and nothing is made."""

@@ -69,11 +69,9 @@ class SimilarConditions:
 
 def _fit(left: Sequence[str | None], right: Sequence[str | None]) -> bool:
     """Whether the system conditions can be paired one to one, None matching any."""
-    if len(left) != len(right):
-        return False
-    left_counts, right_counts = Counter(left), Counter(right)
-    left_open, right_open = left_counts.pop(None, 0), right_counts.pop(None, 0)
-    return (left_counts - right_counts).total() <= right_open and (right_counts - left_counts).total() <= left_open
+    known: Counter[str | None] = Counter(one for one in left if one is not None)
+    others = Counter(right)
+    return len(left) == len(right) and (known - others).total() <= others[None]
 
 
 def condition_set(conditions: Iterable[DeclaredCondition]) -> frozenset[NumberedCondition]:
