@@ -18,8 +18,8 @@ from lmsconf.api.limits import (
     listing_limit,
 )
 from lmsconf.api.list_check import missing_list_hint, required_list
-from lmsconf.api.spec import ApiSpec
-from lmsconf.errors import ApiError, Unauthorized, Unreachable
+from lmsconf.api.spec import ApiSpec, path_segment_problem
+from lmsconf.errors import ApiError, Unauthorized, Unreachable, shorten
 from lmsconf.model.api import ListedRows, ListOperation
 from lmsconf.model.canonical_json import Json
 from lmsconf.support.lazy_dataclass import dataclass
@@ -281,6 +281,8 @@ def _id(row: Mapping[str, Json], schema: ListingSchema) -> str:
     id = row.get("id") if row.get(schema.id_key) is None else row[schema.id_key]
     if isinstance(id, bool) or not isinstance(id, str | int) or id == "":
         raise _Unfit(f"a row of {schema.rows_key} is missing its {schema.id_key}")
+    if isinstance(id, str) and (why := path_segment_problem(id)):
+        raise _Unfit(f"a row of {schema.rows_key} has an unusable {schema.id_key}: {shorten(why)}")
     return str(id)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from lmsconf.api import pagination
 from lmsconf.api.pagination import ListingSchema, PageRequests
+from lmsconf.api.spec import path_segment_problem
 from lmsconf.api.worker_pool import WorkerPool
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
 from lmsconf.apply.grant_verification import verify_grant
@@ -20,6 +21,7 @@ from lmsconf.errors import (
     Rejected,
     Unauthorized,
     WriteOutcomeUnknown,
+    shorten,
 )
 from lmsconf.kinds.shared.call_placeholders import fill_refs_in_body, fill_refs_in_path
 from lmsconf.model.api import ListOperation
@@ -83,7 +85,7 @@ class CallExecutor:
         except (WriteOutcomeUnknown, InvalidResponse) as lost:
             response = self._resolver.resolve(sent, ids, lost, lambda: self._response(client, sent))
         try:
-            return self._created_ids(client, sent, response)
+            return _usable(sent.call, self._created_ids(client, sent, response))
         except DuplicateResource:
             raise
         except ApiError as error:
@@ -135,6 +137,14 @@ class CallExecutor:
             return refused.restated(ResourceInUse, kind.refused_in_use[call.operation])
         hint = "This token can read but has no permission for this call. Use one that has."
         return refused.restated(Unauthorized, hint)
+
+
+def _usable(call: Call, learnt: Learnt) -> Learnt:
+    """Return the ids that a call created. Raises InvalidResponse for one that no later path can name."""
+    for id in learnt.values():
+        if why := path_segment_problem(id):
+            raise InvalidResponse(f"the service returned an id for {call.address} that cannot be used: {shorten(why)}")
+    return learnt
 
 
 def _find_created_ids(client: Client, call: Call, kind: AnyKind, listing: ListOperation) -> Learnt:

@@ -9,6 +9,13 @@ from typing import Final, NamedTuple, NewType
 RemoteId = NewType("RemoteId", str)
 """An id assigned by the service. In a manifest it appears only as a pin (`id:`)."""
 
+
+def text_of_id(value: object) -> str | None:
+    """Return an id in a response as text; None if there is none. Some services write ids as numbers."""
+    usable = isinstance(value, str | int) and not isinstance(value, bool)
+    return (str(value) or None) if usable else None
+
+
 _ESCAPED = re.compile(r"\\| ->(?= |$)")
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _TYPED = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U(00[0-9a-f]{6})|(.))", re.DOTALL)

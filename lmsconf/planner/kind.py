@@ -8,7 +8,7 @@ from datetime import tzinfo
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias
 
 from lmsconf.errors import Problem
-from lmsconf.model.address import Address, Ref, RemoteId
+from lmsconf.model.address import Address, Ref, RemoteId, text_of_id
 from lmsconf.model.api import Api, ListOperation
 from lmsconf.model.calls import Call, CallIndex, Step, is_creation
 from lmsconf.model.canonical_json import Json
@@ -205,8 +205,8 @@ class Kind(Undoable[Row], AccessHooks[Spec], KindReadback[Spec, Row], ABC, Gener
     def ids_from_response(self, at: Address, operation: str, answer: Json) -> dict[Ref, str]:
         """Return the ids in the response to a call; by default that of a created resource, as its listing has it."""
         key = self.list_operation.id if self.list_operation is not None and is_creation(operation) else None
-        id = answer.get(key) if key is not None and isinstance(answer, dict) else None
-        return {} if id is None else {Ref(at): str(id)}
+        id = text_of_id(answer.get(key)) if key is not None and isinstance(answer, dict) else None
+        return {Ref(at): id} if id else {}
 
     def live_form(self, planning: PlanContext, row: Row) -> Form:
         """Return the state of a live resource, as far as it was read, to detect renames."""

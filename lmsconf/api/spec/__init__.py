@@ -11,11 +11,11 @@ from typing import cast
 from urllib.parse import unquote
 
 from lmsconf.api.spec.dialect import Dialect
-from lmsconf.api.spec.operations import Operation, encode_path_segment, load_api_description
+from lmsconf.api.spec.operations import Operation, encode_path_segment, load_api_description, path_segment_problem
 from lmsconf.api.spec.property_names import Schema
 from lmsconf.errors import SourceLocation
 
-__all__ = ["ApiSpec", "Operation", "Schema", "encode_path_segment"]
+__all__ = ["ApiSpec", "Operation", "Schema", "encode_path_segment", "path_segment_problem"]
 
 
 class ApiSpec:

@@ -26,11 +26,18 @@ _METHODS = ("get", "post", "put", "patch", "delete")
 
 def encode_path_segment(value: str) -> str:
     """Percent-encode a value as one path segment. Raises ValueError for what could reach another path."""
-    if value in ("", ".", ".."):
-        raise ValueError(f"{value!r} is not allowed in a path")
-    if _CONTROL.search(value):
-        raise ValueError(f"{value!r} is not allowed in a path: it contains a control character")
+    if why := path_segment_problem(value):
+        raise ValueError(why)
     return quote(value, safe="")
+
+
+def path_segment_problem(value: str) -> str | None:
+    """Return why a value, encoded as one path segment, could reach another path; None if it cannot."""
+    if value in ("", ".", ".."):
+        return f"{value!r} is not allowed in a path"
+    if _CONTROL.search(value):
+        return f"{value!r} is not allowed in a path: it contains a control character"
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lmsconf.errors import InvalidResponse
-from lmsconf.model.address import Address, Ref, RemoteId
+from lmsconf.model.address import Address, Ref, RemoteId, text_of_id
 from lmsconf.model.canonical_json import Json
 
 Object = Mapping[str, Json]
@@ -40,8 +40,8 @@ def id_set(data: Object, key: str) -> frozenset[RemoteId]:
 
 def id_in_response(at: Address, answer: Json, key: str) -> dict[Ref, str]:
     """Return the id under `key` of a response, by the Ref that later calls use; empty if the response has no id."""
-    id = answer.get(key) if isinstance(answer, dict) else None
-    return {} if id is None else {Ref(at): str(id)}
+    id = text_of_id(answer.get(key)) if isinstance(answer, dict) else None
+    return {Ref(at): id} if id else {}
 
 
 def _listed(data: Object, key: str) -> list[Json]:
