@@ -23,6 +23,7 @@ people:
 custom_fields:
   - {name: Country, type: CHOICE, choices: [SE, FI, DE]}
   - {name: Level, type: MULTI_SELECT, choices: [High, Low]}
+  - {name: Badge, type: TEXT}
 groups:
   - {name: Team, members: [ann@x.example, bo@x.example, old@x.example]}
   - {name: Crew, members: [cy@x.example]}
@@ -54,6 +55,11 @@ ODD: dict[str, dict[str, Edit]] = {
     "an answer of another shape": {"/users": _person(0, customFields={"Country": 7, "Level": ["High"]})},
     "an archived account with the e-mail of an active one": {"/users": _person(4, email="Ann@x.example")},
     "a smart group without its members": {"/smart-groups/sg-3": lambda said: said.pop("members")},
+    "another smart group without its members": {"/smart-groups/sg-1": lambda said: said.pop("members", None)},
+    "a condition on a text": {"/smart-groups/sg-1": lambda said: said["conditions"][0].update(customFieldId="f-3")},
+    "a condition with a long name": {
+        "/smart-groups/sg-3": lambda said: said["conditions"][0].update(systemCondition="IS_" + "X" * 60)
+    },
     "a condition without choices": {"/smart-groups/sg-1": lambda said: said["conditions"][0].pop("choiceIds")},
 }
 

@@ -82,12 +82,16 @@ ann@acme.example and GDPR:
         now and after the plan: in the audience or not is not known; its window cannot be read
       assignment of GDPR to everyone
         now and after the plan: in the audience or not is not known; its window cannot be read
+      assignment of GDPR to group id x-9
+        now and after the plan: not in the audience; optional
+      assignment of GDPR to smart_group id x-9
+        now and after the plan: not in the audience; optional
       assignment of GDPR to smart_group/Nordics
         now and after the plan: in the audience; optional
           met: Country is SE (answer: SE)
           met: Country IS_ANY SE (answer: SE)
           not known: field id cf-9 is choice id ch-9 (answer: not known)
-      assignment of GDPR to user id u-9
+      assignment of GDPR to user id x-9
         now and after the plan: not in the audience; optional
       assignment of GDPR to user/bo@acme.example
         now and after the plan: not in the audience; optional
@@ -107,12 +111,16 @@ bo@acme.example and GDPR:
         now and after the plan: in the audience or not is not known; its window cannot be read
       assignment of GDPR to everyone
         now and after the plan: in the audience or not is not known; its window cannot be read
+      assignment of GDPR to group id x-9
+        now and after the plan: not in the audience; optional
+      assignment of GDPR to smart_group id x-9
+        now and after the plan: not in the audience; optional
       assignment of GDPR to smart_group/Nordics
         now and after the plan: in the audience; optional
           not known: Country is SE (answer: not known)
           not known: Country IS_ANY SE (answer: not known)
           not known: field id cf-9 is choice id ch-9 (answer: not known)
-      assignment of GDPR to user id u-9
+      assignment of GDPR to user id x-9
         now and after the plan: not in the audience; optional
       assignment of GDPR to user/bo@acme.example
         now and after the plan: in the audience; optional
@@ -138,7 +146,9 @@ def _odd_group(said: dict[str, Any]) -> None:
 def _odd_targets(said: dict[str, Any]) -> None:
     targets = said["targets"]
     targets[1]["startTime"] = "soon"
-    targets += [{**targets[1], "targetId": "t-9", "targetType": "TEAM"}, {**targets[2], "targetId": "u-9"}]
+    targets.append({**targets[1], "targetId": "t-9", "targetType": "TEAM"})
+    for kind in ("USER", "GROUP", "SMART_GROUP"):
+        targets.append({**targets[0], "targetId": "x-9", "targetType": kind})
 
 
 def test_what_is_not_known_of_an_assignment(tmp_path: Path) -> None:

@@ -186,6 +186,15 @@ def test_who_is_archived_soon_is_told(tmp_path: Path, number: int, said: str) ->
     assert problem.message.startswith(f"{said} archived within 30 days")
 
 
+@pytest.mark.parametrize(("days", "soon"), [(5, 1), (15, 0)], ids=["sooner", "later"])
+def test_an_archive_date_that_is_put_off_archives_nobody_sooner(tmp_path: Path, days: int, soon: int) -> None:
+    """Of a person who would be archived in ten days, an earlier date is told and a later one is not."""
+    it = Project(tmp_path, SEED, "timezone: UTC\n")
+    it.settled(f"users: [{{email: {CROWD[0]}, custom_archive_date: '{day(days=10)}'}}]", "people=1")
+    plan = it.plan(f"users: [{{email: {CROWD[0]}, custom_archive_date: '{day(days=days)}'}}]")
+    assert [one.code for one in plan.all_problems].count("people/archived-soon") == soon
+
+
 def test_people_whose_window_is_cut_are_counted(tmp_path: Path) -> None:
     """Nobody loses the content, and all whose window ends within 30 days count for the guard by people."""
     target = f"{{content: GDPR basics, visible_until: '{day(days=5)}', assign_to: [{{smart_group: Nordics}}]}}"

@@ -26,13 +26,16 @@ custom_fields: [{name: Country, type: CHOICE, choices: [DE, FI, SE]}, {name: Lev
 groups: [{name: Void}, {name: Full, members: [bo@acme.example]}, {name: Emptied, members: [ann@acme.example]}]
 """
 GROUPS = """
+custom_fields: [{name: Region, type: CHOICE, choices: [North]}]
 groups:
   - {name: New, members: []}
+  - {name: Open}
   - {name: Emptied, members: []}
   - {name: Left, members: [old@acme.example]}
   - {name: Team, members: [ann@acme.example, old@acme.example]}
   - {name: Others, members: {exclude: [ann@acme.example]}}
 smart_groups:
+  - {name: Fresh, conditions: [{field: Region, choices: [North]}]}
   - {name: Nordics, conditions: [{field: Country, choices: [SE, FI]}]}
   - {name: Swedes, conditions: [{field: Country, choices: [SE]}]}
   - {name: High Swedes, conditions: [{field: Level, choices: [High]}, {field: Country, choices: [SE]}]}
@@ -58,6 +61,8 @@ AUDIENCES: dict[str, dict[str, str | None]] = {
     "mandatory": {
         "{group: Void, mandatory: true}": NOBODY,
         "{group: New, mandatory: true}": NOBODY,
+        "{group: Open, mandatory: true}": None,
+        "{smart_group: Fresh, mandatory: true}": None,
         "{group: Emptied, mandatory: true}": NOBODY,
         "{group: Left, mandatory: true}": NOBODY,
         "{group: Full, mandatory: true}": None,

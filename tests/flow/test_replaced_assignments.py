@@ -275,6 +275,18 @@ def test_an_earlier_assignment_is_not_replaced_where_the_workspace_is_not_clear(
         assert unreadable.startswith(f'{at}"soon" cannot be read as a time'), unreadable
 
 
+def test_results_are_read_only_of_audiences_that_lose_the_content(tmp_path: Path) -> None:
+    """Those of everyone are not, where the content is replaced for one person."""
+    live = "content_targets: [{content: Old, assign_to: [{user: ann@x.example}, everyone, {group: A}]}]\n"
+    it = Project(tmp_path, SEED + live, OPTIONS)
+    it.plan(
+        "content_targets: [{content: New, assign_to: [{user: ann@x.example}], replaces: {content: Old, then: remove}}]",
+        effects=False,
+    )
+    # Of one person there is a page of one row, and an empty one.
+    assert [call.operation for call in it.calls].count("analytics.results") == 2
+
+
 @pytest.mark.parametrize("then", ["remove", "optional", "{visible_until: 2026-12-31}"])
 def test_a_saved_plan_replaces_only_what_the_new_assignment_is_there_for(tmp_path: Path, then: str) -> None:
     """It makes the calls that were reviewed; the new assignment, live then and deleted since, is missed."""

@@ -82,3 +82,14 @@ def test_assignments_that_are_only_created_are_no_share_of_the_others(tmp_path: 
     groups = ", ".join(f"{{group: G{n}}}" for n in range(1, 16))
     project.plan(f"content_targets: [{{content: C1, assign_to: [{groups}]}}]")
     assert [call.operation for call in project.calls].count("content-targets.list") == 2
+
+
+@pytest.mark.parametrize(("going", "others"), [(2, 32), (5, 64)])
+def test_contents_are_read_until_the_share_that_goes_is_small_enough(tmp_path: Path, going: int, others: int) -> None:
+    """A tenth may go: 32 contents are asked for at a time until ten times as many assignments as go are known."""
+    contents = ", ".join(f"{{name: C{n}}}" for n in range(80))
+    assigned = ", ".join(f"{{content: C{n}, assign_to: [everyone]}}" for n in range(80))
+    project = Project(tmp_path, f"content: [{contents}]\ncontent_targets: [{assigned}]\n")
+    gone = ", ".join(f"C{n}" for n in range(going))
+    project.plan(f"absent: {{content_targets: [{{content: [{gone}], assign_to: [everyone]}}]}}", effects=False)
+    assert [call.operation for call in project.calls].count("content-targets.list") == going + others

@@ -295,9 +295,9 @@ def _types(planning: PlanContext) -> Mapping[str, frozenset[str]]:
     if state.types is None:
         types: defaultdict[str, set[str]] = defaultdict(set)
         for row in planning.snapshot.rows(TargetRow):
-            audiences = audience_candidates(planning, row)
-            if len(audiences) == 1:
-                types[row.type].add(audiences[0].kind)
+            match audience_candidates(planning, row):
+                case [audience]:
+                    types[row.type].add(audience.kind)
         state.types = {type: frozenset(kinds) for type, kinds in types.items()}
     return state.types
 

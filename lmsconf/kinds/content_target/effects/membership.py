@@ -15,7 +15,7 @@ from typing import Final
 from lmsconf.kinds.content_target.effects.answers import AnswerSets, FieldHolders, answer_sets
 from lmsconf.kinds.content_target.effects.facts import AccessFacts, LiveSmartGroup, moved_audiences
 from lmsconf.kinds.content_target.effects.scope import EVERYONE_KEY, AccessScope, AudienceKey, ChangedPerson, Condition
-from lmsconf.kinds.shared.kind_names import GROUP, SMART_GROUP, USER
+from lmsconf.kinds.shared.kind_names import GROUP, SMART_GROUP
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.effects import Basis
 from lmsconf.model.names import normalize_email, normalize_name
@@ -99,9 +99,7 @@ class Memberships:
             return self._group(id)
         if kind == SMART_GROUP:
             return self._smart_group(id)
-        if kind == USER:
-            return self._person(id)
-        return Audience(before=None, after=None, basis=Basis.UNKNOWN)
+        return self._person(id)
 
     def conditions(self, id: RemoteId | Ref) -> tuple[tuple[Condition, ...], tuple[Condition, ...]]:
         """Return the conditions of a smart group before and after the plan; none where it does not exist."""
@@ -267,12 +265,8 @@ class Memberships:
                 return self._matching(new, self.answers.after) & self.active_after, Basis.EXACT
             self.reasons.append(f"{address}: {reason}, so its members after the plan are not known")
             return None, Basis.UNKNOWN
-        joined = self.active_after & ~self.active_before
-        if reason is None and joined:
-            joined &= self._matching(new, self.answers.after)
-        elif reason is not None:
-            joined = 0
-        return (None if before is None else (before & self.active_after) | joined), Basis.EXACT
+        # Whoever gets an account has no answers to these fields, or they would be among those that change.
+        return (None if before is None else before & self.active_after), Basis.EXACT
 
     def _lost_fields(self, conditions: Iterable[Condition]) -> Iterator[Address]:
         """Yield the fields of conditions of which the plan deletes choices, or that it deletes."""
@@ -287,8 +281,7 @@ class Memberships:
         """Return why the members do not follow from the conditions; None if they do."""
         types = {row.id: row.type for row in self.facts.fields}
         for condition in conditions:
-            type = types.get(RemoteId(str(condition.field))) if isinstance(condition.field, str) else _WITH_CHOICES[0]
-            if type not in _WITH_CHOICES:
+            if isinstance(condition.field, str) and types.get(condition.field) not in _WITH_CHOICES:
                 return "a condition is on a field without choices"
             if condition.system_condition not in (None, _IS_ANY):
                 return f"the effect of the system condition {condition.system_condition[:40]} is not known"
