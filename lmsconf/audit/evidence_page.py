@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from typing import Final, cast
 
 from lmsconf.audit.run_chain import chain_findings
 from lmsconf.audit.run_entry import FOLDER, JOURNAL, PLAN, REPORT
 from lmsconf.documents.document import JsonObjectReader
 from lmsconf.model.canonical_json import Json
+from lmsconf.model.effects import NO_CHANGE, AccessCounts, Basis, PredictedTotals
+from lmsconf.render.effects_wording import totals_sentence
 from lmsconf.render.html.components import count_cards, definition_list, problem_note
 from lmsconf.render.html.document import Child, tag
 from lmsconf.render.html.plan import page_header, sections_page
 from lmsconf.render.resource_wording import count_noun
 
 STATED: Final = "Approvals are what the caller of lmsconf apply stated with --meta. lmsconf did not check who that was."
-_EFFECTS: Final = {
-    "gain": "gain content",
-    "lose": "lose content",
-    "to_mandatory": "must take what was optional",
-    "to_optional": "may take what was mandatory",
-    "window": "get another time window",
-    "shortened": "get less time",
-}
 _CHANGES: Final = {"create": "created", "update": "changed", "replace": "replaced", "delete": "deleted"}
 
 
@@ -172,16 +167,13 @@ def _counted(run: JsonObjectReader, key: str, words: Mapping[str, str]) -> str |
 
 
 def _effects(run: JsonObjectReader) -> str | None:
-    """Return what the plan predicted for people, as counts."""
+    """Return what the plan predicted for people, in the words of plans."""
     if run.json("effects") is None:
         return None
     at = run.reader("effects")
-    people = at.reader("people")
-    counts = {word: people.json(name) for name, word in _EFFECTS.items()}
-    if any(count is None for count in counts.values()):
-        return f"not computed ({at.text('basis')})"
-    listed = ", ".join(f"{count:,} {word}" for word, count in counts.items() if count)
-    return f"{listed or 'none'} ({at.text('basis')})"
+    people, basis = at.reader("people"), Basis(at.text("basis"))
+    numbers = {name: cast("int | None", people.json(name)) for name in asdict(NO_CHANGE)}
+    return totals_sentence(PredictedTotals(people=AccessCounts(**numbers), basis=basis))
 
 
 def _snapshot(run: JsonObjectReader, key: str) -> Child:

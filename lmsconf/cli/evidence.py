@@ -79,7 +79,7 @@ def evidence(
     if len(words) + (since is not None) != 1 or out is None:
         hint = "Write: lmsconf evidence latest --out DIR, or lmsconf evidence --since 2026-01-31 --out DIR"
         none, several = not words and since is None, len(words) + (since is not None) > 1
-        wrong = "no run is given" if none else "several runs are given" if several else "--out is missing"
+        wrong = "no run is given" if none else "evidence takes one run, or --since" if several else "--out is missing"
         raise UsageError(wrong, hint=hint)
     return _write(context, words[0] if words else None, since, out, sign_key, people=people)
 

@@ -133,7 +133,9 @@ def remedy_lines(finding: DriftFinding) -> Iterator[str]:
     """Yield the remedies of a finding, one line each: restore, accept."""
     first = "".join(f"write {line} beside its name, then " for line in lines_to_rename_back(finding))
     if finding.restore is not None:
-        yield f"to revert: {first}{finding.restore}"
+        # What is created again has another id, and what it held elsewhere, such as answers, does not come back.
+        way = "to create it again" if finding.state is DriftState.MISSING else "to revert"
+        yield f"{way}: {first}{finding.restore}"
     if finding.accept is not None:
         yield f"to keep: {finding.accept}"
 

@@ -55,6 +55,9 @@ def test_what_is_stated_of_a_run(folder: Folder, written: Path) -> None:
     assert [run["run"] for run in runs] == names(folder)
     assert [run["approvals"] for run in runs] == [{"ticket": f"T-{number}"} for number in (1, 2, 3, 4)]
     assert [run["chain"]["number"] for run in runs] == [1, 2, 3, 4]
+    page = (written / "index.html").read_text()
+    assert page.count("<dd>nobody loses content, 1 gains content.</dd>") == 1
+    assert page.count("<dd>nobody&#39;s access to content changes.</dd>") == 3
     for earlier, later in itertools.pairwise(runs):
         assert earlier["after"]["sha256"] != later["after"]["sha256"]
     for run in runs:
@@ -323,8 +326,8 @@ def test_a_run_without_plan_or_end_is_evidence_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        ((), ExitCode.USAGE, "takes one run, or --since; and --out"),
-        (("latest",), ExitCode.USAGE, "and --out"),
+        ((), ExitCode.USAGE, "no run is given"),
+        (("latest",), ExitCode.USAGE, "--out is missing"),
         (("latest", "--since", "2020-01-01", "--out", "x"), ExitCode.USAGE, "takes one run"),
         (("--since", "yesterday", "--out", "x"), ExitCode.USAGE, "is not a date"),
         (("--since", "2100-01-01", "--out", "x"), ExitCode.ERROR, "no run since 2100-01-01"),

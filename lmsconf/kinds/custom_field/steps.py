@@ -70,7 +70,7 @@ def _refuse_too_many(
         "refusal/too-many-fields",
         f"{creation}: a workspace has at most {MOST_FIELDS} custom fields, and with this plan there would be "
         f"{MOST_FIELDS + over}",
-        hint=f"{matched.live} are live. List {over} of them under `absent`, or declare {over} fewer.",
+        hint=f"It has {matched.live} already. List {over} of them under `absent`, or declare {over} fewer.",
         at=next(match.declared.source for match in matched.matches if match.address == creation),
         address=creation,
     )
