@@ -120,7 +120,9 @@ class _Comparing:
             )
             if rename.alike or rename.close:
                 out.possible.append(rename)
-            out.problems.append(self._possible(change, content, alike) if alike else self._note(change, *close[0]))
+            if alike:
+                out.problems.append(self._possible(change, content, alike))
+            out.problems.extend(self._note(change, *one) for one in close)
         out.problems.extend(self._not_compared())
 
     def _olds(self) -> Iterator[_Old]:
@@ -129,10 +131,7 @@ class _Comparing:
         deleted_ids = {change.id for change, _ in self.changes if change.action is Action.DELETE}
         deletions = [UndeclaredResource(one.address, one.row) for one in self.result.deletions if one.with_ is None]
         absent_ids = {deletion.row.id for deletion in self.result.deletions if deletion.absent is not None}
-        for resource in (
-            *deletions,
-            *(rename_candidates(self.result.unmanaged, policy) if policy.compares != 0 else ()),
-        ):
+        for resource in (*deletions, *rename_candidates(self.result.unmanaged, policy)):
             content = self.kind.similarity(planning, self.kind.live_form(planning, resource.row))
             if content is not None and (policy.compares != 0 or resource.row.id in deleted_ids):
                 yield _Old(resource, content, resource.row.id in deleted_ids, resource.row.id in absent_ids)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,39 @@ def test_a_smart_group_is_exported_with_who_manages_it(tmp_path: Path) -> None:
     (nordics,) = written["smart_groups"]
     assert sorted(nordics["managers"]) == ["anna.berg@acme.example", "bo.ek@acme.example"]
     assert lmsconf(it.root, "plan", "--detailed-exitcode").code == 0
+
+
+def test_people_are_exported_with_all_that_their_listing_tells(tmp_path: Path) -> None:
+    """Names, rights, metadata, answers in the form of their fields, and when an account ends; nothing that is empty."""
+    seed = """
+people:
+  - {email: Anna@Acme.example, first_name: Anna, last_name: Berg, admin: true, metadata: {unit: A, cost: "1"},
+     answers: {Country: SE, Skills: [SQL, Go], Badge: "7"}}
+  - {email: bo@acme.example, first_name: Bo, manager: true, answers: {Skills: [Go]}}
+  - {email: cy@acme.example, archived: true}
+  - {email: dee@acme.example, id: u-dee}
+custom_fields:
+  - {name: Country, type: CHOICE, choices: [SE, NO]}
+  - {name: Skills, type: MULTI_SELECT, choices: [SQL, Go]}
+  - {name: Badge, type: TEXT}
+"""
+    it = Project(tmp_path, seed, OPTIONS)
+    ends = int(datetime(2030, 1, 4, 23, tzinfo=UTC).timestamp() * 1000) + 999
+    it.send("users.set-custom-archived-date", {"userId": "u-dee"}, {"date": ends})
+    assert lmsconf(it.root, "export", "--kind", "users").code == 0
+    assert yaml.safe_load((it.root / "manifests" / "users.yaml").read_text())["users"] == [
+        {
+            "email": "anna@acme.example",
+            "first_name": "Anna",
+            "last_name": "Berg",
+            "admin": True,
+            "metadata": {"cost": "1", "unit": "A"},
+            "answers": {"Badge": "7", "Country": "SE", "Skills": ["Go", "SQL"]},
+        },
+        {"email": "bo@acme.example", "first_name": "Bo", "manager": True, "answers": {"Skills": ["Go"]}},
+        {"email": "cy@acme.example", "archived": True},
+        {"email": "dee@acme.example", "custom_archive_date": date(2030, 1, 5)},
+    ]
 
 
 @pytest.mark.parametrize(
@@ -170,13 +204,18 @@ def test_a_redacted_snapshot_holds_nobody(project: Project) -> None:
 def test_a_redacted_snapshot_holds_of_a_person_what_is_declared(tmp_path: Path) -> None:
     """The declared keys of metadata and the declared answers have their live values; all else is left out."""
     seed = SEED.replace('cost_centre: "CC4711"', 'cost_centre: "CC4711", unit: A').replace(
-        "answers: {Country: SE}", "answers: {Country: SE, Nickname: Bobo}"
+        "answers: {Country: SE}}",
+        "custom_archive_date: '2030-01-05T00:00:00Z', answers: {Country: SE, Nickname: Bobo}}",
+    )
+    seed = seed.replace(
+        "people:", "people:\n  - {email: dee@acme.example, custom_archive_date: '2030-01-05T00:00:00Z'}", 1
     )
     project = Project(tmp_path, seed.replace("groups:", "  - {name: Nickname, type: TEXT}\ngroups:", 1), OPTIONS)
     project.write(
         "users:\n"
         "  - {email: anna.berg@acme.example, metadata: {cost_centre: CC1}}\n"
         "  - {email: bo.ek@acme.example, answers: {Country: NO}}\n"
+        "  - {email: dee@acme.example, custom_archive_date: null}\n"
     )
     assert lmsconf(project.root, "snapshot", "red.json", "--redact").code == 0
     rows = json.loads((project.root / "red.json").read_text())["user"]
@@ -184,7 +223,13 @@ def test_a_redacted_snapshot_holds_of_a_person_what_is_declared(tmp_path: Path) 
     assert anna["metadata"] == [["cost_centre", "CC4711"]]
     [bo] = [row for row in rows if "answers" in row]
     assert [one["field"] for one in bo["answers"]] == ["Country"]
-    assert {"first_name", "last_name"}.isdisjoint(anna.keys() | bo.keys())
+    [dee] = [row for row in rows if "archive_date" in row]
+    assert dee["archive_date"] == 1_893_801_600_000
+    assert [row.keys() - {"id", "email", "archived"} for row in (anna, bo, dee)] == [
+        {"metadata"},
+        {"answers"},
+        {"archive_date"},
+    ]
 
 
 def test_people_whom_a_redacted_snapshot_does_not_know_are_not_compared(project: Project) -> None:

@@ -11,6 +11,7 @@ from lmsconf.api.spec import ApiSpec
 from lmsconf.kinds.custom_field.export import field_entry_body
 from lmsconf.kinds.custom_field.kind import CustomFieldKind
 from lmsconf.kinds.custom_field.types import parse_field_row
+from lmsconf.kinds.shared.answer_rows import AnswerRow
 from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.kinds.smart_group.export import smart_group_entry_body
 from lmsconf.kinds.smart_group.types import SmartGroupRow
@@ -104,15 +105,21 @@ def test_a_smart_group_whose_conditions_were_not_read_has_none_in_its_entry() ->
 
 
 def test_a_person_without_an_e_mail_of_her_own_is_no_entry() -> None:
-    """Each of two people with one e-mail is left out, with the reason; the others are entries."""
+    """Each of two people with one e-mail is left out, with the reason; of others an answer of nothing is."""
     live = live_names(
-        PersonRow(RemoteId("u-1"), "anna@acme.example"),
+        PersonRow(
+            RemoteId("u-1"),
+            "anna@acme.example",
+            applications=frozenset({"learn", "create"}),
+            answers=(AnswerRow("Dept", frozenset({"c-1"}), None), AnswerRow("Skills", frozenset(), None)),
+        ),
         PersonRow(RemoteId("u-2"), "twin@acme.example"),
         PersonRow(RemoteId("u-3"), "Twin@acme.example"),
     )
-    found = [(one.id, one.reason if isinstance(one, UnexportableRow) else None) for one in person_entries(live)]
+    anna = {"email": "anna@acme.example", "applications": ["create", "learn"], "answers": {"Dept": "c-1"}}
+    found = [(one.id, one.reason if isinstance(one, UnexportableRow) else one.body) for one in person_entries(live)]
     reason = "no e-mail that names one person only"
-    assert sorted(found, key=str) == [("u-1", None), ("u-2", reason), ("u-3", reason)]
+    assert sorted(found, key=str) == [("u-1", anna), ("u-2", reason), ("u-3", reason)]
 
 
 def test_names_that_are_there_twice() -> None:

@@ -211,8 +211,9 @@ def test_a_new_person_has_everything_that_is_said(tmp_path: Path) -> None:
     ]
     (made,) = it.last.changes
     assert made.defaults == ()
-    (plain,) = it.plan(f"users: [{{email: ola@acme.example, {NEW}, admin: false}}]").changes
-    assert plain.defaults == ("manager", "applications")
+    plan = it.plan(f"users: [{{email: ola@acme.example, {NEW}, admin: false, custom_archive_date: 2099-01-01T00:00Z}}]")
+    assert [change.defaults for change in plan.changes] == [("manager", "applications")]
+    assert refusals(plan) == []
 
 
 def test_a_new_person_can_be_named_by_all_others(tmp_path: Path) -> None:
@@ -359,18 +360,31 @@ def test_a_right_waits_for_the_archive_date_to_go(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "code"),
+    ("said", "code", "words"),
     [
-        ("email: vera@acme.example, archived: true", "refusal/admin-archived"),
-        ("email: vera@acme.example, custom_archive_date: 2030-01-01T00:00Z", "refusal/archive-date"),
-        ("email: mo@acme.example, custom_archive_date: 2030-01-01T00:00Z", "refusal/archive-date"),
-        ("email: root@acme.example, admin: false", "refusal/lock-out"),
+        ("vera@acme.example, archived: true", "refusal/admin-archived", "an admin cannot be archived"),
+        (
+            "vera@acme.example, custom_archive_date: 2030-01-01T00:00Z",
+            "refusal/archive-date",
+            "an admin cannot have a custom archive date",
+        ),
+        (
+            "mo@acme.example, custom_archive_date: 2030-01-01T00:00Z",
+            "refusal/archive-date",
+            "a manager cannot have a custom archive date",
+        ),
+        (
+            "root@acme.example, admin: false",
+            "refusal/lock-out",
+            "the plan would leave 1 admin, and there must be 2",
+        ),
     ],
 )
-def test_certain_refusals_are_foretold(tmp_path: Path, said: str, code: str) -> None:
+def test_certain_refusals_are_foretold(tmp_path: Path, said: str, code: str, words: str) -> None:
     """What the service or the project will refuse for certain stops apply with exit 4, and nothing is sent."""
     it = project(tmp_path)
-    assert refusals(it.plan(f"users: [{{{said}}}]")) == [code]
+    (problem,) = (one for one in it.plan(f"users: [{{email: {said}}}]").all_problems if one.is_error)
+    assert (problem.code, problem.message) == (code, f"user/{said.partition(',')[0]}: {words}")
     assert lmsconf(tmp_path, "apply", "--auto-approve").code == 4
     assert it.plan().changes
 
@@ -442,7 +456,9 @@ THIRD = SEED.replace("{email: mo@acme.example, id: u-mo, ", "{email: mo@acme.exa
 def test_as_many_admins_stay_as_the_project_wants(tmp_path: Path, least: int, codes: list[str]) -> None:
     """Of three, one may go where two are enough."""
     it = project(tmp_path, f"guards: {{min_admins: {least}}}\n", THIRD)
-    assert refusals(it.plan("users: [{email: root@acme.example, admin: false}]")) == codes
+    plan = it.plan("users: [{email: root@acme.example, admin: false}]")
+    assert refusals(plan) == codes
+    assert all("would leave 2 admins, and there must be 3" in str(one) for one in plan.all_problems if one.is_error)
 
 
 def test_others_count_beside_an_admin_who_is_declared(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Final
 
 from lmsconf.errors import Problem, Severity
@@ -146,7 +146,7 @@ def _person_body(live: LiveNames, row: PersonRow) -> dict[str, Json]:
     if row.archived:
         body["archived"] = True
     if row.archive_date is not None:
-        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=row.archive_date // 1000)
+        moment = datetime.fromtimestamp(row.archive_date // 1000, UTC)
         body["custom_archive_date"] = format_shortest_time(moment, live.timezone, end_of_day=False)
     return body
 

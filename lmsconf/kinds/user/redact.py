@@ -145,10 +145,9 @@ def _holders(snapshot: Snapshot) -> Iterator[HolderRow]:
 
 def drop_unknown_people(entry: Entry, new: frozenset[str], report: Report) -> Entry | None:
     """Return the entry; None, reported, if a redacted snapshot does not know one of the person's e-mails."""
-    if not isinstance(entry, DesiredResource):
-        return entry
     # Matching by an earlier e-mail requires knowing that the present one is not live.
-    unknown = sorted(new & {entry.address.name, *entry.previously})
+    previously: tuple[str, ...] = entry.previously if isinstance(entry, DesiredResource) else ()
+    unknown = sorted(new & {entry.address.name, *previously})
     if unknown:
         report(not_compared_warning(entry.address, unknown[0], entry.source))
         return None

@@ -1,0 +1,115 @@
+"""Values of people on their own: what can be undone of a change, and how many answers are kept."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import cast
+
+import pytest
+
+from lmsconf.api.spec import ApiSpec
+from lmsconf.errors import InvalidResponse
+from lmsconf.kinds.shared.answer_rows import AnswerRow
+from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
+from lmsconf.kinds.user.answer_index import IndexedPerson, PeopleWithAnswers
+from lmsconf.kinds.user.types import AnswersRow
+from lmsconf.kinds.user.undo import archived_instead, person_undo
+from lmsconf.model.address import Address, RemoteId
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.forms import Form
+from lmsconf.model.plan import Action, Change, UndoLevel
+from lmsconf.model.policy import Policy
+from lmsconf.model.snapshot import Snapshot
+from lmsconf.planner.context import BeforeAfter, PlanContext
+from lmsconf.planner.reading import ReadContext
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "reason", "merged"),
+    [
+        (None, {"email": "a@x.example"}, "the account can be archived, and not deleted", None),
+        ({"first_name": "Ann"}, {"first_name": "Anne"}, None, None),
+        ({"first_name": ""}, {"first_name": ""}, None, None),
+        ({"first_name": ""}, {"first_name": "Ann"}, "first_name cannot be made empty again", None),
+        (
+            {"first_name": "", "last_name": "Ek", "language": ""},
+            {"first_name": "Ann", "last_name": "Berg", "language": "sv"},
+            "first_name and language cannot be made empty again",
+            None,
+        ),
+        ({"metadata": {"a": "1"}}, {"metadata": {"a": "2"}}, None, None),
+        ({"metadata": {"a": "1"}}, {"metadata": {"a": None}}, None, None),
+        ({"metadata": {"a": None}}, {"metadata": {"a": None}}, None, None),
+        (
+            {"metadata": {"a": "1", "b": None}},
+            {"metadata": {"a": "2", "b": "3"}},
+            None,
+            "the service merges metadata, so that no key can be removed",
+        ),
+        ({"admin": False}, {"admin": True}, None, None),
+    ],
+)
+def test_how_much_of_a_change_to_a_person_can_be_undone(
+    before: Form | None, after: Form, reason: str | None, merged: str | None
+) -> None:
+    """No account is deleted and no name made empty; a new key of metadata stays where the service merges them."""
+    snapshot = Snapshot(workspace="w", url="", taken_at="", people=1)
+    for mode, expected in (("replace", reason), ("merge", reason or merged)):
+        templates = SpecCallTemplates(ApiSpec({"users.update-metadata.mode": mode}))
+        planning = PlanContext(snapshot, Policy(workspace="w", today=date(2030, 1, 1)), templates, lambda _: True)
+        undo = person_undo(planning, BeforeAfter(before=before, after=after))
+        assert (undo.level, undo.reason) == (UndoLevel.PARTIAL if expected else UndoLevel.FULL, expected)
+
+
+@pytest.mark.parametrize("admin", [True, False, None])
+def test_a_created_account_is_archived_instead_of_deleted(admin: bool | None) -> None:
+    """An administrator cannot be archived, so the right goes with it."""
+    form: dict[str, Json] = {"email": "a@x.example"} if admin is None else {"admin": admin}
+    change = Change(
+        address=Address.of("user", "a@x.example"),
+        action=Action.CREATE,
+        id=None,
+        about=None,
+        source=None,
+        before=None,
+        after=form,
+        fields=(),
+    )
+    assert archived_instead(change) == {"archived": True, **({"admin": False} if admin else {})}
+
+
+def test_people_are_kept_with_the_answers_that_can_be_read() -> None:
+    """By id, with None for an answer of no known shape, and for all of them where they are no object."""
+    people = PeopleWithAnswers(cast("ReadContext", None))
+    held: dict[str, Json] = {"Skills": ["c-1"], "Badge": "7", "Odd": 7, "Empty": {"choices": []}, "None": None}
+    people.add({"userId": "u-5", "email": "e@x.example", "customFields": None})
+    people.add({"userId": "u-4", "email": "d@x.example", "archivedAt": None})
+    assert not people.finish(None).has_answers
+    people.add({"userId": "u-2", "email": "B@x.example", "customFields": held})
+    people.add({"userId": "u-1", "email": "a@x.example", "archivedAt": "2030-01-01", "customFields": {**held}})
+    people.add({"userId": "u-3", "customFields": "Skills"})
+    people.add({"userId": "u-6", "email": "f@x.example", "customFields": {"Skills": ["c-1"]}})
+    index = people.finish("a page is missing")
+    badge, skills = AnswerRow("Badge", frozenset(), "7"), AnswerRow("Skills", frozenset({"c-1"}), None)
+    answers = (("Badge", badge), ("Odd", None), ("Skills", skills))
+    assert index.people == (
+        IndexedPerson(RemoteId("u-1"), "a@x.example", True, answers),
+        IndexedPerson(RemoteId("u-2"), "B@x.example", False, answers),
+        IndexedPerson(RemoteId("u-3"), "", False, None),
+        IndexedPerson(RemoteId("u-4"), "d@x.example", False, (), has_answers=False),
+        IndexedPerson(RemoteId("u-5"), "e@x.example", False, ()),
+        IndexedPerson(RemoteId("u-6"), "f@x.example", False, answers[2:]),
+    )
+    first, second, *_, last = (person.answers or () for person in index.people)
+    assert (first is second, last[0] is first[2]) == (True, True)
+    assert (index.has_answers, index.incomplete, index.positions["u-3"]) == (True, "a page is missing", 2)
+    assert people.answers_of(RemoteId("u-2")) == AnswersRow(RemoteId("u-2"), answers)
+    assert people.answers_of(RemoteId("u-4")) == AnswersRow(RemoteId("u-4"), (), has_answers=False)
+
+
+def test_the_answers_of_all_people_have_a_limit_of_64_million_characters() -> None:
+    """One more stops the reading, so that memory is bounded."""
+    people = PeopleWithAnswers(cast("ReadContext", None))
+    people.add({"userId": "u-1", "customFields": {"A": "x" * (64 * 1024 * 1024 - len("''"))}})
+    with pytest.raises(InvalidResponse, match="the answers of 1 people have more than 67,108,864 characters"):
+        people.add({"userId": "u-2", "customFields": {"A": "y"}})
