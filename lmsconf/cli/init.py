@@ -120,7 +120,8 @@ def _write(target: Path, texts: Mapping[str, str]) -> None:
     from lmsconf.support.atomic_files import os_error_message
 
     manifests = target / MANIFESTS
-    begun = manifests.is_dir() and any(path.suffix in (".yaml", ".yml") for path in manifests.rglob("*"))
+    is_searched = manifests.is_dir() and _is_inside(manifests, target)
+    begun = is_searched and any(path.suffix in (".yaml", ".yml") for path in manifests.rglob("*"))
     notes, path, undo = [], target, ExitStack()
     try:
         with undo:
@@ -128,7 +129,7 @@ def _write(target: Path, texts: Mapping[str, str]) -> None:
                 path = target / name
                 if begun and path.parent == manifests:
                     notes.append(f"{manifests} already has manifests, so no example manifest was written.")
-                elif _new(path, text, undo):
+                elif _new(target, path, text, undo):
                     notes.append(f"Wrote {path}")
                 else:
                     notes.append(f"{path} already exists and is not changed.{_lacking(path, text)}")
@@ -139,8 +140,15 @@ def _write(target: Path, texts: Mapping[str, str]) -> None:
     write_stderr("\n".join(notes))
 
 
-def _new(path: Path, text: str, undo: ExitStack) -> bool:
+def _is_inside(path: Path, target: Path) -> bool:
+    """Whether a path stays in the project's folder once its symbolic links are resolved."""
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(target))
+
+
+def _new(target: Path, path: Path, text: str, undo: ExitStack) -> bool:
     """Create a file and register its removal in `undo`; return False if it exists already. Raises OSError."""
+    if not _is_inside(path.parent, target):
+        raise NotADirectoryError(None, "its folder is a symbolic link out of the project")
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         file = path.open("x", encoding="utf-8")

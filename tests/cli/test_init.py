@@ -294,3 +294,17 @@ def at_a_terminal(answers: Sequence[str], *arguments: str, **variables: str) -> 
     finally:
         os.close(mine)
     return process.wait(timeout=30), shown.decode()
+
+
+@pytest.mark.parametrize("name", ["manifests", ".github", "schemas"])
+def test_no_file_is_written_through_a_link_out_of_the_folder(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A repository may bring a folder that is a symbolic link: it is an error, and nothing is written."""
+    project, outside = tmp_path / "lms", tmp_path / "outside"
+    project.mkdir()
+    outside.mkdir()
+    (project / name).symlink_to("../outside")
+    assert run_command_line(app, ["init", str(project), "--no-input", "--ci", "github"]) == ExitCode.ERROR
+    assert "its folder is a symbolic link out of the project" in capsys.readouterr().err
+    assert files(tmp_path) == {}
