@@ -136,3 +136,13 @@ def test_a_field_is_not_the_one_whose_answers_move_to_it(
     assert {one.code.partition("/")[0] for one in plan.all_problems} == {"migrate"}
     assert [guard.name for guard in plan.guards if guard.tripped] == []
     assert it.apply(plan=plan).converged
+
+
+def test_a_migration_that_is_done_deletes_nothing(tmp_path: Path) -> None:
+    """Owned fields that no manifest declares are deleted beside it, and none for its answers."""
+    it = Project(tmp_path, SEED, "ownership: {custom_fields: all}\n")
+    plan = it.plan("custom_fields: [{name: Unit, type: TEXT, migrate: {from: Gone}}]\n")
+    assert {str(one.address): one.reason for one in plan.changes} == dict.fromkeys(
+        ("custom_field/Note", "custom_field/Team"), "it is owned, and no manifest declares it"
+    )
+    assert it.plan(FIELD, additive=True).changes == ()

@@ -25,13 +25,6 @@ smart_groups:
   - {name: Sellers, conditions: [{field: Team, choices: [Sales]}]}
   - {name: Coders, conditions: [{field: Team, choices: [Tech]}]}
 """
-NEW = """
-custom_fields:
-  - name: Unit
-    type: CHOICE
-    choices: [Sellers, Tech]
-    migrate: {from: Team, choices: {Sales: Sellers}}
-"""
 REPLACED = "its conditions name custom_field/Team, whose answers move to custom_field/Unit"
 TEXT = "custom_fields: [{name: Unit, type: TEXT, migrate: {from: Team}}]\n"
 FIELD = """
@@ -190,18 +183,24 @@ def test_a_field_is_deleted_with_the_answers_that_cannot_be_copied(tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("manifests", "code"),
+    ("one", "other", "codes"),
     [
-        (NEW.replace("from: Team", "from: Unit"), "migrate/same-field"),
-        (NEW.replace("from: Team", "from: Team, to: Team"), "migrate/to"),
-        (NEW + "  - {name: Team, type: TEXT}\n", "migrate/declared"),
-        (NEW + "  - {name: B, type: TEXT, migrate: {from: Team}}\n", "migrate/twice"),
-        (NEW.replace("type: CHOICE", "type: CHOICE\n    previously: [Team]"), "migrate/renamed"),
-        (NEW.replace("Sales: Sellers", "Sales: Selers"), "reference/unknown-choice"),
+        ("", "", ["migrate/twice"]),
+        (", only_in: [a]", "", ["migrate/twice"]),
+        ("", ", only_in: [a]", ["migrate/twice"]),
+        (", only_in: [a, b]", ", only_in: [b, c]", ["migrate/twice"]),
+        (", only_in: [a]", ", only_in: [b]", []),
     ],
 )
-def test_validate_refuses(tmp_path: Path, manifests: str, code: str) -> None:
-    """What is wrong without any workspace."""
+def test_a_field_may_move_to_another_field_in_each_workspace(
+    tmp_path: Path, one: str, other: str, codes: list[str]
+) -> None:
+    """In none to two."""
     it = Project(tmp_path, SEED)
-    it.write(manifests)
-    assert code in [problem.code for problem in load_manifests(it.settings).problems]
+    workspaces = "".join(f"  {name}: {{url: 'sandbox:{name}.db'}}\n" for name in "abc")
+    (tmp_path / "lmsconf.yaml").write_text(f"workspaces:\n{workspaces}default_workspace: a\n")
+    it.write(
+        f"custom_fields:\n  - {{name: A, type: TEXT, migrate: {{from: Team}}{one}}}\n"
+        f"  - {{name: B, type: TEXT, migrate: {{from: Team}}{other}}}\n"
+    )
+    assert [problem.code for problem in load_manifests(it.settings).problems] == codes

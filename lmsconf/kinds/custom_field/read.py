@@ -52,7 +52,7 @@ def may_lose_answers(kind: FieldKind, reading: ReadContext) -> bool:
 def copies_answers(kind: FieldKind, reading: ReadContext) -> bool:
     """Return whether answers may move to another field, so that all people and their answers are needed."""
     versions = [version.of_kind(kind.name) for version in reading.versions]
-    if reading.policy.additive or not any(has_migration(*version) for version in versions):
+    if not any(has_migration(*version) for version in versions):
         return False
     deletions = (deletion for _, matched in reading.matches(kind) for deletion in matched.deletions)
     return any(deletion.absent is not None and isinstance(deletion.absent.spec, Migration) for deletion in deletions)
