@@ -123,7 +123,7 @@ def find_remaining_drift(edits: ManifestEdits, before: DriftReport, after: Drift
     yield from (problem for problem in after.problems if problem.is_error and problem.message not in messages_before)
     known = {finding.address for finding in (*before.findings, *(one.finding for one in before.ignored))}
     accepted = {finding.address for finding in edits.accepted}
-    for finding in (*after.findings, *(ignored_finding.finding for ignored_finding in after.ignored)):
+    for finding in (*after.findings, *(ignored.finding for ignored in after.ignored)):
         address = address_before_rename(finding.address, edits.renamed)
         if address in accepted or address not in known:
             yield _unsettled(finding, is_new=address not in accepted)
