@@ -6,13 +6,11 @@ for a formula begins with an apostrophe.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from lmsconf.model.access import AudienceReport, HeldContent, PersonAccess, RouteSide
-from lmsconf.render.escape import escape_terminal
+from lmsconf.render.escape import csv_cell
 
 _SIDE: Final = ("mandatory", "visible_from", "visible_until", "member")
 _ACCESS_COLUMNS: Final = (
@@ -21,7 +19,6 @@ _ACCESS_COLUMNS: Final = (
     *("assignment", "audience"),
     *(f"{name}_{side}" for side in ("before", "after") for name in _SIDE),
 )
-_FORMULA: Final = ("=", "+", "-", "@")
 
 
 def access_csv(report: PersonAccess) -> str:
@@ -58,17 +55,10 @@ def audience_csv(report: AudienceReport) -> str:
 
 def _csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Return CSV; an empty cell for None, true and false for flags."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\r\n")
-    writer.writerow(columns)
-    writer.writerows([_cell(value) for value in row] for row in rows)
-    return out.getvalue()
+    return "".join(f"{','.join(map(_cell, row))}\r\n" for row in (columns, *rows))
 
 
-def _cell(value: object) -> object:
+def _cell(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
-    if not isinstance(value, str):
-        return "" if value is None else value
-    text = escape_terminal(value)
-    return f"'{text}" if text.startswith(_FORMULA) else text
+    return "" if value is None else csv_cell(str(value))

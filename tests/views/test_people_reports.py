@@ -159,7 +159,7 @@ AUDIENCES = {
         COUNTED,
         address=Address("group", EVIL),
         by=EVIL,
-        answers=(count(EVIL, 1, 2), count("SE or FI", 2, 1), count("=1+1", 0, 1)),
+        answers=(count(EVIL, 1, 2), count("SE or FI", 2, 1), count("=1+1", 0, 1), count(" %x|y", 0, 1)),
     ),
 }
 ACCESS_VIEWS = {"txt": access_text, "json": access_json, "csv": access_csv}
