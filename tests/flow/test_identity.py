@@ -500,6 +500,21 @@ def test_replaced_content_may_be_pinned(tmp_path: Path) -> None:
     assert problem.message.endswith("so nothing is replaced")
 
 
+@pytest.mark.parametrize(
+    ("audience", "codes"),
+    [("everyone", {"content-target/same"}), ("{group: No}", {"content-target/same", "reference/unknown-audience"})],
+)
+def test_an_assignment_under_two_names_is_one(tmp_path: Path, audience: str, codes: set[str]) -> None:
+    """It cannot be declared and absent, whether or not its audience exists; twice absent, it is deleted once."""
+    it = project(tmp_path, "content: [{name: X, id: c-1}]\ncontent_targets: [{content: X, assign_to: [everyone]}]")
+    first, second = (f"{{content: {name}, assign_to: [{audience}]}}" for name in ("X", "{name: content c-1, id: c-1}"))
+    assert {
+        one.code for one in refused(it, f"content_targets: [{first}]\nabsent: {{content_targets: [{second}]}}")
+    } == codes
+    plan = it.plan(f"absent: {{content_targets: [{first}, {second}]}}")
+    assert acts(plan) == ["delete content_target/X -> everyone"] * (audience == "everyone")
+
+
 def test_assignments_of_replaced_content_that_stay_are_noted(tmp_path: Path) -> None:
     """An entry replaces a content for the audiences that it names, and the plan names those that keep it."""
     it = project(

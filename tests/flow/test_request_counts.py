@@ -93,3 +93,15 @@ def test_contents_are_read_until_the_share_that_goes_is_small_enough(tmp_path: P
     gone = ", ".join(f"C{n}" for n in range(going))
     project.plan(f"absent: {{content_targets: [{{content: [{gone}], assign_to: [everyone]}}]}}", effects=False)
     assert [call.operation for call in project.calls].count("content-targets.list") == going + others
+
+
+@pytest.mark.parametrize("content", ["C1", "{name: content c-9, id: c-9}"])
+@pytest.mark.parametrize(("audience", "times"), [("everyone", 1), ("{group: G1}", 2)])
+def test_a_content_is_read_again_before_it_is_assigned(tmp_path: Path, content: str, audience: str, times: int) -> None:
+    """Also one that is found by its id alone; one that has its assignment is read once."""
+    seed = (
+        "groups: [{name: G1}]\ncontent: [{name: C1, id: c-9}]\ncontent_targets: [{content: C1, assign_to: [everyone]}]"
+    )
+    project = Project(tmp_path, seed)
+    project.plan(f"content_targets: [{{content: {content}, assign_to: [{audience}]}}]", effects=False)
+    assert [call.operation for call in project.calls].count("content-targets.list") == times
