@@ -170,6 +170,17 @@ def test_an_answer_that_the_plan_ends_is_not_sent_again(tmp_path: Path, gone: st
     assert (now.keys(), now["Badge"]) == ({"Skills", "Badge"}, {"text": "8"})
 
 
+@pytest.mark.parametrize("key", ["archived: true", "custom_archive_date: '2030-01-01T00:00:00Z'"])
+def test_an_additive_plan_adds_to_a_person_whom_it_does_not_archive(tmp_path: Path, key: str) -> None:
+    """Applications are added, and the apply is not stale because rights were read."""
+    it = project(tmp_path)
+    it.write(f"users: [{{email: anna@acme.example, applications: [learn, create], {key}}}]")
+    ran = lmsconf(it.root, "apply", "--additive", "--auto-approve")
+    assert ran.code == 0, ran.err
+    assert sorted(person(it)["applicationIds"]) == ["create", "learn"]
+    assert it.plan(additive=True).changes == ()
+
+
 def test_people_are_created_only_where_the_project_says_so(tmp_path: Path) -> None:
     """Somebody who is not live is an error, unless the project file allows to create people."""
     it = project(tmp_path)

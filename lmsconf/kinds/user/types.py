@@ -126,8 +126,8 @@ def needs_single_read(spec: PersonSpec) -> bool:
 
 
 def declared_row(row: PersonRow, spec: PersonSpec) -> PersonRow:
-    """Return a row with the declared attributes alone, and both rights if the declaration needs them."""
-    kept = {*spec.declared_keys, *(RIGHTS if spec.needs_live_rights else ())}
+    """Return a row with the declared attributes alone: both rights if one is declared."""
+    kept = {*spec.declared_keys, *(() if spec.declared_keys.isdisjoint(RIGHTS) else RIGHTS)}
     dropped = {name: None for key, name in _ATTRIBUTES.items() if key not in kept}
     return replace(row, **dropped)  # type: ignore[arg-type]  # all of them may be None
 
