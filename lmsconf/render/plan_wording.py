@@ -47,12 +47,19 @@ def scope_sentences(plan: Plan) -> Iterator[str]:
     if plan.undo_of is not None:
         yield f"This plan undoes the run {plan.undo_of.run}."
     if plan.partial:
-        named = "that this change touches" if plan.is_of_change else "named on the command line"
-        yield f"This plan is partial: it covers only the resources {named} and what they need."
+        yield f"This plan is partial: it covers {_part(plan)}."
     if plan.offline:
         yield "This plan was made from a snapshot file: it can be shown, not applied."
     if plan.base is not None:
         yield count_origins(plan)
+
+
+def _part(plan: Plan) -> str:
+    if not (plan.is_of_change or plan.selection.only):
+        return "everything except the resources excluded on the command line"
+    named = "that this change touches" if plan.is_of_change else "named on the command line"
+    less = ", except those excluded" if plan.selection.excluded else ""
+    return f"only the resources {named} and what they need{less}"
 
 
 def count_origins(plan: Plan) -> str:

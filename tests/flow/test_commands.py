@@ -241,6 +241,10 @@ def test_only_a_part(project: Project) -> None:
     ran = lmsconf(project.root, "plan", "--only", "content_target/* -> everyone", "--format", "json")
     assert [change["address"] for change in ran.document["changes"]] == ["content_target/GDPR basics -> everyone"]
     assert ran.document["partial"] is True
+    part = "This plan is partial: it covers only the resources named on the command line and what they need"
+    named = ("plan", "--only", "content_target/* -> everyone")
+    assert f"{part}." in lmsconf(project.root, *named).out
+    assert f"{part}, except those excluded." in lmsconf(project.root, *named, "--except", "group/*").out
     needs = lmsconf(project.root, "plan", "--only", "content_target/* -> group/*", "--format", "json").document
     assert [change["kind"] for change in needs["changes"]] == ["group", "content_target"]
     assert lmsconf(project.root, "plan", "--only", "group/Nobody").code == 1
@@ -250,6 +254,8 @@ def test_all_but_a_part(project: Project) -> None:
     """--except leaves a resource out; what stands on it and cannot be without it is an error."""
     ran = lmsconf(project.root, "plan", "--except", "content_target/*", "--format", "json")
     assert {change["kind"] for change in ran.document["changes"]} == {"group"}
+    covers = "This plan is partial: it covers everything except the resources excluded on the command line."
+    assert covers in lmsconf(project.root, "plan", "--except", "content_target/*").out
     assert lmsconf(project.root, "plan", "--except", "group/Mentors").code == 1
     project.write("groups: [{name: New}]\ncontent_targets: [{content: GDPR basics, assign_to: [{group: New}]}]")
     assert lmsconf(project.root, "plan", "--except", "group/New").code == 1

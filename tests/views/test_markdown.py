@@ -152,7 +152,7 @@ def test_the_workspace_stands_below_the_heading(name: str) -> None:
         "apply": (apply_markdown, next(iter(REPORTS.values()))),
         "drift": (drift_markdown, next(iter(DRIFTS.values()))),
     }[name]
-    _, heading, line, *_ = view(value).split("\n\n")  # type: ignore[operator]
+    _, heading, line, *_ = view(value).split("\n\n")
     assert heading.startswith(f"### lmsconf {name}: ")
     assert line == workspace_paragraph(value.workspace, value.url, value.people)
 
