@@ -137,6 +137,15 @@ def test_one_answer_that_cannot_be_read_leaves_none_of_them(value: Json, is_know
     assert answers is None or [answer.field for answer in answers] == ["A", "B"]
 
 
+@pytest.mark.parametrize(
+    ("held", "answers"), [({}, ()), ({"customFields": None}, ()), ({"customFields": "Dept"}, None)]
+)
+def test_a_person_without_answers_has_none(held: dict[str, Json], answers: tuple[AnswerRow, ...] | None) -> None:
+    """Where the row has no answers, or null; where it has something else they are not known."""
+    whole = WholePeople(cast("ReadContext", None))
+    assert whole.answers(whole.keep({"userId": "u-1", "email": "anna@acme.example", **held})) == answers
+
+
 def test_equal_answers_of_two_people_are_one_object() -> None:
     """Many pick from few choices; texts differ for each person and are not kept for another."""
     whole = WholePeople(cast("ReadContext", None))

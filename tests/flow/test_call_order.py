@@ -23,6 +23,23 @@ def test_a_person_enters_the_new_group_before_leaving_the_old_one(tmp_path: Path
     assert remove.needs == ("c1",)
 
 
+def test_who_leaves_a_group_waits_for_no_one_else(tmp_path: Path) -> None:
+    """A removal waits for the addition of that person to another group, and not for that of others."""
+    it = Project(
+        tmp_path,
+        "people: [{email: anna@acme.example}, {email: bo@acme.example}]\n"
+        "groups: [{name: A, members: [anna@acme.example]}, {name: B}, {name: D},"
+        " {name: C, members: [bo@acme.example]}]",
+    )
+    plan = it.plan(
+        "groups: [{name: A, members: []}, {name: B, members: [anna@acme.example]},"
+        " {name: C, members: []}, {name: D, members: [bo@acme.example]}]"
+    )
+    people = {call.id: call.people for call in plan.calls}
+    waits = {call.people: [people[id] for id in call.needs] for call in plan.calls if call.needs}
+    assert waits == {(one,): [(one,)] for one in ("anna@acme.example", "bo@acme.example")}
+
+
 def test_what_takes_access_away_is_sent_last(tmp_path: Path) -> None:
     """Whatever its kind: nobody is without something while the run is still giving."""
     seed = """

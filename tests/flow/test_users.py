@@ -336,6 +336,14 @@ def test_an_answer_must_fit_its_field(tmp_path: Path, answers: str, codes: str) 
     assert told(project(tmp_path), f"users: [{{email: anna@acme.example, answers: {answers}}}]") == codes.split()
 
 
+def test_an_answer_to_one_of_two_fields_of_a_name_is_one_error(tmp_path: Path) -> None:
+    """Which field is meant cannot be told, and nothing is said of its choices."""
+    twins = "".join(f"  - {{name: Site, type: CHOICE, choices: [{choice}]}}\n" for choice in ("Oslo", "Rome"))
+    seed = SEED.replace("people:\n", f"{twins}people:\n", 1)
+    said = told(project(tmp_path, seed=seed), "users: [{email: anna@acme.example, answers: {Site: Turin}}]")
+    assert said == ["identity/live-twice"]
+
+
 def test_rights_go_before_the_account(tmp_path: Path) -> None:
     """An admin who leaves loses the rights first and is archived last of all."""
     it = project(tmp_path, "guards: {min_admins: 1}\n")
