@@ -156,6 +156,9 @@ class Store:
 
     def _prepare(self) -> None:
         with self.write_transaction() as repository:
+            # A query of a foreign view need never end.
+            if repository.number("SELECT count(*) FROM sqlite_master WHERE type NOT IN ('table', 'index')"):
+                raise sqlite3.DatabaseError("it has views or triggers, and lmsconf makes none")
             version = repository.number("PRAGMA user_version")
             while version in UPGRADES:
                 repository.execute(UPGRADES[version])

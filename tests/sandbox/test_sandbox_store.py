@@ -253,3 +253,14 @@ def test_planting_twice_gives_the_same_workspace():
         return [caller.call("GET", path).content for path in paths]
 
     assert answers() == answers()
+
+
+def test_a_file_with_a_view_is_no_workspace(tmp_path):
+    """A branch can add such a file: a view in the place of a table need never end."""
+    Store(tmp_path / "w.db").close()
+    other = sqlite3.connect(tmp_path / "w.db")
+    other.execute("ALTER TABLE people RENAME TO others")
+    other.execute("CREATE VIEW people AS SELECT * FROM others")
+    other.close()
+    with pytest.raises(LmsconfError, match=r"w\.db cannot be used as a sandbox workspace: it has views or triggers"):
+        Store(tmp_path / "w.db")
