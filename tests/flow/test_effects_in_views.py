@@ -214,6 +214,30 @@ def test_a_plan_that_sets_an_archive_date_takes_content_away(tmp_path: Path, key
 
 
 @pytest.mark.parametrize(
+    ("manifests", "takes"),
+    [
+        ("groups: [{name: Team, members: []}]", True),
+        (f"groups: [{{name: Team, members: [{CROWD[0]}, {CROWD[1]}]}}]", False),
+        ("absent: {groups: [Team]}", True),
+        (NARROWED, True),
+        (f"users: [{{email: {CROWD[0]}, answers: {{Country: 'NO'}}}}]", True),
+        ("content_targets: [{content: Fire safety, assign_to: [everyone], visible_from: 2027-01-02}]", True),
+        ("content_targets: [{content: Fire safety, assign_to: [everyone], visible_until: 2027-12-30}]", True),
+        ("content_targets: [{content: Fire safety, assign_to: [everyone]}]", False),
+    ],
+)
+def test_without_effects_a_plan_that_may_take_content_away_stops(tmp_path: Path, manifests: str, takes: bool) -> None:
+    """Fewer members, other answers or conditions, or a shorter window: the number of people is then not known."""
+    window = "visible_from: '2027-01-01T00:00:00Z', visible_until: '2027-12-31T00:00:00Z'"
+    seed = SEED.replace(
+        "content_targets: [", f"content_targets: [{{content: Fire safety, {window}, assign_to: [everyone]}}, "
+    )
+    it = Project(tmp_path, f"{seed}groups: [{{name: Team, members: [{CROWD[0]}]}}]\n", "timezone: UTC\n")
+    plan = it.plan(manifests, effects=False)
+    assert (guard(plan).total, guard(plan).tripped) == ((None, True) if takes else (0, False))
+
+
+@pytest.mark.parametrize(
     ("members", "known", "total"),
     [(CROWD[:2], AccessCounts(lose=0, shortened=0), 0), (CROWD[1:2], AccessCounts(), None)],
     ids=["one more", "an exchange"],
