@@ -235,13 +235,15 @@ def _doubts(planning: PlanContext, targets: Sequence[Target]) -> dict[Identity, 
 def _unclear(planning: PlanContext, entry: DesiredResource[AssignmentSpec] | DeleteEntry[Any], row: TargetRow) -> None:
     audiences = audience_candidates(planning, row)
     names = " and ".join(str(audience) for audience in audiences)
+    hint = "Remove the assignment from the manifests: lmsconf sends nothing that could change the other one."
     if len(audiences) == 1:
         names += f", and perhaps that of a group that was not read ({why_groups_are_unknown(planning, row)})"
+        hint = "Plan again once the groups can be read."
     planning.problem(
         "content-target/audience",
         f'{entry.address}: a live assignment is for the id "{row.target}", which is that of {names}, and its '
         f'targetType "{row.type}" does not tell which',
-        hint="Remove the assignment from the manifests: lmsconf sends nothing that could change the other one.",
+        hint=hint,
         at=entry.source,
         address=entry.address,
     )
