@@ -12,7 +12,7 @@ from lmsconf.model.address import RemoteId
 from lmsconf.model.api import Api
 from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.snapshot import Row
-from lmsconf.planner.context import Match, PlanContext, Spec
+from lmsconf.planner.context import Match, Spec
 
 
 class KindReadback(Generic[Spec, Row]):
@@ -30,10 +30,6 @@ class KindReadback(Generic[Spec, Row]):
         compare. A row of most kinds is read as a whole as soon as its resource changes.
         """
         return match.row
-
-    def fingerprint_row(self, planning: PlanContext, row: Row) -> Row:
-        """Return a compared or deleted row without what only some ways of reading it give."""
-        return row
 
     def single_reads(self, declared: Sequence[DesiredResource[Any]]) -> int:
         """Return how many requests by id, beyond those for its rows, a reading of everything takes for declarations."""

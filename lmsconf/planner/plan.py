@@ -141,7 +141,7 @@ def draft_plan(
         expires_at=format_utc(datetime.fromisoformat(created_at) + policy.valid_for),
         policy=policy.settings_json(),
         unmanaged=tuple(_unmanaged(results)),
-        fingerprints=_fingerprints(kinds, planning, items),
+        fingerprints=_fingerprints(kinds, items),
         problems=tuple(problems),
         left_out=tuple(left_out),
         measures=measures,
@@ -206,20 +206,18 @@ def attach_problems(changes: Sequence[Change], problems: Sequence[Problem]) -> t
     ), rest
 
 
-def _fingerprints(
-    kinds: Mapping[str, AnyKind], planning: PlanContext, items: Sequence[PlannedResource]
-) -> dict[str, str]:
+def _fingerprints(kinds: Mapping[str, AnyKind], items: Sequence[PlannedResource]) -> dict[str, str]:
     """Return address → fingerprint; a combined one where a resource and a deleted duplicate share an address."""
     fingerprints: dict[str, str] = {}
     for item in items:
-        address, digest = str(item.address), _fingerprint(kinds[item.address.kind], planning, item)
+        address, digest = str(item.address), _fingerprint(kinds[item.address.kind], item)
         fingerprints[address] = sha256([fingerprints[address], digest]) if address in fingerprints else digest
     return fingerprints
 
 
-def _fingerprint(kind: AnyKind, planning: PlanContext, item: PlannedResource) -> str:
+def _fingerprint(kind: AnyKind, item: PlannedResource) -> str:
     row = kind.compared_row(item.subject) if isinstance(item.subject, Match) else item.subject.row
-    return NOT_LIVE if row is None else sha256(row_to_json(kind.fingerprint_row(planning, row)))
+    return NOT_LIVE if row is None else sha256(row_to_json(row))
 
 
 def _relevant(planning: PlanContext) -> Iterator[Problem]:

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -25,7 +24,7 @@ from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import load_manifests
 from lmsconf.workspace.reader import reads_needed
 
-from .edited_snapshot import apply_under, plan_against, plan_under
+from .edited_snapshot import apply_under, plan_under
 from .project import Project
 from .shell import lmsconf
 
@@ -343,20 +342,3 @@ def test_a_final_total_counts_the_managers_of_groups(tmp_path: Path) -> None:
         read_workspace(reader, all_kinds(), wanted, templates, url="", taken_at="")
     final = [(now.done, now.total) for now in told if now.is_final]
     assert final == [(reader.requests - 1, reader.requests), (reader.requests, reader.requests)]
-
-
-def test_a_group_is_the_same_however_the_service_lists_archived_people(tmp_path: Path) -> None:
-    """Lists of a group and the extended listing of people may differ in them; its fingerprint does not."""
-    members = "members: [p000@acme.example, p001@acme.example], managers: [p001@acme.example]"
-    seed = SEED.replace("members: [p000@acme.example]", members)
-    it = Project(tmp_path, seed.replace("{email: p001@acme.example}", "{email: p001@acme.example, archived: true}"))
-
-    def hidden(snapshot: dict[str, Any]) -> None:
-        [group] = [row for row in snapshot["group"] if row["id"] == "g-1"]
-        [archived] = [row["id"] for row in snapshot["user"] if row["email"] == "p001@acme.example"]
-        for key in ("members", "managers"):
-            group[key].remove(archived)
-
-    for manifests in ("groups: [{name: A2, previously: [A]}]", "absent: {groups: [A]}"):
-        listed, unlisted = (plan_against(it, manifests, edit) for edit in (len, hidden))
-        assert listed.fingerprints == unlisted.fingerprints

@@ -13,7 +13,6 @@ from lmsconf.kinds.manual_group.steps import ADDITION_CHECKS, LIST_OPERATIONS, g
 from lmsconf.kinds.manual_group.types import (
     FEWEST_MEMBERS,
     LISTS,
-    ArchivedIds,
     GroupRow,
     ManualGroupSpec,
     declared_lists,
@@ -153,14 +152,6 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
         members = row.members
         form: Form = {"name": normalize_name(row.name)}
         return form if members is None else {**form, "members": PeopleList(people_display_names(planning, members))}
-
-    def fingerprint_row(self, planning: PlanContext, row: GroupRow) -> GroupRow:
-        """Drop archived people: a service may list them among members, or in the extended listing of people alone."""
-        archived = ArchivedIds.of(planning)
-        if not archived:
-            return row
-        members, managers = (None if ids is None else ids - archived for ids in (row.members, row.managers))
-        return GroupRow(row.id, row.name, members, managers)
 
     def similarity(self, planning: PlanContext, form: Form) -> Similarity:
         """Compare groups by their active members; fewer than FEWEST_MEMBERS could be equal by chance."""

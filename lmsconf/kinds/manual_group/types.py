@@ -8,10 +8,8 @@ from typing import Final
 from lmsconf.kinds.shared.kind_names import GROUP
 from lmsconf.kinds.shared.people_lists import PeopleList
 from lmsconf.kinds.shared.response_json import optional_text, require_text
-from lmsconf.kinds.user.types import PersonRow
 from lmsconf.model.address import RemoteId
 from lmsconf.model.canonical_json import Json
-from lmsconf.planner.context import PlanContext
 from lmsconf.support.lazy_dataclass import dataclass
 
 LISTS: Final = ("members", "managers")
@@ -29,21 +27,6 @@ class GroupRow:
     name: str
     members: frozenset[RemoteId] | None = None
     managers: frozenset[RemoteId] | None = None
-
-
-@dataclass(slots=True)
-class ArchivedIds:
-    """The ids of archived people; None: not looked at yet."""
-
-    ids: frozenset[RemoteId] | None = None
-
-    @staticmethod
-    def of(planning: PlanContext) -> frozenset[RemoteId]:
-        """Return the ids of the people who are archived as the plan is made."""
-        state = planning.state(ArchivedIds)
-        if state.ids is None:
-            state.ids = frozenset(row.id for row in planning.snapshot.rows(PersonRow) if row.archived)
-        return state.ids
 
 
 @dataclass(frozen=True, slots=True)
