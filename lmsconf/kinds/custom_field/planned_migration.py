@@ -100,6 +100,7 @@ def plan_migrations(planning: PlanContext, matched: Fields) -> None:
         if not isinstance(migration, Migration) or not planning.chosen(deletion.address):
             continue
         target = Address.of(CUSTOM_FIELD, migration.target)
+        planning.replaced[target].add(deletion.row.id)
         type = _type_of(planning, matched, target)
         if type is None or _refuse_choices(planning, migration, target, type, deletion.row):
             continue
@@ -162,6 +163,7 @@ def _refuse_choices(planning: PlanContext, migration: Migration, target: Address
 def _keep(planning: PlanContext, matched: Fields, deletion: Deletion[FieldRow]) -> None:
     """Keep the old field, as one that no manifest declares."""
     matched.deletions.remove(deletion)
+    planning.deleted.discard(deletion.address)
     planning.registry.register(CUSTOM_FIELD, deletion.address.name, deletion.row.id)
     matched.unmanaged.append(UndeclaredResource(deletion.address, deletion.row))
 
@@ -218,7 +220,7 @@ class _Copying:
                 self.unreadable += row.answers is None or old is not None
             elif isinstance(old, AnswerRow):
                 live = declared[id] if id in declared else self._live(new if isinstance(new, AnswerRow) else None)
-                self._add(people[id], self._translated(old), live, named, row)
+                self._add(id, self._translated(old), live, people.get(id), named, row)
         if self.unreadable:
             self._refuse_unknown(f"the answers of {_people(self.unreadable)} have an unknown format")
 
@@ -241,9 +243,10 @@ class _Copying:
 
     def _add(
         self,
-        person: PersonRow,
+        id: RemoteId,
         wanted: frozenset[str] | _Uncopied,
         live: frozenset[str] | None,
+        person: PersonRow | None,
         named: Mapping[str, RemoteId],
         row: AnswersRow,
     ) -> None:
@@ -255,12 +258,12 @@ class _Copying:
             reason = wanted.reason
         elif not wanted:
             return
-        elif live and (wanted <= live if self.type == "MULTI_SELECT" else wanted == live):
-            self._settle(row)
+        elif live and (live == wanted or (self.type == "MULTI_SELECT" and wanted <= live)):
+            self._settle(id, row)
             return
         elif live or live is None:
             reason = _OTHER
-        elif named.get(person.name) != row.id:
+        elif person is None or named.get(person.name) != id:
             reason = _NO_EMAIL
         elif not self._is_planned(Address.of(USER, person.name)):
             reason = _LEFT_OUT
@@ -268,17 +271,17 @@ class _Copying:
             self.unreadable += 1
             return
         else:
-            self.copies[row.id] = wanted if self.type == "MULTI_SELECT" else next(iter(wanted))
-            self._settle(row)
+            self.copies[id] = wanted if self.type == "MULTI_SELECT" else next(iter(wanted))
+            self._settle(id, row)
             return
-        self.uncopied[reason].append(f"user/{person.name}" if person.email else f"user id {row.id}")
+        self.uncopied[reason].append(f"user id {id}" if person is None or not person.email else f"user/{person.name}")
 
-    def _settle(self, row: AnswersRow) -> None:
+    def _settle(self, id: RemoteId, row: AnswersRow) -> None:
         """Count a person as moved, unless a part of the answer is dropped."""
         old = _answer(row, answer_keys(self.deletion.row))
         picked = self._picked(old) if isinstance(old, AnswerRow) else frozenset[str]()
         if all(self.migration.choices.get(name, name) is not None for name in picked):
-            self.settled.add(row.id)
+            self.settled.add(id)
 
     def _is_planned(self, address: Address) -> bool:
         policy, is_replayed = self.planning.policy, self.migration.is_replayed
@@ -389,13 +392,13 @@ def _addressable(people: Mapping[RemoteId, PersonRow]) -> dict[str, RemoteId]:
     """Return e-mail → id of the people that an address names: of several, the only active one."""
     by_name: defaultdict[str, list[PersonRow]] = defaultdict(list)
     for row in people.values():
-        if row.email:
+        if row.email and not row.stand_in:
             by_name[row.name].append(row)
     out: dict[str, RemoteId] = {}
     for name, rows in by_name.items():
-        match rows if len(rows) == 1 else [row for row in rows if not row.archived]:
-            case [only]:
-                out[name] = only.id
+        named = rows if len(rows) == 1 else [row for row in rows if not row.archived]
+        if len(named) == 1:
+            out[name] = named[0].id
     return out
 
 
