@@ -95,7 +95,8 @@ OWNED = "ownership: {groups: ['T*']}\n"
         ("and a group of twenty trips it alone", gone(groups="Twenty"), "", "removals", 40, True),
         ("assignments have a share of all of them", "absent: {content_targets: [{content: [C0, C1, C2], "
          "assign_to: [everyone]}]}", "ownership: {content_targets: all}\nguards: {removals: {count: off}}\n"
-         "leave_alone: ['content_target/*']\n", "removals", 3, True),
+         "leave_alone: ['content_target/C[!0-2] *', 'content_target/C?? *', 'content_target/* -> group/*']\n",
+         "removals", 3, True),
         ("those of contents that no manifest names count too", "absent: {content_targets: [{content: [C0, C1, C2], "
          "assign_to: [everyone]}]}", "", "removals", 3, True),
         ("and so a tenth of them all may go", "absent: {content_targets: [{content: [C0, C1], assign_to: [everyone]}]}",
