@@ -115,7 +115,7 @@ def open_repository(folder: Path, environ: Mapping[str, str]) -> Iterator[GitRep
 
 def _is_repository(path: Path) -> bool:
     # As pathlib's is_file, but False also where a folder may not be searched by this user.
-    return os.path.isfile(path) or os.path.isfile(path / "HEAD")  # noqa: PTH113
+    return os.path.isfile(path) or os.path.isfile(path / "HEAD")  # noqa: PTH113  as said above
 
 
 def _followed(top: Path) -> Path:

@@ -125,7 +125,7 @@ def _compile_init(cls: type, *, frozen: bool) -> Callable[..., None]:
     exec(f"def __init__({parameters}):\n " + "\n ".join(lines or ["pass"]), names)  # noqa: S102  # names of fields only
     compiled: Any = names["__init__"]
     compiled.__qualname__ = f"{cls.__qualname__}.__init__"
-    return compiled  # type: ignore[no-any-return]
+    return compiled  # type: ignore[no-any-return]  # made by exec
 
 
 def _values(names: tuple[str, ...]) -> Callable[[object], tuple[object, ...]]:

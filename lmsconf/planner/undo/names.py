@@ -8,6 +8,7 @@ place of names, and names are written again for what will be there after the und
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Final, TypeAlias
 
 from lmsconf.model.canonical_json import Json
@@ -53,7 +54,7 @@ def map_references(kind: AnyKind, body: Mapping[str, Json], rename: Rename, rena
     for other, trails in kind.references.items():
         for trail in trails:
             if trail[:1] == (kind.section,):
-                value = _map(value, trail[2:], lambda name, other=other: rename(other, name))  # type: ignore[misc]
+                value = _map(value, trail[2:], partial(rename, other))
     return value if isinstance(value, dict) else {}
 
 
