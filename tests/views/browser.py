@@ -24,6 +24,10 @@ FLAGS = (
 PATIENCE = 60.0
 
 
+class Navigated(AssertionError):
+    """The page went to another address while it was asked."""
+
+
 class Browser:
     """One browser with one page."""
 
@@ -56,8 +60,14 @@ class Browser:
     def until(self, condition: str) -> None:
         """Until an expression is true in the page, also in one whose own scripts do not run."""
         end = time.monotonic() + PATIENCE
-        while not self.run(condition):
+        while not self._is_true(condition):
             assert time.monotonic() < end, f"it never came: {condition}"
+
+    def _is_true(self, condition: str) -> bool:
+        try:
+            return bool(self.run(condition))
+        except Navigated:
+            return False
 
     def press(self, key: str) -> None:
         """One key, as a person presses it."""
@@ -81,6 +91,8 @@ class Browser:
         while True:
             answer = self._message()
             if answer.get("id") == self._number:
+                if "Inspected target navigated" in str(answer.get("error")):
+                    raise Navigated(answer)
                 assert "error" not in answer, answer
                 return dict(answer["result"])
             self._event(answer)
