@@ -99,7 +99,7 @@ def test_what_a_plan_changes_of_the_windows_of_a_person(before: Side, after: Sid
 def test_content_is_mandatory_through_any_of_its_assignments(
     before: tuple[bool, ...], after: tuple[bool, ...], words: set[str]
 ) -> None:
-    """It changes for whoever has it on both sides; for others it is only gained or lost."""
+    """It changes for people who have it on both sides; for others it is only gained or lost."""
     always = Window(None, None)
     old = (assignment(Terms(mandatory=one, window=always), None) for one in before)
     assert said(*old, *(assignment(None, Terms(mandatory=one, window=always)) for one in after)) == words

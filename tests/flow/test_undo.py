@@ -474,7 +474,7 @@ def test_an_empty_name_of_a_person_does_not_come_back(tmp_path: Path) -> None:
     ids=["deleted", "changed"],
 )
 def test_an_assignment_to_an_unknown_audience_does_not_come_back(tmp_path: Path, manifests: str, left: str) -> None:
-    """Where the kept state does not tell whom it was for, it is left alone, and nobody else gets the content."""
+    """Where the kept state does not name its audience, it is left alone, and nobody else gets the content."""
     assigned = "content_targets: [{content: GDPR basics, mandatory: true, assign_to: [{user: mo@acme.example}]}]"
     project = started(tmp_path, manifests, SEED.partition("content_targets:")[0] + assigned)
     [journal] = (tmp_path / ".lmsconf" / "runs").glob("*/*.jsonl")
