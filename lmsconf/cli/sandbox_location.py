@@ -73,6 +73,6 @@ def _beginning(path: Path) -> bytes:
 
 
 def remove_database(db: str) -> None:
-    """Delete a database file with SQLite's `-wal` and `-shm` files."""
-    for suffix in ("", "-wal", "-shm"):
+    """Delete a database file with SQLite's `-journal`, `-wal` and `-shm` files."""
+    for suffix in ("", "-journal", "-wal", "-shm"):
         Path(db + suffix).unlink(missing_ok=True)

@@ -35,6 +35,14 @@ _OWNERS: Final = {
     "e": "events",
 }
 """Prefix of a generated id → its table."""
+_FOREIGN: Final = (
+    "SELECT (SELECT count(*) FROM sqlite_master WHERE type NOT IN ('table', 'index') OR rootpage = 0)"
+    " + (SELECT count(*) FROM sqlite_master AS made, pragma_table_xinfo(made.name) AS has"
+    " WHERE made.type = 'table' AND has.hidden)"
+)
+"""The number of views, triggers, virtual tables and computed columns."""
+_JOURNAL_MAGIC: Final = bytes.fromhex("d9d505f920a163d7")
+"""The last bytes of a rollback journal that names a super-journal, which SQLite deletes after the journal is used."""
 
 
 class Repository:
@@ -156,9 +164,9 @@ class Store:
 
     def _prepare(self) -> None:
         with self.write_transaction() as repository:
-            # A query of a foreign view need never end.
-            if repository.number("SELECT count(*) FROM sqlite_master WHERE type NOT IN ('table', 'index')"):
-                raise sqlite3.DatabaseError("it has views or triggers, and lmsconf makes none")
+            # A query of a foreign view need never end, and one of a computed column need not fit into memory.
+            if repository.number(_FOREIGN):
+                raise sqlite3.DatabaseError("it has views, triggers or computed columns, and lmsconf makes none")
             version = repository.number("PRAGMA user_version")
             while version in UPGRADES:
                 repository.execute(UPGRADES[version])
@@ -246,6 +254,7 @@ def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
 
 def _open(path: str) -> sqlite3.Connection:
     if path != IN_MEMORY:
+        _refuse_super_journal(path)
         _make(path)
     # Autocommit, because transactions are explicit; any thread, because the store's lock serialises access.
     try:
@@ -262,6 +271,20 @@ def _open(path: str) -> sqlite3.Connection:
     if path != IN_MEMORY:
         _make_private(path)
     return connection
+
+
+def _refuse_super_journal(path: str) -> None:
+    """Raise LmsconfError if a rollback journal beside the file names a super-journal, since SQLite deletes that file.
+
+    Only a transaction over several databases has one, and lmsconf makes none. A branch can add one for any file.
+    """
+    journal = Path(path + "-journal")
+    try:
+        content = b"" if journal.is_symlink() else journal.read_bytes()  # SQLite follows no link either
+    except OSError:
+        return
+    if content.endswith(_JOURNAL_MAGIC):
+        raise _unusable(path, f"{journal.name} names a file that SQLite would delete")
 
 
 def _make(path: str) -> None:

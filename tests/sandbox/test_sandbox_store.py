@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import struct
 import threading
 
 import pytest
@@ -255,12 +256,36 @@ def test_planting_twice_gives_the_same_workspace():
     assert answers() == answers()
 
 
-def test_a_file_with_a_view_is_no_workspace(tmp_path):
-    """A branch can add such a file: a view in the place of a table need never end."""
+@pytest.mark.parametrize(
+    "statements",
+    [
+        "ALTER TABLE people RENAME TO others; CREATE VIEW people AS SELECT * FROM others",
+        "CREATE VIRTUAL TABLE others USING fts5(name)",
+        "ALTER TABLE people ADD COLUMN long AS (zeroblob(1000000000))",
+    ],
+    ids=["view", "virtual table", "computed column"],
+)
+def test_a_file_with_computed_rows_is_no_workspace(tmp_path, statements):
+    """A branch can add such a file: a view need never end, and a column need not fit into memory."""
     Store(tmp_path / "w.db").close()
     other = sqlite3.connect(tmp_path / "w.db")
-    other.execute("ALTER TABLE people RENAME TO others")
-    other.execute("CREATE VIEW people AS SELECT * FROM others")
+    other.executescript(statements)
     other.close()
-    with pytest.raises(LmsconfError, match=r"w\.db cannot be used as a sandbox workspace: it has views or triggers"):
+    with pytest.raises(LmsconfError, match=r"w\.db cannot be used as a sandbox workspace: it has views, triggers or"):
         Store(tmp_path / "w.db")
+
+
+def test_a_journal_that_names_another_file_deletes_nothing(tmp_path):
+    """A branch can add a rollback journal with a super-journal, which SQLite deletes: the workspace is not opened."""
+    Store(tmp_path / "w.db").close()
+    other = tmp_path / "other"
+    other.write_text("kept")
+    name, magic = str(other).encode(), bytes.fromhex("d9d505f920a163d7")
+    header = (magic + struct.pack(">5I", 0, 1, (tmp_path / "w.db").stat().st_size // 4096, 4096, 4096)).ljust(
+        4096, b"\0"
+    )
+    record = struct.pack(">I", 0x40000000 // 4096 + 1) + name + struct.pack(">II", len(name), sum(name)) + magic
+    (tmp_path / "w.db-journal").write_bytes(header + record)
+    with pytest.raises(LmsconfError, match=r"w\.db-journal names a file that SQLite would delete"):
+        Store(tmp_path / "w.db")
+    assert other.read_text() == "kept"
