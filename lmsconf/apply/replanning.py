@@ -68,7 +68,7 @@ class PlanReplayer(WorkspaceReader):
         _refuse_differences(differences(snapshot))
         return snapshot
 
-    def plan_what_is_left(self, plan: Plan, progress: Report | None = None) -> Plan:
+    def plan_what_is_left(self, plan: Plan) -> Plan:
         """Return what is left of a plan, of which an earlier run may have carried out any number of calls.
 
         Raises StalePlan as `refuse_stale_plan` does, where a resource is not between what it was when the plan was
@@ -76,7 +76,7 @@ class PlanReplayer(WorkspaceReader):
         """
         self._refuse_unusable(plan)
         manifests, policy = self._again(plan)
-        snapshot = self._read_touched(plan, manifests, policy, progress)
+        snapshot = self._read_touched(plan, manifests, policy)
         left, unplannable = self.plan_with_errors(manifests, policy, snapshot)
         _refuse_differences(find_foreign_changes(plan, left, unplannable))
         # Its guards were evaluated for the whole plan, and it is verified as the whole plan would be.

@@ -31,7 +31,6 @@ class PlannedResource:
     sides: BeforeAfter
     action: Action
     steps: list[Step] = field(default_factory=list)
-    change: Change | None = None
 
 
 def planned_resources(

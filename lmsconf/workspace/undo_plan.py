@@ -52,7 +52,7 @@ def load_run(reader: WorkspaceReader, recorded: RecordedRun) -> RunToUndo:
     for later in read_runs(reader.settings.root, plan.url):
         if later.name == recorded.name:
             break
-        for address, id in _creations(reader, later, recorded):
+        for address, id in _creations(later, recorded):
             if id is None:
                 unsure.add(address)
             else:
@@ -62,9 +62,7 @@ def load_run(reader: WorkspaceReader, recorded: RecordedRun) -> RunToUndo:
     )
 
 
-def _creations(
-    reader: WorkspaceReader, later: RecordedRun, undone: RecordedRun
-) -> Iterator[tuple[Address, RemoteId | None]]:
+def _creations(later: RecordedRun, undone: RecordedRun) -> Iterator[tuple[Address, RemoteId | None]]:
     """Yield what a later run has created if it undid this one; with None where that is not known."""
     creations = [call for call in later.calls if is_creation(call.operation)]
     states = (CallState.DONE, CallState.IN_FLIGHT)

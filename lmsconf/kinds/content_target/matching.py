@@ -43,7 +43,7 @@ def match_assignments(
     ready = [entry for entry in declared if _is_ready(planning, contents, entry)]
     for absent_entry in absent:
         contents.find_id(absent_entry, must=False)
-    targets = [(row, certain_audience(planning, row)) for row in _live(planning)]
+    targets = [(row, certain_audience(planning, row)) for row in planning.snapshot.rows(TargetRow)]
     live = _by_identity(targets)
     listing = planning.snapshot.of(CONTENT_TARGET)
     out: MatchResult[AssignmentSpec, TargetRow] = MatchResult(
@@ -85,7 +85,7 @@ def match_assignments(
 
         settled = plan_replacements(planning, contents, ready, live, spoken, out)
         refuse_without_replacement(planning, (*declared, *absent), lambda: _existing(planning, live, ready))
-    _settle(planning, contents, live, settled, frozenset(map(contents.find_id, declared)), out)
+    _settle(planning, live, settled, frozenset(map(contents.find_id, declared)), out)
     if listing.incomplete:
         for deletion in out.deletions:
             _incomplete(planning, deletion.address, deletion.absent, listing.incomplete)
@@ -145,10 +145,6 @@ def _meant(planning: PlanContext, to: Address) -> str | None:
     return None
 
 
-def _live(planning: PlanContext) -> tuple[TargetRow, ...]:
-    return planning.snapshot.rows(TargetRow)
-
-
 def _existing(
     planning: PlanContext, live: Mapping[Identity, object], ready: Sequence[DesiredResource[AssignmentSpec]]
 ) -> set[Address]:
@@ -167,7 +163,6 @@ def _by_identity(targets: Sequence[Target]) -> dict[Identity, list[TargetRow]]:
 
 def _settle(
     planning: PlanContext,
-    contents: ContentResolver,
     live: Mapping[Identity, list[TargetRow]],
     spoken: Container[Identity],
     declared: Container[RemoteId | None],

@@ -88,10 +88,10 @@ def parse_migration(entry: ManifestEntry, target: str) -> Migration | None:
     body = entry.body.get(MIGRATE)
     if not isinstance(body, dict) or "from" not in body:
         return None
-    return _parse(body, target, _PlacesBelow(entry.places, MIGRATE))
+    return _parse(entry, body, target)
 
 
-def _parse(body: Mapping[str, Json], target: str, places: SourceMap, *, is_replayed: bool = False) -> Migration:
+def _parse(entry: ManifestEntry, body: Mapping[str, Json], target: str, *, is_replayed: bool = False) -> Migration:
     choices = cast("Mapping[str, str | None]", body.get("choices") or {})
     return Migration(
         source=normalize_name(str(body["from"])),
@@ -101,7 +101,7 @@ def _parse(body: Mapping[str, Json], target: str, places: SourceMap, *, is_repla
         },
         deletes_rest=body.get("not_copied") == "delete",
         all_groups=body.get("conditions") == "all",
-        places=places,
+        places=_PlacesBelow(entry.places, MIGRATE),
         is_replayed=is_replayed,
     )
 
@@ -125,7 +125,7 @@ def parse_replayed_deletion(entry: ManifestEntry) -> DeleteEntry[Any]:
     if not isinstance(body, dict):
         return deletion
     body = {**body, "from": deletion.address.name}
-    migration = _parse(body, "", _PlacesBelow(entry.places, MIGRATE), is_replayed=True)
+    migration = _parse(entry, body, "", is_replayed=True)
     return deletion_of_source(migration, deletion)
 
 

@@ -44,9 +44,9 @@ def plan_condition_losses(
         at = Address.of(SMART_GROUP, planning.registry.name(SMART_GROUP, row.id) or normalize_name(row.name))
         cause = next(losses[one.field] for one in row.conditions or () if one.field in losses and one not in left)
         if not left:
-            _refuse(planning, cause, "no-conditions", f"{at} would be left without conditions")
+            _refuse(planning, cause, f"{at} would be left without conditions")
         elif any(not one.choices and one.system_condition is None for one in left):
-            _refuse(planning, cause, "no-conditions", f"{at} would be left with a condition that names no choice")
+            _refuse(planning, cause, f"{at} would be left with a condition that names no choice")
         _announce(planning, row, at, cause, left)
 
 
@@ -75,10 +75,10 @@ def _announce(
     planning.effects.append(SideEffect(address=at, row=row, with_=cause.address, reason=reason, sides=sides))
 
 
-def _refuse(planning: PlanContext, cause: FieldOrChoiceDeletion, code: str, reason: str) -> None:
+def _refuse(planning: PlanContext, cause: FieldOrChoiceDeletion, reason: str) -> None:
     verb = "deleted" if cause.choices is None else "changed"
     planning.problem(
-        f"refusal/{code}",
+        "refusal/no-conditions",
         f"{cause.address}: it cannot be {verb}, because {reason}",
         hint="Declare that smart group with new `conditions`, or list it under `absent`.",
         address=cause.address,

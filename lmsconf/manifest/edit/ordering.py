@@ -36,7 +36,7 @@ def order_manifest(name: str, text: str, schema: Schema) -> str:
     if before.problems:
         raise ProblemsFound(before.problems)
     for document in before.documents:
-        _refuse_other(name, document, schema)
+        _refuse_other(document, schema)
     buffer = TextBuffer(text)
     try:
         permutations = [one for root in tree.parse_documents(buffer.text) for one in _document(buffer, root, schema)]
@@ -52,7 +52,7 @@ def order_manifest(name: str, text: str, schema: Schema) -> str:
     return after
 
 
-def _refuse_other(name: str, document: Document, schema: Schema) -> None:
+def _refuse_other(document: Document, schema: Schema) -> None:
     """Raise ProblemsFound for a document of another kind, or with a mistyped key."""
     value = document.value
     unknown = (

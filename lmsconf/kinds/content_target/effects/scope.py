@@ -140,23 +140,22 @@ class AccessScope:
 
 def access_scope(planning: PlanContext, items: Sequence[PlannedResource], now: int) -> AccessScope:
     """Return the changes of a plan that decide who has what. now: the time of the plan, in epoch seconds."""
-    scope = AccessScope(losses=recorded_deletions(planning))
     changed_fields = {item.address for item in items if item.address.kind == CUSTOM_FIELD}
-    scope.losses = [loss for loss in scope.losses if loss.address in changed_fields]
-    scope.takes = bool(scope.losses)
+    losses = [loss for loss in recorded_deletions(planning) if loss.address in changed_fields]
+    scope = AccessScope(losses=losses, takes=bool(losses))
     contents = ContentResolver(planning)
     for item in items:
-        if item.address.kind in (GROUP, SMART_GROUP):
-            scope.addresses[item.address.kind, _key(item)] = item.address
-        match item.address.kind:
-            case kind if kind == GROUP:
-                _add_group(planning, scope, item)
-            case kind if kind == SMART_GROUP:
-                _add_smart_group(planning, scope, item)
-            case kind if kind == USER:
-                _add_person(planning, scope, item, now)
-            case kind if kind == CONTENT_TARGET:
-                _add_assignment(planning, scope, item, contents, now)
+        kind = item.address.kind
+        if kind in (GROUP, SMART_GROUP):
+            scope.addresses[kind, _key(item)] = item.address
+        if kind == GROUP:
+            _add_group(scope, item)
+        elif kind == SMART_GROUP:
+            _add_smart_group(planning, scope, item)
+        elif kind == USER:
+            _add_person(planning, scope, item, now)
+        elif kind == CONTENT_TARGET:
+            _add_assignment(planning, scope, item, contents)
     return scope
 
 
@@ -164,7 +163,7 @@ def _key(item: PlannedResource) -> RemoteId | Ref:
     return Ref(item.address) if item.subject.row is None else RemoteId(item.subject.row.id)
 
 
-def _add_group(planning: PlanContext, scope: AccessScope, item: PlannedResource) -> None:
+def _add_group(scope: AccessScope, item: PlannedResource) -> None:
     if isinstance(item.subject, Deletion):
         scope.groups[_key(item)] = ChangedGroup(address=item.address, deleted=True)
         scope.takes = True
@@ -247,7 +246,7 @@ def _answer(
 
 
 def _add_assignment(
-    planning: PlanContext, scope: AccessScope, item: PlannedResource, contents: ContentResolver, now: int
+    planning: PlanContext, scope: AccessScope, item: PlannedResource, contents: ContentResolver
 ) -> None:
     subject = item.subject
     if isinstance(subject, Deletion):
@@ -262,14 +261,15 @@ def _add_assignment(
             return
         bounds = (spec.visible_from, spec.visible_until)
         start, finish = (None if bound is None else int(bound.timestamp()) for bound in bounds)
+        terms = Terms(spec.mandatory, Window(start, finish))
         change = ChangedAssignment(
             address=item.address,
             content=content,
             audience=_audience(planning, spec.audience),
             row=match.row,
-            terms=Terms(spec.mandatory, Window(start, finish)),
+            terms=terms,
         )
-        scope.takes = scope.takes or (match.row is not None and _may_narrow(match.row, change.terms))
+        scope.takes = scope.takes or (match.row is not None and _may_narrow(match.row, terms))
         scope.requires = scope.requires or spec.mandatory
     scope.assignments.append(change)
 
@@ -288,13 +288,11 @@ def live_terms(row: TargetRow) -> Terms:
     return Terms(row.mandatory, Window(start, finish))
 
 
-def _may_narrow(row: TargetRow, after: Terms | None) -> bool:
+def _may_narrow(row: TargetRow, after: Terms) -> bool:
     """Return whether a changed assignment no longer covers all of its window."""
     try:
         before = live_terms(row)
     except ValueError:
-        return True
-    if after is None:
         return True
     old, new = before.window, after.window
     starts_later = new.start is not None and (old.start is None or new.start > old.start)
