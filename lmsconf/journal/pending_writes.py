@@ -38,8 +38,8 @@ class PendingWrites:
 def find_pending_writes(root: Path, url: str, *, now: datetime, settle_seconds: float) -> PendingWrites | None:
     """Return the pending writes to the workspace with that url; None if there is nothing to wait for.
 
-    settle: seconds after sending within which a call may take effect, and after creation within which a resource may
-    be missing from listings. Raises LmsconfError if a journal cannot be read.
+    settle_seconds: how long after sending a call may take effect, and how long after its creation a resource may be
+    missing from listings. Raises LmsconfError if a journal cannot be read.
     """
     for run in read_runs(root, url):
         writes = _pending(run, now, settle_seconds)

@@ -56,7 +56,7 @@ def byte_size(text: str) -> int:
 def choose_variants(entries: Sequence[Sequence[TextVariant]], max_bytes: int | None) -> tuple[list[str | None], bool]:
     """Choose a text for each entry, or None for no room; also return whether all are in full.
 
-    room: bytes, None: unlimited.
+    max_bytes: of all texts together; None: unlimited.
     """
     if max_bytes is None:
         return [variants[-1]() for variants in entries], True

@@ -50,7 +50,7 @@ class ProbeSubjects:
 
 
 class ProbeRun:
-    """One probe run. Raises NoSubject, before anything is created, if a subject does not exist.
+    """One probe run. Raises SubjectNotFound, before anything is created, if a subject does not exist.
 
     keys      the keys that the manifests depend on; each gets a result, if only the reason for having none
     accounts  whether the project creates people, so that scratch accounts may be created

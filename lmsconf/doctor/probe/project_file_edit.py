@@ -29,7 +29,7 @@ class UneditableLayout(LmsconfError):
 def set_dialect_keys(text: str, dialect: Map[str, Value], workspace: str) -> str:
     """Return the project file with these keys: at the workspace if it declares the key, otherwise for all workspaces.
 
-    Raises NotWritten.
+    Raises UneditableLayout.
     """
     body = _body(text)
     if not isinstance(body, dict):

@@ -79,7 +79,7 @@ class ScratchObjects:
     def create(
         self, listing: ListOperation, fields: Mapping[str, object], suffix: str | None = None
     ) -> dict[str, Json]:
-        """Create an object; return its row in the listing. Raises NotMade. suffix: part of its name."""
+        """Create an object; return its row in the listing. Raises ScratchObjectNotCreated. suffix: part of its name."""
         kind = kind_listed_by(listing).name
         name = self.unique_name(suffix or kind.replace("_", "-"))
         sent = self._client.send(_PLACES[listing].creation, fields={"name": name, **fields})
@@ -115,7 +115,7 @@ class ScratchObjects:
                 self._delete(thing)
 
     def read_row(self, listing: ListOperation, id: str) -> dict[str, Json]:
-        """One live row. Raises NotMade if it does not exist."""
+        """One live row. Raises ScratchObjectNotCreated if it does not exist."""
         match = next((row for row in self.list_rows(listing) if str(row[listing.id]) == id), None)
         if match is None:
             raise ScratchObjectNotCreated(

@@ -95,7 +95,7 @@ def _assignment(
 
 
 def parse_absent_assignments(entry: ManifestEntry) -> Iterator[DeleteEntry[Any]]:
-    """Yield the assignments that an `delete_entry` entry deletes."""
+    """Yield the assignments that an `absent` entry deletes."""
     for content, content_pins in contents_of(entry.body["content"]):
         for item in cast("list[Json]", entry.body["assign_to"]):
             to = audience_from(item)

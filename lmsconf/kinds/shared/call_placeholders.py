@@ -16,7 +16,7 @@ _TO_COME: Final = re.compile(r"\{([^{}]*)\}")
 
 
 class SpecCallTemplates:
-    """Implement `lmsconf.planner.context.Terms` with an ApiSpec."""
+    """Implement `lmsconf.planner.context.CallTemplates` with an ApiSpec."""
 
     def __init__(self, spec: ApiSpec) -> None:
         self.spec = spec
