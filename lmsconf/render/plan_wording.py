@@ -112,7 +112,9 @@ def plan_summary(plan: Plan) -> str:
             f"No changes. This plan only adds (--additive), and leaves out {count_noun(len(plan.left_out), 'change')}."
         )
     if not counts.changes and plan.undo_of is not None:
-        return f"No changes. Nothing is left to undo of the run {plan.undo_of.run}."
+        conflicts = any(problem.code == "undo/conflict" for problem in plan.problems)
+        left = "Nothing more can be undone" if conflicts else "Nothing is left to undo"
+        return f"No changes. {left} of the run {plan.undo_of.run}."
     if not counts.changes:
         looked_at = "The scope of this plan" if plan.partial else "The snapshot" if plan.offline else "The workspace"
         but_for = skipped_people_clause(count_skipped_people(plan.all_problems))

@@ -18,7 +18,7 @@ from lmsconf.kinds import all_kinds
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.calls import CallIndex, is_creation
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.declarations import DeleteEntry, Manifests
+from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
 from lmsconf.model.lints import RULES, LintLevel
 from lmsconf.model.plan import Action, Change, Plan, UndoneRun
 from lmsconf.model.policy import Policy
@@ -134,7 +134,12 @@ def _read_for(reader: WorkspaceReader, run: RunToUndo, policy: Policy) -> Manife
         rows = [row for row in run.before.rows(kind.row_type) if row.id == change.id]
         for entry_of in (one for row in rows for one in kind.entries_beside(before, change, row)):
             _join(bodies, entry_of.kind, entry_of.body)
-    declared = [one for (name, _), body in bodies.items() for one in all_kinds()[name].parse(_entry(run, body))]
+    declared: list[DesiredResource[Any]] = []
+    for (name, _), body in bodies.items():
+        kind = all_kinds()[name]
+        # What a relation is between decides what is read; its values may be such as no manifest can declare.
+        keys = kind.required_keys if kind.is_relation else body.keys()
+        declared.extend(kind.parse(_entry(run, {key: body[key] for key in keys})))
     return Manifests(declared=tuple(declared), absent=tuple(absent))
 
 

@@ -218,7 +218,7 @@ def test_a_run_is_undone(desk: ServerProject) -> None:
     consents = [part for guard in tripped for part in ("--allow", guard["allow"])]
     code, text = desk.run("apply", str(file), *consents)
     assert code == 0, text + desk.err
-    assert "Nothing is left to undo of the run" in desk.run("plan", "--undo", run)[1]
+    assert "No changes. Nothing " in desk.run("plan", "--undo", run)[1]
     assert unread or _exported(desk, "after") == before
 
 

@@ -488,3 +488,25 @@ def test_an_assignment_to_an_unknown_audience_does_not_come_back(tmp_path: Path,
     planned = lmsconf(project.root, "plan", "--undo", "latest")
     assert f"it is not {left}: what it was for is not recorded [undo/conflict]" in planned.out
     assert "No changes." in planned.out
+
+
+@pytest.mark.parametrize(
+    ("manifests", "left"),
+    [
+        ("absent: {content_targets: [{content: GDPR basics, assign_to: [everyone]}]}", "created again"),
+        ("content_targets: [{content: GDPR basics, mandatory: true, assign_to: [everyone]}]", "left as it is"),
+    ],
+    ids=["deleted", "changed"],
+)
+def test_a_window_that_no_manifest_can_declare_does_not_come_back(tmp_path: Path, manifests: str, left: str) -> None:
+    """The plan says that it cannot be undone, and the undo says why it leaves the assignment alone."""
+    window = "visible_from: '2030-06-30T12:00:00Z', visible_until: '2030-06-30T12:00:00Z'"
+    assigned = f"content_targets: [{{content: GDPR basics, {window}, assign_to: [everyone]}}]"
+    project = Project(tmp_path, SEED.partition("content_targets:")[0] + assigned, OPTIONS)
+    project.write(manifests)
+    assert "Cannot be undone: no manifest can declare its window." in lmsconf(tmp_path, "plan").out
+    assert lmsconf(tmp_path, "apply", "--auto-approve").code == 0
+    planned = lmsconf(tmp_path, "plan", "--undo", "latest")
+    assert planned.code == 0
+    told = "no manifest can declare it: GDPR basics: the window ends before it begins [undo/conflict]"
+    assert (left in planned.out, told in planned.out, "Nothing more can be undone" in planned.out) == (True, True, True)

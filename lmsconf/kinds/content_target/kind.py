@@ -49,6 +49,7 @@ from lmsconf.kinds.content_target.types import (
     assignment_address,
     contents_of,
     declared_entry,
+    is_window_declarable,
     live_entry,
     people_named,
     split_address,
@@ -64,7 +65,7 @@ from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.dependency_graph import Edge
 from lmsconf.model.drift import LastEdit
 from lmsconf.model.names import quote_if_ambiguous
-from lmsconf.model.plan import Action, Change, Undo
+from lmsconf.model.plan import Action, Change, Undo, UndoLevel
 from lmsconf.model.snapshot import HasId, ListedRow, Listing, Snapshot
 from lmsconf.planner.context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, SideEffect
 from lmsconf.planner.grant_verification import GrantVerification
@@ -202,6 +203,9 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
         sides: BeforeAfter,
     ) -> Undo:
         """An assignment that is deleted, even to be created again, loses its progress."""
+        row = subject.row if isinstance(subject, Match | Deletion) else None
+        if row is not None and not is_window_declarable(row):
+            return Undo(level=UndoLevel.NONE, reason="no manifest can declare its window")
         stays = isinstance(subject, Match) and (
             subject.row is None or self.action(planning, subject) is not Action.REPLACE
         )

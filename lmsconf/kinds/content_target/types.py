@@ -221,6 +221,14 @@ def live_entry(planning: PlanContext, row: TargetRow) -> Form:
     return _form(content, to, row.mandatory, _readable(row.start), _readable(row.finish), zone)
 
 
+def is_window_declarable(row: TargetRow) -> bool:
+    """Whether a manifest can declare the window: its times can be read, and it ends after it begins."""
+    start, finish = _readable(row.start), _readable(row.finish)
+    if isinstance(start, str) or isinstance(finish, str):
+        return False
+    return start is None or finish is None or start < finish
+
+
 def _readable(text: str | None) -> datetime | str | None:
     try:
         return None if text is None else parse_response_time(text)

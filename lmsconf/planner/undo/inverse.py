@@ -212,18 +212,20 @@ class _Inversion:
                 return
             pin: Body = {} if draft.id is None else {"id": draft.id}
             body = {kind.name_key: writer.name(kind, draft), **pin, **body}
-        entry = ManifestEntry(body=body, places=run_source(self.times.run.name), timezone=None, report=self._report)
+        wrong: list[Problem] = []
+        entry = ManifestEntry(body=body, places=run_source(self.times.run.name), timezone=None, report=wrong.append)
         declared = [] if draft.absent else list(kind.parse(entry))
         absent = list(kind.parse_absent(entry)) if draft.absent else []
+        if wrong:
+            what = "is not created again" if draft.id is None else "is left as it is"
+            self._refuse(draft, ALL, f"it {what}: no manifest can declare it: {wrong[0].message}")
+            return
         self.declared.extend(declared)
         self.absent.extend(absent)
         self.origins.update((made.address, draft.change) for made in (*declared, *absent))
 
     def _refuse(self, draft: Draft, key: str, reason: str) -> None:
         self.problems.append(LeftAlone(change=draft.change, key=key, reason=reason))
-
-    def _report(self, problem: Problem) -> None:
-        raise AssertionError(problem.message)
 
     def _limits(self, changes: Sequence[Change]) -> Iterator[Problem]:
         """Yield what cannot come back of what is undone."""
