@@ -11,7 +11,7 @@ import click
 
 from lmsconf.cli.command import Command
 from lmsconf.cli.frame import CommandContext, pass_context
-from lmsconf.cli.output_streams import write_redacted
+from lmsconf.cli.output_streams import masks_people, write_redacted
 from lmsconf.cli.planning import load_context_settings, on_request
 from lmsconf.errors import ExitCode, UsageError
 
@@ -31,12 +31,15 @@ def api(context: CommandContext, *, method: str, path: str, query: tuple[str, ..
     """Send one request to the API and print the response.
 
     PATH is relative to the workspace's url, and percent-encoded: lmsconf api GET /users --query limit=5. Names are
-    sent as they are: the project's dialect is not applied. The response is printed unchanged, including any keys and
-    links in it.
+    sent as they are: the project's dialect is not applied. The response is printed unchanged, including any people,
+    keys and links in it; with --mask-people, no request is sent.
     """
     from lmsconf.documents.document import escape_invisible
     from lmsconf.workspace.connection import Connection
 
+    if masks_people():
+        message = "--mask-people: the response would be printed unchanged, with the people in it"
+        raise UsageError(message, hint="Remove --mask-people, or unset LMSCONF_MASK_PEOPLE.")
     parameters = parse_query(query)
     content = None if body is None else _body(sys.stdin.buffer.read() if body == "-" else body.encode())
     settings = load_context_settings(context)

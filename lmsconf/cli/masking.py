@@ -27,10 +27,12 @@ HIDDEN: Final = "(masked)"
 _ADDRESS: Final = re.compile(
     r"[^\s@\"'<>()\[\]{},;:|\\/=`*][^\s@\"<>()\[\]{},;:|\\/=`*]*@[^\s@\"'<>()\[\]{},;:|\\/=`*]*[^\s@\"'<>()\[\]{},;:|\\/=`*.?!]"
 )
-_WHOLE: Final = re.compile(r"[^@\s]+@[^@\s]+")
+# An e-mail, or the address of a resource whose name is one.
+_WHOLE: Final = re.compile(rf"((?:{'|'.join(all_kinds())})/)?([^@\s/][^@\s]*@[^@\s]+)")
 _ESCAPED: Final = re.compile(r"[\w.!#$&+-]*(?:%40|\\u0040|&#64;|&#x40;|&commat;)[\w.-]*\w", re.IGNORECASE)
 _USER_ID: Final = re.compile(r"\b(user id )[^\s,;\"']+")
-_IN_PATH: Final = re.compile(r"(/(?:users|members|managers)/)([^/\s\"'?]+)")
+# Ids in paths are percent-encoded: any other character is of the text around the path.
+_IN_PATH: Final = re.compile(r"(/(?:users|members|managers)/)([^/\s\"'?&<>(){},;`\\]+)")
 _QUOTED_ANSWER: Final = re.compile(r"(answered \d{3}[^:\n]*|with a body that cannot be used|It begins): .*")
 # In a rendered line, not again what is masked already: behind it is the end of a string or an element, or a code.
 _ANSWER_IN_LINE: Final = re.compile(
@@ -39,6 +41,7 @@ _ANSWER_IN_LINE: Final = re.compile(
 _QUOTED: Final = re.compile(r"\"[^\"]*\"|(\bids? )[^\s,;]+(?:, [^\s,;]+)*")
 _ABOUT_PEOPLE: Final = ("person/", "people/", "user/")
 _PERSONAL: Final = frozenset({"before", "after", "added", "removed", "declared", "live", "missing", "extra"})
+_PARAMETER: Final = re.compile(r"\{(\w+)\}")
 Value = TypeVar("Value")
 
 
@@ -67,8 +70,8 @@ class PeopleMask:
 
     def _masked(self, text: str, answer: re.Pattern[str]) -> str:
         """answer: matches the quoted body of a response."""
-        if _WHOLE.fullmatch(text):
-            return self.label(text)
+        if whole := _WHOLE.fullmatch(text):
+            return (whole[1] or "") + self.label(whole[2])
         text = _ADDRESS.sub(lambda match: self.label(match[0]), text)
         text = _ESCAPED.sub(HIDDEN, text)
         text = _USER_ID.sub(rf"\1{HIDDEN}", text)
@@ -160,14 +163,16 @@ class PeopleMask:
     def _call(self, call: Call) -> Call:
         """Return a call without user ids in its path and, if it concerns people, with the values of its body hidden."""
         known = self._operations.get(call.operation)
-        template = known.path.split("/") if known else []
-        parts = call.path.split("/")
-        is_person = [segment == "{userId}" for segment in template]
-        if len(template) == len(parts):
-            parts = [HIDDEN if hides else part for part, hides in zip(parts, is_person, strict=True)]
-        names_people = bool(call.people) or any(is_person) or _is_about_people(call.address)
+        template = known.path if known else ""
+        parameters = _PARAMETER.findall(template)
+        # The value may be `{user/…}`, the person that another call creates.
+        values = re.fullmatch(_PARAMETER.sub("(.+)", template), call.path)
+        path = call.path
+        if values:
+            path = template.format_map(dict(zip(parameters, values.groups(), strict=True)) | {"userId": HIDDEN})
+        names_people = bool(call.people) or "userId" in parameters or _is_about_people(call.address)
         body = self._hidden(call.body) if names_people else call.body
-        return replace(call, path="/".join(parts), body=body)
+        return replace(call, path=path, body=body)
 
 
 def _is_about_people(address: Address) -> bool:

@@ -103,7 +103,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "identity/name-taken": "A live resource that keeps its name has the new name already. Choose another name, or rename the other one too.",
     "identity/pin-not-live": "No live resource has the pinned id. Correct the id, or remove it.",
     "identity/pinned-twice": "Two declarations pin the same id. Correct one.",
-    "identity/previously-done": "The rename is applied. Remove `previously`.",
+    "identity/previously-done": "The rename is applied, or both names are live. Remove `previously`.",
     "identity/previously-not-live": "`previously` names nothing live, and the new name is not live either: the resource would be created.",
     "identity/previously-twice": "Two declarations have the same name under `previously`. Keep it at one.",
     "interrupted": "The command was interrupted before it ended.",

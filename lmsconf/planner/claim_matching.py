@@ -181,10 +181,14 @@ class _Matching(Generic[L]):
 
     def _settled(self, index: int) -> None:
         claim = self.claims[index]
+        others = (live for old in claim.previously for live in self.by_name.get(old, []))
+        other = next((live for live in others if live.id not in self.taken), None)
         self._problem(
             index,
             "identity/previously-done",
-            f"{claim.label}: the rename is applied",
+            f"{claim.label}: the rename is applied"
+            if other is None
+            else f'{claim.label}: "{other.name}" is live too, so nothing is renamed',
             "Remove `previously`.",
             Severity.NOTE,
         )

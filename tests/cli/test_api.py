@@ -45,6 +45,19 @@ def test_the_answer_is_printed_as_json(project: Path, capsys: pytest.CaptureFixt
     assert "Säljare" in out
 
 
+def test_no_answer_is_printed_where_people_are_masked(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer would name people as it is, so with --mask-people no request is sent."""
+    assert call(project, "--mask-people", "GET", "/users") == ExitCode.USAGE
+    monkeypatch.setenv("LMSCONF_MASK_PEOPLE", "1")
+    assert call(project, "POST", "/groups", "--body", '{"name": "New"}') == ExitCode.USAGE
+    assert capsys.readouterr().out == ""
+    monkeypatch.setenv("LMSCONF_MASK_PEOPLE", "0")
+    assert call(project, "GET", "/groups") == ExitCode.OK
+    assert "New" not in capsys.readouterr().out
+
+
 def test_queries_are_given_by_name(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Each --query is one parameter; a name that is a duplicate is sent twice."""
     assert call(project, "get", "/users", "--query", "filter=bo.ek", "--query", "limit=5") == ExitCode.OK

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from html.parser import HTMLParser
 from itertools import product
 from pathlib import Path
 
@@ -192,6 +193,40 @@ def test_a_label_is_the_same_person_everywhere(project: Project, told: CommandOu
     assert len({one for one, _ in pairs}) == len({one for _, one in pairs}) == len(pairs)
     assert hidden["digest"] == whole["digest"]
     assert hidden["summary"] == whole["summary"]
+
+
+def test_calls_and_problems_about_a_person_keep_their_form(project: Project, told: CommandOutput) -> None:
+    """A path about a person that the plan creates stays a path; a problem's address has the label of its change."""
+    project.write_options(OPTIONS.replace("min_admins: 1", "min_admins: 2") + "people: {create: true}\n")
+    project.write(
+        "users:\n"
+        "  - {email: bo.canary@canary.example, admin: false}\n"
+        "  - {email: new.canary@canary.example, first_name: N, last_name: C, language: sv, answers: {Country: SE}}\n"
+    )
+    told("--mask-people", "plan", "--format", "json")
+    told.shows_nobody()
+    document = json.loads(told.out)
+    Draft202012Validator(json.loads(read_schema("plan.schema.json"))).validate(document)
+    assert "/users/(masked)/update-custom-field-choice" in [call["path"] for call in document["calls"]]
+    (change,) = [change for change in document["changes"] if change["problems"]]
+    assert [problem["address"] for problem in change["problems"]] == [change["address"]] == ["user/person 1"]
+
+
+def test_a_masked_page_has_every_tag_that_it_closes(project: Project, told: CommandOutput) -> None:
+    """A path in front of a closing tag leaves the tag whole."""
+
+    def tags() -> list[str]:
+        seen: list[str] = []
+        parser = HTMLParser()
+        parser.handle_starttag = lambda tag, attrs: seen.append(tag)  # type: ignore[method-assign]
+        parser.handle_endtag = lambda tag: seen.append(f"/{tag}")  # type: ignore[method-assign]
+        parser.feed(told.out)
+        return seen
+
+    told("plan", "--format", "html")
+    whole = tags()
+    told("--mask-people", "plan", "--format", "html")
+    assert tags() == whole
 
 
 def test_a_masked_plan_cannot_be_applied(project: Project, told: CommandOutput) -> None:

@@ -196,20 +196,27 @@ def test_a_pin_that_is_not_live_is_an_error(tmp_path: Path, manifests: str) -> N
 
 
 def test_previously_that_has_done_its_work_is_noted(tmp_path: Path) -> None:
-    """Where the new name is live the old one is ignored, even if it is live too, with a note that it can go."""
+    """Where the new name is live the old one is ignored, with a note that it can go and whether it is live too."""
     it = project(tmp_path, "groups: [{name: New}, {name: Old}]")
     plan = it.plan("groups: [{name: New, previously: [Old]}]")
     assert plan.changes == ()
     (problem,) = plan.problems
     assert (problem.code, problem.severity) == ("identity/previously-done", Severity.NOTE)
+    assert problem.message == 'group/New: "Old" is live too, so nothing is renamed'
+    assert it.apply("groups: [{name: Old2, previously: [Old]}]").exit == 0
+    (problem,) = it.plan("groups: [{name: Old2, previously: [Old]}]").problems
+    assert problem.message == "group/Old2: the rename is applied"
 
 
 def test_a_link_of_a_chain_is_not_noted_as_done(tmp_path: Path) -> None:
     """Every link of a chain is still to be renamed, so none of its `previously` can go yet."""
     it = project(tmp_path, "groups: [{name: A}, {name: B}]")
-    plan = it.plan("groups: [{name: B, previously: [A]}, {name: C, previously: [B]}]")
+    chain = "groups: [{name: B, previously: [A]}, {name: C, previously: [B]}]"
+    plan = it.plan(chain)
     assert [change.address.name for change in plan.changes] == ["B", "C"]
     assert codes(plan) == []
+    assert it.apply(chain).exit == 0
+    assert {problem.message.partition(": ")[2] for problem in it.plan(chain).problems} == {"the rename is applied"}
 
 
 def test_an_earlier_name_that_another_entry_declares_is_not_taken(tmp_path: Path) -> None:
