@@ -328,7 +328,7 @@ def test_workers_killed_at_random_leave_nothing_undone_and_nothing_twice(
     """Each apply converges, each workspace has each group once, and no creation is carried out twice."""
     dice = Random(17)  # noqa: S311  the same choices each time, as far as real processes allow
     kills = 0
-    groups, rounds = 12, examples(10)
+    groups, rounds = 12, examples(5)
     for number in range(rounds):
         fleet.want_groups(f"Round {number}", groups)
         folder = f"out-{number}"

@@ -160,7 +160,7 @@ MISHAPS: Final = {one.name: one for ways in KINDS.values() for one in ways}
 LIKE_ANOTHER: Final = frozenset(
     {"timeout-before", "html-before", "html-after", "5xx-before", "503-later", "401", "403", "empty", "slow"}
 )
-"""Kinds that lmsconf meets as it meets another one of the list: in everyday runs they strike every third call."""
+"""Kinds that lmsconf meets as it meets another one of the list: in everyday runs they strike every sixth call."""
 KILLED_UNRECORDED: Final = "killed-unrecorded"
 """The third place to die: the answer is here, and what came of the call is not told to anybody yet."""
 
