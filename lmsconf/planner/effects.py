@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from lmsconf.errors import Problem, Severity
 from lmsconf.model.address import Address, RemoteId
@@ -36,6 +36,7 @@ from lmsconf.planner.effect_rows import changed_people, person_rows, sort_rows
 from lmsconf.support.lazy_dataclass import dataclass
 
 EVERYBODY_COUNTED: Final = "all people"
+_BY_STRENGTH: Final = (Basis.EXACT, Basis.ESTIMATE, Basis.UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +59,16 @@ class PredictedEffects:
     losses: tuple[Losses, ...] = ()
     problems: tuple[Problem, ...] = ()
     sizes: Mapping[Address, AudienceSize] = field(default_factory=dict)
+
+
+class LossDetails(NamedTuple):
+    """Of those who lose a content: state → how many, and days → how many certificates expire by then.
+
+    None: not known.
+    """
+
+    progress: Mapping[str, int] | None
+    certificates: Mapping[int, int] | None
 
 
 class _Totals:
@@ -159,13 +170,17 @@ def _counted(guard: str, taken: int | None, size: int) -> tuple[GuardCount, ...]
 
 def weakest_basis(bases: Iterable[Basis]) -> Basis:
     """Return the weakest of several."""
-    order = (Basis.EXACT, Basis.ESTIMATE, Basis.UNKNOWN)
-    return max(bases, key=order.index, default=Basis.EXACT)
+    return max(bases, key=_BY_STRENGTH.index, default=Basis.EXACT)
 
 
 def _people(totals: _Totals, *, unknown: bool, can_take: bool) -> AccessCounts:
     if not unknown:
         return AccessCounts(**{name: totals.bits[name].bit_count() for name in (*AccessChange, "shortened")})
+    return unknown_counts(can_take=can_take)
+
+
+def unknown_counts(*, can_take: bool) -> AccessCounts:
+    """Return the numbers of people where they are not known: a plan that can only add takes nothing."""
     return AccessCounts() if can_take else AccessCounts(lose=0, shortened=0)
 
 
@@ -173,7 +188,6 @@ def _unknown_content(
     id: RemoteId, name: str, assignments: Sequence[AudienceAssignment], *, can_take: bool
 ) -> ContentEffects:
     """Return a content some of whose audiences are not known."""
-    counts = AccessCounts() if can_take else AccessCounts(lose=0, shortened=0)
     causes = {cause for one in assignments for cause in (*one.audience.causes, *([one.cause] if one.cause else []))}
     none_known = tuple(CauseCount(address=cause, gain=None, lose=None) for cause in sorted(causes))
     return ContentEffects(
@@ -182,7 +196,7 @@ def _unknown_content(
         before=None,
         after=None,
         keep=None,
-        counts=counts,
+        counts=unknown_counts(can_take=can_take),
         basis=Basis.UNKNOWN,
         causes=none_known,
     )
@@ -253,16 +267,12 @@ def _members_digest(model: AudienceModel, members: Bits) -> str | None:
     return members_digest(known) if len(known) == len(ids) else None
 
 
-def with_progress(
-    effects: Effects,
-    details: Mapping[RemoteId, tuple[Mapping[str, int] | None, Mapping[int, int] | None]],
-    reasons: Sequence[str],
-) -> Effects:
+def with_progress(effects: Effects, details: Mapping[RemoteId, LossDetails], reasons: Sequence[str]) -> Effects:
     """Return effects with the progress and the expiring certificates of those who lose each content."""
     contents = tuple(
-        replace(content, progress=details[content.id][0], certificates_expiring=details[content.id][1])
-        if content.id in details
-        else content
+        content
+        if (loss := details.get(content.id)) is None
+        else replace(content, progress=loss.progress, certificates_expiring=loss.certificates)
         for content in effects.contents
     )
     return replace(effects, contents=contents, reasons=(*effects.reasons, *reasons))

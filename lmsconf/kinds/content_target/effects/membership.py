@@ -20,6 +20,7 @@ from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.effects import Basis
 from lmsconf.model.names import normalize_email, normalize_name
 from lmsconf.planner.audiences import AccountEnds, Audience, AudienceSize, Bits, to_bits
+from lmsconf.planner.effects import weakest_basis
 from lmsconf.support.lazy_dataclass import dataclass
 
 _IS_ANY: Final = "IS_ANY"
@@ -227,7 +228,7 @@ class Memberships:
             before=before,
             after=after,
             causes=tuple(causes),
-            basis=Basis.UNKNOWN if before is None else max(listed, doubt, basis, key=_ORDER.index),
+            basis=Basis.UNKNOWN if before is None else weakest_basis((listed, doubt, basis)),
             address=address,
         )
 
@@ -302,9 +303,6 @@ class Memberships:
                 meets |= held.choices.get(choice, 0)
             out &= meets
         return out
-
-
-_ORDER: Final = (Basis.EXACT, Basis.ESTIMATE, Basis.UNKNOWN)
 
 
 def _live_conditions(group: LiveSmartGroup) -> tuple[Condition, ...]:

@@ -14,10 +14,16 @@ from lmsconf.kinds.content_target.effects.query import resolve_query
 from lmsconf.kinds.content_target.effects.results import read_loss_details
 from lmsconf.kinds.content_target.effects.scope import AccessScope, access_scope
 from lmsconf.kinds.content_target.effects.state import WorkspaceAccess, facts_for_plan
-from lmsconf.model.effects import EFFECTS_OFF, NO_EFFECTS, AccessCounts, Basis, Effects
+from lmsconf.model.effects import EFFECTS_OFF, NO_EFFECTS, Basis, Effects
 from lmsconf.planner.access_tests import failed_problems, judge_tests, not_judged_problems, query_of
 from lmsconf.planner.audiences import AudienceModel
-from lmsconf.planner.effects import PredictedEffects, predict_effects, unknown_measures, with_progress
+from lmsconf.planner.effects import (
+    PredictedEffects,
+    predict_effects,
+    unknown_counts,
+    unknown_measures,
+    with_progress,
+)
 from lmsconf.planner.plan import DraftPlan
 from lmsconf.planner.reading import ReadContext
 
@@ -62,7 +68,7 @@ def predict_access(facts: AccessFacts, scope: AccessScope, now: int, *, rows: bo
 
 def unknown_effects(reasons: Sequence[str], scope: AccessScope) -> PredictedEffects:
     """Return effects of which nothing is known but what the changes rule out: a plan that only adds takes nothing."""
-    people = AccessCounts() if scope.takes else AccessCounts(lose=0, shortened=0)
+    people = unknown_counts(can_take=scope.takes)
     effects = Effects(basis=Basis.UNKNOWN, reasons=tuple(reasons), people=people)
     measures = unknown_measures(can_take=scope.takes, can_require=scope.requires)
     return PredictedEffects(effects=effects, measures=measures)

@@ -11,7 +11,7 @@ from lmsconf.kinds.shared.response_json import object_list, optional_text, requi
 from lmsconf.model.address import RemoteId
 from lmsconf.model.api import Api
 from lmsconf.model.canonical_json import Json
-from lmsconf.planner.effects import Losses
+from lmsconf.planner.effects import LossDetails, Losses
 
 _STATES: Final = {
     "NOT_STARTED": "not_started",
@@ -25,16 +25,6 @@ _AT_ONCE: Final = 100
 UNREADABLE: Final = (Rejected, Unauthorized, InvalidResponse)
 """What is raised where results cannot be read, for lack of a right or otherwise, while all else can."""
 _DAY_MS: Final = 24 * 3600 * 1000
-
-
-class LossDetails(NamedTuple):
-    """Of those who lose a content: state → how many, and days → how many certificates expire by then.
-
-    None: not known.
-    """
-
-    progress: Mapping[str, int] | None
-    certificates: Mapping[int, int] | None
 
 
 class _Result(NamedTuple):
