@@ -62,6 +62,10 @@ class _Entry(Generic[Spec_co]):
         """Whether the entry applies in a workspace."""
         return self.only_in is None or workspace in self.only_in
 
+    def shares_workspace(self, other: _Entry[Any]) -> bool:
+        """Whether there is a workspace in which both entries apply."""
+        return self.only_in is None or other.only_in is None or bool(self.only_in & other.only_in)
+
     def pin(self, workspace: str) -> RemoteId | None:
         """Return the id that the resource is pinned to in a workspace, or None."""
         return pin_in(self.pins, workspace)

@@ -9,7 +9,7 @@ from lmsconf.errors import Problem
 from lmsconf.kinds.content_target.parse import audience_from
 from lmsconf.kinds.content_target.types import AUDIENCES, contents_of
 from lmsconf.kinds.shared.kind_names import USER
-from lmsconf.kinds.shared.manifest_entries import ABOUT, NAME, ONLY_IN, PIN, entry_schema, parse_names
+from lmsconf.kinds.shared.manifest_entries import ABOUT, NAME, ONLY_IN, PIN, entry_schema, parse_about, parse_only_in
 from lmsconf.model.access_tests import AccessClaim, AccessTest
 from lmsconf.model.address import EVERYBODY, Address
 from lmsconf.model.canonical_json import Json
@@ -96,7 +96,7 @@ def parse_test(entry: ManifestEntry) -> AccessTest | None:
     claim, audiences = _claim(body)
     contents = contents_of(body.get("has", body.get("has_not"))) if {"has", "has_not"} & body.keys() else iter(())
     content, pins = next(contents, (None, {}))
-    only_in, name = body.get("only_in"), body.get("name")
+    name = body.get("name")
     return AccessTest(
         claim=claim,
         audiences=audiences,
@@ -107,8 +107,8 @@ def parse_test(entry: ManifestEntry) -> AccessTest | None:
         least=least,
         most=most,
         name=None if name is None else str(name),
-        about=cast("Mapping[str, Json] | None", body.get("about")),
-        only_in=frozenset(parse_names(only_in)) if only_in is not None else None,
+        about=parse_about(body),
+        only_in=parse_only_in(body),
     )
 
 

@@ -10,7 +10,7 @@ from datetime import tzinfo
 
 from lmsconf.kinds.content_target.types import parse_target_row
 from lmsconf.kinds.shared.kind_names import EDITS, USER
-from lmsconf.kinds.shared.response_json import object_list, require_object
+from lmsconf.kinds.shared.response_json import object_list, require_object, text_or_none
 from lmsconf.kinds.shared.times import format_time
 from lmsconf.model.address import RemoteId
 from lmsconf.model.canonical_json import Json
@@ -34,7 +34,7 @@ class EditRow:
 def parse_edit_rows(content: RemoteId, answer: Json) -> Iterable[EditRow]:
     """Yield the last edits of the targets in one response; targets without editor and time are skipped."""
     for target in object_list(require_object(answer, "the targets"), "targets"):
-        by, at = _editor(target.get("updatedBy")), _text(target.get("updatedAt"))
+        by, at = _editor(target.get("updatedBy")), text_or_none(target.get("updatedAt"))
         if by or at:
             yield EditRow(parse_target_row(content, target).id, by, at)
 
@@ -49,12 +49,8 @@ def last_edits(snapshot: Snapshot, zone: tzinfo | None) -> dict[RemoteId, LastEd
 def _editor(value: Json) -> str | None:
     """Return the editor; of an object, its first value among userId, id, email and name."""
     if isinstance(value, dict):
-        return next((_text(value[key]) for key in ("userId", "id", "email", "name") if value.get(key)), None)
-    return _text(value)
-
-
-def _text(value: Json) -> str | None:
-    return None if value is None or value == "" else str(value)
+        return next((text_or_none(value[key]) for key in ("userId", "id", "email", "name") if value.get(key)), None)
+    return text_or_none(value)
 
 
 def _moment(text: str | None, zone: tzinfo | None) -> str | None:

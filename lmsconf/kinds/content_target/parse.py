@@ -17,8 +17,7 @@ from lmsconf.kinds.content_target.replacement_parse import (
 )
 from lmsconf.kinds.content_target.types import AUDIENCES, AssignmentSpec, assignment_address, contents_of
 from lmsconf.kinds.shared.kind_names import EVERYONE, USER
-from lmsconf.kinds.shared.manifest_entries import delete_entry, parse_names
-from lmsconf.kinds.shared.times import BadTime, parse_manifest_time
+from lmsconf.kinds.shared.manifest_entries import delete_entry, parse_about, parse_only_in, parse_time
 from lmsconf.model.address import EVERYBODY, Address, unescape
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, SourceMap
@@ -52,7 +51,6 @@ class AudienceSourceMap:
 
 def parse_assignments(entry: ManifestEntry) -> Iterator[DesiredResource[AssignmentSpec]]:
     """Yield one assignment for each content and audience of the entry; report bad times."""
-    only_in = entry.body.get("only_in")
     replaces = parse_replacements(entry)
     for content, content_pins in contents_of(entry.body["content"]):
         report_self_replacement(entry, content, content_pins, replaces)
@@ -66,8 +64,8 @@ def parse_assignments(entry: ManifestEntry) -> Iterator[DesiredResource[Assignme
                 address=assignment_address(content, spec.audience),
                 spec=spec,
                 places=AudienceSourceMap(entry.places, ("assign_to", position)),
-                only_in=frozenset(parse_names(only_in)) if only_in is not None else None,
-                about=cast("Mapping[str, Json] | None", entry.body.get("about")),
+                only_in=parse_only_in(entry.body),
+                about=parse_about(entry.body),
             )
 
 
@@ -140,11 +138,4 @@ def _moment(
     """The time under `key`: the value of the audience, even null, overrides that of the entry."""
     body, place = (audience, (*at, key)) if key in audience else (entry.body, (key,))
     value = body.get(key)
-    if value is None:
-        return None
-    try:
-        return parse_manifest_time(str(value), entry.timezone, end_of_day=end_of_day)
-    except BadTime as wrong:
-        source = entry.places.at(*place)
-        entry.report(Problem(code="manifest/time", message=f"{key}: {wrong}", hint=wrong.hint, source=source))
-        return None
+    return None if value is None else parse_time(entry, value, place, end_of_day=end_of_day)

@@ -23,7 +23,7 @@ def check_replacements(declared: Sequence[DesiredResource[AssignmentSpec]]) -> I
         for replaced in entry.spec.replaces:
             old = assignment_address(replaced.content, entry.spec.audience)
             for other in by_address.get(old, ()):
-                if _meet(entry, other):
+                if entry is not other and entry.shares_workspace(other):
                     yield Problem(
                         code="content-target/replaced-and-declared",
                         message=f"{old}: it is declared, and {entry.address} replaces it",
@@ -31,12 +31,6 @@ def check_replacements(declared: Sequence[DesiredResource[AssignmentSpec]]) -> I
                         source=entry.places.at(*replaced.path),
                         address=str(old),
                     )
-
-
-def _meet(entry: DesiredResource[AssignmentSpec], other: DesiredResource[AssignmentSpec]) -> bool:
-    """Return whether two entries apply in the same workspace."""
-    both = entry.only_in is None or other.only_in is None or entry.only_in & other.only_in
-    return entry is not other and bool(both)
 
 
 def _hint(entry: DesiredResource[AssignmentSpec], other: DesiredResource[AssignmentSpec]) -> str:

@@ -10,7 +10,8 @@ from typing import Final
 from lmsconf.errors import Problem
 from lmsconf.kinds.content_target.types import AssignmentSpec, Replacement, contents_of, split_address
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
-from lmsconf.kinds.shared.times import BadTime, format_time, parse_manifest_time
+from lmsconf.kinds.shared.manifest_entries import parse_time
+from lmsconf.kinds.shared.times import format_time
 from lmsconf.model.address import Address
 from lmsconf.model.calls import CallIndex
 from lmsconf.model.canonical_json import Json
@@ -47,22 +48,15 @@ def _replacement(entry: ManifestEntry, item: Json, path: tuple[str | int, ...]) 
     body: Mapping[str, Json] = item if isinstance(item, dict) else {}
     [(content, pins)] = contents_of(body["content"])
     then = body["then"]
-    closes = _moment(entry, then, (*path, "then"), "visible_until") if isinstance(then, dict) else None
+    closes = None
+    if isinstance(then, dict):
+        closes = parse_time(entry, then["visible_until"], (*path, "then", "visible_until"), end_of_day=True)
     return Replacement(content=content, content_pins=pins, becomes_optional=then == _OPTIONAL, closes=closes, path=path)
 
 
 def _keep_until(entry: ManifestEntry) -> datetime | None:
     keep = entry.body.get("keep")
-    return _moment(entry, keep, ("keep",), "until") if isinstance(keep, dict) else None
-
-
-def _moment(entry: ManifestEntry, body: Mapping[str, Json], at: tuple[str | int, ...], key: str) -> datetime | None:
-    try:
-        return parse_manifest_time(str(body[key]), entry.timezone, end_of_day=True)
-    except BadTime as wrong:
-        source = entry.places.at(*at, key)
-        entry.report(Problem(code="manifest/time", message=f"{key}: {wrong}", hint=wrong.hint, source=source))
-        return None
+    return parse_time(entry, keep["until"], ("keep", "until"), end_of_day=True) if isinstance(keep, dict) else None
 
 
 def _check_keep(entry: ManifestEntry, replaced: Sequence[Replacement], keep: datetime) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, EVERYONE, GROUP, IN_PROGRESS, SMART_GROUP, USER
 from lmsconf.kinds.shared.manifest_entries import parse_pins
-from lmsconf.kinds.shared.response_json import optional_text, require_text
+from lmsconf.kinds.shared.response_json import optional_text, require_text, text_or_none
 from lmsconf.kinds.shared.times import format_time
 from lmsconf.model.address import Address, RemoteId, escape, unescape
 from lmsconf.model.canonical_json import Json
@@ -95,14 +95,10 @@ def parse_target_row(content: RemoteId, data: Mapping[str, Json]) -> TargetRow:
         target=RemoteId(require_text(data, "targetId")),
         type=str(data.get("targetType") or ""),
         mandatory=bool(data.get("mandatory")),
-        start=_text(data.get("startTime")),
-        finish=_text(data.get("finishTime")),
+        start=text_or_none(data.get("startTime")),
+        finish=text_or_none(data.get("finishTime")),
         label=str(data.get("name") or ""),
     )
-
-
-def _text(value: Json) -> str | None:
-    return None if value is None or value == "" else str(value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,7 +149,7 @@ def find_bad_migrations(declared: Sequence[Field]) -> Iterator[Problem]:
         yield from _bad_names(one, migration, declared)
         yield from _bad_choices(one, migration)
         other = first.setdefault(migration.source, one)
-        if other is not one and _meet(other, one):
+        if other is not one and other.shares_workspace(one):
             yield _problem(
                 one,
                 "migrate/twice",
@@ -157,11 +157,6 @@ def find_bad_migrations(declared: Sequence[Field]) -> Iterator[Problem]:
                 f"See {other.places.at(MIGRATE, 'from')}. Keep one of the two.",
                 "from",
             )
-
-
-def _meet(one: Field, other: Field) -> bool:
-    """Whether two entries apply in a common workspace."""
-    return one.only_in is None or other.only_in is None or bool(one.only_in & other.only_in)
 
 
 def _bad_names(one: Field, migration: Migration, declared: Sequence[Field]) -> Iterator[Problem]:
@@ -192,7 +187,7 @@ def _bad_names(one: Field, migration: Migration, declared: Sequence[Field]) -> I
             "Keep `previously` to rename the field, or `migrate` to move its answers to a new one.",
             "from",
         )
-    kept = next((other for other in declared if other.address == old and _meet(other, one)), None)
+    kept = next((other for other in declared if other.address == old and other.shares_workspace(one)), None)
     if kept is not None:
         yield _problem(
             one,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import date
+from datetime import date, datetime
 from typing import Any, cast
 
 from lmsconf.errors import Problem, SourceLocation, shorten
+from lmsconf.kinds.shared.times import BadTime, parse_manifest_time
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
@@ -78,18 +79,41 @@ def parse_names(value: Json) -> tuple[str, ...]:
     return tuple(normalize_name(str(item)) for item in value) if isinstance(value, list) else ()
 
 
+def parse_only_in(body: Mapping[str, Json]) -> frozenset[str] | None:
+    """Return the workspaces in which an entry applies; None: in all."""
+    only_in = body.get("only_in")
+    return None if only_in is None else frozenset(parse_names(only_in))
+
+
+def parse_about(body: Mapping[str, Json]) -> Mapping[str, Json] | None:
+    """Return what an entry tells the readers of a plan; None: nothing."""
+    return cast("Mapping[str, Json] | None", body.get("about"))
+
+
+def parse_time(entry: ManifestEntry, value: Json, at: tuple[str | int, ...], *, end_of_day: bool) -> datetime | None:
+    """Return a time in an entry; None, after reporting a problem, if it cannot be parsed. at: its path.
+
+    end_of_day: whether a bare date is its last second.
+    """
+    try:
+        return parse_manifest_time(str(value), entry.timezone, end_of_day=end_of_day)
+    except BadTime as wrong:
+        source = entry.places.at(*at)
+        entry.report(Problem(code="manifest/time", message=f"{at[-1]}: {wrong}", hint=wrong.hint, source=source))
+        return None
+
+
 def desired_resource_by_name(kind: str, entry: ManifestEntry, spec: object) -> DesiredResource[Any]:
     """Return the declaration of a resource identified by `name`."""
     body = entry.body
-    only_in = body.get("only_in")
     return DesiredResource(
         address=Address.of(kind, normalize_name(str(body["name"]))),
         spec=spec,
         places=entry.places,
         pins=parse_pins(body.get("id")),
         previously=parse_names(body.get("previously")),
-        only_in=frozenset(parse_names(only_in)) if only_in is not None else None,
-        about=cast("Mapping[str, Json] | None", body.get("about")),
+        only_in=parse_only_in(body),
+        about=parse_about(body),
     )
 
 
@@ -100,14 +124,13 @@ def delete_entry_by_name(kind: str, entry: ManifestEntry) -> DeleteEntry[Any]:
 
 def delete_entry(entry: ManifestEntry, address: Address, spec: object) -> DeleteEntry[Any]:
     """Return a deletion entry; an `until` that is not a calendar date is reported and dropped."""
-    only_in = entry.body.get("only_in")
     return DeleteEntry(
         address=address,
         spec=spec,
         places=entry.places,
         pins=parse_pins(entry.body.get("id")),
         until=_date(entry),
-        only_in=frozenset(parse_names(only_in)) if only_in is not None else None,
+        only_in=parse_only_in(entry.body),
     )
 
 

@@ -33,6 +33,11 @@ def optional_text(data: Object, key: str) -> str:
     return "" if data.get(key) is None else require_text(data, key)
 
 
+def text_or_none(value: Json) -> str | None:
+    """Return a value of any type as text; None for null and for the empty text."""
+    return None if value is None or value == "" else str(value)
+
+
 def id_set(data: Object, key: str) -> frozenset[RemoteId]:
     """Return the ids in the list under `key`; null or a missing key is an empty set."""
     return frozenset(RemoteId(_text(item, f"an item of {key}")) for item in _listed(data, key))

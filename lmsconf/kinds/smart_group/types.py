@@ -8,7 +8,14 @@ from typing import NamedTuple
 from lmsconf.errors import InvalidResponse
 from lmsconf.kinds.shared.kind_names import SMART_GROUP
 from lmsconf.kinds.shared.people_lists import PeopleList
-from lmsconf.kinds.shared.response_json import id_set, object_list, optional_text, require_object, require_text
+from lmsconf.kinds.shared.response_json import (
+    id_set,
+    object_list,
+    optional_text,
+    require_object,
+    require_text,
+    text_or_none,
+)
 from lmsconf.model.address import RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.support.lazy_dataclass import dataclass
@@ -61,11 +68,10 @@ class SmartGroupSpec:
 
 def parse_condition_row(data: Mapping[str, Json]) -> ConditionRow:
     """Parse a condition of a response."""
-    system = data.get("systemCondition")
     return ConditionRow(
         RemoteId(require_text(data, "customFieldId")),
         id_set(data, "choiceIds"),
-        None if system is None or system == "" else str(system),
+        text_or_none(data.get("systemCondition")),
     )
 
 

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from lmsconf.api.spec.listings import USERS
 from lmsconf.errors import Problem
 from lmsconf.kinds.custom_field.lost_answers import count_lost_answers
 from lmsconf.kinds.custom_field.migration import active_migrations
 from lmsconf.kinds.shared.kind_names import ADMIN, CUSTOM_FIELD, HOLDERS, USER
-from lmsconf.kinds.shared.manifest_entries import delete_entry, parse_names, parse_pins
+from lmsconf.kinds.shared.manifest_entries import delete_entry, parse_about, parse_names, parse_only_in, parse_pins
 from lmsconf.kinds.user.diff import diff_person
 from lmsconf.kinds.user.export import PART_REFERENCES, REFERENCES, only_text, person_entries, unread_value_notes
 from lmsconf.kinds.user.parse import find_contradictions, parse_person
@@ -101,7 +101,6 @@ class UserKind(Kind[PersonSpec, PersonRow]):
 
     def parse(self, entry: ManifestEntry) -> Iterator[DesiredResource[PersonSpec]]:
         """Yield the person of one manifest entry, and report contradictions in it."""
-        only_in = entry.body.get("only_in")
         address = Address.of(USER, normalize_email(str(entry.body["email"])))
         spec = parse_person(entry)
         for problem in find_contradictions(entry, address, spec):
@@ -112,8 +111,8 @@ class UserKind(Kind[PersonSpec, PersonRow]):
             places=entry.places,
             pins=parse_pins(entry.body.get("id")),
             previously=tuple(map(normalize_email, parse_names(entry.body.get("previously")))),
-            only_in=frozenset(parse_names(only_in)) if only_in is not None else None,
-            about=cast("Mapping[str, Json] | None", entry.body.get("about")),
+            only_in=parse_only_in(entry.body),
+            about=parse_about(entry.body),
         )
 
     def parse_absent(self, entry: ManifestEntry) -> Iterator[DeleteEntry[Any]]:

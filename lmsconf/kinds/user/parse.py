@@ -7,9 +7,8 @@ from datetime import datetime
 from typing import Final, cast
 
 from lmsconf.errors import Problem, SourceLocation
-from lmsconf.kinds.shared.manifest_entries import parse_names
+from lmsconf.kinds.shared.manifest_entries import parse_names, parse_time
 from lmsconf.kinds.shared.people_lists import PeopleList
-from lmsconf.kinds.shared.times import BadTime, parse_manifest_time
 from lmsconf.kinds.user.schema import PROPERTIES
 from lmsconf.kinds.user.types import RIGHTS, TEXTS, Answer, PersonSpec
 from lmsconf.model.address import Address
@@ -56,14 +55,7 @@ def _applications(entry: ManifestEntry) -> PeopleList | None:
 
 def _moment(entry: ManifestEntry) -> datetime | None:
     value = entry.body.get(_DATE)
-    if value is None:
-        return None
-    try:
-        return parse_manifest_time(str(value), entry.timezone, end_of_day=False)
-    except BadTime as wrong:
-        source = entry.places.at(_DATE)
-        entry.report(Problem(code="manifest/time", message=f"{_DATE}: {wrong}", hint=wrong.hint, source=source))
-        return None
+    return None if value is None else parse_time(entry, value, (_DATE,), end_of_day=False)
 
 
 def find_contradictions(entry: ManifestEntry, address: Address, spec: PersonSpec) -> Iterator[Problem]:
