@@ -43,7 +43,7 @@ def parse_live_window(
 ) -> tuple[datetime | None, datetime | None] | None:
     """The live (start, end) of visibility, each None for no limit; None, with a problem, if one cannot be parsed."""
     try:
-        return tuple(None if text is None else parse_response_time(text) for text in (row.start, row.finish))  # type: ignore[return-value]  # two
+        start, finish = (None if text is None else parse_response_time(text) for text in (row.start, row.finish))
     except ValueError as wrong:
         planning.problem(
             "content-target/time",
@@ -53,6 +53,7 @@ def parse_live_window(
             address=declared.address,
         )
         return None
+    return start, finish
 
 
 def assignment_steps(planning: PlanContext, match: Match[AssignmentSpec, TargetRow]) -> list[Step]:

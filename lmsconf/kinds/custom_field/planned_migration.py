@@ -21,7 +21,7 @@ from lmsconf.kinds.custom_field.migration import (
 from lmsconf.kinds.custom_field.types import CustomFieldSpec, FieldRow, Migration
 from lmsconf.kinds.shared.answer_rows import AnswerRow
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER, choices_registry_kind
-from lmsconf.kinds.user.types import Answer, AnswersRow, PersonRow, PersonSpec
+from lmsconf.kinds.user.types import Answer, AnswersRow, PersonRow, PersonSpec, picked_choices
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.names import did_you_mean, matches_patterns, normalize_name, quote_name
@@ -213,7 +213,8 @@ class _Copying:
     def _compare(self, known: Mapping[RemoteId, AnswersRow]) -> None:
         people = {row.id: row for row in self.planning.snapshot.rows(PersonRow)}
         named, declared = _addressable(people), self._declared_answers(people)
-        old_keys, new_keys = answer_keys(self.deletion.row), self._new_keys()
+        old_keys = answer_keys(self.deletion.row)
+        new_keys = frozenset[str]() if self.new is None else answer_keys(self.new)
         for id, row in known.items():
             old, new = _answer(row, old_keys), _answer(row, new_keys)
             if row.answers is None or old is _UNREADABLE or new is _UNREADABLE:
@@ -224,9 +225,6 @@ class _Copying:
         if self.unreadable:
             self._refuse_unknown(f"the answers of {_people(self.unreadable)} have an unknown format")
 
-    def _new_keys(self) -> frozenset[str]:
-        return frozenset() if self.new is None else answer_keys(self.new)
-
     def _declared_answers(self, people: Mapping[RemoteId, PersonRow]) -> dict[RemoteId, frozenset[str] | None]:
         """Return the declared answers to the new field, which hold after the plan; None for no answer."""
         workspace, by_name = self.planning.policy.workspace, _addressable(people)
@@ -234,9 +232,8 @@ class _Copying:
         for resource in self.planning.declared:
             answers = resource.spec.answers if isinstance(resource.spec, PersonSpec) else {}
             if self.target.name in answers and self.planning.chosen(resource.address):
-                pin, answer = resource.pin(workspace), answers[self.target.name]
+                pin, picked = resource.pin(workspace), picked_choices(answers[self.target.name])
                 names = (resource.address.name, *resource.previously)
-                picked = answer if isinstance(answer, frozenset) else frozenset({answer} if answer else ())
                 ids = {pin} if pin is not None else {by_name[name] for name in names if name in by_name}
                 found.update(dict.fromkeys(ids, picked or None))
         return found

@@ -12,7 +12,7 @@ from lmsconf.kinds.custom_field.lost_answers import FieldOrChoiceDeletion, answe
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.shared.answer_rows import AnswerRow
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, choices_registry_kind
-from lmsconf.kinds.user.types import Answer, PersonRow, PersonSpec
+from lmsconf.kinds.user.types import Answer, PersonRow, PersonSpec, picked_choices
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.calls import Step
 from lmsconf.model.declarations import DesiredResource
@@ -60,18 +60,13 @@ def _misfit(type: str, answer: Answer) -> str | None:
 def _shaped(type: str, answer: Answer) -> Answer:
     """Return an answer as plans show it: a set for a MULTI_SELECT field, one text for any other."""
     if type == _SEVERAL:
-        return answer if isinstance(answer, frozenset) else frozenset({answer} if answer else ())
+        return picked_choices(answer)
     return next(iter(answer), None) if isinstance(answer, frozenset) else answer
-
-
-def _picked(answer: Answer) -> frozenset[str]:
-    """Return the choices of an answer to a CHOICE or MULTI_SELECT field."""
-    return answer if isinstance(answer, frozenset) else frozenset({answer} if answer else ())
 
 
 def _knows_choices(planning: PlanContext, declared: DesiredResource[PersonSpec], field: str, answer: Answer) -> bool:
     at, scope, whole = Address.of(CUSTOM_FIELD, field), choices_registry_kind(field), True
-    for name in sorted(_picked(answer)):
+    for name in sorted(picked_choices(answer)):
         if choice_has_error(planning, at, name):
             whole = False
         elif not planning.registry.has(scope, name):
@@ -135,7 +130,7 @@ def choice_refs_in_answers(planning: PlanContext, answers: Mapping[str, Answer])
         Ref(Address.of(CUSTOM_FIELD, field), name)
         for field, answer in answers.items()
         if field_types(planning).get(field) != "TEXT"
-        for name in _picked(answer)
+        for name in picked_choices(answer)
     )
 
 
@@ -201,17 +196,12 @@ def _to_come(planning: PlanContext, answers: Mapping[str, Answer]) -> frozenset[
 
 def _value(planning: PlanContext, field: str, answer: Answer) -> object:
     """Return an answer as it is sent; an empty one removes the answer."""
-    type, at, scope = (
-        field_types(planning).get(field, _SEVERAL),
-        Address.of(CUSTOM_FIELD, field),
-        choices_registry_kind(field),
-    )
-    ids = (
-        [planning.registry.id_or_ref(scope, name, Ref(at, name)) for name in sorted(_picked(answer))]
-        if type != "TEXT"
-        else answer
-    )
-    return encode_answer(planning.call_templates.behaviour, type, ids)
+    type = field_types(planning).get(field, _SEVERAL)
+    value: object = answer
+    if type != "TEXT":
+        at, scope = Address.of(CUSTOM_FIELD, field), choices_registry_kind(field)
+        value = [planning.registry.id_or_ref(scope, name, Ref(at, name)) for name in sorted(picked_choices(answer))]
+    return encode_answer(planning.call_templates.behaviour, type, value)
 
 
 def _kept(planning: PlanContext, row: PersonRow) -> dict[str, object]:

@@ -28,6 +28,7 @@ from lmsconf.kinds.user.types import (
     HolderRow,
     PersonRow,
     PersonSpec,
+    needs_single_read,
     parse_detail_values,
     parse_listed_values,
     parse_person_row,
@@ -47,7 +48,6 @@ from lmsconf.planner.reading import ReadContext, keep_keys, sorted_listing
 from lmsconf.planner.rereading import changed_keys, changes_of, declared_keys, is_cheaper_by_id, replace_rows
 
 _LISTED = frozenset({"first_name", "last_name", "metadata", "answers", "custom_archive_date"})
-_SINGLE = frozenset({"language", "applications"})
 _ALONE = frozenset({"first_name", "last_name", "metadata", "language", "applications", "manager"})
 _OTHERS_MATTER = frozenset({"email", "admin", "archived", "custom_archive_date"})
 Data = Mapping[str, Json]
@@ -155,7 +155,7 @@ def read_declared(
     }
     raw = {str(row["userId"]): row for row in rows.rows if str(row["userId"]) in specs}
     details = {id: parse_listed_values(raw[id], spec.declared_keys & _LISTED) for id, spec in specs.items()}
-    single = [id for id, spec in specs.items() if spec.declared_keys & _SINGLE]
+    single = [id for id, spec in specs.items() if needs_single_read(spec)]
     flags = [id for id, spec in specs.items() if spec.needs_live_rights and id not in set(single)]
     everybody: ListedRows | None = None
     if flags and -(-len(listing.rows) // max(1, page)) < len(flags):
@@ -198,7 +198,7 @@ def read_people_one_by_one(
 ) -> Listing[PersonRow]:
     """Return the listing with declared languages and applications, which take one request per person."""
     specs = {str(one.row.id): one.declared.spec for one in matched.matches if one.row is not None}
-    wanted = sorted(id for id, spec in specs.items() if spec.declared_keys & _SINGLE)
+    wanted = sorted(id for id, spec in specs.items() if needs_single_read(spec))
     answers = api.each("users.get", [({"userId": id}, {}) for id in wanted])
     details = {
         id: parse_detail_values(require_object(answer, "a user"), specs[id].declared_keys)
@@ -252,8 +252,9 @@ def _again(
     return MatchResult(matches=matches)
 
 
-def _with(row: PersonRow, details: Mapping[str, object]) -> PersonRow:
-    return replace(row, **details) if details else row  # type: ignore[arg-type]  # keys are fields, values read for them
+def _with(row: PersonRow, details: Mapping[str, Any]) -> PersonRow:
+    """Return a row with the attributes that were read for it."""
+    return replace(row, **details) if details else row
 
 
 def can_reread_people(kept: Snapshot, changes: Sequence[Change]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field, replace
 from datetime import datetime
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from lmsconf.errors import InvalidResponse
 from lmsconf.kinds.shared.answer_rows import AnswerRow, parse_answers
@@ -27,6 +27,11 @@ _ATTRIBUTES: Final = {
 """Key of an entry → attribute of a row that is None unless it was read."""
 Answer: TypeAlias = "str | frozenset[str] | None"
 """A declared answer to a field: a choice or a text, several choices, or None for no answer."""
+
+
+def picked_choices(answer: Answer) -> frozenset[str]:
+    """Return the choices of an answer to a CHOICE or MULTI_SELECT field, or its text, as a set."""
+    return answer if isinstance(answer, frozenset) else frozenset({answer} if answer else ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +133,8 @@ def needs_single_read(spec: PersonSpec) -> bool:
 def declared_row(row: PersonRow, spec: PersonSpec) -> PersonRow:
     """Return a row with the declared attributes alone: both rights if one is declared."""
     kept = {*spec.declared_keys, *(() if spec.declared_keys.isdisjoint(RIGHTS) else RIGHTS)}
-    dropped = {name: None for key, name in _ATTRIBUTES.items() if key not in kept}
-    return replace(row, **dropped)  # type: ignore[arg-type]  # all of them may be None
+    dropped: dict[str, Any] = {name: None for key, name in _ATTRIBUTES.items() if key not in kept}
+    return replace(row, **dropped)
 
 
 def parse_person_row(data: Mapping[str, Json]) -> PersonRow:

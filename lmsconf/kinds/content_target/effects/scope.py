@@ -22,7 +22,7 @@ from lmsconf.kinds.shared.kind_names import (
 from lmsconf.kinds.shared.people_lists import NOBODY, PeopleList
 from lmsconf.kinds.smart_group.conditions import ordered_conditions
 from lmsconf.kinds.smart_group.types import DeclaredCondition
-from lmsconf.kinds.user.types import Answer, PersonRow, PersonSpec
+from lmsconf.kinds.user.types import Answer, PersonRow, PersonSpec, picked_choices
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.forms import Form
 from lmsconf.model.time_formats import parse_response_time
@@ -241,8 +241,8 @@ def _answer(
     field_id = planning.registry.id_or_ref(CUSTOM_FIELD, name, Ref(at))
     if field_types(planning).get(name) == "TEXT":
         return field_id, None
-    picked = answer if isinstance(answer, frozenset) else [answer] if answer else []
-    return field_id, frozenset(planning.registry.id_or_ref(scope, choice, Ref(at, choice)) for choice in picked)
+    choices = picked_choices(answer)
+    return field_id, frozenset(planning.registry.id_or_ref(scope, choice, Ref(at, choice)) for choice in choices)
 
 
 def _add_assignment(
