@@ -31,7 +31,7 @@ def make_drift(
     plan: Plan,
     snapshot: Snapshot,
     declared: Sequence[DesiredResource[Any]],
-    evidence: DriftInputs,
+    inputs: DriftInputs,
     *,
     ignores: Sequence[IgnoreRule] = (),
     today: date,
@@ -43,23 +43,25 @@ def make_drift(
     today decides which `ignores` have expired. count_unmanaged: report undeclared resources as findings too.
     reads_all: whether the snapshot holds the whole workspace.
     """
-    lost = {problem.address for problem in evidence.broken}
+    lost = {problem.address for problem in inputs.broken}
     changes = [change for change in plan.changes if str(change.address) not in lost and not change.is_effect]
     renames = {rename.address: rename for rename in plan.renames}
-    doubtful = doubtful_addresses(changes, renames, evidence)
-    findings = [to_finding(change, evidence, renames.get(change.address), doubtful) for change in changes]
+    doubtful = doubtful_addresses(changes, renames, inputs)
+    findings = [to_finding(change, inputs, renames.get(change.address), doubtful) for change in changes]
     unmanaged = [address for group in plan.unmanaged for address in group.addresses if str(address) not in lost]
     if count_unmanaged:
-        accept = f"{evidence.command} {TAKE_OVER}"
+        accept = f"{inputs.command} {TAKE_OVER}"
         candidates = {candidate.address for finding in findings for candidate in finding.candidates}
         findings.extend(
             DriftFinding(address=one, state=DriftState.UNMANAGED, accept=None if one in candidates else accept)
             for one in unmanaged
         )
-    holding = [rule for rule in ignores if rule.is_active(today)]
-    counted, ignored = _sorted_out(findings, holding)
-    applied = evidence.applied
-    idle = () if evidence.broken else _idle(holding, [*(finding.address for finding in findings), *unmanaged])
+    active = [rule for rule in ignores if rule.is_active(today)]
+    counted, ignored = _split_ignored(findings, active)
+    applied = inputs.applied
+    unmatched = (
+        () if inputs.broken else _unmatched_ignores(active, [*(finding.address for finding in findings), *unmanaged])
+    )
     return DriftReport(
         workspace=plan.workspace,
         url=plan.url,
@@ -76,11 +78,11 @@ def make_drift(
         counts_unmanaged=count_unmanaged,
         reads_all=reads_all,
         problems=(
-            *evidence.broken,
+            *inputs.broken,
             *_comparing(plan),
             *_unplannable(applied),
             *warn_of_expired_ignores(ignores, today),
-            *idle,
+            *unmatched,
         ),
         base=None if applied is None else applied.name,
         not_applied=tuple(one for one in counted if one.cause is DriftCause.NOT_APPLIED),
@@ -109,7 +111,7 @@ def _comparing(plan: Plan) -> Iterator[Problem]:
             yield problem
 
 
-def _idle(ignores: Iterable[IgnoreRule], addresses: Sequence[Address]) -> Iterator[Problem]:
+def _unmatched_ignores(ignores: Iterable[IgnoreRule], addresses: Sequence[Address]) -> Iterator[Problem]:
     """Yield a note for each entry that matches no difference: it was resolved, or the pattern is misspelt."""
     names = [str(address) for address in addresses]
     for entry in ignores:
@@ -123,7 +125,7 @@ def _idle(ignores: Iterable[IgnoreRule], addresses: Sequence[Address]) -> Iterat
             )
 
 
-def _sorted_out(
+def _split_ignored(
     findings: Iterable[DriftFinding], ignores: Sequence[IgnoreRule]
 ) -> tuple[list[DriftFinding], list[IgnoredFinding]]:
     """Return the findings that count and those that an entry ignores, both sorted by address."""

@@ -66,7 +66,7 @@ _STATES: Final = {
 
 
 def doubtful_addresses(
-    changes: Sequence[Change], renames: Mapping[Address, PossibleRename], evidence: DriftInputs
+    changes: Sequence[Change], renames: Mapping[Address, PossibleRename], inputs: DriftInputs
 ) -> AbstractSet[Address]:
     """Return the resources that an apply could duplicate, and, transitively, all that depend on them.
 
@@ -79,20 +79,20 @@ def doubtful_addresses(
     }
     dependents = doubtful
     while dependents:
-        dependents = {address for address, needs in evidence.needs.items() if not doubtful.isdisjoint(needs)} - doubtful
+        dependents = {address for address, needs in inputs.needs.items() if not doubtful.isdisjoint(needs)} - doubtful
         doubtful = doubtful | dependents
     return doubtful
 
 
 def to_finding(
-    change: Change, evidence: DriftInputs, rename: PossibleRename | None, doubtful: AbstractSet[Address]
+    change: Change, inputs: DriftInputs, rename: PossibleRename | None, doubtful: AbstractSet[Address]
 ) -> DriftFinding:
     state = _STATES[change.action]
-    renamed = evidence.renamed.get(change.address)
+    renamed = inputs.renamed.get(change.address)
     candidates = (renamed,) if renamed else (rename.alike or rename.close) if rename else ()
     if renamed or (rename and rename.alike):
         state = DriftState.RENAMED
-    before = _before(change, evidence.applied)
+    before = _before(change, inputs.applied)
     cause = None if before is None else DriftCause.BY_HAND if before else DriftCause.NOT_APPLIED
     known = {field_change.path for each in before or () for field_change in each.fields}
     # A change without fields (the resource exists on one side only) gives nothing to compare keys with.
@@ -112,17 +112,17 @@ def to_finding(
         source=change.source,
         declared=change.after,
         live=change.before,
-        fields=tuple(map(_turned, change.fields)),
+        fields=tuple(map(_to_field_drift, change.fields)),
         reason=change.reason,
         goes_along=goes_along,
         candidates=candidates,
-        edit=None if change.id is None else evidence.edits.get(change.address.kind, {}).get(change.id),
+        edit=None if change.id is None else inputs.edits.get(change.address.kind, {}).get(change.id),
         cause=cause,
         unapplied=unapplied,
-        restore=None if change.address in doubtful else _restore(evidence, pattern, doubtful, owned=owned),
+        restore=None if change.address in doubtful else _restore(inputs, pattern, doubtful, owned=owned),
         accept=None
         if implied or unapplied or cause is DriftCause.NOT_APPLIED or (state is DriftState.RENAMED and renamed is None)
-        else _accept(evidence.command, pattern, owned=owned, goes_along=goes_along),
+        else _accept(inputs.command, pattern, owned=owned, goes_along=goes_along),
     )
 
 
@@ -138,15 +138,15 @@ def _is_same_row(change: Change, other: Change) -> bool:
     return change.id is not None and (change.address.kind, change.id) == (other.address.kind, other.id)
 
 
-def _restore(evidence: DriftInputs, pattern: str, doubtful: AbstractSet[Address], *, owned: bool) -> str:
+def _restore(inputs: DriftInputs, pattern: str, doubtful: AbstractSet[Address], *, owned: bool) -> str:
     """Return the command that restores the declared state.
 
     Deletions by ownership are not planned under `--only`, so they take an apply of everything but `doubtful`.
     """
     if not owned:
-        return f"{evidence.command} apply --only {pattern}"
-    known = sorted(address for address in doubtful if address in evidence.needs)
-    return " ".join([f"{evidence.command} apply", *(f"--except {shlex.quote(str(one))}" for one in known)])
+        return f"{inputs.command} apply --only {pattern}"
+    known = sorted(address for address in doubtful if address in inputs.needs)
+    return " ".join([f"{inputs.command} apply", *(f"--except {shlex.quote(str(one))}" for one in known)])
 
 
 def _accept(command: str, pattern: str, *, owned: bool, goes_along: bool) -> str | None:
@@ -156,7 +156,7 @@ def _accept(command: str, pattern: str, *, owned: bool, goes_along: bool) -> str
     return f"{command} {TAKE_OVER}" if owned else f"{command} drift --accept {pattern}"
 
 
-def _turned(change: FieldChange) -> FieldDrift:
+def _to_field_drift(change: FieldChange) -> FieldDrift:
     """Return a planned field change as drift: what the plan would add is missing, what it would remove is extra."""
     return FieldDrift(
         path=change.path, declared=change.after, live=change.before, missing=change.added, extra=change.removed

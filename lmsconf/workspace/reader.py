@@ -215,7 +215,7 @@ class WorkspaceReader:
             # Detecting a rename may enable another: a field identifies smart groups by their conditions.
             renamed |= fresh
         declared = [resource for resource in manifests.declared if resource.applies_in(policy.workspace)]
-        evidence = DriftInputs(
+        inputs = DriftInputs(
             applied=None if base is None else self._applied(base, snapshot, compares),
             edits={kind.name: kind.last_edits(snapshot, policy.timezone) for kind in all_kinds().values()},
             broken=broken,
@@ -227,7 +227,7 @@ class WorkspaceReader:
             plan,
             snapshot,
             declared,
-            evidence,
+            inputs,
             ignores=self.settings.ignores,
             today=policy.today,
             count_unmanaged=count_unmanaged,

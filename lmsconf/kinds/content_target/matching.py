@@ -36,7 +36,7 @@ def match_assignments(
 
     An incomplete listing gives a problem for each creation and deletion instead.
     """
-    _know_people(planning)
+    _register_people(planning)
     contents = ContentResolver(planning)
     # A problem with content is reported once, so chosen resources, whose problems are kept, look it up first.
     declared = sorted(declared, key=lambda entry: not planning.chosen(entry.address))
@@ -49,54 +49,54 @@ def match_assignments(
     out: MatchResult[AssignmentSpec, TargetRow] = MatchResult(
         live=len(listing.rows) + len(planning.snapshot.of(UNNAMED_TARGETS).rows)
     )
-    doubts = _doubts(planning, targets)
-    spoken: dict[Identity, DesiredResource[Any] | DeleteEntry[Any]] = {}
+    unclear = _unclear_targets(planning, targets)
+    entry_of: dict[Identity, DesiredResource[Any] | DeleteEntry[Any]] = {}
     for entry in ready:
         key = contents.identity(entry)
         rows = live.get(key, [])
-        if (other := spoken.setdefault(key, entry)) is not entry:
-            _same(planning, entry, other)
+        if (other := entry_of.setdefault(key, entry)) is not entry:
+            _refuse_same_assignment(planning, entry, other)
         elif len(rows) > 1:
-            _twice(planning, entry, rows)
-        elif not rows and (row := doubts.get(key)):
-            _unclear(planning, entry, row)
+            _refuse_live_twice(planning, entry, rows)
+        elif not rows and (row := unclear.get(key)):
+            _refuse_unclear_audience(planning, entry, row)
         elif not rows and listing.incomplete:
-            _incomplete(planning, entry.address, entry, listing.incomplete)
+            _refuse_incomplete(planning, entry.address, entry, listing.incomplete)
         else:
             out.matches.append(Match(declared=entry, row=rows[0] if rows else None))
     for entry in declared:
         if (key := contents.identity(entry))[0] is not None:
-            spoken.setdefault(key, entry)
+            entry_of.setdefault(key, entry)
     for absent_entry in absent:
         key = contents.identity(absent_entry)
-        if (other := spoken.setdefault(key, absent_entry)) is not absent_entry and isinstance(other, DesiredResource):
-            _same(planning, absent_entry, other)
+        if (other := entry_of.setdefault(key, absent_entry)) is not absent_entry and isinstance(other, DesiredResource):
+            _refuse_same_assignment(planning, absent_entry, other)
             continue
         rows = live.get(key, []) if other is absent_entry else []
         out.deletions.extend(Deletion(address=absent_entry.address, row=row, absent=absent_entry) for row in rows)
-        if not rows and (row := doubts.get(key)):
-            _unclear(planning, absent_entry, row)
+        if not rows and (row := unclear.get(key)):
+            _refuse_unclear_audience(planning, absent_entry, row)
         elif not rows:
             report_absent_not_live(planning, absent_entry, contents.similar_name(absent_entry))
-    settled: Container[Identity] = spoken
+    settled: Container[Identity] = entry_of
     if any(entry.spec.replaces or entry.spec.replaced_by for entry in (*declared, *absent)):
         # Rare, so not imported for every plan.
         from lmsconf.kinds.content_target.replacement import plan_replacements, refuse_without_replacement
 
-        settled = plan_replacements(planning, contents, ready, live, spoken, out)
+        settled = plan_replacements(planning, contents, ready, live, entry_of, out)
         refuse_without_replacement(planning, (*declared, *absent), lambda: _existing(planning, live, ready))
     _settle(planning, live, settled, frozenset(map(contents.find_id, declared)), out)
     if listing.incomplete:
         for deletion in out.deletions:
-            _incomplete(planning, deletion.address, deletion.absent, listing.incomplete)
+            _refuse_incomplete(planning, deletion.address, deletion.absent, listing.incomplete)
         for group in sorted(planning.deleted):
             if group.kind in (GROUP, SMART_GROUP):
-                _incomplete(planning, group, None, listing.incomplete)
+                _refuse_incomplete(planning, group, None, listing.incomplete)
         out.deletions.clear()
     return out
 
 
-def _know_people(planning: PlanContext) -> None:
+def _register_people(planning: PlanContext) -> None:
     for id, person_email in people_directory(planning).emails.items():
         planning.registry.register(USER, person_email, RemoteId(id))
 
@@ -164,19 +164,19 @@ def _by_identity(targets: Sequence[Target]) -> dict[Identity, list[TargetRow]]:
 def _settle(
     planning: PlanContext,
     live: Mapping[Identity, list[TargetRow]],
-    spoken: Container[Identity],
+    settled: Container[Identity],
     declared: Container[RemoteId | None],
     out: MatchResult[AssignmentSpec, TargetRow],
 ) -> None:
     """Sort targets without an entry: deleted with their group, under `leave_alone`, owned, or unmanaged.
 
-    spoken: the identities that entries name. declared: the contents that entries under `content_targets` name; an
-    `absent` entry does not make the other assignments of its content owned.
+    settled: the identities of entries, and of what these replace. declared: the contents that entries under
+    `content_targets` name; an `absent` entry does not make the other assignments of its content owned.
     """
     policy = planning.policy
     owned = policy.ownership.get(CONTENT_TARGET, ())
     for key, rows in live.items():
-        if key in spoken:
+        if key in settled:
             continue
         content, to = key
         address = assignment_address(planning.registry.name(CONTENT, content or "") or f"content id {content}", to)
@@ -192,7 +192,7 @@ def _settle(
                 out.unmanaged.append(UndeclaredResource(address, row))
 
 
-def _same(
+def _refuse_same_assignment(
     planning: PlanContext,
     entry: DesiredResource[AssignmentSpec] | DeleteEntry[Any],
     other: DesiredResource[AssignmentSpec] | DeleteEntry[Any],
@@ -207,7 +207,9 @@ def _same(
     )
 
 
-def _twice(planning: PlanContext, entry: DesiredResource[AssignmentSpec], rows: Sequence[TargetRow]) -> None:
+def _refuse_live_twice(
+    planning: PlanContext, entry: DesiredResource[AssignmentSpec], rows: Sequence[TargetRow]
+) -> None:
     planning.problem(
         "identity/live-twice",
         f"{entry.address}: it is live {len(rows)} times, as " + ", ".join(sorted(row.id for row in rows)),
@@ -217,7 +219,7 @@ def _twice(planning: PlanContext, entry: DesiredResource[AssignmentSpec], rows: 
     )
 
 
-def _doubts(planning: PlanContext, targets: Sequence[Target]) -> dict[Identity, TargetRow]:
+def _unclear_targets(planning: PlanContext, targets: Sequence[Target]) -> dict[Identity, TargetRow]:
     """Each possible identity of a live target with several candidate audiences → that target."""
     return {
         (row.content, candidate): row
@@ -227,7 +229,9 @@ def _doubts(planning: PlanContext, targets: Sequence[Target]) -> dict[Identity, 
     }
 
 
-def _unclear(planning: PlanContext, entry: DesiredResource[AssignmentSpec] | DeleteEntry[Any], row: TargetRow) -> None:
+def _refuse_unclear_audience(
+    planning: PlanContext, entry: DesiredResource[AssignmentSpec] | DeleteEntry[Any], row: TargetRow
+) -> None:
     audiences = audience_candidates(planning, row)
     names = " and ".join(str(audience) for audience in audiences)
     hint = "Remove the assignment from the manifests: lmsconf sends nothing that could change the other one."
@@ -244,7 +248,7 @@ def _unclear(planning: PlanContext, entry: DesiredResource[AssignmentSpec] | Del
     )
 
 
-def _incomplete(
+def _refuse_incomplete(
     planning: PlanContext, address: Address, entry: DesiredResource[AssignmentSpec] | DeleteEntry[Any] | None, why: str
 ) -> None:
     planning.problem(

@@ -29,7 +29,7 @@ from lmsconf.support.lazy_dataclass import dataclass
 
 _Declared: TypeAlias = DesiredResource[AssignmentSpec]
 _Change: TypeAlias = "Match[AssignmentSpec, TargetRow] | Deletion[TargetRow]"
-_Spoken: TypeAlias = "Mapping[Identity, DesiredResource[Any] | DeleteEntry[Any]]"
+_EntryOf: TypeAlias = "Mapping[Identity, DesiredResource[Any] | DeleteEntry[Any]]"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -70,11 +70,14 @@ def plan_replacements(
     contents: ContentResolver,
     declared: Iterable[_Declared],
     live: Mapping[Identity, Sequence[TargetRow]],
-    spoken: _Spoken,
+    entry_of: _EntryOf,
     out: MatchResult[AssignmentSpec, TargetRow],
 ) -> set[Identity]:
-    """Add what becomes of the live assignments that declared ones replace; return their identities and the `spoken`."""
-    planner = _ReplacementPlanner(planning, contents, live, spoken, out)
+    """Add what becomes of the live assignments that declared ones replace.
+
+    Return the identities that are settled: those of entries, and of all that is replaced or kept.
+    """
+    planner = _ReplacementPlanner(planning, contents, live, entry_of, out)
     found: dict[Identity, _Replaced] = {}
     for entry in declared:
         for one in entry.spec.replaces:
@@ -83,7 +86,7 @@ def plan_replacements(
         planner.plan(replaced)
     planner.note_other_audiences(found)
     planner.leave_kept()
-    return planner.spoken
+    return planner.settled
 
 
 def _kept_until(
@@ -139,17 +142,18 @@ class _ReplacementPlanner:
         planning: PlanContext,
         contents: ContentResolver,
         live: Mapping[Identity, Sequence[TargetRow]],
-        spoken: _Spoken,
+        entry_of: _EntryOf,
         out: MatchResult[AssignmentSpec, TargetRow],
     ) -> None:
-        self._planning, self._contents, self._live, self._own, self._out = planning, contents, live, spoken, out
+        self._planning, self._contents, self._live, self._out = planning, contents, live, out
+        self._entry_of = entry_of
         self._problems = ReplacementProblems(planning)
         self._state = planning.state(ReplacedState)
-        self.spoken = set(spoken)
+        self.settled = set(entry_of)
         self._kept: dict[Identity, Match[AssignmentSpec, TargetRow]] = {}
 
-    def find(self, entry: _Declared, one: Replacement, in_progress: dict[Identity, _Replaced]) -> None:
-        """Add the live assignment that an entry replaces, if there is one; report what rules that out."""
+    def find(self, entry: _Declared, one: Replacement, found: dict[Identity, _Replaced]) -> None:
+        """Add the live assignment that an entry replaces to `found`, if there is one; report what rules that out."""
         old = _old(entry, one)
         new = self._contents.identity(entry)
         if missing := self._contents.missing(old.spec):
@@ -163,16 +167,16 @@ class _ReplacementPlanner:
             self._state.kept[content].setdefault(one.keep_until, (entry, one))
         if content == new[0]:
             self._problems.same(entry, one)
-        elif (other := self._own.get(key)) is not None:
+        elif (other := self._entry_of.get(key)) is not None:
             self._problems.declared(old, other)
         elif len(rows := self._live.get(key, ())) > 1:
             self._problems.twice(old, rows)
         else:
             for row in rows:
-                self.spoken.add(key)
+                self.settled.add(key)
                 if self._keeps_own(key, row, one):
                     continue
-                replaced = in_progress.setdefault(key, _Replaced(old=old, row=row))
+                replaced = found.setdefault(key, _Replaced(old=old, row=row))
                 if replaced.by and _terms(replaced.how) != _terms(one):
                     self._problems.differs(entry, one, replaced.by[0][0])
                 replaced.by.append((entry, one))
@@ -269,7 +273,7 @@ class _ReplacementPlanner:
             self._problems.cannot_keep(old, None if in_progress is None else in_progress.unknown)
             return []
         people = self._people(in_progress)
-        self._problems.told(old, in_progress, until, people)
+        self._problems.number_in_progress(old, in_progress, until, people)
         return people if keeps else []
 
     def _keep(self, replaced: _Replaced, person: str, until: datetime) -> Address | None:
@@ -277,11 +281,11 @@ class _ReplacementPlanner:
         old, entry = replaced.old, replaced.by[0][0]
         to = Address.of(USER, person)
         key = self._contents.find_id(old), to
-        if key in self._own:
+        if key in self._entry_of:
             return None
         row = next(iter(self._live.get(key, ())), None)
         finish = None if row is None else _finish(row)
-        self.spoken.add(key)
+        self.settled.add(key)
         if row is not None and (finish is None or finish >= until):
             return None
         if key in self._kept:
@@ -303,13 +307,11 @@ class _ReplacementPlanner:
         emails = (directory.emails.get(id) for id in (in_progress.people if in_progress is not None else ()))
         return sorted(email for email in emails if email is not None and email not in directory.archived)
 
-    def note_other_audiences(self, in_progress: Mapping[Identity, _Replaced]) -> None:
+    def note_other_audiences(self, found: Mapping[Identity, _Replaced]) -> None:
         """Note the other live assignments of a content that this plan takes from an audience."""
-        closing = {
-            row.content: one for one in in_progress.values() for row in self._state.closing if one.row.id == row.id
-        }
+        closing = {row.content: one for one in found.values() for row in self._state.closing if one.row.id == row.id}
         for content, replaced in closing.items():
-            others = [key[1] for key in self._live if key[0] == content and key not in self.spoken]
+            others = [key[1] for key in self._live if key[0] == content and key not in self.settled]
             rest = [to for to in others if not self._is_kept(content, to)]
             if rest:
                 self._problems.others(replaced.by[0][0], replaced.how, sorted(rest))
@@ -317,12 +319,12 @@ class _ReplacementPlanner:
     def leave_kept(self) -> None:
         """Leave alone the assignments by which people keep a content; delete them once the day is over."""
         for key, rows in self._live.items():
-            for row in rows if key not in self.spoken and key[0] in self._state.kept else ():
+            for row in rows if key not in self.settled and key[0] in self._state.kept else ():
                 kept = _kept_until(self._planning, key, row)
                 address = assignment_address(self._planning.registry.name(CONTENT, row.content) or "", key[1])
                 if kept is None or matches_patterns(str(address), self._planning.policy.leave_alone):
                     continue
-                self.spoken.add(key)
+                self.settled.add(key)
                 if is_over(self._planning, kept[0]):
                     self._out.deletions.append(_deletion_of_kept(self._planning, address, row, *kept))
 

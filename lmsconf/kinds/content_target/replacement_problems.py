@@ -121,7 +121,9 @@ class ReplacementProblems:
         hint = "Plan again: the assignment that replaces it is created first."
         self._report("content-target/not-replaced", message, hint, entry.source, entry.address)
 
-    def told(self, old: _Declared, found: InProgressRow | None, until: datetime | None, people: Sequence[str]) -> None:
+    def number_in_progress(
+        self, old: _Declared, found: InProgressRow | None, until: datetime | None, people: Sequence[str]
+    ) -> None:
         """Report how many are in progress on a content that is taken from its audience, and what becomes of them."""
         if found is None:
             # Not looked at: for a drift report, or with a snapshot file.

@@ -40,7 +40,7 @@ NEW: Final = "new "
 def register_choices(planning: PlanContext, matched: MatchResult[CustomFieldSpec, FieldRow]) -> None:
     """Register each choice in the NameRegistry under its name after the plan; one to be removed only as an alias."""
     match_by_row = {match.row.id: match for match in matched.matches if match.row is not None}
-    _note_types(planning, matched)
+    _record_types(planning, matched)
     for row in planning.snapshot.rows(FieldRow):
         match = match_by_row.get(row.id)
         spec = match.declared.spec if match else None
@@ -49,14 +49,14 @@ def register_choices(planning: PlanContext, matched: MatchResult[CustomFieldSpec
             for choice in row.choices:
                 planning.registry.register(scope, normalize_name(choice.name), choice.id)
         else:
-            _know(planning, match, row.choices, spec.choices)
+            _register_declared_choices(planning, match, row.choices, spec.choices)
     for match in matched.matches:
         spec = match.declared.spec
         if match.row is None and spec.choices is not None:
-            _know(planning, match, (), spec.choices)
+            _register_declared_choices(planning, match, (), spec.choices)
 
 
-def _know(
+def _register_declared_choices(
     planning: PlanContext,
     match: Match[CustomFieldSpec, FieldRow],
     live: tuple[ChoiceRow, ...],
@@ -94,7 +94,7 @@ def _know(
     _both(planning)[declared.address] = KeyedNames(before), KeyedNames(after)
 
 
-def _note_types(planning: PlanContext, matched: MatchResult[CustomFieldSpec, FieldRow]) -> None:
+def _record_types(planning: PlanContext, matched: MatchResult[CustomFieldSpec, FieldRow]) -> None:
     types = {match.address.name: match.declared.spec.type for match in matched.matches}
     for row in planning.snapshot.rows(FieldRow):
         types[planning.registry.name(CUSTOM_FIELD, row.id) or normalize_name(row.name)] = row.type

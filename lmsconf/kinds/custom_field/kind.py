@@ -99,17 +99,17 @@ class CustomFieldKind(Kind[CustomFieldSpec, FieldRow]):
     ) -> Iterator[Problem]:
         """Yield a problem for each field beyond MOST_FIELDS of a workspace, and those of migrations."""
         yield from find_bad_migrations(declared)
-        told: set[Address] = set()
+        reported: set[Address] = set()
         # "" is a workspace that no `only_in` names.
         for workspace in ("", *sorted({name for resource in declared for name in resource.only_in or ()})):
-            here = {resource.address: resource for resource in declared if resource.applies_in(workspace)}
-            for extra in [one for one in list(here.values())[MOST_FIELDS:] if one.address not in told]:
-                told.add(extra.address)
+            in_workspace = {resource.address: resource for resource in declared if resource.applies_in(workspace)}
+            for extra in [one for one in list(in_workspace.values())[MOST_FIELDS:] if one.address not in reported]:
+                reported.add(extra.address)
                 where = f" for {workspace}" if workspace else ""
                 yield Problem(
                     code="custom-field/too-many",
                     message=f"{extra.address}: too many custom fields: a workspace has at most {MOST_FIELDS}",
-                    hint=f"{len(here)} are declared{where}. Remove {len(here) - MOST_FIELDS}.",
+                    hint=f"{len(in_workspace)} are declared{where}. Remove {len(in_workspace) - MOST_FIELDS}.",
                     source=extra.source,
                     address=str(extra.address),
                 )

@@ -165,10 +165,10 @@ def field_steps(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow], 
     else:
         body = _body(planning, row, after, new, at)
         steps.append(_replacement(row, body, makes=makes | whole, uses=uses, ends=taken, avoids=whole))
-    groups = _in_the_way(planning, at, taken)
+    groups = _blocking_groups(planning, at, taken)
     if not groups:
         return steps
-    _foretell(planning, match.declared.source, at, groups, "changed")
+    _warn_of_refusal(planning, match.declared.source, at, groups, "changed")
     return [replace(step, may_be_refused=True) for step in steps]
 
 
@@ -189,7 +189,7 @@ def field_deletion(planning: PlanContext, deletion: Deletion[FieldRow]) -> list[
         return [step]
     if not groups or planning.call_templates.behaviour("custom-fields.in-use") == "never":
         return [step]
-    _foretell(planning, deletion.absent.source if deletion.absent else None, at, groups, "deleted")
+    _warn_of_refusal(planning, deletion.absent.source if deletion.absent else None, at, groups, "deleted")
     return [replace(step, may_be_refused=True)]
 
 
@@ -295,7 +295,7 @@ def _keyed(form: Form | None, row: FieldRow) -> dict[str, str]:
     return dict(choices.names) if isinstance(choices, KeyedNames) else {one.id: one.name for one in row.choices}
 
 
-def _in_the_way(planning: PlanContext, at: Address, taken: frozenset[Ref]) -> list[Address]:
+def _blocking_groups(planning: PlanContext, at: Address, taken: frozenset[Ref]) -> list[Address]:
     """The smart groups whose references may make the service refuse to change the field."""
     match planning.call_templates.behaviour("custom-fields.in-use"):
         case "condition":
@@ -306,7 +306,7 @@ def _in_the_way(planning: PlanContext, at: Address, taken: frozenset[Ref]) -> li
             return []
 
 
-def _foretell(
+def _warn_of_refusal(
     planning: PlanContext, source: SourceLocation | None, at: Address, groups: list[Address], verb: str
 ) -> None:
     names = ", ".join(sorted({str(group) for group in groups}))
