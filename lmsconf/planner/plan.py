@@ -36,6 +36,7 @@ from lmsconf.planner.planned_resources import (
     refuse_unrenamed_references,
     to_change,
 )
+from lmsconf.planner.read_scope import Declarations
 from lmsconf.planner.rename_detection import possible_renames
 from lmsconf.planner.selection import Selection
 from lmsconf.planner.undo.extent import with_undo_limits
@@ -92,19 +93,9 @@ def draft_plan(
 
     created_at: ISO 8601. Raises ProblemsFound, with all problems, if one is an error that does not merely block apply.
     """
-    declared = [resource for resource in manifests.declared if resource.applies_in(policy.workspace)]
-    absent = [entry for entry in manifests.absent if entry.applies_in(policy.workspace)]
-    selection = Selection(kinds, declared, policy, absent=absent)
-    planning = PlanContext(snapshot, policy, call_templates, selection, declared, selection.excludes)
-    matched = _match(kinds, planning, selection, declared, absent)
-    if policy.only or policy.excluded:
-        live = _live(kinds, matched.results, snapshot)
-        chosen = Selection(kinds, declared, policy, absent=absent, live=live)
-        if (chosen.only, chosen.excluded) != (selection.only, selection.excluded):
-            planning = PlanContext(snapshot, policy, call_templates, chosen, declared, chosen.excludes)
-            matched = _match(kinds, planning, chosen, declared, absent)
-        selection = chosen
-    results, items, left_out = matched
+    entries = Declarations(manifests.declared, manifests.absent).in_workspace(policy.workspace)
+    declared, absent = entries
+    planning, selection, results, items, left_out = _match_selected(kinds, entries, snapshot, policy, call_templates)
     for name, result in results.items():
         kinds[name].finalize(planning, result)
     items = add_side_effects(planning, selection, items, list(kinds))
@@ -159,27 +150,49 @@ def draft_plan(
 
 
 class _Matched(NamedTuple):
+    """The declarations and what is live. results: by kind. items: what differs. left_out: what `--additive` skips."""
+
+    planning: PlanContext
+    selection: Selection
     results: dict[str, MatchResult[Any, Any]]
     items: list[PlannedResource]
     left_out: list[Address]
 
 
-def _match(
+def _match_selected(
     kinds: Mapping[str, AnyKind],
-    planning: PlanContext,
-    selection: Selection,
-    declared: Sequence[DesiredResource[Any]],
-    absent: Sequence[DeleteEntry[Any]],
+    entries: Declarations,
+    snapshot: Snapshot,
+    policy: Policy,
+    call_templates: CallTemplates,
 ) -> _Matched:
-    """Match the declarations of every kind with what is live, and compare those that are selected."""
-    matched = _Matched({}, [], [])
-    for name, kind in kinds.items():
-        kind_declared = sorted((one for one in declared if one.address.kind == name), key=lambda one: one.address)
-        kind_absent = sorted((entry for entry in absent if entry.address.kind == name), key=lambda entry: entry.address)
-        result = matched.results[name] = kind.match(planning, kind_declared, kind_absent)
-        matched.items.extend(planned_resources(kind, planning, result, matched.left_out))
-        refuse_excluded_cascades(planning, selection, result)
-    return matched
+    """Match the declarations of every kind with what is live, and compare those that are selected.
+
+    The arguments of `--only` and `--except` may mean live resources. Which ones are live, matching shows; if that
+    changes what the arguments mean, it is done again.
+    """
+
+    def match(selection: Selection) -> _Matched:
+        planning = PlanContext(snapshot, policy, call_templates, selection, entries.declared, selection.excludes)
+        matched = _Matched(planning, selection, {}, [], [])
+        for name, kind in kinds.items():
+            declared, absent = entries.of_kind(name)
+            declared.sort(key=lambda resource: resource.address)
+            absent.sort(key=lambda entry: entry.address)
+            result = matched.results[name] = kind.match(planning, declared, absent)
+            matched.items.extend(planned_resources(kind, planning, result, matched.left_out))
+            refuse_excluded_cascades(planning, selection, result)
+        return matched
+
+    selection = Selection(kinds, entries.declared, policy, absent=entries.absent)
+    matched = match(selection)
+    if not (policy.only or policy.excluded):
+        return matched
+    live = _live(kinds, matched.results, snapshot)
+    chosen = Selection(kinds, entries.declared, policy, absent=entries.absent, live=live)
+    if (chosen.only, chosen.excluded) == (selection.only, selection.excluded):
+        return matched._replace(selection=chosen)
+    return match(chosen)
 
 
 def with_effects(plan: Plan, predicted: PredictedEffects, policy: Policy) -> Plan:
