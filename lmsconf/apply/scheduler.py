@@ -85,7 +85,7 @@ class _Runner:
                 self.after[need].append(call.id)
         first = [call.id for call in plan.calls if call.may_be_refused and not call.needs]
         self.ready = deque(first or [call.id for call in plan.calls if not call.needs])
-        self.later = [call.id for call in plan.calls if not call.needs and call.id not in set(first)] if first else []
+        self.later = [call.id for call in plan.calls if not call.needs and not call.may_be_refused] if first else []
         self.ids: dict[Ref, str] = {}
         self.outcomes: dict[str, CallOutcome] = {}
         self.ended: SimpleQueue[tuple[str, Future[Learnt]]] = SimpleQueue()

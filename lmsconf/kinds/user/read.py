@@ -156,7 +156,7 @@ def read_declared(
     raw = {str(row["userId"]): row for row in rows.rows if str(row["userId"]) in specs}
     details = {id: parse_listed_values(raw[id], spec.declared_keys & _LISTED) for id, spec in specs.items()}
     single = [id for id, spec in specs.items() if needs_single_read(spec)]
-    flags = [id for id, spec in specs.items() if spec.needs_live_rights and id not in set(single)]
+    flags = [id for id, spec in specs.items() if spec.needs_live_rights and not needs_single_read(spec)]
     everybody: ListedRows | None = None
     if flags and -(-len(listing.rows) // max(1, page)) < len(flags):
         everybody = extended.rows()
