@@ -61,9 +61,9 @@ def _count(people: Bits | None) -> int | None:
 
 
 def _find_audience(state: AccessState, address: Address) -> Audience:
-    audience = state.audience(address)
     if address.kind not in state.audience_kinds:
         raise report_error("audience/address", f"{address} is not an audience", _AUDIENCE_HINT)
+    audience = state.audience(address)
     if audience is None:
         near = _nearest(state, address.name, address.kind)
         raise report_error("audience/unknown", f"{address} is neither live nor declared", near)

@@ -69,8 +69,7 @@ def _warn_of_refusal(planning: PlanContext, owner: Address, users: Collection[Ad
         f"{owner}: may be refused, because it is changed while it is in use; it is named by "
         f"{', '.join(sorted(map(str, users)))}, and nobody loses access before the new assignments exist",
         hint="Allow `refusals` to try it before all other calls. Or make the change in two steps: remove what is "
-        "deleted, "
-        "apply, add it again, and apply again.",
+        "deleted, apply, add it again, and apply again.",
         address=owner,
         severity=Severity.WARNING,
     )

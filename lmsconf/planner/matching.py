@@ -117,7 +117,7 @@ def _refuse_duplicates(planning: PlanContext, address: Address, duplicates: Sequ
 def refuse_taken_names(planning: PlanContext, out: MatchResult[Any, Any], rows: Sequence[HasName]) -> None:
     """Refuse a new name that a live resource keeps: the two would share it, and neither could be referenced."""
     additive = planning.policy.additive
-    moving = [match for match in out.matches if match.row and _moves(planning, match) and not additive]
+    moving = [] if additive else [match for match in out.matches if _moves(planning, match)]
     taking = [*moving, *(match for match in out.matches if match.row is None and planning.chosen(match.address))]
     if not taking:
         return

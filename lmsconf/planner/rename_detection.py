@@ -241,9 +241,11 @@ def _parts(change: Change, key: str | None, parts: NewParts | None) -> Iterator[
             summary = f'choice "{old}" is deleted and choice "{best}" is created; if that is a rename, {harm}'
             hint = f"To rename it, write {_choice_line(best, old)}. To delete and create, allow `recreates`."
             yield _choice_problem(change, POSSIBLE, summary, hint, Severity.WARNING)
-    for name in new if parts else ():
-        likely = sorted(parts.likely.get(str(name), ())) if parts else []
-        near = nearest_name(str(name), sorted(parts.undeclared)) if parts else None
+    if parts is None:
+        return
+    for name in new:
+        likely = sorted(parts.likely.get(str(name), ()))
+        near = nearest_name(str(name), sorted(parts.undeclared))
         beside = " and ".join(map(quote_name, likely or ([near] if near else [])))
         summary = f"choice {quote_name(str(name))} would be created beside {beside}, which no manifest declares"
         if likely:

@@ -35,7 +35,6 @@ class Selection:
         """Resolve the arguments of a policy among what is declared, to be deleted, or live, as far as that is known."""
         self._kinds, self._declared = kinds, declared
         self._needed: set[Address] = set()
-        self._left_out: frozenset[Address] = frozenset()
         self._known: list[Address] = []
         self._patterns: dict[str, tuple[ResolvedPattern, ...]] = {}
         if policy.only or policy.excluded:

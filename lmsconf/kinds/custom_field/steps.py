@@ -314,8 +314,7 @@ def _warn_of_refusal(
         "refusal/in-use",
         f"{at}: may be refused, because a field in use is not {verb}; it is named by {names}",
         hint="Allow `refusals` to try it before all other calls. By hand: remove the field from those conditions "
-        "in the "
-        "product, apply, and apply again to restore the conditions.",
+        "in the product, apply, and apply again to restore the conditions.",
         at=source,
         address=at,
         severity=Severity.WARNING,

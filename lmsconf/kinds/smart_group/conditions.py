@@ -206,15 +206,12 @@ def record_possible_renames(
     """Record for each new choice the undeclared ones that it may rename: those in its place in a live condition."""
     for condition in set(declared) - set(live):
         parts = planning.parts.get(Address.of(CUSTOM_FIELD, condition.field))
-        for other in set(live) - set(declared) if parts else ():
-            if (
-                parts is None
-                or other.field != condition.field
-                or not condition.choices & other.choices >= (condition.choices - parts.new)
-            ):
-                continue
-            for new in condition.choices - other.choices:
-                parts.likely.setdefault(new, set()).update((other.choices - condition.choices) & parts.undeclared)
+        if parts is None:
+            continue
+        for other in set(live) - set(declared):
+            if other.field == condition.field and other.choices >= condition.choices - parts.new:
+                for new in condition.choices - other.choices:
+                    parts.likely.setdefault(new, set()).update((other.choices - condition.choices) & parts.undeclared)
 
 
 def record_planned_conditions(planning: PlanContext, id: RemoteId, conditions: Sequence[DeclaredCondition]) -> None:

@@ -153,13 +153,10 @@ class SmartGroupKind(Kind[SmartGroupSpec, SmartGroupRow]):
 
     def live_form(self, planning: PlanContext, row: SmartGroupRow) -> Form:
         """Its name, and its conditions where they were read."""
-        conditions = row.conditions
         form: Form = {"name": normalize_name(row.name)}
-        return (
-            form
-            if conditions is None
-            else {**form, "conditions": condition_set(conditions_by_name(planning, conditions))}
-        )
+        if row.conditions is not None:
+            form["conditions"] = condition_set(conditions_by_name(planning, row.conditions))
+        return form
 
     def similarity(self, planning: PlanContext, form: Form) -> Similarity:
         """Compare smart groups by their conditions."""
