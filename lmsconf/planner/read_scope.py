@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from lmsconf.model.address import RemoteId
+from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.policy import Policy
 from lmsconf.planner.kind import AnyKind
@@ -24,8 +24,16 @@ class Declarations(NamedTuple):
         return declared, [entry for entry in self.absent if entry.address.kind == kind]
 
     def merge(self, other: Declarations, kinds: Mapping[str, AnyKind]) -> Declarations:
-        """Return the entries of both; of a kind with `is_declared_once`, only this one's where both have an address."""
-        declared_once = {one.address for one in self.declared if kinds[one.address.kind].is_declared_once}
+        """Return the entries of both; of a kind with `is_declared_once`, only this one's where both have an address.
+
+        An earlier name is an address too: otherwise the other's entry would match the resource that this one renames.
+        """
+        declared_once = {
+            address
+            for one in self.declared
+            if kinds[one.address.kind].is_declared_once
+            for address in (one.address, *(Address.of(one.address.kind, name) for name in one.previously))
+        }
         more = [resource for resource in other.declared if resource.address not in declared_once]
         return Declarations([*self.declared, *more], [*self.absent, *other.absent])
 

@@ -80,7 +80,10 @@ def plan_since(
     entries = (entry for entry in (*manifests.declared, *manifests.absent) if entry.applies_in(policy.workspace))
     others = len({entry.address for entry in entries} - set(selected))
     scope = scope_notice(len(selected), others, age, snapshot.taken_at, is_used=is_used)
-    return replace(made, problems=(scope, *dropped_notices(difference.dropped), *made.problems))
+    # An assignment that another one replaces is not declared either, and the plan may delete it.
+    changed = {change.address for change in made.changes}
+    dropped = [address for address in difference.dropped if address not in changed]
+    return replace(made, problems=(scope, *dropped_notices(dropped), *made.problems))
 
 
 def _limited(policy: Policy, touched: Sequence[Address]) -> Policy:

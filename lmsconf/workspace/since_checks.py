@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
@@ -98,9 +98,8 @@ def find_difference(manifests: Manifests, base: BaseManifests, policy: Policy) -
     touched = sorted(address for address, entries in now.items() if entries != before.get(address))
     taken_over = set(_taken_over(manifests.declared, workspace))
     declared = [resource for resource in version.manifests.declared if resource.applies_in(workspace)]
-    dropped = sorted(
-        {one.address for one in declared if one.address not in now and not taken_over & set(_keys(one, workspace))}
-    )
+    gone = [one for one in declared if one.address not in now and not taken_over & set(_keys(one, workspace))]
+    dropped = sorted({one.address for one in gone} - set(_following(gone, now, manifests.declared, workspace)))
     if len(touched) + len(dropped) > MOST:
         why = f"--since: this change touches {len(touched) + len(dropped):,} resources, and it takes {MOST:,} at most"
         raise LmsconfError(why, hint=LEAVE_OUT)
@@ -130,6 +129,24 @@ def _taken_over(declared: Iterable[DesiredResource[Any]], workspace: str) -> Ite
             yield from ((one.address.kind, Address.of(one.address.kind, name).text) for name in one.previously)
             if (id := one.pin(workspace)) is not None:
                 yield one.address.kind, f"id {id}"
+
+
+def _following(
+    gone: Sequence[_Entry], now: Collection[Address], declared: Iterable[DesiredResource[Any]], workspace: str
+) -> Iterator[Address]:
+    """Yield the assignments that are declared for the same audience under its new name."""
+    renamed = {
+        str(Address.of(one.address.kind, old)): str(one.address)
+        for one in declared
+        if one.applies_in(workspace)
+        for old in one.previously
+    }
+    for one in gone:
+        audience = all_kinds()[one.address.kind].audience_in(one.address)
+        if audience in renamed:
+            text = one.address.text.removesuffix(audience) + renamed[audience]
+            if Address(one.address.kind, text) in now:
+                yield one.address
 
 
 def _keys(one: _Entry, workspace: str) -> Sequence[tuple[str, str]]:

@@ -154,6 +154,21 @@ def test_of_a_person_only_what_the_manifests_declare_is_read(project: Project, t
         assert asked(compared) == asked(alone)
 
 
+@pytest.mark.parametrize("only", [(), ("--only", "user/ann@x.example")])
+def test_a_renamed_person_is_read_as_the_manifests_declare(project: Project, only: tuple[str, ...]) -> None:
+    """Not as the base declares who has the earlier e-mail: the plan is the same as without a base."""
+    commit(project, "users: [{email: anna@x.example, admin: true}]")
+    project.write(
+        "users: [{email: ann@x.example, previously: [Anna@x.example], first_name: Ann, language: sv, admin: false}]"
+    )
+    alone = lmsconf(project.root, "plan", "--format", "json", *only)
+    ran = lmsconf(project.root, "plan", "--base", "main", "--format", "json", *only)
+    assert ran.code == 0, ran.err
+    assert ran.document["digest"] == alone.document["digest"]
+    (change,) = cast("list[dict[str, list[dict[str, str]]]]", ran.document["changes"])
+    assert [field["path"] for field in change["fields"]] == ["email", "first_name", "language"]
+
+
 def asked(ran: Ran) -> list[str]:
     """The paths that a verbose command has requested."""
     return sorted(re.findall(r"Z GET (\S+) ", ran.err))

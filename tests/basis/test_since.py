@@ -375,6 +375,40 @@ def test_a_renamed_resource_is_not_let_go_of(project: Project) -> None:
     assert "since/no-longer-declared" not in codes
 
 
+def test_an_assignment_to_a_renamed_group_is_not_let_go_of(project: Project) -> None:
+    """It is declared for the new name; one to another audience is no longer declared."""
+    renamed = BASE.replace("{name: Readers}", "{name: Book club, previously: [Readers]}", 1)
+    project.write(renamed.replace("{group: Readers}", "{group: Book club}"))
+    ran = since(project, *ALL)
+    assert list(addresses(ran)) == ["group/Book club"]
+    codes = {one["code"] for one in cast("list[dict[str, str]]", ran.document["problems"])}
+    assert "since/no-longer-declared" not in codes
+    set_options(project, "ownership: {content_targets: declared_content}\n")
+    assert since(project, *ALL).code == 0
+    set_options(project, "")
+    project.write(renamed.replace("{group: Readers}", "everyone"))
+    left = note(since(project, *ALL), "since/no-longer-declared")
+    assert "content_target/GDPR -> group/Readers; whether" in left
+
+
+def test_a_replaced_assignment_is_not_called_left(project: Project) -> None:
+    """The plan deletes it, so no note tells that this plan does not."""
+    seed = SEED.replace("content: [{name: GDPR, id: c-1}]", "content: [{name: GDPR, id: c-1}, {name: GDPR 2, id: c-2}]")
+    (project.root / "workspace.yaml").write_text(seed)
+    (project.root / "workspace.db").unlink(missing_ok=True)
+    assert lmsconf(project.root, "snapshot", "../night.json").code == 0
+    project.write(
+        BASE.replace("content_targets: [{content: GDPR,", "content_targets: [{content: GDPR 2,").replace(
+            "assign_to: [{group: Readers}]}]",
+            "assign_to: [{group: Readers}], replaces: {content: GDPR, then: remove}}]",
+        )
+    )
+    ran = since(project, *ALL)
+    assert addresses(ran)["content_target/GDPR -> group/Readers"]["action"] == "delete"
+    codes = {one["code"] for one in cast("list[dict[str, str]]", ran.document["problems"])}
+    assert "since/no-longer-declared" not in codes
+
+
 def test_a_large_change_is_refused(project: Project) -> None:
     """More than 500 resources: everything must be read."""
     project.write("groups:\n" + "".join(f"  - {{name: G{number}}}\n" for number in range(501)))
