@@ -31,6 +31,8 @@ TWINS = str.maketrans(
 """Cyrillic and Greek letters → the Latin letters that they look like in most typefaces."""
 _UNSEEN = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0") | {chr(code) for code in range(0xFE00, 0xFE10)}
 """Invisible characters that are not in Unicode's category Cf."""
+_CLOSED = re.compile(r"(?:[^\[]|\[!?+\]?+[^\]]*+\])*+")
+"""The part of a shell pattern before its first bracket that is not closed, which is a plain character there."""
 _PLAIN = re.compile(r"[^\s\"(](?:.*[^\s\"])?", re.DOTALL)
 
 
@@ -186,4 +188,10 @@ def exact_pattern(name: str) -> str:
 def matches_pattern(name: str, pattern: str) -> bool:
     """Whether a name matches one shell pattern. A name matches itself, also if it contains brackets."""
     pattern = normalize_name(pattern)
-    return name == pattern or fnmatchcase(name, pattern)
+    if name == pattern:
+        return True
+    if "[" in pattern:
+        # fnmatch looks for the end of every unclosed bracket, which takes quadratic time.
+        closed = match[0] if (match := _CLOSED.match(pattern)) else ""
+        pattern = closed + pattern[len(closed) :].replace("[", "[[]")
+    return fnmatchcase(name, pattern)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from fnmatch import fnmatchcase
 from typing import Final
 
 import pytest
@@ -194,3 +195,17 @@ class CountedAddress(Address):
     def __str__(self) -> str:
         CountedAddress.spelled += 1
         return super().__str__()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name"),
+    [("a[*", "a[b"), ("[]*", "[]b"), ("[!]", "[!]"), ("[a][b[?", "ab"), ("[ab][", "a["), ("[[]b", "[b")],
+)
+def test_an_unclosed_bracket_is_a_character(pattern: str, name: str) -> None:
+    """A shell pattern matches what it matches in a shell."""
+    assert matches_pattern(name, pattern) == fnmatchcase(name, pattern)
+
+
+def test_many_unclosed_brackets_take_little_time() -> None:
+    """A pattern of a manifest may have 100,000 characters: looking for the end of each bracket takes ten minutes."""
+    assert not matches_pattern("a", "[" * 100_000)

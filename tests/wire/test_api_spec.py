@@ -151,6 +151,7 @@ def test_an_unknown_key_is_told_with_the_nearest() -> None:
         ("paging.limit", 0, "It is a whole number from 1."),
         ("paging.limit", True, "It is a whole number from 1."),
         ("paging.limit", "many", "It is a whole number from 1."),
+        ("paging.limit", "9" * 5000, "It is a whole number from 1."),
         ("manual-groups.rename.name", "", "It is a text that is not empty."),
         ("manual-groups.rename.name", 5, 'It is a text that is not empty, such as "5".'),
         ("content-targets.everyone", None, "It is a text that is not empty."),

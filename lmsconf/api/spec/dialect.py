@@ -10,6 +10,7 @@ from typing import cast
 from lmsconf.api.spec.operations import ApiDescription, Operation
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation
 
+_COUNT = re.compile(r"0{0,9}[1-9][0-9]{0,8}")
 _HEADER = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
 _TAKEN = {"accept", "accept-encoding", "authorization", "connection", "content-encoding", "content-length",
           "content-type", "cookie", "host", "transfer-encoding", "user-agent"}  # fmt: skip
@@ -97,7 +98,7 @@ def _header_problem(key: str, value: str) -> Problem | None:
 def _is_count(value: object) -> bool:
     """Return whether the value is an integer from 1, also as text."""
     if isinstance(value, str):
-        return value.isascii() and value.isdigit() and int(value) >= 1
+        return _COUNT.fullmatch(value) is not None
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 
