@@ -18,10 +18,11 @@ class Step:
 
     makes     what exists, or which name is free, after this call  → ordered before all that uses it
     uses      what must exist, or which name must be free, before this call
-    releases  what no longer is a dependency after this call       → ordered before all that ends or avoids it
+    releases  what no longer is a dependency after this call       → ordered before all that ends, avoids or follows it
     ends      what no longer exists after this call
     avoids    what should be released before this call. If only that makes a dependency cycle, the call is sent anyway
               and may be refused
+    follows   what should be released before this call, so that nobody loses access for a moment; ignored in a cycle
     may_be_refused
               the service may refuse the call: it is ordered first if it needs no other call
     revokes   the call takes access or rights away; such calls are ordered last where dependencies allow
@@ -37,6 +38,7 @@ class Step:
     releases: frozenset[Ref] = frozenset()
     ends: frozenset[Ref] = frozenset()
     avoids: frozenset[Ref] = frozenset()
+    follows: frozenset[Ref] = frozenset()
     may_be_refused: bool = False
     revokes: bool = False
     people: tuple[str, ...] = ()

@@ -51,8 +51,16 @@ def _phase(step: Step, before: set[int]) -> int:
 
 
 def _break_cycle(planning: PlanContext, owners: Sequence[Address], steps: list[Step], cycle: Sequence[int]) -> bool:
-    """Break a cycle by dropping its `avoids` edges; those calls may be refused. Return False if it has none."""
+    """Break a cycle by dropping its `follows` edges, else its `avoids` edges; those calls may be refused.
+
+    Return False if it has neither.
+    """
     cut = False
+    for position in cycle:
+        if any(steps[other].releases & steps[position].follows for other in cycle):
+            steps[position], cut = replace(steps[position], follows=frozenset()), True
+    if cut:
+        return True
     for position in cycle:
         avoided = steps[position].avoids
         users = {owners[other] for other in cycle if steps[other].releases & avoided}

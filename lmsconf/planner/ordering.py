@@ -34,6 +34,7 @@ def step_dependencies(steps: Sequence[Step]) -> list[set[int]]:
     for position, step in enumerate(steps):
         before = {maker for ref in step.uses for maker in makers.get(ref, ())}
         before.update(releaser for ref in step.ends | step.avoids for releaser in releasers.get(ref, ()))
+        before.update(releaser for ref in step.follows for releaser in releasers.get(ref, ()))
         before.discard(position)
         out.append(before)
     return out

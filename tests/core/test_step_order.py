@@ -112,3 +112,13 @@ def test_what_would_better_wait_is_made_at_once_where_all_would_wait(planning: P
     planning.problems.clear()
     assert on(order_calls(planning, [(FIELD, [field]), (B, [step(releases=b)])], KINDS)) == [B, FIELD]
     assert planning.problems == []
+
+
+def test_what_only_follows_another_call_does_not_wait_for_it_in_a_circle(planning: PlanContext) -> None:
+    """It may be sent at once, and nothing is reported; without a circle it waits."""
+    a, b = frozenset({Ref(A)}), frozenset({Ref(B)})
+    first, second = step(makes=a, follows=b), step(uses=a, releases=b)
+    calls = order_calls(planning, [(A, [first]), (B, [second])], KINDS)
+    assert [(call.address, call.needs, call.may_be_refused) for call in calls] == [(A, (), False), (B, ("c1",), False)]
+    assert on(order_calls(planning, [(A, [first]), (B, [step(releases=b)])], KINDS)) == [B, A]
+    assert planning.problems == []

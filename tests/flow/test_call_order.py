@@ -119,6 +119,31 @@ smart_groups: [{name: S, conditions: [{field: Dept, choices: [A]}]}]
     assert len(calls) == 3
 
 
+@pytest.mark.parametrize(
+    ("answers", "order"),
+    [
+        ("{Level: null}", ["smart-groups.replace-conditions", "users.update-custom-field-choice"]),
+        ("{Dept: A, Level: null}", ["users.update-custom-field-choice", "smart-groups.replace-conditions"]),
+    ],
+)
+def test_an_answer_is_cleared_after_the_conditions_that_ask_for_it_are_replaced(
+    tmp_path: Path, answers: str, order: list[str]
+) -> None:
+    """Nobody leaves a smart group for a moment, unless the same call sets the answer that the new condition needs."""
+    seed = """
+custom_fields: [{name: Dept, type: CHOICE, choices: [A, B]}, {name: Level, type: MULTI_SELECT, choices: [C, D]}]
+people: [{email: anna@acme.example, answers: {Dept: %s, Level: [C]}}]
+smart_groups: [{name: S, conditions: [{field: Level, choices: [C]}]}]
+"""
+    it = Project(tmp_path, seed % ("B" if "Dept" in answers else "A"))
+    calls = it.settled(
+        "smart_groups: [{name: S, conditions: [{field: Dept, choices: [A]}]}]\n"
+        f"users: [{{email: anna@acme.example, answers: {answers}}}]\n"
+    )
+    assert calls == order
+    assert it.last.calls[1].needs == ("c1",)
+
+
 @pytest.mark.parametrize(("taken", "going"), [(9, ["Dept"]), (10, ["Also", "Dept"]), (10, ["Dept", "Zoo"])])
 def test_a_field_that_a_smart_group_moves_to_has_a_slot_before_the_old_one_is_deleted(
     tmp_path: Path, taken: int, going: list[str]

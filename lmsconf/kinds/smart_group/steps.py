@@ -67,12 +67,13 @@ def _replace(planning: PlanContext, path: Mapping[str, str], before: Form, after
         "smart-groups.replace-conditions", conditions=conditions_by_id(planning, conditions)
     )
     now, old = condition_refs(conditions), ordered_conditions(before)
+    dropped = condition_refs(old) - now
     return Step(
         operation="smart-groups.replace-conditions",
         path=path,
         body=body,
         uses=now.union(_new_answers(old, conditions)),
-        releases=condition_refs(old) - now,
+        releases=dropped.union(answered_ref(ref.address, ref.part) for ref in dropped),
     )
 
 

@@ -165,7 +165,14 @@ def answers_step(
         makes=_answered(changed, new),
         uses=_to_come(planning, changed) | frozenset(one for one in path.values() if isinstance(one, Ref)),
         releases=(old - new) | _deleted_fields(planning, row),
+        follows=_cleared(old, new),
     )
+
+
+def _cleared(old: frozenset[Ref], new: frozenset[Ref]) -> frozenset[Ref]:
+    """Return Refs to the answers that a call takes away without another: smart groups cease to ask for them first."""
+    changed = {ref.address for ref in new - old}
+    return frozenset(answered_ref(ref.address, ref.part) for ref in old - new if ref.address not in changed)
 
 
 def _answered(changed: Mapping[str, Answer], picked: frozenset[Ref]) -> frozenset[Ref]:
