@@ -16,10 +16,12 @@ from lmsconf.fleet.tasks import FleetTask
 from lmsconf.model.fleet import INTERRUPTIONS, STOPPED, FleetAction, FleetEntry, FleetIndex
 from lmsconf.model.policy import UNKNOWN, Consent
 from lmsconf.planner.guards import counted_words
+from lmsconf.render.fleet_wording import name_list
 from lmsconf.support.atomic_files import is_writable
 from lmsconf.support.lazy_dataclass import dataclass
 
 APPLIED: Final = "apply.json"
+_NAMES: Final = 3
 
 _NO_PLAN: Final = Problem(
     code="fleet/no-plan",
@@ -80,13 +82,15 @@ def refuse_fleet_guards(index: FleetIndex, limits: Mapping[str, int], consents: 
     """
     problems = []
     for name, limit in limits.items():
-        totals = [entry.guards.get(name) for entry in index.entries if not entry.failed]
-        total = None if None in totals else sum(number or 0 for number in totals)
+        totals = {entry.workspace: entry.guards.get(name) for entry in index.entries if not entry.failed}
+        unknown = [workspace for workspace, number in totals.items() if number is None]
+        total = None if unknown else sum(number or 0 for number in totals.values())
         if any(consent.guard == name and consent.number == total for consent in consents):
             continue
         if total is None or total > limit:
             plans = "the plan" if len(totals) == 1 else f"all {len(totals):,} plans together"
-            counted = "the total is not known" if total is None else counted_words(name, total)
+            missing = f"the total is not known without the number of {name_list(unknown, _NAMES)}"
+            counted = missing if total is None else counted_words(name, total)
             message = f"guard {name} of the fleet: in {plans}, {counted}, and the limit is {limit:,}"
             hint = f"To allow exactly this: --allow {name}={UNKNOWN if total is None else total}"
             problems.append(Problem(code=f"guard/{name}", message=message, hint=hint))

@@ -140,7 +140,8 @@ class Change:
 class GuardResult:
     """One guard evaluated for a plan. allow: the exact consent that lifts it, `removals=356`; None if within limits.
 
-    total: None if not known, which exceeds any count limit. allowed_by: the reason of the consent given, or `--allow`.
+    total: None if not known, which exceeds any count limit. allowed_by: the reason of the consent given, or the place
+    of one without a reason, or `--allow`.
     """
 
     name: str

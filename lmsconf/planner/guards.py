@@ -71,7 +71,7 @@ def _judge(
         tripped=reason is not None and consent is None,
         allow=f"{name}={UNKNOWN if counted is None else counted}" if reason else None,
         reason=f"{reason} {under}" if reason and under else reason,
-        allowed_by=None if consent is None or reason is None else consent.reason or "--allow",
+        allowed_by=None if consent is None or reason is None else consent.reason or str(consent.source or "--allow"),
     )
 
 

@@ -199,6 +199,8 @@ def test_consent_is_for_the_exact_number(tmp_path: Path) -> None:
         judged = guards(it.plan(wanted))["removals"]
         assert judged.tripped is not passes
         assert judged.allowed_by == ("Leavers" if passes else None)
+    it.write_options("allow: [{removals: 20, until: 2026-06-02}]\n")
+    assert str(guards(it.plan(wanted))["removals"].allowed_by).startswith("lmsconf.yaml:")
 
 
 def test_plan_shows_a_tripped_guard_and_apply_stops(tmp_path: Path) -> None:
