@@ -19,6 +19,11 @@ for name, number in (("everyday", 10), ("ci", 100)):
 hypothesis.settings.load_profile("ci" if WHOLE else "everyday")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The option that golden files are renewed with."""
+    parser.addoption("--update-golden", action="store_true", help="rewrite golden files and transcripts")
+
+
 def pytest_configure() -> None:
     """Ctrl-C is heard, also where a shell started the tests in the background and has it ignored."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
