@@ -132,6 +132,48 @@ def test_who_has_the_earlier_content_for_longer_keeps_that_assignment(
     assert len(plan.changes) - len(own) == 2
 
 
+KEEPING = """
+content_targets:
+  - content: New
+    assign_to: [{user: ann@x.example}]
+    replaces: {content: Old, then: remove}
+    keep: {in_progress: true, until: 2090-12-31}
+"""
+
+
+@pytest.mark.parametrize("options", [(), ("--coverage",)])
+@pytest.mark.parametrize("state", ["IN_PROGRESS", "APPROVED"])
+def test_an_assignment_that_ends_before_keep_says_is_no_drift(
+    tmp_path: Path, state: str, options: tuple[str, ...]
+) -> None:
+    """It stays, as apply leaves it, while its person is in progress; it is drift if the person is not."""
+    it = Project(tmp_path, SEED.replace("IN_PROGRESS", state), OPTIONS)
+    it.settled(
+        "content_targets:\n  - {content: Old, visible_until: 2090-12-01, assign_to: [{user: ann@x.example}]}\n"
+        "  - {content: New, assign_to: [{user: ann@x.example}]}\n"
+    )
+    it.write(KEEPING)
+    kept = state == "IN_PROGRESS"
+    assert bool(it.plan().changes) is not kept
+    ran = lmsconf(tmp_path, "drift", *options)
+    assert ran.code == (ExitCode.OK if kept else ExitCode.CHANGES)
+    assert ("assignment of Old to user/ann@x.example is live but must not exist" in ran.out) is not kept
+
+
+def test_who_has_the_id_of_a_group_keeps_the_content_as_others_do(tmp_path: Path) -> None:
+    """The type of the assignment tells that it is for a person: the results of that person are read."""
+    seed = SEED.replace("{email: ann@x.example, ", "{email: ann@x.example, id: x-1, ").replace(
+        "{name: B, ", "{name: B, id: x-1, "
+    )
+    it = Project(tmp_path, seed + "content_targets: [{content: Old, assign_to: [{user: ann@x.example}]}]\n", OPTIONS)
+    plan = it.plan(KEEPING)
+    assert not [one.message for one in plan.all_problems if one.is_error]
+    assert [(one.address.name, one.action.value) for one in plan.changes] == [
+        ("New -> user/ann@x.example", "create"),
+        ("Old -> user/ann@x.example", "update"),
+    ]
+
+
 def test_a_replaced_content_that_the_catalog_lacks_is_told_with_the_nearest_name(tmp_path: Path) -> None:
     """A name with a typing error is an error, and nothing is replaced."""
     it = made(tmp_path, ("A",))

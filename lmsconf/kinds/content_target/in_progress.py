@@ -47,7 +47,7 @@ def _members(api: Api, row: TargetRow, holders: Mapping[str, Iterable[RemoteId]]
     """
     kinds = {name for name, ids in holders.items() if row.target in ids}
     implied = kind_from_target_type(row.type)
-    kind = implied if implied in kinds else next(iter(kinds)) if len(kinds) == 1 else None if kinds else USER
+    kind = implied if implied in {*kinds, USER} else next(iter(kinds)) if len(kinds) == 1 else None if kinds else USER
     if kind == GROUP:
         return parse_user_ids(api.get("manual-groups.members", path={"groupId": row.target}))
     if kind == SMART_GROUP:

@@ -130,7 +130,7 @@ def _read_in_progress(
 ) -> frozenset[RemoteId]:
     """Read who is in progress on what the manifests replace now, if anything; return their ids."""
     replaces = any(resource.spec.replaces for resource in reading.declared_of(kind) if reading.chosen(resource.address))
-    if not replaces or reading.everything or reading.edits or reading.policy.additive:
+    if not replaces or (reading.everything and not reading.edits) or reading.policy.additive:
         return frozenset()
     from lmsconf.kinds.content_target.in_progress import read_in_progress
     from lmsconf.kinds.content_target.replacement import ReplacedState
@@ -142,7 +142,8 @@ def _read_in_progress(
     listings: dict[str, Listing[Any]] = {CONTENT: contents, kind.name: targets}
     listings |= {group.name: reading.wait_for_listing(group.name) for group in groups}
     closing: dict[RemoteId, TargetRow] = {}
-    for version in reading.versions:
+    # A drift report needs to know only who keeps the content by the assignment that is replaced: it stays.
+    for version in () if reading.edits else reading.versions:
         planning = reading.plan_context(listings)
         for other in groups:
             other.match(planning, *version.of_kind(other.name))
@@ -164,12 +165,15 @@ def _targets_of_people(
         content
         for resource in reading.declared_of(kind)
         if resource.spec.audience.kind == USER and reading.chosen(resource.address)
+        if not reading.edits or any(one.keep_until for one in resource.spec.replaces)
         for content in named_contents(resource.spec)
     }
     ids = {row.id for row in contents if normalize_name(row.name) in replaced}
     groups = {row.id for name in (GROUP, SMART_GROUP) for row in reading.wait_for_listing(name).rows}
     groups.add(RemoteId(reading.call_templates.behaviour("content-targets.everyone")))
-    yield from (row for row in targets if row.content in ids and row.target not in groups)
+    for row in targets:
+        if row.content in ids and (row.target not in groups or kind_from_target_type(row.type) == USER):
+            yield row
 
 
 def _people_of(reading: ReadContext, answers: AnswersById) -> frozenset[RemoteId] | None:
