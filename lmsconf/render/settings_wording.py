@@ -13,6 +13,8 @@ from lmsconf.render.resource_wording import format_value
 RELAXED_HEADING = "Settings weaker than the default"
 CHANGED_HEADING = "Settings changed"
 CONSENTS_HEADING = "Allowed by consent"
+WEAKER = ", which is weaker"
+"""The end of the line of a changed setting that is weaker than in the base."""
 
 
 def relaxed_settings(plan: Plan) -> Iterator[str]:
@@ -41,7 +43,7 @@ def guard_paths(plan: Plan) -> list[str]:
 def changed_settings(plan: Plan) -> Iterator[str]:
     """Yield each setting that differs from the base, weaker ones first."""
     for setting in sorted(plan.settings_changed, key=lambda setting: not setting.weaker):
-        yield f"{_line(setting, escape_base_name(plan.base))}{', which is weaker' if setting.weaker else ''}"
+        yield f"{_line(setting, escape_base_name(plan.base))}{WEAKER if setting.weaker else ''}"
 
 
 def _line(setting: SettingChange, base: str) -> str:

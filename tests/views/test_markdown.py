@@ -16,7 +16,7 @@ from markdown_it.token import Token
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import Problem, Severity
 from lmsconf.model.address import Address
-from lmsconf.model.plan import Action, ChangeOrigin, NoLongerDeclared
+from lmsconf.model.plan import Action, ChangeOrigin, NoLongerDeclared, SettingChange
 from lmsconf.render import apply_markdown, drift_markdown, plan_markdown
 from lmsconf.render.markdown.plan import comment_marker, workspace_paragraph
 from lmsconf.render.plan_wording import plan_summary
@@ -168,6 +168,29 @@ def test_long_names_cost_no_deletion() -> None:
     assert size(text) <= MIN_LIMIT
     assert "40 groups" in heading(text, "Deleted")
     judged(text)
+
+
+@pytest.mark.parametrize("limit", [MIN_LIMIT, 65_536])
+def test_changed_settings_take_a_part_of_the_room(limit: int) -> None:
+    """Weaker settings stand first and say so although their values are long, and what does not fit is counted."""
+    weaker = SettingChange(path="guards.protect", base=["group/A" * 999], now=[], weaker=True)
+    others = [SettingChange(path=f"vars.{n:03}", base=None, now="x" * 999, weaker=False) for n in range(500)]
+    plan = replace(DELETE, base="main", settings_changed=(*others, weaker))
+    text = plan_markdown(plan, limit=SizeLimit(limit))
+    assert size(text) <= limit
+    listed = text.split("**Settings changed:**\n\n")[1].split("\n\n")[0].splitlines()
+    assert listed[0].startswith("- guards\\.protect\\: ")
+    assert listed[0].endswith("…, which is weaker")
+    assert listed[-1] == f"- … and {502 - len(listed)} more, which `--format html` and `--format json` list"
+    assert "#### Deleted" in text
+    judged(text)
+
+
+def test_weaker_settings_that_are_not_listed_are_counted() -> None:
+    """A list of settings that does not fit says how many of the rest are weaker."""
+    changes = [SettingChange(path=f"lint/{n}", base="error" * 99, now="off", weaker=n < 300) for n in range(500)]
+    plan = replace(DELETE, base="main", settings_changed=tuple(changes))
+    assert "and 498 more, 298 of them weaker, which" in plan_markdown(plan, limit=SizeLimit(MIN_LIMIT))
 
 
 def test_the_marker_finds_the_comment_again() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
+from math import inf
 from urllib.parse import quote
 
 from lmsconf.documents.plan_file import plan_digest
@@ -61,9 +63,9 @@ def plan_markdown(plan: Plan, *, limit: SizeLimit = UNLIMITED) -> str:
         rehearsal_paragraph(plan),
         f"**{plan_summary(plan)}**",
         *map(escape_markdown, scope_sentences(plan)),
-        _listed(settings_wording.CHANGED_HEADING, settings_wording.changed_settings(plan)),
-        _listed(settings_wording.RELAXED_HEADING, settings_wording.relaxed_settings(plan)),
-        _listed(settings_wording.CONSENTS_HEADING, settings_wording.consented_guards(plan)),
+        _listed(settings_wording.CHANGED_HEADING, settings_wording.changed_settings(plan), limit),
+        _listed(settings_wording.RELAXED_HEADING, settings_wording.relaxed_settings(plan), limit),
+        _listed(settings_wording.CONSENTS_HEADING, settings_wording.consented_guards(plan), limit),
         _counts(plan.changes),
     )
     errors = [problem for problem in plan.problems if problem.is_error]
@@ -151,10 +153,27 @@ def _stop(blocker: Blocker) -> str:
     return "- " + "\n  ".join(truncate(line, escape_markdown, 2 * NAME_SIZE) for line in lines if line)
 
 
-def _listed(heading: str, lines: Iterable[str]) -> str:
-    """Return lines under a heading; empty without lines."""
-    rows = [f"- {truncate(line, escape_markdown, 2 * NAME_SIZE)}" for line in lines]
-    return "\n".join([f"**{heading}:**", "", *rows]) if rows else ""
+_SETTINGS_SHARE = 8
+"""A list of settings has at most this part of the limit, so that many harmless ones displace nothing else."""
+
+
+def _listed(heading: str, lines: Iterable[str], limit: SizeLimit) -> str:
+    """Return lines under a heading, the first of them within a part of the limit; empty without lines."""
+    rows = list(map(_setting, lines))
+    room = inf if limit.size is None else limit.size // _SETTINGS_SHARE
+    sizes = accumulate(byte_size(row) + 1 for row in rows)
+    shown = [row for row, size in zip(rows, sizes, strict=True) if size <= room]
+    if left := rows[len(shown) :]:
+        weaker = sum(row.endswith(settings_wording.WEAKER) for row in left)
+        of_these = f", {weaker:,} of them weaker" if weaker else ""
+        shown.append(f"- … and {len(left):,} more{of_these}, which `--format html` and `--format json` list")
+    return "\n".join([f"**{heading}:**", "", *shown]) if rows else ""
+
+
+def _setting(line: str) -> str:
+    """Return the line of a setting; where it is truncated, it still ends by saying that it is weaker."""
+    end = settings_wording.WEAKER if line.endswith(settings_wording.WEAKER) else ""
+    return f"- {truncate(line.removesuffix(end), escape_markdown, 2 * NAME_SIZE)}{end}"
 
 
 _COLUMNS: tuple[tuple[Action | str, str], ...] = (
