@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from lmsconf.apply.lock_names import LockLost, WorkspaceLock
-
-if TYPE_CHECKING:
-    from lmsconf.apply.remote_lock import LockManager
-
-
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from lmsconf.apply.lock_names import LockLost, WorkspaceLock
 from lmsconf.errors import InvalidResponse, LmsconfError, WriteOutcomeUnknown
 from lmsconf.model.calls import Call
 from lmsconf.project.settings import LockSettings
+
+if TYPE_CHECKING:
+    from lmsconf.apply.remote_lock import LockManager
 
 _RENEWED_AFTER: Final = 1 / 3
 _SAFE_UNTIL: Final = 0.9

@@ -49,13 +49,13 @@ class NameRegistry:
     """
 
     def __init__(self) -> None:
-        self._ids: dict[tuple[str, str], RemoteId | None] = {}
+        self._ids: defaultdict[str, dict[str, RemoteId | None]] = defaultdict(dict)
         self._names: dict[tuple[str, str], str] = {}
         self._shared: dict[tuple[str, str], list[str]] = {}
 
     def register(self, kind: str, name: str, id: RemoteId | None) -> None:
         """Map a name to an id; None: the resource is still to be created."""
-        self._ids[kind, name] = id
+        self._ids[kind][name] = id
         if id is not None:
             self._names[kind, id] = name
 
@@ -65,7 +65,7 @@ class NameRegistry:
 
     def register_duplicate(self, kind: str, name: str, id: RemoteId) -> None:
         """Add another live row of a registered name; it is shown with its id."""
-        holder = self._ids[kind, name]
+        holder = self._ids[kind][name]
         self._shared.setdefault((kind, name), [] if holder is None else [holder]).append(id)
         self._names[kind, id] = f"{name} (id {id})"
 
@@ -79,16 +79,16 @@ class NameRegistry:
 
     def has(self, kind: str, name: str) -> bool:
         """Whether the name will exist after apply."""
-        return (kind, name) in self._ids
+        return name in self._ids[kind]
 
     def id_or_ref(self, kind: str, name: str, stand_in: Ref) -> RemoteId | Ref:
         """Return the id for a name, or `stand_in` if it is still to be created. Raises KeyError for an unknown name."""
-        remote_id = self._ids[kind, name]
+        remote_id = self._ids[kind][name]
         return stand_in if remote_id is None else remote_id
 
     def names(self, kind: str) -> list[str]:
         """Return all names of the kind after apply."""
-        return [name for of, name in self._ids if of == kind]
+        return list(self._ids[kind])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

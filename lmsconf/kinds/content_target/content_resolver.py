@@ -100,9 +100,10 @@ class ContentResolver:
         spec = entry.spec
         if self.find_id(entry, must=False) is None:
             return similar_live_name(spec.content, self._by_name)
-        to = spec.audience
-        known = self._planning.registry.names(to.kind)
-        return None if to == EVERYONE or to.name in known else similar_live_name(to.name, known)
+        to, registry = spec.audience, self._planning.registry
+        if to == EVERYONE or registry.has(to.kind, to.name):
+            return None
+        return similar_live_name(to.name, registry.names(to.kind))
 
     def _is_called(self, row: ContentRow, name: str) -> bool:
         """Whether pinned content has the declared name: lmsconf cannot rename content, so another name is an error.

@@ -99,7 +99,8 @@ def _problem(
 
 def live_answers(planning: PlanContext, row: PersonRow, wanted: Iterable[str]) -> dict[str, Answer]:
     """Return the live answers to the fields `wanted`, with fields and choices by their names after the plan."""
-    held = {_field_name(planning, answer): answer for answer in row.answers or ()}
+    ids = _field_ids(planning) if row.answers else {}
+    held = {_field_name(planning, ids, answer): answer for answer in row.answers or ()}
     return {field: _live(planning, field, held.get(field)) for field in wanted}
 
 
@@ -113,9 +114,9 @@ def _live(planning: PlanContext, field: str, answer: AnswerRow | None) -> Answer
     )
 
 
-def _field_name(planning: PlanContext, answer: AnswerRow) -> str:
-    """Return the name that the field of a live answer will have after the plan."""
-    id = _field_ids(planning).get(answer.field)
+def _field_name(planning: PlanContext, ids: Mapping[str, RemoteId], answer: AnswerRow) -> str:
+    """Return the name that the field of a live answer will have after the plan. ids: live field name → id."""
+    id = ids.get(answer.field)
     return (planning.registry.name(CUSTOM_FIELD, id) if id else None) or answer.field
 
 
@@ -219,10 +220,11 @@ def _kept(planning: PlanContext, row: PersonRow) -> dict[str, object]:
     """
     out: dict[str, object] = {}
     lost = {subject for loss in recorded_deletions(planning) for subject in _lost_ids(loss)}
+    field_ids = _field_ids(planning)
     for answer in row.answers or ():
-        id = _field_ids(planning).get(answer.field)
+        id = field_ids.get(answer.field)
         if id is not None:
-            name = _field_name(planning, answer)
+            name = _field_name(planning, field_ids, answer)
             type = field_types(planning).get(name, _SEVERAL)
             ids = [_choice_id(planning, name, choice) for choice in sorted(answer.picked) if (id, choice) not in lost]
             if value := answer.as_text if type == "TEXT" else ids:
