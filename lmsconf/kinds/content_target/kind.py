@@ -65,7 +65,7 @@ from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.dependency_graph import Edge
 from lmsconf.model.drift import LastEdit
 from lmsconf.model.names import quote_if_ambiguous
-from lmsconf.model.plan import Action, Change, Undo, UndoLevel
+from lmsconf.model.plan import FULL_UNDO, Action, Change, Undo, UndoLevel
 from lmsconf.model.snapshot import HasId, ListedRow, Listing, Snapshot
 from lmsconf.planner.context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, SideEffect
 from lmsconf.planner.grant_verification import GrantVerification
@@ -209,7 +209,7 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
         stays = isinstance(subject, Match) and (
             subject.row is None or self.action(planning, subject) is not Action.REPLACE
         )
-        return Undo() if stays else partial_undo("the assignment comes back with another id and without progress")
+        return FULL_UNDO if stays else partial_undo("the assignment comes back with another id and without progress")
 
     def plan_delete(self, planning: PlanContext, deletion: Deletion[TargetRow]) -> list[Step]:
         """One DELETE with a body."""

@@ -69,13 +69,13 @@ def _register_declared_choices(
         claims = [replace(claim, previously=()) for claim in claims]
     resolution = match_claims(claims, live, noun="choice")
     planning.problems.extend(resolution.problems)
-    scope = choices_registry_kind(declared.address.name)
+    scope, state = choices_registry_kind(declared.address.name), planning.state(_FieldState)
     before: dict[str, str] = {row.id: normalize_name(row.name) for row in live}
     after: dict[str, str] = {}
     for position, (choice, row) in enumerate(zip(choices.include, resolution.live, strict=True)):
         planning.registry.register(scope, choice.name, None if row is None else row.id)
         if position in resolution.broken:
-            _doubtful(planning).add((declared.address, choice.name))
+            state.doubtful.add((declared.address, choice.name))
         after[row.id if row else NEW + choice.name] = choice.name
     for row in sorted(resolution.unclaimed, key=lambda row: (normalize_name(row.name), row.id)):
         name = normalize_name(row.name)
@@ -91,7 +91,7 @@ def _register_declared_choices(
     if not choices.whole:
         # `include` and `exclude` declare no order, so the live order is kept.
         after = {row.id: after[row.id] for row in live if row.id in after} | after
-    _both(planning)[declared.address] = KeyedNames(before), KeyedNames(after)
+    state.choices[declared.address] = KeyedNames(before), KeyedNames(after)
 
 
 def _record_types(planning: PlanContext, matched: MatchResult[CustomFieldSpec, FieldRow]) -> None:
@@ -106,13 +106,9 @@ def field_types(planning: PlanContext) -> Mapping[str, str]:
     return planning.state(_FieldState).types
 
 
-def _both(planning: PlanContext) -> dict[Address, tuple[KeyedNames, KeyedNames]]:
-    return planning.state(_FieldState).choices
-
-
 def choices_before_and_after(planning: PlanContext, address: Address) -> tuple[KeyedNames, KeyedNames]:
     """The choices of a field before and after the plan; both empty where no choices are declared."""
-    return _both(planning).get(address, (KeyedNames({}), KeyedNames({})))
+    return planning.state(_FieldState).choices.get(address, (KeyedNames({}), KeyedNames({})))
 
 
 def answered_ref(field: Address, choice: str | None = None) -> Ref:
@@ -120,13 +116,9 @@ def answered_ref(field: Address, choice: str | None = None) -> Ref:
     return Ref(field, ANSWERED if choice is None else f"{ANSWERED} {choice}")
 
 
-def _doubtful(planning: PlanContext) -> set[tuple[Address, str]]:
-    return planning.state(_FieldState).doubtful
-
-
 def choice_has_error(planning: PlanContext, field: Address, name: str) -> bool:
     """Whether a declared choice has an error of its own, so that references to it report no further problem."""
-    return (field, name) in _doubtful(planning)
+    return (field, name) in planning.state(_FieldState).doubtful
 
 
 def refuse_unrenamed_choices(planning: PlanContext, declared: DesiredResource[Any], choices: Iterable[Ref]) -> None:

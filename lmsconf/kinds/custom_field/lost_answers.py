@@ -20,7 +20,7 @@ from lmsconf.kinds.user.types import AnswersRow, HolderRow, PersonRow, PersonSpe
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
-from lmsconf.model.plan import GuardCount, Undo, UndoLevel
+from lmsconf.model.plan import FULL_UNDO, GuardCount, Undo, UndoLevel
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.context import MatchResult, PlanContext
 from lmsconf.planner.undo.hooks import MOST_KEPT
@@ -146,7 +146,7 @@ def field_undo(planning: PlanContext, address: Address) -> Undo:
     """How far the deletion of a field or of its choices can be undone; NONE if the answers were not read."""
     loss = next((deletion for deletion in recorded_deletions(planning) if deletion.address == address), None)
     if loss is None:
-        return Undo()
+        return FULL_UNDO
     outcome = "the field comes back" if loss.choices is None else "deleted choices come back"
     again = f"{outcome} with another id" if loss.choices is None else f"{outcome} with other ids"
     counted = planning.state(_LossState).counted

@@ -39,7 +39,7 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.forms import Form
 from lmsconf.model.names import LOCK_PREFIX, normalize_name
-from lmsconf.model.plan import Change, Undo
+from lmsconf.model.plan import FULL_UNDO, Change, Undo
 from lmsconf.model.snapshot import HasId, ListedRow, Listing, Snapshot
 from lmsconf.planner.context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, SideEffect, Similarity
 from lmsconf.planner.grant_verification import GrantVerification
@@ -173,7 +173,7 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
         sides: BeforeAfter,
     ) -> Undo:
         """A deleted group that is created again has another id."""
-        return partial_undo("the group comes back with another id") if isinstance(subject, Deletion) else Undo()
+        return partial_undo("the group comes back with another id") if isinstance(subject, Deletion) else FULL_UNDO
 
     def plan_delete(self, planning: PlanContext, deletion: Deletion[GroupRow]) -> list[Step]:
         """One DELETE, after its assignments are deleted and its members are added to their new groups."""

@@ -44,7 +44,7 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normalize_name
-from lmsconf.model.plan import Change, Plan, Undo
+from lmsconf.model.plan import FULL_UNDO, Change, Plan, Undo
 from lmsconf.model.snapshot import HasId, ListedRow, Listing, Snapshot
 from lmsconf.planner.context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, SideEffect, Similarity
 from lmsconf.planner.grant_verification import GrantVerification
@@ -185,7 +185,7 @@ class SmartGroupKind(Kind[SmartGroupSpec, SmartGroupRow]):
         if isinstance(subject, Deletion):
             return partial_undo("the smart group comes back with another id")
         reason = kept_system_condition(sides)
-        return Undo() if reason is None else partial_undo(reason)
+        return FULL_UNDO if reason is None else partial_undo(reason)
 
     def plan_delete(self, planning: PlanContext, deletion: Deletion[SmartGroupRow]) -> list[Step]:
         """One DELETE, after the assignments of the group are deleted."""

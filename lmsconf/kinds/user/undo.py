@@ -16,7 +16,7 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normalize_name
-from lmsconf.model.plan import Change, Undo, UndoLevel
+from lmsconf.model.plan import FULL_UNDO, Change, Undo, UndoLevel
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.context import BeforeAfter, PlanContext
 
@@ -61,7 +61,7 @@ def person_undo(planning: PlanContext, sides: BeforeAfter) -> Undo:
         new = sorted(key for key, value in given.items() if value is not None and held.get(key) is None)
         if new:
             return Undo(level=UndoLevel.PARTIAL, reason="the service merges metadata, so that no key can be removed")
-    return Undo()
+    return FULL_UNDO
 
 
 def with_declared_values(
