@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Container, Mapping, Sequence
+from dataclasses import field
 from typing import Any, TypeAlias
 
 from lmsconf.kinds.content_target.content_resolver import ContentResolver, Identity
@@ -24,6 +25,7 @@ from lmsconf.model.names import did_you_mean, matches_patterns, nearest_email, q
 from lmsconf.planner.absent_matching import report_absent_not_live
 from lmsconf.planner.context import Deletion, Match, MatchResult, PlanContext, UndeclaredResource
 from lmsconf.planner.missing_references import refuse_ambiguous_reference, why_name_is_missing
+from lmsconf.support.lazy_dataclass import dataclass
 
 Target: TypeAlias = tuple[TargetRow, Address | None]
 """A live target and its audience, None if unresolved."""
@@ -49,41 +51,20 @@ def match_assignments(
     out: MatchResult[AssignmentSpec, TargetRow] = MatchResult(
         live=len(listing.rows) + len(planning.snapshot.of(UNNAMED_TARGETS).rows)
     )
-    unclear = _unclear_targets(planning, targets)
-    entry_of: dict[Identity, DesiredResource[Any] | DeleteEntry[Any]] = {}
+    matching = _Matching(planning, contents, live, _unclear_targets(planning, targets), listing.incomplete, out)
     for entry in ready:
-        key = contents.identity(entry)
-        rows = live.get(key, [])
-        if (other := entry_of.setdefault(key, entry)) is not entry:
-            _refuse_same_assignment(planning, entry, other)
-        elif len(rows) > 1:
-            _refuse_live_twice(planning, entry, rows)
-        elif not rows and (row := unclear.get(key)):
-            _refuse_unclear_audience(planning, entry, row)
-        elif not rows and listing.incomplete:
-            _refuse_incomplete(planning, entry.address, entry, listing.incomplete)
-        else:
-            out.matches.append(Match(declared=entry, row=rows[0] if rows else None))
+        matching.match(entry)
     for entry in declared:
         if (key := contents.identity(entry))[0] is not None:
-            entry_of.setdefault(key, entry)
+            matching.entry_of.setdefault(key, entry)
     for absent_entry in absent:
-        key = contents.identity(absent_entry)
-        if (other := entry_of.setdefault(key, absent_entry)) is not absent_entry and isinstance(other, DesiredResource):
-            _refuse_same_assignment(planning, absent_entry, other)
-            continue
-        rows = live.get(key, []) if other is absent_entry else []
-        out.deletions.extend(Deletion(address=absent_entry.address, row=row, absent=absent_entry) for row in rows)
-        if not rows and (row := unclear.get(key)):
-            _refuse_unclear_audience(planning, absent_entry, row)
-        elif not rows:
-            report_absent_not_live(planning, absent_entry, contents.similar_name(absent_entry))
-    settled: Container[Identity] = entry_of
+        matching.delete(absent_entry)
+    settled: Container[Identity] = matching.entry_of
     if any(entry.spec.replaces or entry.spec.replaced_by for entry in (*declared, *absent)):
         # Rare, so not imported for every plan.
         from lmsconf.kinds.content_target.replacement import plan_replacements, refuse_without_replacement
 
-        settled = plan_replacements(planning, contents, ready, live, entry_of, out)
+        settled = plan_replacements(planning, contents, ready, live, matching.entry_of, out)
         refuse_without_replacement(planning, (*declared, *absent), lambda: _existing(planning, live, ready))
     _settle(planning, live, settled, frozenset(map(contents.find_id, declared)), out)
     if listing.incomplete:
@@ -94,6 +75,52 @@ def match_assignments(
                 _refuse_incomplete(planning, group, None, listing.incomplete)
         out.deletions.clear()
     return out
+
+
+@dataclass(frozen=True, slots=True)
+class _Matching:
+    """Entries, matched with the live targets of the same identity.
+
+    unclear: the targets whose audience is not known, by each identity that they may have. incomplete: why targets may
+    be missing. entry_of: the first entry that names an identity.
+    """
+
+    planning: PlanContext
+    contents: ContentResolver
+    live: Mapping[Identity, Sequence[TargetRow]]
+    unclear: Mapping[Identity, TargetRow]
+    incomplete: str | None
+    out: MatchResult[AssignmentSpec, TargetRow]
+    entry_of: dict[Identity, DesiredResource[Any] | DeleteEntry[Any]] = field(default_factory=dict)
+
+    def match(self, entry: DesiredResource[AssignmentSpec]) -> None:
+        """Match a declaration, or report why that is not possible."""
+        key = self.contents.identity(entry)
+        rows = self.live.get(key, ())
+        if (other := self.entry_of.setdefault(key, entry)) is not entry:
+            _refuse_same_assignment(self.planning, entry, other)
+        elif len(rows) > 1:
+            _refuse_live_twice(self.planning, entry, rows)
+        elif not rows and (row := self.unclear.get(key)):
+            _refuse_unclear_audience(self.planning, entry, row)
+        elif not rows and self.incomplete:
+            _refuse_incomplete(self.planning, entry.address, entry, self.incomplete)
+        else:
+            self.out.matches.append(Match(declared=entry, row=rows[0] if rows else None))
+
+    def delete(self, entry: DeleteEntry[Any]) -> None:
+        """Add the deletions of an entry under `absent`, or report why there are none."""
+        key = self.contents.identity(entry)
+        other = self.entry_of.setdefault(key, entry)
+        if isinstance(other, DesiredResource):
+            _refuse_same_assignment(self.planning, entry, other)
+            return
+        rows = self.live.get(key, ()) if other is entry else ()
+        self.out.deletions.extend(Deletion(address=entry.address, row=row, absent=entry) for row in rows)
+        if not rows and (row := self.unclear.get(key)):
+            _refuse_unclear_audience(self.planning, entry, row)
+        elif not rows:
+            report_absent_not_live(self.planning, entry, self.contents.similar_name(entry))
 
 
 def _register_people(planning: PlanContext) -> None:
