@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, tzinfo
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from lmsconf.errors import Problem
 from lmsconf.kinds.content_target.types import AssignmentSpec
 from lmsconf.kinds.manual_group.types import ManualGroupSpec
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, EVERYONE, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.times import format_time
-from lmsconf.kinds.smart_group.types import DeclaredCondition
+from lmsconf.kinds.smart_group.types import ASKING_FOR_CHOICES, DeclaredCondition
 from lmsconf.kinds.user.manager_lints import archived_people
 from lmsconf.model.address import Address
 from lmsconf.model.declarations import DesiredResource
@@ -21,7 +21,6 @@ from lmsconf.model.lints import lint_problem
 if TYPE_CHECKING:
     from lmsconf.planner.lints import LintContext
 
-_ANY: Final = (None, "IS_ANY")
 _Assignment: TypeAlias = DesiredResource[AssignmentSpec]
 
 
@@ -134,8 +133,9 @@ def _contains(wide: Iterable[DeclaredCondition], narrow: Iterable[DeclaredCondit
 
 
 def _implies(condition: DeclaredCondition, other: DeclaredCondition) -> bool:
-    same = condition.field == other.field and condition.system_condition == other.system_condition
-    return same and other.system_condition in _ANY and bool(condition.choices) and condition.choices <= other.choices
+    same = (condition.field, condition.system_condition) == (other.field, other.system_condition)
+    asks = other.system_condition in ASKING_FOR_CHOICES
+    return same and asks and bool(condition.choices) and condition.choices <= other.choices
 
 
 def _overruled(declared: _Assignment, around: Iterable[_Assignment]) -> Iterator[Problem]:

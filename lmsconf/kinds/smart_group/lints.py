@@ -9,7 +9,7 @@ from lmsconf.errors import Problem
 from lmsconf.kinds.custom_field.choices import field_types
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP
 from lmsconf.kinds.smart_group.conditions import NumberedCondition, condition_set
-from lmsconf.kinds.smart_group.types import DeclaredCondition, SmartGroupRow, SmartGroupSpec
+from lmsconf.kinds.smart_group.types import ASKING_FOR_CHOICES, DeclaredCondition, SmartGroupRow, SmartGroupSpec
 from lmsconf.kinds.user.manager_lints import lint_managers
 from lmsconf.model.address import Address
 from lmsconf.model.declarations import DesiredResource
@@ -18,7 +18,6 @@ from lmsconf.model.lints import lint_problem
 if TYPE_CHECKING:
     from lmsconf.planner.lints import LintContext
 
-IS_ANY: Final = "IS_ANY"
 _SINGLE: Final = "CHOICE"
 _FEWEST: Final = 2
 """In a workspace of one person every smart group has nobody or everybody."""
@@ -63,7 +62,7 @@ def _impossible(
     declared: DesiredResource[SmartGroupSpec], row: SmartGroupRow | None, types: Mapping[str, str]
 ) -> Iterator[Problem]:
     """Yield a finding for each single-choice field of which no choice meets all conditions."""
-    if row is not None and any(not _asks_for_choices(one.system_condition) for one in row.conditions or ()):
+    if row is not None and any(one.system_condition not in ASKING_FOR_CHOICES for one in row.conditions or ()):
         # A declared condition without a system condition keeps that of the live one.
         return
     common: dict[str, frozenset[str]] = {}
@@ -84,11 +83,7 @@ def _impossible(
 
 def _names_single_choices(condition: DeclaredCondition, types: Mapping[str, str]) -> bool:
     single = types.get(condition.field) == _SINGLE
-    return single and bool(condition.choices) and _asks_for_choices(condition.system_condition)
-
-
-def _asks_for_choices(system_condition: str | None) -> bool:
-    return system_condition is None or system_condition == IS_ANY
+    return single and bool(condition.choices) and condition.system_condition in ASKING_FOR_CHOICES
 
 
 def _size(context: LintContext, declared: DesiredResource[SmartGroupSpec]) -> Iterator[Problem]:

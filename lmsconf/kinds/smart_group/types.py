@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from lmsconf.errors import InvalidResponse
 from lmsconf.kinds.shared.kind_names import SMART_GROUP
@@ -19,6 +19,9 @@ from lmsconf.kinds.shared.response_json import (
 from lmsconf.model.address import RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.support.lazy_dataclass import dataclass
+
+ASKING_FOR_CHOICES: Final = (None, "IS_ANY")
+"""The system conditions under which an answer with one of the choices meets a condition; None: it has none."""
 
 
 class ConditionRow(NamedTuple):

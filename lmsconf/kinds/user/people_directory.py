@@ -9,7 +9,7 @@ from typing import Any, Final
 from lmsconf.errors import Severity
 from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.kinds.shared.people_lists import PeopleList
-from lmsconf.kinds.user.types import RIGHTS, PersonRow, PersonSpec
+from lmsconf.kinds.user.types import RIGHTS, PersonRow, PersonSpec, planned_flag
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.names import did_you_mean_email, normalize_email
@@ -130,10 +130,10 @@ def _able_later(matched: MatchResult[PersonSpec, PersonRow], planning: PlanConte
     """Return, for people whose rights this plan may change, whether they can manage after it is applied."""
     able: dict[str, bool] = {}
     for match in matched.matches:
-        flags = {right: match.declared.spec.flag(right) for right in RIGHTS}
-        if planning.chosen(match.address) and not planning.policy.additive and set(flags.values()) != {None}:
-            live = {right: bool(getattr(match.row, right, False)) for right in RIGHTS}
-            able[match.address.name] = any(live[right] if flag is None else flag for right, flag in flags.items())
+        spec = match.declared.spec
+        is_declared = any(spec.flag(right) is not None for right in RIGHTS)
+        if is_declared and planning.chosen(match.address) and not planning.policy.additive:
+            able[match.address.name] = any(planned_flag(spec, match.row, right) for right in RIGHTS)
     return able
 
 
@@ -155,8 +155,7 @@ def _later(planning: PlanContext, match: Match[PersonSpec, PersonRow], row: Pers
     """Return a live row with the e-mail, and archived or not, as after this plan."""
     if not planning.chosen(match.address) or planning.policy.additive:
         return row
-    archived = match.declared.spec.flag("archived")
-    return replace(row, email=match.address.name, archived=row.archived if archived is None else bool(archived))
+    return replace(row, email=match.address.name, archived=planned_flag(match.declared.spec, row, "archived"))
 
 
 def people_addresses(people: PeopleList) -> list[Address]:

@@ -12,7 +12,7 @@ from typing import Final
 
 from lmsconf.kinds.shared.kind_names import ADMIN
 from lmsconf.kinds.shared.response_json import require_object
-from lmsconf.kinds.user.types import AdminRow, PersonRow, PersonSpec
+from lmsconf.kinds.user.types import AdminRow, PersonRow, PersonSpec, planned_flag
 from lmsconf.model.api import GetRequest
 from lmsconf.model.calls import Call
 from lmsconf.model.plan import Change
@@ -44,12 +44,6 @@ def revoked_rights(change: Change) -> Iterator[str]:
         ends = one.path in ("archived", "custom_archive_date") and bool(one.after)
         if ends or (one.path in ("admin", "manager") and one.before is True and one.after is not True):
             yield _LOSSES[one.path]
-
-
-def planned_flag(spec: PersonSpec, row: PersonRow | None, key: str) -> bool:
-    """Return the flag `admin`, `manager` or `archived` after the plan: the declared value, else the live one."""
-    declared = spec.flag(key)
-    return declared if declared is not None else bool(getattr(row, key, False))
 
 
 def check_rights_changes(planning: PlanContext, match: Match[PersonSpec, PersonRow]) -> None:

@@ -130,6 +130,12 @@ def needs_single_read(spec: PersonSpec) -> bool:
     return not spec.declared_keys.isdisjoint(("language", "applications"))
 
 
+def planned_flag(spec: PersonSpec, row: PersonRow | None, key: str) -> bool:
+    """Return the flag `admin`, `manager` or `archived` after the plan: the declared value, else the live one."""
+    declared = spec.flag(key)
+    return declared if declared is not None else bool(getattr(row, key, False))
+
+
 def declared_row(row: PersonRow, spec: PersonSpec) -> PersonRow:
     """Return a row with the declared attributes alone: both rights if one is declared."""
     kept = {*spec.declared_keys, *(() if spec.declared_keys.isdisjoint(RIGHTS) else RIGHTS)}

@@ -16,6 +16,7 @@ from lmsconf.kinds.content_target.effects.answers import AnswerSets, FieldHolder
 from lmsconf.kinds.content_target.effects.facts import AccessFacts, LiveSmartGroup, moved_audiences
 from lmsconf.kinds.content_target.effects.scope import EVERYONE_KEY, AccessScope, AudienceKey, ChangedPerson, Condition
 from lmsconf.kinds.shared.kind_names import GROUP, SMART_GROUP
+from lmsconf.kinds.smart_group.types import ASKING_FOR_CHOICES
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.effects import Basis
 from lmsconf.model.names import normalize_email, normalize_name
@@ -23,7 +24,6 @@ from lmsconf.planner.audiences import AccountEnds, Audience, AudienceSize, Bits,
 from lmsconf.planner.effects import weakest_basis
 from lmsconf.support.lazy_dataclass import dataclass
 
-_IS_ANY: Final = "IS_ANY"
 _WITH_CHOICES: Final = ("CHOICE", "MULTI_SELECT")
 _NOBODY: Final = Audience(before=0, after=0)
 
@@ -284,7 +284,7 @@ class Memberships:
         for condition in conditions:
             if isinstance(condition.field, str) and types.get(condition.field) not in _WITH_CHOICES:
                 return "a condition is on a field without choices"
-            if condition.system_condition not in (None, _IS_ANY):
+            if condition.system_condition not in ASKING_FOR_CHOICES:
                 return f"the effect of the system condition {condition.system_condition[:40]} is not known"
             if not condition.choices:
                 return "a condition names no choices"

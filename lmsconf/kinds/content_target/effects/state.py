@@ -21,6 +21,7 @@ from lmsconf.kinds.content_target.types import ContentRow, TargetRow, assignment
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, EVERYONE, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.times import format_time
+from lmsconf.kinds.smart_group.types import ASKING_FOR_CHOICES
 from lmsconf.model.access import ConditionResult
 from lmsconf.model.address import Address, Ref, RemoteId, escape
 from lmsconf.model.names import normalize_name
@@ -31,7 +32,6 @@ from lmsconf.planner.plan import DraftPlan
 from lmsconf.planner.reading import ReadContext
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_IS_ANY: Final = (None, "IS_ANY")
 
 
 def read_access_state(draft: DraftPlan, reading: ReadContext | None, query: AccessQuery) -> WorkspaceAccess:
@@ -186,7 +186,7 @@ class WorkspaceAccess(AccessState):
         held = held or FieldHolders()
         readable = takes_choices and not held.unreadable >> person & 1
         picked = {choice for choice, people in held.choices.items() if people >> person & 1}
-        decides = readable and condition.system_condition in _IS_ANY and bool(condition.choices)
+        decides = readable and condition.system_condition in ASKING_FOR_CHOICES and bool(condition.choices)
         return ConditionResult(
             field=self._field_name(condition.field),
             choices=tuple(sorted(self._choice_name(row, choice) for choice in condition.choices)),
