@@ -15,6 +15,7 @@ from lmsconf.doctor.findings import (
 )
 from lmsconf.documents.document import TOOL, render_json
 from lmsconf.model.canonical_json import Json
+from lmsconf.model.effects import count_people
 from lmsconf.render.escape import escape_terminal
 
 FORMAT: Final = "lmsconf.doctor/1"
@@ -23,7 +24,7 @@ _WIDTH: Final = 10
 
 def doctor_text(report: DoctorReport) -> str:
     """One line for each finding and assumption."""
-    people = "" if report.people is None else f", {report.people:,} {'person' if report.people == 1 else 'people'}"
+    people = "" if report.people is None else f", {count_people(report.people)}"
     blocks = [
         [f"Workspace {report.workspace} ({report.url}{people})"],
         _findings(report.findings),

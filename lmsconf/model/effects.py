@@ -14,6 +14,11 @@ from lmsconf.model.canonical_json import sha256
 from lmsconf.support.lazy_dataclass import dataclass
 
 
+def count_people(number: int) -> str:
+    """`1 person`, `1,200 people`."""
+    return f"{number:,} {'person' if number == 1 else 'people'}"
+
+
 class Basis(StrEnum):
     """How far numbers of effects can be trusted.
 

@@ -10,6 +10,7 @@ from lmsconf.model.access import ReportHeader
 from lmsconf.model.access_tests import AccessClaim, AccessTest, AccessTestReport, AccessTestResult
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import pin_in
+from lmsconf.model.effects import count_people
 from lmsconf.model.names import did_you_mean
 from lmsconf.planner.access_state import AccessQuery, AccessState
 from lmsconf.planner.audiences import Access, Bits, Terms, access_of
@@ -104,7 +105,7 @@ class _Side:
             case AccessClaim.DISJOINT:
                 [other] = others
                 if both := (people & other).bit_count():
-                    raise _Failure(f"{_count(both)} {'is' if both == 1 else 'are'} in both")
+                    raise _Failure(f"{count_people(both)} {'is' if both == 1 else 'are'} in both")
             case AccessClaim.ALL | AccessClaim.HAS:
                 self._check_all(test, people)
             case AccessClaim.NONE | AccessClaim.HAS_NOT:
@@ -115,7 +116,7 @@ class _Side:
     def _check_size(test: AccessTest, people: Bits) -> None:
         size = people.bit_count()
         if (test.least is not None and size < test.least) or (test.most is not None and size > test.most):
-            raise _Failure(f"it has {_count(size)}")
+            raise _Failure(f"it has {count_people(size)}")
 
     def _check_all(self, test: AccessTest, people: Bits) -> None:
         access = self._access(test)
@@ -180,8 +181,4 @@ class _Side:
 def _share(some: Bits, people: Bits, one: str = "has", several: str = "have") -> str:
     """`1 of 3 people has`, `2 of 3 people have`."""
     number, total = some.bit_count(), people.bit_count()
-    return f"{number:,} of {_count(total)} {one if number == 1 else several}"
-
-
-def _count(number: int) -> str:
-    return "1 person" if number == 1 else f"{number:,} people"
+    return f"{number:,} of {count_people(total)} {one if number == 1 else several}"

@@ -12,6 +12,7 @@ from typing import Final
 from lmsconf.errors import Problem
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
+from lmsconf.model.effects import count_people
 from lmsconf.model.names import matches_patterns
 from lmsconf.model.plan import Action, Change, GuardCount, GuardResult
 from lmsconf.model.policy import GUARDS, UNKNOWN, Consent, GuardLimit, GuardLimits, stricter_limit
@@ -106,12 +107,11 @@ def _share(name: str, measure: GuardCount, taken: int) -> str:
     """`25 of 40 in members of group/Sales`."""
     if name == "people":
         loses = "loses" if taken == 1 else "lose"
-        return f"{taken:,} of the {_people(measure.size)} who have {measure.of} {loses} it"
+        return f"{taken:,} of the {count_people(measure.size)} who have {measure.of} {loses} it"
     if name == "mandatory":
         if taken > measure.size:
-            return (
-                f"content becomes mandatory for {_people(taken)}, new accounts among them; {measure.size:,} are active"
-            )
+            people = f"{count_people(taken)}, new accounts among them"
+            return f"content becomes mandatory for {people}; {measure.size:,} are active"
         return f"content becomes mandatory for {taken:,} of {measure.size:,} active people"
     return f"{taken:,} of {measure.size:,} in {measure.of}"
 
@@ -142,16 +142,12 @@ def least_live_within_share(taken: int, limit: GuardLimit | None, *, least: int 
 def counted_words(name: str, total: int) -> str:
     """`214 removals`, `1 removal`."""
     if name == "answers":
-        return f"the answers of {_people(total)}"
+        return f"the answers of {count_people(total)}"
     if name == "people":
-        return f"{_people(total)} {'loses' if total == 1 else 'lose'} content or a part of its window"
+        return f"{count_people(total)} {'loses' if total == 1 else 'lose'} content or a part of its window"
     if name == "mandatory":
-        return f"content becomes mandatory for {_people(total)}"
+        return f"content becomes mandatory for {count_people(total)}"
     return f"{total:,} {name[:-1] if total == 1 else name}"
-
-
-def _people(number: int) -> str:
-    return f"{number:,} {'person' if number == 1 else 'people'}"
 
 
 def refuse_protected_changes(

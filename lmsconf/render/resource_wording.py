@@ -25,7 +25,7 @@ The text format lists all."""
 
 
 def count_noun(number: int, noun: str, plural: str | None = None) -> str:
-    """`1 group`, `1,200 groups`. several: the plural, where it is not the noun with an s."""
+    """`1 group`, `1,200 groups`. plural: where it is not the noun with an s."""
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 

@@ -19,6 +19,7 @@ from lmsconf.kinds.shared.response_json import require_text
 from lmsconf.kinds.user.types import AnswersRow, HolderRow, PersonRow, PersonSpec
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json
+from lmsconf.model.effects import count_people
 from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import FULL_UNDO, GuardCount, Undo, UndoLevel
 from lmsconf.model.snapshot import Snapshot
@@ -133,7 +134,7 @@ def count_lost_answers(planning: PlanContext, people: MatchResult[PersonSpec, Pe
             everybody |= holders.people
             unknown, lost = unknown or holders.unknown, lost | holders.people
             unread = unread or holders.unknown is not None
-            _tell(planning, loss, called, holders, _counted_before(planning.snapshot, subject))
+            _report_loss(planning, loss, called, holders, _counted_before(planning.snapshot, subject))
         if not isinstance(known, str):
             planning.state(_LossState).counted[loss.address] = None if unread else len(lost)
     if everybody or unknown:
@@ -243,12 +244,12 @@ def _counted_before(snapshot: Snapshot, choice: str | None) -> int | None:
     return next((row.people for row in rows if row.id == choice), None)
 
 
-def _tell(
+def _report_loss(
     planning: PlanContext, loss: FieldOrChoiceDeletion, called: str, holders: _Holders, counted: int | None
 ) -> None:
     number = counted if holders.unknown and counted is not None else len(holders.people)
     verb = "holds" if number == 1 else "hold"
-    people = f"{number:,} {'person' if number == 1 else 'people'}"
+    people = count_people(number)
     whole = loss.choices is None
     if number:
         loss_text = f"{people} {'has' if number == 1 else 'have'} answered it" if whole else f"{people} {verb} {called}"

@@ -24,6 +24,7 @@ from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER, choices_registry
 from lmsconf.kinds.user.types import Answer, AnswersRow, PersonRow, PersonSpec, picked_choices
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
+from lmsconf.model.effects import count_people
 from lmsconf.model.names import did_you_mean, matches_patterns, normalize_name, quote_name
 from lmsconf.planner.context import Deletion, MatchResult, PlanContext, UndeclaredResource
 from lmsconf.support.lazy_dataclass import dataclass
@@ -223,7 +224,7 @@ class _Copying:
                 live = declared[id] if id in declared else self._live(new if isinstance(new, AnswerRow) else None)
                 self._add(id, self._translated(old), live, people.get(id), named, row)
         if self.unreadable:
-            self._refuse_unknown(f"the answers of {_people(self.unreadable)} have an unknown format")
+            self._refuse_unknown(f"the answers of {count_people(self.unreadable)} have an unknown format")
 
     def _declared_answers(self, people: Mapping[RemoteId, PersonRow]) -> dict[RemoteId, frozenset[str] | None]:
         """Return the declared answers to the new field, which hold after the plan; None for no answer."""
@@ -359,7 +360,7 @@ class _Copying:
         )
         self.planning.problem(
             "migrate/copies",
-            f"{self.target}: the answers of {_people(number)} are copied from {self.deletion.address}: {number:,} "
+            f"{self.target}: the answers of {count_people(number)} are copied from {self.deletion.address}: {number:,} "
             f"{'call' if number == 1 else 'calls'} and as many reads to verify them, {time}",
             at=self.migration.places.at("from"),
             severity=Severity.NOTE,
@@ -397,10 +398,6 @@ def _addressable(people: Mapping[RemoteId, PersonRow]) -> dict[str, RemoteId]:
         if len(named) == 1:
             out[name] = named[0].id
     return out
-
-
-def _people(number: int) -> str:
-    return f"{number:,} {'person' if number == 1 else 'people'}"
 
 
 def _minutes(seconds: float) -> str:

@@ -16,6 +16,7 @@ from lmsconf.kinds.user.people_directory import people_directory
 from lmsconf.kinds.user.types import PersonRow
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
+from lmsconf.model.effects import count_people
 from lmsconf.model.forms import form_to_json
 from lmsconf.model.names import normalize_email, normalize_name
 from lmsconf.model.snapshot import Snapshot
@@ -169,7 +170,7 @@ def unread_value_notes(entries: Sequence[ExportedEntry], snapshot: Snapshot) -> 
     rows = {str(row.id): row for row in snapshot.rows(PersonRow)}
     number = sum(None in (rows[entry.id].language, rows[entry.id].applications) for entry in entries)
     if number:
-        people = "1 person" if number == 1 else f"{number:,} people"
+        people = count_people(number)
         yield Problem(
             code="export/unread",
             message=f"language and applications of {people} are left out: the list API omits these fields",
