@@ -16,7 +16,7 @@ from lmsconf.model.address import Address
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.drift import DriftFinding, DriftReport, DriftState
 from lmsconf.model.names import matches_pattern
-from lmsconf.planner.address_patterns import AMBIGUOUS, resolve_pattern, unresolved_problem
+from lmsconf.planner.address_patterns import AMBIGUOUS, resolve_patterns, unresolved_problem
 from lmsconf.planner.drift_findings import TAKE_OVER
 from lmsconf.planner.kind import AnyKind
 from lmsconf.support.lazy_dataclass import dataclass
@@ -95,13 +95,11 @@ def select_findings(
 ) -> list[DriftFinding]:
     """Return the findings that the arguments of --accept name. Raises LmsconfError for one that names none."""
     addresses = [finding.address for finding in findings]
-    patterns = []
-    for argument in arguments:
-        resolved = resolve_pattern(argument, kinds, addresses)
-        if not resolved.matches:
-            raise _nothing_differs(argument, unresolved_problem(ACCEPT, resolved, kinds, addresses))
-        patterns.append(resolved.pattern)
-    return [one for one in findings if any(matches_pattern(str(one.address), pattern) for pattern in patterns)]
+    patterns = resolve_patterns(arguments, kinds, addresses)
+    for pattern in patterns:
+        if not pattern.matches:
+            raise _nothing_differs(pattern.typed, unresolved_problem(ACCEPT, pattern, kinds, addresses))
+    return [one for one in findings if any(matches_pattern(str(one.address), by.pattern) for by in patterns)]
 
 
 def _nothing_differs(argument: str, problem: Problem) -> LmsconfError:
