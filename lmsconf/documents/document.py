@@ -124,7 +124,8 @@ def errors_of_file(name: str, text: str, takes: str) -> Iterator[None]:
     """
     make = "Create one with: lmsconf snapshot FILE" if takes.startswith("--snapshot") else _MAKE
     if name.endswith((".yaml", ".yml")) and not text.lstrip().startswith("{"):
-        raise UsageError(f"{name} is a manifest; {takes}", hint=make)
+        kind = "the project file" if name.rpartition("/")[2] == "lmsconf.yaml" else "a manifest"
+        raise UsageError(f"{name} is {kind}; {takes}", hint=make)
     if not text.lstrip("\ufeff \t\r\n").startswith("{"):
         kind = "is empty" if not text.strip() else "is not a JSON document of lmsconf"
         raise StalePlan(f"{name} {kind}; {takes}", hint=make)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from lmsconf.errors import ProblemsFound
 from lmsconf.kinds import all_kinds
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.lints import raise_to_errors
-from lmsconf.model.plan import Change, Plan
+from lmsconf.model.plan import Change, Plan, SettingChange
 from lmsconf.model.policy import Policy
 from lmsconf.model.progress import Report
 from lmsconf.model.settings_changes import diff_settings
@@ -71,11 +72,23 @@ def compare_with_base(
     )
     made = attach_origins(made, base, lambda version: _changes_of(reader, version, live))
     settings = settings_by_path(reader.settings)
-    made = replace(made, settings_changed=tuple(diff_settings(base.version.settings, settings)))
+    changed = (*diff_settings(base.version.settings, settings), *_dropped_tests(manifests, base, policy.workspace))
+    made = replace(made, settings_changed=changed)
     if policy.only or policy.excluded:
         return made
     now = ManifestsVersion(manifests, policy, settings)
     return replace(made, let_go=find_orphaned_resources(all_kinds(), now, base.version, live, reader.call_templates))
+
+
+def _dropped_tests(manifests: Manifests, base: BaseManifests, workspace: str) -> Iterator[SettingChange]:
+    """Yield each test of the base that the manifests do not have: it would not stop this plan."""
+    now, before = (
+        dict.fromkeys(test.statement for test in version.tests if test.applies_in(workspace))
+        for version in (manifests, base.version.manifests)
+    )
+    for statement in before:
+        if statement not in now:
+            yield SettingChange(path="tests", base=statement, now=None, weaker=True)
 
 
 def _changes_of(reader: WorkspaceReader, version: ManifestsVersion, snapshot: Snapshot) -> tuple[Change, ...] | None:

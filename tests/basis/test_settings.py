@@ -141,6 +141,29 @@ def test_what_a_change_makes_stricter_holds(project: Project) -> None:
     assert stop["message"] == "2 removals, and the limit is 1"
 
 
+def test_a_test_that_the_change_removes_is_told(project: Project) -> None:
+    """It would have stopped the plan; tests that stay, are added, or are for other workspaces are not listed."""
+    tests = (
+        "tests:\n  - {name: Filled, audience: {group: A}, size: {min: 1}}\n  - {audience: everyone, size: {min: 2}}\n"
+    )
+    elsewhere = "  - {audience: {group: Kept}, size: {max: 5}, only_in: [env]}\n"
+    project.write(tests + elsewhere, "tests.yaml")
+    git(project, "add", "manifests")
+    git(project, "commit", "-q", "-m", "tests")
+    project.write(EMPTIED)
+    assert [stop["type"] for stop in document(project)["summary"]["blocked"]] == ["test", "guard"]
+    assert document(project)["settings_changed"] == []
+    project.write("tests: [{audience: everyone, size: {min: 2}}, {audience: everyone, size: {max: 99}}]", "tests.yaml")
+    made = document(project)
+    assert [stop["type"] for stop in made["summary"]["blocked"]] == ["guard"]
+    assert made["settings_changed"] == [
+        {"path": "tests", "base": "the size of group/A is at least 1", "now": None, "weaker": True}
+    ]
+    line = "tests: (none) (main: the size of group/A is at least 1), which is weaker"
+    for format in ("text", "markdown", "html"):
+        assert line in beside(project, "--format", format).out.replace("\\", "")
+
+
 def test_a_consent_of_the_change_counts_and_is_told(project: Project) -> None:
     """It names the exact number, and stands among the changed settings."""
     project.write_options("allow: [{removals: 20, reason: Leavers, until: 2999-01-01}]\n")

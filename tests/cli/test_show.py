@@ -91,6 +91,7 @@ def test_names_the_formats_it_knows(tmp_path: Path, capsys: pytest.CaptureFixtur
     [
         ("plan.yaml", plan_file.dumps(PLAN), ExitCode.OK, ""),
         ("plan.yaml", "groups: []\n", ExitCode.USAGE, "plan.yaml is a manifest; show takes"),
+        ("lmsconf.yaml", "workspaces: {}\n", ExitCode.USAGE, "lmsconf.yaml is the project file; show takes"),
         ("plan.json", "groups: []\n", ExitCode.STALE, "plan.json is not a JSON document of lmsconf; show takes"),
         ("plan.json", " \n", ExitCode.STALE, "plan.json is empty; show takes"),
     ],
