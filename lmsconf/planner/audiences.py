@@ -123,9 +123,9 @@ def _hull(windows: Sequence[tuple[Window, Bits]], has: Bits, *, latest: bool) ->
     bounds = sorted((bound for bound in by_bound if bound is not None), reverse=latest)
     left, out = has, {}
     for bound in (None, *bounds) if None in by_bound else bounds:
-        if here := by_bound[bound] & left:
-            out[bound] = here
-            left &= ~here
+        if people := by_bound[bound] & left:
+            out[bound] = people
+            left &= ~people
     return out
 
 

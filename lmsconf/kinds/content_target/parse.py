@@ -38,12 +38,12 @@ class AudienceSourceMap:
     def at(self, *path: str | int) -> SourceLocation:
         if path[:1] == ("content",):
             return self.places.at(*path)
-        here = self.places.at(*self.path, *path)
-        if not path or here != self.places.at(*self.path):
-            return here
+        own = self.places.at(*self.path, *path)
+        if not path or own != self.places.at(*self.path):
+            return own
         # What the audience does not say, its entry may say for all of them.
         default = self.places.at(*path)
-        return here if default == self.places.at() else default
+        return own if default == self.places.at() else default
 
     def find(self, text: str, *path: str | int) -> SourceLocation:
         return self.places.find(text, *self.path, *path)

@@ -67,25 +67,25 @@ def _register_declared_choices(
     if match.row is None:
         # A new field has no live choices, so `previously` cannot match any.
         claims = [replace(claim, previously=()) for claim in claims]
-    resolution = match_claims(claims, live, noun="choice")
-    planning.problems.extend(resolution.problems)
+    matched = match_claims(claims, live, noun="choice")
+    planning.problems.extend(matched.problems)
     scope, state = choices_registry_kind(declared.address.name), planning.state(_FieldState)
     before: dict[str, str] = {row.id: normalize_name(row.name) for row in live}
     after: dict[str, str] = {}
-    for position, (choice, row) in enumerate(zip(choices.include, resolution.live, strict=True)):
+    for position, (choice, row) in enumerate(zip(choices.include, matched.live, strict=True)):
         planning.registry.register(scope, choice.name, None if row is None else row.id)
-        if position in resolution.broken:
+        if position in matched.broken:
             state.doubtful.add((declared.address, choice.name))
         after[row.id if row else NEW + choice.name] = choice.name
-    for row in sorted(resolution.unclaimed, key=lambda row: (normalize_name(row.name), row.id)):
+    for row in sorted(matched.unclaimed, key=lambda row: (normalize_name(row.name), row.id)):
         name = normalize_name(row.name)
         if choices.whole or name in choices.exclude:
             planning.registry.set_display_name(scope, name, row.id)
         else:
             after[row.id] = name
             planning.registry.register(scope, name, row.id)
-    undeclared = frozenset(after[row.id] for row in resolution.unclaimed if row.id in after)
-    new = frozenset(choice.name for choice, row in zip(choices.include, resolution.live, strict=True) if row is None)
+    undeclared = frozenset(after[row.id] for row in matched.unclaimed if row.id in after)
+    new = frozenset(choice.name for choice, row in zip(choices.include, matched.live, strict=True) if row is None)
     if new and undeclared:
         planning.parts[declared.address] = NewParts(new=new, undeclared=undeclared)
     if not choices.whole:

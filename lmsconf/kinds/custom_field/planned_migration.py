@@ -199,8 +199,8 @@ class _Copying:
             self._compare(known)
         stop = bool(self.uncopied) and not self.migration.deletes_rest
         if stop or _LEFT_OUT in self.uncopied:
-            self._tell_uncopied()
-        self._tell_copies()
+            self._report_uncopied()
+        self._note_copies()
         return ActiveMigration(
             migration=self.migration,
             old=self.deletion.row,
@@ -328,7 +328,7 @@ class _Copying:
             address=self.deletion.address,
         )
 
-    def _tell_uncopied(self) -> None:
+    def _report_uncopied(self) -> None:
         """Report who keeps the old field from being deleted."""
         replayed = self.migration.is_replayed
         for reason, labels in sorted(self.uncopied.items()):
@@ -346,7 +346,7 @@ class _Copying:
                 severity=Severity.ERROR if replayed else Severity.WARNING,
             )
 
-    def _tell_copies(self) -> None:
+    def _note_copies(self) -> None:
         """Note how many calls the migration takes, and how long, where the pace is known."""
         number = len(self.copies)
         if not number:

@@ -36,11 +36,11 @@ def temporary_name(id: str) -> str:
     return f"lmsconf renames {id}"
 
 
-def find_rename_cycles(planning: PlanContext, identified: MatchResult[Any, Any]) -> None:
+def find_rename_cycles(planning: PlanContext, matched: MatchResult[Any, Any]) -> None:
     """In each cycle of renames choose the resource that takes a temporary name first: the one with the lowest id."""
     wants = {
         normalize_name(match.row.name): match
-        for match in identified.matches
+        for match in matched.matches
         if match.row is not None
         and normalize_name(match.row.name) != match.address.name
         and planning.chosen(match.address)

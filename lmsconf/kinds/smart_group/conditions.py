@@ -115,11 +115,11 @@ def keep_system_conditions(
 
 def conditions_by_name(planning: PlanContext, conditions: Iterable[ConditionRow]) -> tuple[DeclaredCondition, ...]:
     """Live conditions with the names after the plan; an unresolved id becomes `field id …` or `choice id …`."""
-    book, out = planning.registry, []
+    registry, out = planning.registry, []
     for condition in conditions:
-        field = book.name(CUSTOM_FIELD, condition.field) or f"field id {condition.field}"
+        field = registry.name(CUSTOM_FIELD, condition.field) or f"field id {condition.field}"
         scope = choices_registry_kind(field)
-        names = frozenset(book.name(scope, choice) or f"choice id {choice}" for choice in condition.choices)
+        names = frozenset(registry.name(scope, choice) or f"choice id {choice}" for choice in condition.choices)
         out.append(DeclaredCondition(field, names, condition.system_condition))
     return tuple(out)
 

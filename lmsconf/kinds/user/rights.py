@@ -67,34 +67,34 @@ def check_rights_changes(planning: PlanContext, match: Match[PersonSpec, PersonR
             at=match.declared.places.at("custom_archive_date"),
             address=match.address,
         )
-    moves = planning.state(_AdminChanges)
+    admin_changes = planning.state(_AdminChanges)
     if spec.flag("admin") is False and row is not None and row.admin and not row.archived:
-        moves.losses.append(match)
+        admin_changes.losses.append(match)
     if spec.flag("admin") is True and not planned_flag(spec, row, "archived"):
-        moves.gains.append(match)
+        admin_changes.gains.append(match)
 
 
-def refuse_admin_lockout(planning: PlanContext, identified: MatchResult[PersonSpec, PersonRow]) -> None:
+def refuse_admin_lockout(planning: PlanContext, matched: MatchResult[PersonSpec, PersonRow]) -> None:
     """Report a plan that revokes administrator rights and leaves fewer admins than `min_admins`, or none.
 
     Declared admins count first; only if they are too few does the listing of all admins matter. Admins that it lacks do
     not count, so that an incomplete listing may block a revocation.
     """
-    moves = planning.state(_AdminChanges)
-    if not moves.losses or planning.policy.additive:
+    admin_changes = planning.state(_AdminChanges)
+    if not admin_changes.losses or planning.policy.additive:
         return
     least = max(1, planning.policy.guards.min_admins)
     listing = planning.snapshot.of(ADMIN)
-    sure = {match.address.name for match in moves.gains}
-    lost = {match.row.id for match in moves.losses if match.row}
-    archived = {match.row.id for match in identified.matches if match.row and _is_archived(planning, match)}
+    sure = {match.address.name for match in admin_changes.gains}
+    lost = {match.row.id for match in admin_changes.losses if match.row}
+    archived = {match.row.id for match in matched.matches if match.row and _is_archived(planning, match)}
     others = {row.id for row in planning.snapshot.rows(AdminRow)} - lost - archived
-    kept = {match.row.id for match in moves.gains if match.row}
+    kept = {match.row.id for match in admin_changes.gains if match.row}
     left = len(sure) + len(others - kept)
     if left >= least:
         return
     why = f"; the others could not be counted, because {listing.incomplete}" if listing.incomplete else ""
-    for match in moves.losses:
+    for match in admin_changes.losses:
         planning.problem(
             "refusal/lock-out",
             f"{match.address}: the plan would leave {left} {'admin' if left == 1 else 'admins'}, and there must be "
@@ -111,9 +111,9 @@ def _is_archived(planning: PlanContext, match: Match[PersonSpec, PersonRow]) -> 
     return planning.chosen(match.address) and planned_flag(spec, row, "archived")
 
 
-def has_enough_declared_admins(planning: PlanContext, identified: MatchResult[PersonSpec, PersonRow]) -> bool:
+def has_enough_declared_admins(planning: PlanContext, matched: MatchResult[PersonSpec, PersonRow]) -> bool:
     """Return whether undeclared admins need not be read: no admin loses the right, or enough declared ones keep it."""
-    matches = [match for match in identified.matches if planning.chosen(match.address)]
+    matches = [match for match in matched.matches if planning.chosen(match.address)]
     loses = any(match.declared.spec.flag("admin") is False and match.row.admin for match in matches if match.row)
     keeps = sum(
         match.declared.spec.flag("admin") is True and not planned_flag(match.declared.spec, match.row, "archived")
