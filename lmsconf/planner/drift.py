@@ -23,7 +23,14 @@ from lmsconf.model.drift import (
 from lmsconf.model.names import matches_pattern
 from lmsconf.model.plan import Action, Plan
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.planner.drift_findings import TAKE_OVER, AppliedBase, DriftInputs, doubtful_addresses, to_finding
+from lmsconf.planner.drift_findings import (
+    TAKE_OVER,
+    AppliedBase,
+    DriftInputs,
+    changes_of_base,
+    doubtful_addresses,
+    to_finding,
+)
 from lmsconf.planner.rename_detection import CLOSE, POSSIBLE
 
 
@@ -47,7 +54,8 @@ def make_drift(
     changes = [change for change in plan.changes if str(change.address) not in lost and not change.is_effect]
     renames = {rename.address: rename for rename in plan.renames}
     doubtful = doubtful_addresses(changes, renames, inputs)
-    findings = [to_finding(change, inputs, renames.get(change.address), doubtful) for change in changes]
+    before = changes_of_base(inputs.applied)
+    findings = [to_finding(one, inputs, before(one), renames.get(one.address), doubtful) for one in changes]
     unmanaged = [address for group in plan.unmanaged for address in group.addresses if str(address) not in lost]
     if count_unmanaged:
         accept = f"{inputs.command} {TAKE_OVER}"

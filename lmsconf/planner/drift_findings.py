@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import field
-from typing import Final
+from typing import Final, TypeAlias
 
 from lmsconf.errors import Problem
 from lmsconf.model.address import Address, RemoteId
@@ -84,15 +85,43 @@ def doubtful_addresses(
     return doubtful
 
 
+BaseChanges: TypeAlias = "Callable[[Change], Sequence[Change] | None]"
+"""Return the changes that the base manifests would make to the same live resource; None if that is not known."""
+
+
+def changes_of_base(applied: AppliedBase | None) -> BaseChanges:
+    """Index the changes of the base manifests by address and by live resource, whatever its name."""
+    if applied is None or applied.changes is None:
+        return lambda change: None
+    lost = applied.lost
+    by_address: defaultdict[Address, list[Change]] = defaultdict(list)
+    by_id: defaultdict[tuple[str, RemoteId | None], list[Change]] = defaultdict(list)
+    for one in applied.changes:
+        by_address[one.address].append(one)
+        if one.id is not None:
+            by_id[one.address.kind, one.id].append(one)
+
+    def find(change: Change) -> Sequence[Change] | None:
+        if str(change.address) in lost:
+            return None
+        return [*by_address.get(change.address, ()), *by_id.get((change.address.kind, change.id), ())]
+
+    return find
+
+
 def to_finding(
-    change: Change, inputs: DriftInputs, rename: PossibleRename | None, doubtful: AbstractSet[Address]
+    change: Change,
+    inputs: DriftInputs,
+    before: Sequence[Change] | None,
+    rename: PossibleRename | None,
+    doubtful: AbstractSet[Address],
 ) -> DriftFinding:
+    """Return a planned change as a finding. before: those of the base to the same resource; None: not known."""
     state = _STATES[change.action]
     renamed = inputs.renamed.get(change.address)
     candidates = (renamed,) if renamed else (rename.alike or rename.close) if rename else ()
     if renamed or (rename and rename.alike):
         state = DriftState.RENAMED
-    before = _before(change, inputs.applied)
     cause = None if before is None else DriftCause.BY_HAND if before else DriftCause.NOT_APPLIED
     known = {field_change.path for each in before or () for field_change in each.fields}
     # A change without fields (the resource exists on one side only) gives nothing to compare keys with.
@@ -124,18 +153,6 @@ def to_finding(
         if implied or unapplied or cause is DriftCause.NOT_APPLIED or (state is DriftState.RENAMED and renamed is None)
         else _accept(inputs.command, pattern, owned=owned, goes_along=goes_along),
     )
-
-
-def _before(change: Change, applied: AppliedBase | None) -> Sequence[Change] | None:
-    """Return the changes that the base manifests would make to the same resource; None if unknown."""
-    if applied is None or applied.changes is None or str(change.address) in applied.lost:
-        return None
-    return [one for one in applied.changes if one.address == change.address or _is_same_row(one, change)]
-
-
-def _is_same_row(change: Change, other: Change) -> bool:
-    """Whether two changes concern the same live resource, whatever their names."""
-    return change.id is not None and (change.address.kind, change.id) == (other.address.kind, other.id)
 
 
 def _restore(inputs: DriftInputs, pattern: str, doubtful: AbstractSet[Address], *, owned: bool) -> str:
