@@ -186,6 +186,17 @@ def test_who_is_archived_soon_is_told(tmp_path: Path, number: int, said: str) ->
     assert problem.message.startswith(f"{said} archived within 30 days")
 
 
+@pytest.mark.parametrize("least", [1, 999], ids=["passing", "failing"])
+def test_a_test_hides_nobody_who_is_archived_soon(tmp_path: Path, least: int) -> None:
+    """Beside `tests:`, whether they pass or fail, such people are told as without them."""
+    it = Project(tmp_path, SEED, "timezone: UTC\n")
+    it.write(f"tests: [{{audience: everyone, size: {{min: {least}}}}}]", "tests.yaml")
+    plan = it.plan(f"users: [{{email: {CROWD[0]}, custom_archive_date: '{day(days=10)}'}}]")
+    codes = [one.code for one in plan.all_problems]
+    assert codes.count("people/archived-soon") == 1
+    assert codes.count("test/failed") == (least > 1)
+
+
 @pytest.mark.parametrize(("days", "soon"), [(5, 1), (15, 0)], ids=["sooner", "later"])
 def test_an_archive_date_that_is_put_off_archives_nobody_sooner(tmp_path: Path, days: int, soon: int) -> None:
     """Of a person who would be archived in ten days, an earlier date is told and a later one is not."""

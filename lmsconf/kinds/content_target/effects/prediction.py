@@ -55,7 +55,8 @@ def predict_effects_of_plan(draft: DraftPlan, reading: ReadContext | None) -> Pr
     if not draft.tests:
         return predicted
     state = WorkspaceAccess(facts, scope, query, planning, now)
-    return replace(predicted, problems=tuple(failed_problems(judge_tests(state, draft.tests, policy.workspace))))
+    failed = failed_problems(judge_tests(state, draft.tests, policy.workspace))
+    return replace(predicted, problems=(*predicted.problems, *failed))
 
 
 def predict_access(facts: AccessFacts, scope: AccessScope, now: int, *, rows: bool) -> PredictedEffects:
