@@ -216,7 +216,8 @@ class Applier(PlanReplayer):
         return partial(
             verify_by_replanning,
             plan,
-            touched=lambda: self._left(plan, kept, phase),
+            # After everything was read, what was read before the run would hide what others have renamed during it.
+            touched=lambda: self._left(plan, kept if manifests is None else None, phase),
             whole=None if manifests is None else partial(self._everything, plan, manifests, phase),
             reason=reason,
         )

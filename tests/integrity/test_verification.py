@@ -228,6 +228,20 @@ def test_an_address_that_the_run_itself_ends_is_still_chosen(stage: ServedProjec
     assert "Read back: the scope of this plan matches the manifests." in ran.out
 
 
+@pytest.mark.parametrize("is_saved", [False, True])
+def test_a_changed_group_that_others_rename_during_the_run_is_told(
+    stage: ServedProject, others: ConcurrentEditor, is_saved: bool
+) -> None:
+    """Its name is read again also where the run knows its id from before, so that the report is no match."""
+    stage.options("timezone: UTC\nsettle: 1s\n")
+    stage.write(MANIFESTS.replace("  - {name: New}\n", ""))
+    arguments = (saved(stage),) if is_saved else ("--auto-approve",)
+    others.hand = call("manual-groups.rename", {"name": "Mates"}, groupId="g-crew")
+    ran = stage("apply", *arguments, "--format", "json")
+    assert ran.code == ExitCode.NOT_CONVERGED
+    assert [one["address"] for one in ran.document["residue"]] == ["group/Crew"]
+
+
 def test_a_plan_that_only_adds_says_what_it_leaves_out(stage: ServedProject, others: ConcurrentEditor) -> None:
     """A manager in is nothing to add, and is counted as left out; a member out is something to add, and is told."""
     others.hand = BY_OTHERS["a manager in"][1]
