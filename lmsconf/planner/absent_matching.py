@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Final
 
 from lmsconf.errors import Severity
 from lmsconf.model.declarations import DeleteEntry
 from lmsconf.model.names import confusable_skeleton, matches_pattern, normalize_name, quote_name
 from lmsconf.model.snapshot import HasName
 from lmsconf.planner.context import Deletion, MatchResult, PlanContext, Row, Spec
+
+_WILDCARDS: Final = frozenset("*?[")
 
 
 def match_absent(
@@ -27,24 +30,24 @@ def match_absent(
     by_id = {row.id: row for row in rows}
     for row in by_id.values():
         by_name[normalize_name(row.name)].append(row)
+    unclaimed = (name for name, of_name in by_name.items() if not claimed.issuperset(row.id for row in of_name))
+    similar = SimilarNames(unclaimed)
     deleted_ids: set[str] = set()
     for entry in absent:
+        same_name = by_name.get(entry.address.name, [])
         pin = entry.pin(planning.policy.workspace)
         pinned = None if pin is None else by_id.get(pin)
         if pinned is not None and normalize_name(pinned.name) != entry.address.name:
-            _other_name(planning, entry, pinned, by_name[entry.address.name])
+            _other_name(planning, entry, pinned, same_name)
             continue
         whole = planning.snapshot.of(kind).incomplete is None
-        if whole and pin is not None and pinned is None and by_name[entry.address.name]:
-            _other_id(planning, entry, pin, by_name[entry.address.name])
+        if whole and pin is not None and pinned is None and same_name:
+            _other_id(planning, entry, pin, same_name)
             continue
-        named = [row for row in by_name[entry.address.name] if pin is None or row.id == pin]
+        named = [row for row in same_name if pin is None or row.id == pin]
         match named:
             case []:
-                free_names = (
-                    name for name, same_name in by_name.items() if not claimed.issuperset(row.id for row in same_name)
-                )
-                report_absent_not_live(planning, entry, similar_live_name(entry.address.name, free_names))
+                report_absent_not_live(planning, entry, similar.find(entry.address.name))
             case [row] if row.id in claimed:
                 message = "it is listed under `absent`, and another entry renames it by `previously` or `id`"
                 _report(planning, entry, "absent/claimed", message, "Keep one of the two.")
@@ -80,13 +83,29 @@ def _live_as(name: str, named: Sequence[HasName]) -> str:
     return f'and "{name}" is live with the id {ids}' if named else f'and nothing called "{name}" is live'
 
 
-def similar_live_name(name: str, names: Iterable[str]) -> str | None:
-    """Return another name that may have been meant: one that is drawn alike, or that `name` matches as a pattern."""
-    looks = confusable_skeleton(name)
-    return next(
-        (one for one in names if one != name and (confusable_skeleton(one) == looks or matches_pattern(one, name))),
-        None,
-    )
+class SimilarNames:
+    """Live names, to find the one that an entry without a match may mean. They are indexed when one is looked for."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = names
+
+    @cached_property
+    def _known(self) -> Sequence[str]:
+        return list(self._names)
+
+    @cached_property
+    def _by_look(self) -> Mapping[str, Sequence[str]]:
+        by_look: defaultdict[str, list[str]] = defaultdict(list)
+        for name in self._known:
+            by_look[confusable_skeleton(name)].append(name)
+        return by_look
+
+    def find(self, name: str) -> str | None:
+        """Return another name that may be meant: the first that is drawn alike, or that `name` matches as a pattern."""
+        alike = self._by_look.get(confusable_skeleton(name), ())
+        if _WILDCARDS.isdisjoint(name):
+            return next((one for one in alike if one != name), None)
+        return next((one for one in self._known if one != name and (one in alike or matches_pattern(one, name))), None)
 
 
 def report_absent_not_live(planning: PlanContext, entry: DeleteEntry[Any], stays: str | None = None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from typing import Any, Final, TypeAlias
 
 from lmsconf.errors import SourceLocation
@@ -11,7 +12,7 @@ from lmsconf.kinds.shared.kind_names import CONTENT, EVERYONE
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, pin_in
 from lmsconf.model.names import did_you_mean, normalize_name, quote_name
-from lmsconf.planner.absent_matching import similar_live_name
+from lmsconf.planner.absent_matching import SimilarNames
 from lmsconf.planner.context import PlanContext
 from lmsconf.planner.missing_references import hint_on_missing
 
@@ -32,6 +33,7 @@ class ContentResolver:
             self._by_name[normalize_name(row.name)].append(row)
             planning.registry.set_display_name(CONTENT, normalize_name(row.name), row.id)
         self.named: dict[tuple[str, str], RemoteId | None] = {}
+        self._similar_names: dict[str, SimilarNames] = {}
         shared = (row.id for rows in self._by_name.values() if len(rows) > 1 for row in rows)
         planning.state(TargetPlanningState).shared_content = frozenset(shared)
 
@@ -99,11 +101,16 @@ class ContentResolver:
         """The content or audience name that an `absent` entry without a match may have meant."""
         spec = entry.spec
         if self.find_id(entry, must=False) is None:
-            return similar_live_name(spec.content, self._by_name)
+            return self._similar(CONTENT, self._by_name, spec.content)
         to, registry = spec.audience, self._planning.registry
         if to == EVERYONE or registry.has(to.kind, to.name):
             return None
-        return similar_live_name(to.name, registry.names(to.kind))
+        return self._similar(to.kind, registry.names(to.kind), to.name)
+
+    def _similar(self, kind: str, names: Iterable[str], name: str) -> str | None:
+        if kind not in self._similar_names:
+            self._similar_names[kind] = SimilarNames(names)
+        return self._similar_names[kind].find(name)
 
     def _is_called(self, row: ContentRow, name: str) -> bool:
         """Whether pinned content has the declared name: lmsconf cannot rename content, so another name is an error.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from lmsconf.model.address import Address
@@ -18,24 +18,42 @@ from lmsconf.planner.undo.vocabulary import renamed_to
 
 def with_undo_limits(kinds: Mapping[str, AnyKind], snapshot: Snapshot, changes: Sequence[Change]) -> tuple[Change, ...]:
     """Return the changes of a plan with what their names, and what they refer to, keep from being undone."""
-    limited = [_limited_by_name(kinds[change.address.kind], snapshot, change) for change in changes]
+    names = _NamesInUse(snapshot)
+    limited = [_limited_by_name(kinds[change.address.kind], names, change) for change in changes]
     lost = {_address_before(kinds, one) for one in limited if one.undo.level is UndoLevel.NONE and one.id is not None}
     lost = {address for address in lost if kinds[address.kind].is_named}
     return tuple(_limited_by_references(kinds, change, lost) if lost else change for change in limited)
 
 
-def _limited_by_name(kind: AnyKind, snapshot: Snapshot, change: Change) -> Change:
+class _NamesInUse:
+    """Which live resources have which name; those of a kind are indexed when one is asked for."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._ids: dict[tuple[str, Callable[[str], str]], Mapping[str, Sequence[str]]] = {}
+
+    def is_of_another(self, kind: AnyKind, normalize: Callable[[str], str], name: str, id: str) -> bool:
+        """Whether a live resource other than `id` has a name that `normalize` makes equal to this one."""
+        key = (kind.name, normalize)
+        if key not in self._ids:
+            ids: defaultdict[str, list[str]] = defaultdict(list)
+            for row in self._snapshot.rows(kind.row_type):
+                ids[normalize(row.name)].append(row.id)
+            self._ids[key] = ids
+        return any(other != id for other in self._ids[key].get(name, ()))
+
+
+def _limited_by_name(kind: AnyKind, names: _NamesInUse, change: Change) -> Change:
     if not kind.is_named or change.id is None:
         return change
     name = _address_before({kind.name: kind}, change).name
-    others = [row.name for row in snapshot.rows(kind.row_type) if row.id != change.id]
     if change.action is Action.DELETE and _has_parts_that_look_alike(kind, change):
         reason = f"two of its {kind.parts_key} look the same, so that it cannot be created again"
         return replace(change, undo=Undo(level=UndoLevel.NONE, reason=reason))
-    if change.action is Action.DELETE and casefold_name(name) in Counter(map(casefold_name, others)):
+    if change.action is Action.DELETE and names.is_of_another(kind, casefold_name, casefold_name(name), change.id):
         reason = "another resource has its name, or one that looks the same, so that it cannot be created again"
         return replace(change, undo=Undo(level=UndoLevel.NONE, reason=reason))
-    if renamed_to(kind, change) is not None and name in map(kind.normalize_name, others):
+    if renamed_to(kind, change) is not None and names.is_of_another(kind, kind.normalize_name, name, change.id):
         reason = "another resource has its earlier name, so that it keeps the new one"
         return replace(change, undo=Undo(level=UndoLevel.PARTIAL, reason=reason))
     return change
