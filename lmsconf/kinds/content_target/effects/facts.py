@@ -149,20 +149,15 @@ def facts_from_snapshot(snapshot: Snapshot, scope: AccessScope, everyone: str) -
     return replace(facts, affected=affected_contents(scope, facts))
 
 
-def _rests_on(group: LiveSmartGroup, scope: AccessScope) -> bool:
-    """Return whether a smart group has a condition on a field whose answers the plan changes, or accounts change."""
-    if scope.changes_accounts:
-        return True
-    return any(condition.field in scope.fields for condition in group.row.conditions or ())
-
-
 def moved_audiences(scope: AccessScope, facts: AccessFacts) -> frozenset[AudienceKey]:
     """Return the groups and smart groups whose membership may change."""
-    groups = {(GROUP, id) for id in scope.groups}
-    smart = {(SMART_GROUP, id) for id in scope.smart_groups}
-    return frozenset(
-        groups | smart | {(SMART_GROUP, id) for id, group in facts.conditions.items() if _rests_on(group, scope)}
-    )
+    all_smart_groups, fields = scope.changes_accounts, scope.fields
+    groups: set[AudienceKey] = {(GROUP, id) for id in scope.groups}
+    smart: set[AudienceKey] = {(SMART_GROUP, id) for id in scope.smart_groups}
+    for id, group in facts.conditions.items():
+        if all_smart_groups or any(condition.field in fields for condition in group.row.conditions or ()):
+            smart.add((SMART_GROUP, id))
+    return frozenset(groups | smart)
 
 
 def affected_contents(scope: AccessScope, facts: AccessFacts) -> frozenset[RemoteId]:

@@ -50,6 +50,7 @@ class Memberships:
     _by_email: dict[str, int] = field(default_factory=dict)
     _known: dict[AudienceKey, Audience] = field(default_factory=dict)
     _moved: frozenset[AudienceKey] = frozenset()
+    _changed_fields: frozenset[RemoteId | Ref] = frozenset()
 
     @classmethod
     def of(cls, facts: AccessFacts, scope: AccessScope, fields: Iterable[RemoteId | Ref] = ()) -> Memberships:
@@ -59,7 +60,7 @@ class Memberships:
         conditions = [one for group in facts.conditions.values() for one in _live_conditions(group)]
         planned = [condition for group in scope.smart_groups.values() for condition in group.conditions or ()]
         conditioned = {condition.field for condition in (*conditions, *planned)}
-        out._moved = moved_audiences(scope, facts)
+        out._moved, out._changed_fields = moved_audiences(scope, facts), scope.fields
         out.answers = answer_sets(facts, scope, {*conditioned, *fields}, out.changed_people)
         return out
 
@@ -261,7 +262,7 @@ class Memberships:
         if new is None:
             return 0, Basis.EXACT
         reason = self._why_not_exact(new, self.answers.after)
-        if changed or not {condition.field for condition in new}.isdisjoint(self.scope.fields):
+        if changed or not {condition.field for condition in new}.isdisjoint(self._changed_fields):
             if reason is None:
                 return self._matching(new, self.answers.after) & self.active_after, Basis.EXACT
             self.reasons.append(f"{address}: {reason}, so its members after the plan are not known")
