@@ -115,6 +115,14 @@ def test_a_descriptor_by_its_name_is_that_descriptor(tmp_path: Path) -> None:
     assert link.is_symlink()
 
 
+def test_a_link_to_a_descriptor_that_cannot_be_is_replaced(tmp_path: Path) -> None:
+    """A branch may add a link to a number that is larger than any descriptor."""
+    link = tmp_path / "link"
+    link.symlink_to(f"/dev/fd/{'9' * 20}")
+    write_atomically(link, "new")
+    assert (link.is_symlink(), link.read_text()) == (False, "new")
+
+
 def test_only_stdout_is_stdout(tmp_path: Path) -> None:
     """By whatever name it goes; other descriptors and files are none."""
     (tmp_path / "link").symlink_to("/dev/stdout")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -17,6 +18,8 @@ _LINKS: Final = 40
 LARGEST: Final = 1 << 28
 """Bytes of the largest file that is read: more than a plan or a snapshot of the largest workspace has."""
 _PIECE: Final = 1 << 20
+_NUMBER: Final = re.compile("[0-9]{1,9}")
+"""A file descriptor."""
 _NOT_OURS: Final = "It may be damaged, or not a file of lmsconf."
 
 
@@ -113,7 +116,7 @@ def _descriptor(path: Path) -> int | None:
     system-wide.
     """
     for _ in range(_LINKS):
-        if path.name.isdecimal() and path.parent.resolve() == Path("/dev/fd").resolve():
+        if _NUMBER.fullmatch(path.name) and path.parent.resolve() == Path("/dev/fd").resolve():
             return int(path.name)
         if not path.is_symlink():
             break
