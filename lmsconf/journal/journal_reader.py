@@ -13,6 +13,7 @@ from lmsconf.documents.snapshot_digest import snapshot_digest_from_json
 from lmsconf.errors import LmsconfError
 from lmsconf.journal.journal_folder import FOLDER, RUNS, journals, open_journal
 from lmsconf.journal.line_codec import FORMAT, decode_line, decode_lines
+from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.recorded_run import (
     CallState,
@@ -176,7 +177,7 @@ def _link(entry: JsonObjectReader) -> ChainLink:
 def _begun(entry: JsonObjectReader, at: datetime) -> RecordedCall:
     return RecordedCall(
         call=entry.text("call"),
-        address=entry.text("address"),
+        address=_address(entry),
         operation=entry.text("operation"),
         people=entry.texts("people"),
         state=CallState.IN_FLIGHT,
@@ -187,7 +188,7 @@ def _begun(entry: JsonObjectReader, at: datetime) -> RecordedCall:
 def _ended(entry: JsonObjectReader, at: datetime) -> RecordedCall:
     return RecordedCall(
         call=entry.text("call"),
-        address=entry.text("address"),
+        address=_address(entry),
         operation=entry.text("operation"),
         people=entry.texts("people"),
         state=CallState(entry.text("status")),
@@ -195,6 +196,13 @@ def _ended(entry: JsonObjectReader, at: datetime) -> RecordedCall:
         reason=entry.maybe("reason", entry.text),
         id=entry.maybe("id", entry.text),
     )
+
+
+def _address(entry: JsonObjectReader) -> str:
+    """Return the address of a call. Raises ValueError for a text that is none."""
+    text = entry.text("address")
+    Address.parse(text)
+    return text
 
 
 def _journals(root: Path, url: str | None = None) -> list[Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import resource
 import stat
 import subprocess
@@ -10,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from . import active_content
 
 SEED = "people: [{email: anna@acme.example}]\ngroups: [{name: Coaches, members: [anna@acme.example]}]\n"
 COMMANDS = {
@@ -73,3 +76,12 @@ def test_no_room(command: str, project: Path) -> None:
     assert "Traceback" not in done.stderr
     assert (project / "out").read_text() == "old"
     assert not list(project.glob(".out*"))
+
+
+def test_the_time_of_an_edited_snapshot_acts_nowhere(project: Path) -> None:
+    """Whatever a snapshot file says of its time, `show` writes it on one line, without controls."""
+    assert ran(project, "snapshot", "out").returncode == 0
+    edited = {**json.loads((project / "out").read_text()), "taken_at": "\x1b[2J\n::error::x"}
+    (project / "out").write_text(json.dumps(edited))
+    done = ran(project, "show", "out")
+    assert (done.returncode, active_content.text(done.stdout)) == (0, [])

@@ -49,6 +49,16 @@ def test_a_journal_of_another_format_tells_nothing_of_its_run(scene: JournalProj
     assert (other.opening, other.damaged) == (None, 1)
 
 
+def test_a_call_without_an_address_is_a_damaged_line(scene: JournalProject) -> None:
+    """A journal that somebody has edited may hold any text there."""
+    _, _, path = scene.applied()
+    opening, intent, *_ = path.read_bytes().splitlines()
+    entry = decode_line(intent)
+    assert entry is not None
+    run = parse_journal("run", b"\n".join([opening, encode_line({**entry, "address": ""})]))
+    assert (run.calls, run.damaged) == ((), 1)
+
+
 def test_a_journal_that_cannot_begin_leaves_nothing_open(scene: JournalProject) -> None:
     """Neither a file nor a descriptor: a service that plans again and again would run out of them."""
 

@@ -102,7 +102,7 @@ def snapshot_text(snapshot: Snapshot, *, color: bool = False) -> str:
     """Render a snapshot: counts per kind, and which listings are incomplete."""
     taken = [
         escape_terminal(workspace_line(snapshot.workspace, snapshot.url, snapshot.people)),
-        f"Taken {snapshot.taken_at}.",
+        escape_terminal(f"Taken {snapshot.taken_at}."),
     ]
     counts = [escape_terminal(f"  {count_listed_rows(kind, listing)}") for kind, listing in snapshot.listings.items()]
     return join_blocks([taken, counts], color)
