@@ -49,7 +49,7 @@ from lmsconf.planner.kind import AnyKind
 from lmsconf.support.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
-    from lmsconf.manifest.overlays import EntryIndex
+    from lmsconf.manifest.overlays import EntryIndex, WrittenEntry
     from lmsconf.manifest.validation.people_names import PeopleNames
 
 EntryCallback: TypeAlias = Callable[[KeyPath, Json], None]
@@ -123,6 +123,7 @@ class _Loading:
     undeclared: UndeclaredNames = field(default_factory=UndeclaredNames)
     _index: EntryIndex | None = None
     _sound: list[_Checked] = field(default_factory=list)
+    _written: list[WrittenEntry] = field(default_factory=list)
     _all_documents: Sequence[Document] = ()
     _people: PeopleNames | None = None
     _errors: int = 0
@@ -142,9 +143,13 @@ class _Loading:
         except ExpansionLimitExceeded as exhausted:
             self.problems.append(exhausted.problem)
         if len(folders) > 1:
-            from lmsconf.manifest.overlays import without_replaced  # few projects have overlays
+            from lmsconf.manifest.overlays import without_replaced, without_replaced_items  # few projects have overlays
 
             self.declared = without_replaced(self.declared, self.layers)
+            if self.on_entry is not None:
+                self._written = [*without_replaced_items(self._written, self.declared)]
+        for section, body, _ in self._written:
+            cast(EntryCallback, self.on_entry)(section.path, body)
 
     def crossed(self) -> Iterator[Problem]:
         """Yield the problems of cross-resource checks, unless the error limit is reached already."""
@@ -309,8 +314,7 @@ class _Loading:
 
     def _parse(self, expanded: _Checked) -> None:
         section, body, places, is_part, layer, _ = expanded
-        if self.on_entry is not None:
-            self.on_entry(section.path, body)
+        resources: list[DesiredResource[Any]] = []
         self.problems += unknown_workspace_problems(body, places, self.workspaces)
         entry = core.ManifestEntry(body=body, places=places, timezone=self.timezone, report=self.problems.append)
         if section.is_test:
@@ -318,9 +322,11 @@ class _Loading:
         elif section.is_absent:
             self.absent.extend(section.kind.parse_absent(entry))
         else:
-            resources = [*section.kind.parse(entry)]
+            resources += section.kind.parse(entry)
             (self.partial if is_part else self.declared).extend(resources)
             self.layers += [layer] * (0 if is_part else len(resources))
+        if self.on_entry is not None:
+            self._written.append((section, body, resources))
 
     def _tell(self, section: Section, entry: ExpandedEntry, findings: Iterable[SchemaFinding]) -> None:
         from lmsconf.manifest.validation import messages  # only for a problem

@@ -6,9 +6,9 @@ Entries that declare several resources, such as assignments, replace the declara
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from lmsconf.manifest.schemas import identifying_key
 from lmsconf.manifest.sections import Section
@@ -21,6 +21,8 @@ from lmsconf.support.lazy_dataclass import dataclass
 _ONLY_IN = "only_in"
 EntryKey: TypeAlias = "tuple[KeyPath, str]"
 """The section of an entry, and the name of what it declares as names are compared."""
+WrittenEntry: TypeAlias = "tuple[Section, Json, list[DesiredResource[Any]]]"
+"""An entry after its expansion: its section, its body, and what it declares."""
 
 
 @dataclass(slots=True)
@@ -65,3 +67,29 @@ def without_replaced(declared: Sequence[DesiredResource[Any]], layers: Sequence[
         for resource, layer in zip(declared, layers, strict=True)
         if layer == last[resource.address, resource.only_in]
     ]
+
+
+def without_replaced_items(
+    entries: Iterable[WrittenEntry], declared: Iterable[DesiredResource[Any]]
+) -> Iterator[WrittenEntry]:
+    """Yield the entries without the items whose declarations a later folder replaces.
+
+    declared: what `without_replaced` has left.
+    """
+    left = {id(resource) for resource in declared}
+    for section, body, resources in entries:
+        items, kept = section.kind.entry_items, [resource for resource in resources if id(resource) in left]
+        if items is None or len(kept) == len(resources) or not isinstance(body, dict):
+            yield section, body, resources
+            continue
+        addresses = {resource.address for resource in kept}
+        subjects = body[items.subject]
+        for subject in subjects if isinstance(subjects, list) else [subjects]:
+            one = {**body, items.subject: subject}
+            listed = [
+                item
+                for item in cast("list[Json]", body[items.key])
+                if not addresses.isdisjoint(section.kind.item_addresses(one, item))
+            ]
+            if listed:
+                yield section, {**one, items.key: listed}, kept

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 from jsonschema import Draft202012Validator
 
 from lmsconf.cli import app
@@ -79,3 +80,30 @@ def test_documents_name_the_value(project: Path, capfd: pytest.CaptureFixture[st
     assert [change["source"] for change in plan["changes"]] == [place | {"each": f"country={c}"} for c in ("NO", "SE")]
     assert all("each" not in problem["source"] for problem in plan["problems"])
     assert plan["problems"]
+
+
+def test_an_assignment_that_a_later_folder_replaces_is_printed_once(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """As the later folder has it; what else the earlier entry declares stays."""
+    (project / "lmsconf.yaml").write_text('workspaces: {test: {url: "sandbox:"}}\nmanifests: [manifests, more]\n')
+    (project / "manifests" / "a.yaml").write_text(
+        "content_targets:\n"
+        "  - {content: [Fire, {name: First aid, id: c-1}], assign_to: [everyone, {group: Sales}]}\n"
+        "  - {content: Data, assign_to: [everyone]}\n"
+    )
+    (project / "more").mkdir()
+    (project / "more" / "b.yaml").write_text(
+        "content_targets:\n"
+        "  - {content: {name: First aid, id: c-1}, mandatory: true, assign_to: [{group: Sales}]}\n"
+        "  - {content: Data, mandatory: true, assign_to: [everyone]}\n"
+    )
+    assert run_command_line(app, ["-C", str(project), "validate", "--expanded"]) == ExitCode.OK
+    assert yaml.safe_load(capfd.readouterr().out) == {
+        "content_targets": [
+            {"content": "Fire", "assign_to": ["everyone", {"group": "Sales"}]},
+            {"content": {"name": "First aid", "id": "c-1"}, "assign_to": ["everyone"]},
+            {"content": {"name": "First aid", "id": "c-1"}, "mandatory": True, "assign_to": [{"group": "Sales"}]},
+            {"content": "Data", "mandatory": True, "assign_to": ["everyone"]},
+        ]
+    }
