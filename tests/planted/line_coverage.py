@@ -6,6 +6,7 @@ One run of the tests under coverage.py is kept in `build/`; lines that moved sin
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sqlite3
 import subprocess
@@ -82,6 +83,7 @@ class _Watch:
 
 def collect(tests: Sequence[str]) -> int:
     """Runs the tests and keeps what they reach. What does not pass is not kept."""
+    os.environ.setdefault("TESTS", "all")
     # A shell that starts this in the background has it ignore Ctrl-C, and tests of interruptions would wait for ever.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     _FOLDER.mkdir(parents=True, exist_ok=True)

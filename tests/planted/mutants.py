@@ -237,6 +237,7 @@ def main(names: Sequence[str]) -> int:
 
     One that cannot be imported, or runs for ever, is found as well.
     """
+    os.environ.setdefault("TESTS", "all")  # a test that takes turns finds its mutants on each day that it plays
     chosen = [file for file in modules() if not names or any(name in file for name in names)]
     drawn = sample(chosen, int(os.environ.get("SAMPLE", "8")), int(os.environ.get("SEED", "1")))
     width, reasons = int(os.environ.get("WIDTH", "2")), explained()
