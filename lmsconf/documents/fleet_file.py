@@ -18,6 +18,7 @@ from lmsconf.documents.document import (
 from lmsconf.documents.plan_values import blocker_from_json, blocker_json
 from lmsconf.errors import ExitCode, LmsconfError, shorten
 from lmsconf.model.canonical_json import Json
+from lmsconf.model.effects import Basis
 from lmsconf.model.fleet import MOST_SHARDS, FleetAction, FleetEntry, FleetIndex, FleetShard
 
 FORMAT: Final = "lmsconf.fleet/1"
@@ -64,7 +65,9 @@ def entry_json(entry: FleetEntry) -> dict[str, Json]:
         "digest": entry.digest,
         "summary": dict(entry.summary),
         "people": None if entry.people is None else dict(entry.people),
+        **({} if entry.basis is None else {"basis": entry.basis.value}),
         "guards": dict(entry.guards),
+        **({"relaxed": list[Json](entry.relaxed)} if entry.relaxed else {}),
         "blocked": [blocker_json(blocker) for blocker in entry.blocked],
         "problems": [problem_json(problem) for problem in entry.problems],
         "file": entry.file,
@@ -106,7 +109,9 @@ def entry_from_json(at: JsonObjectReader) -> FleetEntry:
         digest=at.maybe("digest", at.text),
         summary={name: summary.number(name) for name in at.object("summary")},
         people=at.maybe("people", lambda key: _counts(at, key)),
+        basis=Basis(at.text("basis")) if at.has("basis") else None,
         guards=_counts(at, "guards"),
+        relaxed=at.texts("relaxed") if at.has("relaxed") else (),
         blocked=at.each("blocked", blocker_from_json),
         problems=at.each("problems", problem_from_json),
         file=at.maybe("file", at.text),

@@ -28,6 +28,7 @@ from lmsconf.project.config_reader import read_project_file
 from lmsconf.project.settings import Settings, settings_of
 from lmsconf.render.drift_json import drift_json
 from lmsconf.render.json import problems_json
+from lmsconf.render.settings_wording import relaxed_settings
 from lmsconf.support.atomic_files import read_text, write_atomically
 from lmsconf.support.lazy_dataclass import dataclass
 from lmsconf.workspace.access_reader import read_people_view
@@ -191,7 +192,9 @@ class TaskRunner:
                 "calls": counts.calls,
             },
             people=_people(counts_json(plan.effects.people)),
+            basis=plan.effects.basis,
             guards={guard.name: guard.total for guard in plan.guards},
+            relaxed=tuple(relaxed_settings(plan)),
             blocked=blockers(plan),
             file=self._saved(task, "plan", lambda: dumps(plan, self._key)),
         )

@@ -10,6 +10,7 @@ from typing import Final
 
 from lmsconf.errors import ExitCode, Problem
 from lmsconf.model.blockers import Blocker
+from lmsconf.model.effects import Basis
 from lmsconf.model.plan import Change
 from lmsconf.support.lazy_dataclass import dataclass
 
@@ -35,7 +36,8 @@ class FleetEntry:
 
     exit: the exit code of the command in that workspace. digest: of its plan. summary: what the command counts, such as
     `create` and `calls` of a plan. people: how many people gain or lose content, None where it is not known.
-    guards: the total of each guard of a plan, None where it is not known.
+    basis: what these numbers rest on. guards: the total of each guard of a plan, None where it is not known.
+    relaxed: the settings of a plan that are weaker than the default, in words.
     blocked: what would stop, or has stopped, the apply. problems: the errors. file: the document with the whole result,
     relative to the index.
     """
@@ -47,7 +49,9 @@ class FleetEntry:
     digest: str | None = None
     summary: Mapping[str, int] = field(default_factory=dict)
     people: Mapping[str, int | None] | None = None
+    basis: Basis | None = None
     guards: Mapping[str, int | None] = field(default_factory=dict)
+    relaxed: tuple[str, ...] = ()
     blocked: tuple[Blocker, ...] = ()
     problems: tuple[Problem, ...] = ()
     file: str | None = None

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from lmsconf.errors import ExitCode
+from lmsconf.model.effects import AccessCounts, Basis, PredictedTotals
 from lmsconf.model.fleet import INTERRUPTIONS, FleetAction, FleetEntry, FleetReport, SharedChanges, SharedFailure
+from lmsconf.render.effects_wording import EFFECTS_HEADING, NOT_COMPUTED, totals_sentence
 
 _FAILURES = {
     ExitCode.ERROR: "failed with errors",
@@ -21,6 +23,7 @@ _FAILURES = {
     ExitCode.TERMINATED: "terminated",
 }
 
+_NAMES: Final = 3
 SHOWN_ERRORS: Final = 3
 """How many errors of a workspace are shown; the others are counted."""
 _BEGUN: Final = (ExitCode.PARTIAL, *INTERRUPTIONS)
@@ -55,6 +58,35 @@ def fleet_headline(report: FleetReport) -> str:
     left = f", {waiting:,} not attempted" if waiting else ""
     shard = f" of shard {index.shard}" if index.shard else ""
     return f"{_count(len(entries), 'workspace')}{shard}: {result}{failures}{left}."
+
+
+def fleet_effects(report: FleetReport) -> str:
+    """Return what the plans do to people, who count once in each workspace; empty if no plan changes anything."""
+    plans = [entry for entry in report.index.entries if entry.basis is not None and entry.changes and not entry.failed]
+    known = [entry.people for entry in plans if entry.people and None not in entry.people.values()]
+    unknown = [entry.workspace for entry in plans if not entry.people or None in entry.people.values()]
+    if not plans:
+        return ""
+    sentences = []
+    if known:
+        counts = {name: sum(people.get(name) or 0 for people in known) for name in AccessCounts.__dataclass_fields__}
+        basis = Basis.ESTIMATE if any(entry.basis is Basis.ESTIMATE for entry in plans) else Basis.EXACT
+        sentences.append(totals_sentence(PredictedTotals(basis=basis, people=AccessCounts(**counts))))
+    if all(entry.basis is Basis.OFF for entry in plans):
+        sentences.append(NOT_COMPUTED)
+    elif unknown:
+        sentences.append(f"Not known in {workspace_count(len(unknown))}: {name_list(unknown, _NAMES)}.")
+    return f"{EFFECTS_HEADING} in {workspace_count(len(plans))}: {' '.join(sentences)}"
+
+
+def fleet_relaxed(report: FleetReport) -> Iterator[str]:
+    """Yield each setting that is weaker than the default, with the workspaces whose plans have it."""
+    names: dict[str, list[str]] = {}
+    for entry in report.index.entries:
+        for line in entry.relaxed:
+            names.setdefault(line, []).append(entry.workspace)
+    for line, workspaces in names.items():
+        yield f"{line}, in {workspace_count(len(workspaces))}: {name_list(workspaces, _NAMES)}"
 
 
 def outcome_words(entry: FleetEntry) -> str:

@@ -13,7 +13,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from on_terminal import at_terminal
 
-from fleet.fleet_project import Fleet
+from fleet.fleet_project import PROJECT, Fleet
 from lmsconf.fleet.label_selector import parse_selector
 from lmsconf.fleet.tasks import FleetTask, task_json
 from lmsconf.fleet.worker import BOUND
@@ -48,7 +48,9 @@ def test_a_plan_of_all_shows_what_is_the_same_once(fleet: Fleet) -> None:
     code, out, _ = fleet.run("fleet", "show", str(fleet.root / "out"))
     assert code == 0
     assert out.startswith(
-        "3 workspaces: 3 with changes, 0 without.\n\nThis change in 3 of 3 workspaces: alpha, beta, gamma\n"
+        "3 workspaces: 3 with changes, 0 without.\n\n"
+        "Effects on people in 3 workspaces: nobody's access to content changes.\n\n"
+        "This change in 3 of 3 workspaces: alpha, beta, gamma\n"
     )
     assert "This change in 2 of 3 workspaces: alpha, beta\n\n  + group/Team eu will be created\n" in out
     code, out, _ = fleet.run("fleet", "show", str(fleet.root / "out"), "--format", "json")
@@ -117,6 +119,56 @@ def test_one_variable_does_not_hold_the_token_of_two_hosts(fleet: Fleet, monkeyp
     assert code == 1
     assert "2 workspaces: failed with errors\n  a, b\n" in out
     assert out.count("LMSCONF_ALL is not set") == 1
+
+
+PEOPLE = """
+people: [{email: anna@x.example}, {email: bo@x.example}]
+groups: [{name: Team, members: [anna@x.example, bo@x.example]}]
+smart_groups: [{name: Odd, conditions: [{field: Size, choices: [S], system_condition: WEIRD}]}]
+custom_fields: [{name: Size, type: CHOICE, choices: [S, M]}]
+content: [{name: GDPR}]
+content_targets: [{content: GDPR, assign_to: [{group: Team}, {smart_group: Odd}]}]
+"""
+SEEDED = "workspaces: {one: {url: 'sandbox:1.db', seed: seed.yaml}, two: {url: 'sandbox:2.db', seed: seed.yaml}}\n"
+
+
+@pytest.mark.parametrize(
+    ("manifest", "options", "effects"),
+    [
+        ("groups: [{name: Team, members: []}]", (), "2 workspaces: 4 people lose content (estimate)."),
+        ("groups: [{name: Team, members: []}]", ("--no-effects",), "2 workspaces: not computed (--no-effects)."),
+        (
+            "smart_groups: [{name: Odd, only_in: [two], conditions: [{field: Size, choices: [M], "
+            "system_condition: WEIRD}]}]\ngroups: [{name: New, members: []}]",
+            (),
+            "2 workspaces: nobody's access to content changes. Not known in 1 workspace: two.",
+        ),
+    ],
+    ids=["known", "off", "unknown"],
+)
+def test_the_plans_of_a_fleet_tell_what_they_do_to_people(
+    fleet: Fleet, manifest: str, options: tuple[str, ...], effects: str
+) -> None:
+    """Summed over all workspaces, in every view and from shards too, and nothing more than is known."""
+    fleet.write("seed.yaml", PEOPLE)
+    fleet.write("lmsconf.yaml", SEEDED)
+    fleet.write("manifests/a.yaml", manifest + "\n")
+    Draft202012Validator(json.loads(read_schema("fleet.schema.json"))).validate(fleet.plan(*options))
+    for format in ("text", "markdown", "html"):
+        _, out, _ = fleet.run("fleet", "show", str(fleet.root / "out"), "--format", format)
+        assert f"Effects on people in {effects}" in out.replace("\\", "").replace("&#39;", "'")
+
+
+def test_the_plans_of_a_fleet_tell_weaker_settings(fleet: Fleet) -> None:
+    """Each with the workspaces that have it, in every view."""
+    fleet.write("lmsconf.yaml", PROJECT + "guards: {deletes: off}\nsettle: 0s\n")
+    fleet.plan()
+    for format in ("text", "markdown", "html", "json"):
+        _, out, _ = fleet.run("fleet", "show", str(fleet.root / "out"), "--format", format)
+        assert "guards.deletes: off (default: 5 or 10%)" in out.replace("\\", "")
+    _, out, _ = fleet.run("fleet", "show", str(fleet.root / "out"))
+    assert "  guards.deletes: off (default: 5 or 10%), in 3 workspaces: alpha, beta, gamma\n" in out
+    assert "Settings weaker than the default:\n" in out
 
 
 def test_guards_count_over_the_fleet(fleet: Fleet) -> None:

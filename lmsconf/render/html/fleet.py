@@ -16,7 +16,9 @@ from lmsconf.model.fleet import (
 )
 from lmsconf.render.fleet_wording import (
     failed_workspaces,
+    fleet_effects,
     fleet_headline,
+    fleet_relaxed,
     outcome_words,
     shared_headline,
     workspace_count,
@@ -27,11 +29,13 @@ from lmsconf.render.html.components import (
     change_row,
     count_cards,
     filterable_rows,
+    headed_list,
     problem_note,
 )
 from lmsconf.render.html.document import Child, tag
 from lmsconf.render.html.packed_rows import is_large
 from lmsconf.render.html.plan import page_header, sections_page
+from lmsconf.render.settings_wording import RELAXED_HEADING
 
 _NAMES: Final = 12
 _TITLES: Final = {
@@ -65,7 +69,9 @@ def fleet_html(report: FleetReport) -> str:
     top = [
         page_header("fleet", title, f"Made {index.created_at}"),
         tag("p", fleet_headline(report), class_="verdict"),
+        tag("p", effects) if (effects := fleet_effects(report)) else None,
         count_cards(_counts(report)),
+        headed_list(RELAXED_HEADING, fleet_relaxed(report)),
     ]
     return sections_page(title, top, sections, None, large=is_large(changes))
 

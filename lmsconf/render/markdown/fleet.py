@@ -20,7 +20,9 @@ from lmsconf.render.escape import escape_html, escape_markdown, markdown_code
 from lmsconf.render.fleet_wording import (
     SHOWN_ERRORS,
     failed_workspaces,
+    fleet_effects,
     fleet_headline,
+    fleet_relaxed,
     more_errors,
     outcome_words,
     shared_headline,
@@ -36,6 +38,7 @@ from lmsconf.render.markdown.sections import (
     truncate,
 )
 from lmsconf.render.resource_wording import resource_title
+from lmsconf.render.settings_wording import RELAXED_HEADING
 from lmsconf.render.size_limit import UNLIMITED, SizeLimit
 
 _NAMES: Final = 10
@@ -43,6 +46,7 @@ _WORDS: Final = 400
 _CHANGE_VARIANTS: Final = 3
 """How many texts, from a row to all details, `change_entry` has for a change."""
 _NOUNS: Final = ("workspace", "workspaces")
+_SETTINGS: Final = ("setting", "settings")
 _LISTS: Final = ("list of workspaces", "lists of workspaces")
 
 
@@ -50,12 +54,16 @@ def fleet_markdown(report: FleetReport, *, limit: SizeLimit = UNLIMITED) -> str:
     """Return the comment."""
     action = report.index.action.value
     head = paragraphs(
-        comment_marker("fleet", action, limit), f"### lmsconf fleet {action}", f"**{fleet_headline(report)}**"
+        comment_marker("fleet", action, limit),
+        f"### lmsconf fleet {action}",
+        f"**{fleet_headline(report)}**",
+        escape_markdown(fleet_effects(report)),
     )
     sections = [
         *section_if_any(
             "Failed", [_failure(failure, report.index.action) for failure in group_failures(report.index.entries)]
         ),
+        *section_if_any(RELAXED_HEADING, map(_setting, fleet_relaxed(report))),
         *section_if_any("Apply would stop here", map(_blocked, group_blocked(report.index.entries))),
         *(_shared(shared, report, limit) for shared in report.shared),
         *_others(report),
@@ -78,6 +86,11 @@ def _blocked(stopped: tuple[Sequence[Blocker], Sequence[str]]) -> SectionEntry:
     words = truncate("; ".join(map(str, blockers)), escape_markdown, _WORDS)
     line = f"- {where}: {words}{_some(names)}\n"
     return SectionEntry(_NOUNS, (lambda: line,))
+
+
+def _setting(words: str) -> SectionEntry:
+    line = f"- {truncate(words, escape_markdown, _WORDS)}\n"
+    return SectionEntry(_SETTINGS, (lambda: line,))
 
 
 def _row(entry: FleetEntry, words: str) -> SectionEntry:

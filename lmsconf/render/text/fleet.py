@@ -1,4 +1,4 @@
-"""The text view of a fleet: failures first, then what is the same in many workspaces, then each workspace in a line."""
+"""The text view of a fleet: failures, people, what is the same in many workspaces, then each workspace in a line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from lmsconf.render.escape import escape_terminal
 from lmsconf.render.fleet_wording import (
     SHOWN_ERRORS,
     failed_workspaces,
+    fleet_effects,
     fleet_headline,
+    fleet_relaxed,
     more_errors,
     name_list,
     outcome_words,
@@ -20,6 +22,7 @@ from lmsconf.render.fleet_wording import (
     workspace_count,
 )
 from lmsconf.render.resource_wording import resource_title
+from lmsconf.render.settings_wording import RELAXED_HEADING
 from lmsconf.render.text.blocks import change_lines, join_blocks, problem_lines
 
 _NAMES: Final = 6
@@ -32,12 +35,19 @@ def fleet_text(report: FleetReport, *, color: bool = False) -> str:
         [
             [fleet_headline(report)],
             *(_failure(failure, index.action) for failure in group_failures(index.entries)),
+            [escape_terminal(line) for line in filter(None, [fleet_effects(report)])],
+            _relaxed(report),
             *(_blocked(blockers, names) for blockers, names in group_blocked(index.entries)),
             *(_shared(shared, len(index.entries)) for shared in report.shared),
             _lines(report),
         ],
         color,
     )
+
+
+def _relaxed(report: FleetReport) -> list[str]:
+    lines = [escape_terminal(f"  {line}") for line in fleet_relaxed(report)]
+    return [f"{RELAXED_HEADING}:", *lines] if lines else []
 
 
 def _failure(failure: SharedFailure, action: FleetAction) -> Iterator[str]:
