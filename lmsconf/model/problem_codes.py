@@ -219,6 +219,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "refusal/lock-out": "The plan would leave fewer administrators than `min_admins`.",
     "refusal/manager-right": "A person must have the right of a manager to become one.",
     "refusal/metadata-merged": "The service merges metadata, so a key cannot be removed. Set an empty text.",
+    "refusal/no-conditions": "A smart group would lose its last condition with a deleted field or choice. Change its conditions, or delete it too.",
     "refusal/no-free-field": "A workspace has at most ten custom fields, and a migration needs a slot for the new field until the old one is deleted. Migrate one field after the other with `--only`, or delete a field that nobody needs.",
     "refusal/not-copied": "An answer to the old field of a migration changed after the plan was made, so the field cannot be deleted. Plan again.",
     "refusal/progress-unknown": "`keep` is for people in progress, and it is not known who they are. Give the token the right to read results, or remove `keep`.",
