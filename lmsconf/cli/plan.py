@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -170,6 +170,7 @@ def plan(
     if snapshot_file is not None:
         # Planning on a snapshot sends no request, so every part counts as trusted.
         trusted = PARTS
+    _refuse_same_file([out, people, Path(output.path), snapshot_file, since_file, faults_file])
     for option, file in (("--out", out), ("--people", people)):
         if file is not None:
             refuse_unwritable(file, f"{option} {file}")
@@ -299,6 +300,14 @@ def _with_base(
         from lmsconf.workspace.plan_since import plan_since
 
         return plan_since(workspace, manifests, policy, base, since, tell)
+
+
+def _refuse_same_file(files: Sequence[Path | None]) -> None:
+    """Raise UsageError if a result would be written over another one, or over a file that is read."""
+    named = [file.resolve() for file in files if file is not None and (file.is_file() or not file.exists())]
+    for file in named:
+        if named.count(file) > 1:
+            raise UsageError(f"two options name the file {file.name}", hint="Name another file.")
 
 
 def _check_people_file(file: Path, *, no_effects: bool, masked: bool) -> None:

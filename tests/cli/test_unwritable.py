@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from flow.project import Project
 from flow.shell import lmsconf
 
 from lmsconf.errors import ExitCode
@@ -68,3 +69,22 @@ def test_an_embedded_workspace_that_cannot_be_written(project: Path) -> None:
     (project / "none").mkdir()
     (project / "none" / "workspace.db").write_text("not a database, and long enough to be taken for one\n" * 50)
     assert "reset it with: lmsconf sandbox reset" in lmsconf(project, "plan").err
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--out", "x.json", "--people", "x.json"),
+        ("--out", "x.json", "--format", "json", "--output", "./x.json"),
+        ("--people", "x.json", "--format", "json", "--output", "x.json"),
+        ("--snapshot", "x.json", "--out", "x.json"),
+    ],
+)
+def test_no_result_of_a_plan_is_written_over_another(tmp_path: Path, options: tuple[str, ...]) -> None:
+    """Two options that name one file are a mistake of the command line: only --output gets the problem."""
+    Project(tmp_path, "groups: [{name: A}]\n").write("groups: [{name: A}]\n")
+    assert lmsconf(tmp_path, "snapshot", "x.json").code == ExitCode.OK
+    before = (tmp_path / "x.json").read_bytes()
+    ran = lmsconf(tmp_path, "plan", *options)
+    assert (ran.code, "two options name the file x.json" in ran.err) == (ExitCode.USAGE, True)
+    assert ((tmp_path / "x.json").read_bytes() == before) is ("--output" not in options)
