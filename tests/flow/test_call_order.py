@@ -123,13 +123,16 @@ smart_groups: [{name: S, conditions: [{field: Dept, choices: [A]}]}]
     ("answers", "order"),
     [
         ("{Level: null}", ["smart-groups.replace-conditions", "users.update-custom-field-choice"]),
-        ("{Dept: A, Level: null}", ["users.update-custom-field-choice", "smart-groups.replace-conditions"]),
+        (
+            "{Dept: A, Level: null}",
+            ["users.update-custom-field-choice", "smart-groups.replace-conditions", "users.update-custom-field-choice"],
+        ),
     ],
 )
 def test_an_answer_is_cleared_after_the_conditions_that_ask_for_it_are_replaced(
     tmp_path: Path, answers: str, order: list[str]
 ) -> None:
-    """Nobody leaves a smart group for a moment, unless the same call sets the answer that the new condition needs."""
+    """Nobody leaves a smart group for a moment: the answer that the new condition needs is set by a call of its own."""
     seed = """
 custom_fields: [{name: Dept, type: CHOICE, choices: [A, B]}, {name: Level, type: MULTI_SELECT, choices: [C, D]}]
 people: [{email: anna@acme.example, answers: {Dept: %s, Level: [C]}}]
@@ -142,6 +145,7 @@ smart_groups: [{name: S, conditions: [{field: Level, choices: [C]}]}]
     )
     assert calls == order
     assert it.last.calls[1].needs == ("c1",)
+    assert set(it.last.calls[-1].needs) == {call.id for call in it.last.calls[:-1]}
 
 
 @pytest.mark.parametrize(("taken", "going"), [(9, ["Dept"]), (10, ["Also", "Dept"]), (10, ["Dept", "Zoo"])])

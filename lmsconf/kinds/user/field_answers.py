@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Final, cast
 
 from lmsconf.api.spec.value_encoding import ANSWERS, build_answers_body, encode_answer
@@ -19,6 +20,7 @@ from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.names import did_you_mean, normalize_name
 from lmsconf.planner.context import PlanContext
 from lmsconf.planner.missing_references import refuse_ambiguous_reference, why_name_is_missing
+from lmsconf.support.lazy_dataclass import dataclass
 
 _SEVERAL: Final = "MULTI_SELECT"
 
@@ -142,7 +144,48 @@ def record_choice_changes(planning: PlanContext, before: Mapping[str, Answer], a
         planning.changed_refs.append((old - new, new - old))
 
 
-def answers_step(
+def answers_steps(
+    planning: PlanContext,
+    at: Address,
+    path: Mapping[str, str | Ref],
+    row: PersonRow | None,
+    before: Mapping[str, Answer],
+    after: Mapping[str, Answer],
+) -> list[Step]:
+    """Return one call, or two: what is set, then what is cleared after smart groups have moved from it to what is set.
+
+    Nobody leaves these smart groups for a moment, which can be many calls long.
+    """
+    given, moves = choice_refs_in_answers(planning, after), _moves(planning)
+    cleared = (field for field in after if before.get(field) and not after[field])
+    late = {field: before[field] for field in cleared if given & moves.get(field, frozenset())}
+    if not late:
+        return [_answers_step(planning, path, row, before, after)]
+    between = {**after, **late}
+    first = _answers_step(planning, path, row, before, between)
+    last = _answers_step(planning, path, row, between, after)
+    done = frozenset({answered_ref(at)})
+    return [replace(first, makes=first.makes | done), replace(last, makes=frozenset(), uses=last.uses | done)]
+
+
+@dataclass(slots=True)
+class _Moves:
+    """What smart groups ask for instead of a field that they cease to ask for, by its name; None until asked for."""
+
+    gained: dict[str, frozenset[Ref]] | None = None
+
+
+def _moves(planning: PlanContext) -> Mapping[str, frozenset[Ref]]:
+    state = planning.state(_Moves)
+    if state.gained is None:
+        state.gained = {}
+        for left, gained in planning.changed_refs:
+            for field in (ref.address.name for ref in left if ref.part is None):
+                state.gained[field] = state.gained.get(field, frozenset()) | gained
+    return state.gained
+
+
+def _answers_step(
     planning: PlanContext,
     path: Mapping[str, str | Ref],
     row: PersonRow | None,

@@ -14,7 +14,7 @@ from typing import Final, cast
 from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.kinds.shared.people_lists import PeopleList
 from lmsconf.kinds.shared.renames import free_name_ref, freed_name_ref
-from lmsconf.kinds.user.field_answers import answers_step
+from lmsconf.kinds.user.field_answers import answers_steps
 from lmsconf.kinds.user.people_list_steps import granted_rights_ref
 from lmsconf.kinds.user.types import APPLICATIONS, RIGHTS, TEXTS, Answer, PersonRow, PersonSpec
 from lmsconf.model.address import Address, Ref
@@ -49,8 +49,7 @@ def person_steps(planning: PlanContext, match: Match[PersonSpec, PersonRow], sid
     steps.extend(_metadata(planning, row, path, ready, before, after))
     if _differs(before, after, "answers"):
         old, new = (cast("Mapping[str, Answer]", form.get("answers", {})) for form in (before, after))
-        step = answers_step(planning, path, row, old, new)
-        steps.append(replace(step, uses=step.uses | ready))
+        steps.extend(replace(one, uses=one.uses | ready) for one in answers_steps(planning, at, path, row, old, new))
     if _differs(before, after, "custom_archive_date") and spec.archive_date is None and row is not None:
         steps.append(_archive_date(planning, path, None, ready, cleared=at))
     steps.extend(_rights(at, path, ready, before, after))
