@@ -108,6 +108,19 @@ def test_a_crowd_of_mistakes_is_cut_short(crowd: str, tmp_path: Path) -> None:
     assert codes(found) & {"yaml/too-many-problems", "manifest/too-many-problems"}
 
 
+def test_many_unknown_choices_repeat_no_list(tmp_path: Path) -> None:
+    """Only the first of many unknown choices are compared with the choices of their field, and list them."""
+    known, unknown = (", ".join(f"{letters}{n:04}" for n in range(1_000)) for letters in ("abcd", "abdc"))
+    found = loaded(
+        tmp_path,
+        f"custom_fields: [{{name: F, type: CHOICE, choices: [{known}]}}]\n"
+        f"smart_groups: [{{name: S, conditions: [{{field: F, choices: [{unknown}]}}]}}]\n",
+    )
+    assert (codes(found), len(found.problems)) == ({"reference/unknown-choice"}, 1_000)
+    assert [problem.hint.startswith("It has ") for problem in found.problems if problem.hint].count(True) == 50
+    assert all(problem.hint for problem in found.problems)
+
+
 def test_many_warnings_are_no_error(tmp_path: Path) -> None:
     """Warnings alone, however many, neither stop the reading nor become an error."""
     found = load_folder(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import cast
+from itertools import count
+from typing import Final, cast
 
 from lmsconf.errors import Problem, shorten
 from lmsconf.kinds.custom_field.types import CustomFieldSpec
@@ -38,21 +39,30 @@ def _condition(body: Mapping[str, Json]) -> DeclaredCondition:
     )
 
 
+_HINTS: Final = 50
+"""The number of unknown choices that are compared with the known ones, which takes long where both are many."""
+
+
 def find_unknown_choices(
     declared: Sequence[DesiredResource[SmartGroupSpec]],
     everything: Mapping[str, Sequence[DesiredResource[SmartGroupSpec]]],
 ) -> Iterator[Problem]:
     """Yield a problem for choices of a TEXT field, and for choices missing from a field's declared whole list."""
     fields = {resource.address: cast(CustomFieldSpec, resource.spec) for resource in everything.get(CUSTOM_FIELD, ())}
+    number = count()
     for declared_group in declared:
         for position, condition in enumerate(declared_group.spec.conditions or ()):
             field = fields.get(Address.of(CUSTOM_FIELD, condition.field))
             if field is not None:
-                yield from _unknown_choices(declared_group, position, condition, field)
+                yield from _unknown_choices(declared_group, position, condition, field, number)
 
 
 def _unknown_choices(
-    declared: DesiredResource[SmartGroupSpec], position: int, condition: DeclaredCondition, field: CustomFieldSpec
+    declared: DesiredResource[SmartGroupSpec],
+    position: int,
+    condition: DeclaredCondition,
+    field: CustomFieldSpec,
+    number: Iterator[int],
 ) -> Iterator[Problem]:
     at = Address.of(CUSTOM_FIELD, condition.field)
     if field.type == "TEXT" and condition.choices:
@@ -67,7 +77,9 @@ def _unknown_choices(
         return
     known = [choice.name for choice in field.choices.include]
     for name in sorted(condition.choices - set(known)):
-        hints = [f"It has {', '.join(known)}.", did_you_mean(name, known)]
+        hints = [f"Name a choice of {at}."]
+        if next(number) < _HINTS:
+            hints = [f"It has {', '.join(known)}.", did_you_mean(name, known) or ""]
         yield Problem(
             code="reference/unknown-choice",
             message=f'{declared.address}: {at} has no choice "{shorten(name)}"',
