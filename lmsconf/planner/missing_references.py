@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable, Iterable
 from dataclasses import field
+from typing import Final
 
 from lmsconf.errors import SourceLocation
 from lmsconf.model.address import Address
-from lmsconf.model.names import quote_name
+from lmsconf.model.names import did_you_mean, quote_name
 from lmsconf.planner.context import PlanContext
 from lmsconf.support.lazy_dataclass import dataclass
+
+_MOST_COMPARED: Final = 50
 
 
 @dataclass(slots=True)
@@ -18,6 +22,13 @@ class LiveIdentities:
 
     doubtful: set[Address] = field(default_factory=set)
     renamed: dict[Address, Address] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _ComparedNames:
+    """number: how many unknown names hints were asked for."""
+
+    number: int = 0
 
 
 def refuse_ambiguous_reference(planning: PlanContext, named: Address, by: Address, at: SourceLocation) -> bool:
@@ -60,6 +71,21 @@ def why_name_is_missing(planning: PlanContext, named: Address, near: str | None)
         )
     otherwise = "Correct the name, or declare it."
     return f"{named} is neither declared nor live", hint_on_missing(planning, named.kind, near, otherwise)
+
+
+def suggest_name(
+    planning: PlanContext,
+    name: str,
+    known: Iterable[str],
+    compare: Callable[[str, Iterable[str]], str | None] = did_you_mean,
+) -> str | None:
+    """Return the hint of `compare` for one of the first unknown names of a plan; None for the others.
+
+    Comparing thousands of unknown names with thousands of known ones takes minutes.
+    """
+    compared = planning.state(_ComparedNames)
+    compared.number += 1
+    return compare(name, known) if compared.number <= _MOST_COMPARED else None
 
 
 def hint_on_missing(planning: PlanContext, kind: str, near: str | None, otherwise: str) -> str:

@@ -297,3 +297,23 @@ content_targets: [{content: Other, assign_to: [{group: D}]}]
     assert (found.code, found.address) == ("reference/in-doubt", "content_target/Other -> group/D")
     assert found.message.endswith("it names group/D, and it is not yet known what of it is live")
     assert found.hint == "Plan group/D too to see its error."
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "groups: [{name: New NUMBER, members: [anna.bergNUMBER@acme.example]}]",
+        "content_targets: [{content: Intro, assign_to: [{group: Group of coaches NUMBER}]}]",
+        "content_targets: [{content: Introduction NUMBER, assign_to: [everyone]}]",
+    ],
+    ids=["people", "audiences", "contents"],
+)
+def test_only_the_first_unknown_names_are_compared_with_the_known(tmp_path: Path, entry: str) -> None:
+    """Fifty of many unknown names get `Did you mean`; all are errors, and say what to do."""
+    people, groups = "people: [{email: anna.berg@acme.example}]", "groups: [{name: Group of coaches}]"
+    project = Project(tmp_path, f"{people}\n{groups}\ncontent: [{{name: Introduction}}, {{name: Intro}}]")
+    for number in range(10, 70):
+        project.write(entry.replace("NUMBER", str(number)), f"{number}.yaml")
+    hints = [problem.hint or "" for problem in errors(project.plan)]
+    assert (len(hints), all(hints)) == (60, True)
+    assert sum(hint.startswith("Did you mean ") for hint in hints) == 50

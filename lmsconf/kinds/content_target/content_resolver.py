@@ -11,10 +11,10 @@ from lmsconf.kinds.content_target.types import AssignmentSpec, ContentRow, Targe
 from lmsconf.kinds.shared.kind_names import CONTENT, EVERYONE
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, pin_in
-from lmsconf.model.names import did_you_mean, normalize_name, quote_name
+from lmsconf.model.names import normalize_name, quote_name
 from lmsconf.planner.absent_matching import SimilarNames
 from lmsconf.planner.context import PlanContext
-from lmsconf.planner.missing_references import hint_on_missing
+from lmsconf.planner.missing_references import hint_on_missing, suggest_name
 
 _CATALOG: Final = "Write the name as in the catalog. Content is created in the product, not with lmsconf."
 Identity: TypeAlias = tuple[RemoteId | None, Address]
@@ -61,7 +61,7 @@ class ContentResolver:
             return None if RemoteId(pin) in self._by_id else self._wrong_pin(pin, spec.content)
         if spec.content in self._by_name:
             return None
-        return f'the catalog has no content "{spec.content}"', did_you_mean(spec.content, self._by_name)
+        return f'the catalog has no content "{spec.content}"', suggest_name(self._planning, spec.content, self._by_name)
 
     def _wrong_pin(self, pin: str, name: str) -> tuple[str, str]:
         """What is wrong with an id that no content has, and a hint."""
@@ -93,7 +93,8 @@ class ContentResolver:
             hint = f"Select one with `content: {{name: {spec.content}, id: ...}}`."
             self._problem(at, address, "content/twice", f'"{spec.content}" is in the catalog with the ids {ids}', hint)
         elif must:
-            near = hint_on_missing(self._planning, CONTENT, did_you_mean(spec.content, self._by_name), _CATALOG)
+            similar = suggest_name(self._planning, spec.content, self._by_name)
+            near = hint_on_missing(self._planning, CONTENT, similar, _CATALOG)
             self._problem(at, address, "content/unknown", f'the catalog has no content "{spec.content}"', near)
         return None
 

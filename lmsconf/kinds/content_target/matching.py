@@ -21,10 +21,10 @@ from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, EVERYONE, G
 from lmsconf.kinds.user.people_directory import WHICH_PERSON, people_directory, shared_email_message
 from lmsconf.model.address import Address, RemoteId, escape
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
-from lmsconf.model.names import did_you_mean, matches_patterns, nearest_email, quote_name
+from lmsconf.model.names import matches_patterns, nearest_email, quote_name
 from lmsconf.planner.absent_matching import report_absent_not_live
 from lmsconf.planner.context import Deletion, Match, MatchResult, PlanContext, UndeclaredResource
-from lmsconf.planner.missing_references import refuse_ambiguous_reference, why_name_is_missing
+from lmsconf.planner.missing_references import refuse_ambiguous_reference, suggest_name, why_name_is_missing
 from lmsconf.support.lazy_dataclass import dataclass
 
 Target: TypeAlias = tuple[TargetRow, Address | None]
@@ -147,7 +147,7 @@ def _is_ready(planning: PlanContext, contents: ContentResolver, entry: DesiredRe
         )
         return False
     message, hint = why_name_is_missing(
-        planning, to, _meant(planning, to) or did_you_mean(to.name, planning.registry.names(to.kind))
+        planning, to, _meant(planning, to) or suggest_name(planning, to.name, planning.registry.names(to.kind))
     )
     planning.problem(
         "person/unknown" if to.kind == USER else "reference/unknown-audience",
@@ -164,7 +164,7 @@ def _meant(planning: PlanContext, to: Address) -> str | None:
     if to.name == str(EVERYONE):
         return f"For everyone, write {EVERYONE} alone."
     if to.kind == USER and "@" not in to.name:
-        near = nearest_email(to.name, planning.registry.names(USER))
+        near = suggest_name(planning, to.name, planning.registry.names(USER), nearest_email)
         return "Write the person's e-mail." + (f' Did you mean "{near}"?' if near else "")
     for kind in (GROUP, SMART_GROUP):
         if kind != to.kind and planning.registry.has(kind, to.name):

@@ -15,9 +15,8 @@ from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.forms import Form
-from lmsconf.model.names import did_you_mean
 from lmsconf.planner.context import PlanContext
-from lmsconf.planner.missing_references import refuse_ambiguous_reference, why_name_is_missing
+from lmsconf.planner.missing_references import refuse_ambiguous_reference, suggest_name, why_name_is_missing
 from lmsconf.support.lazy_dataclass import dataclass
 
 
@@ -165,7 +164,7 @@ def refuse_unknown_references(
             continue
         if not planning.registry.has(CUSTOM_FIELD, condition.field):
             message, hint = why_name_is_missing(
-                planning, at, did_you_mean(condition.field, planning.registry.names(CUSTOM_FIELD))
+                planning, at, suggest_name(planning, condition.field, planning.registry.names(CUSTOM_FIELD))
             )
             planning.problem(
                 "reference/unknown-field",
@@ -190,7 +189,7 @@ def _unknown_choice(
     planning: PlanContext, declared: DesiredResource[SmartGroupSpec], position: int, at: Address, name: str
 ) -> None:
     known = planning.registry.names(choices_registry_kind(at.name))
-    near = renamed_choice_hint(planning, at, name) or did_you_mean(name, known)
+    near = renamed_choice_hint(planning, at, name) or suggest_name(planning, name, known)
     planning.problem(
         "reference/unknown-choice",
         f'{declared.address}: {at} has no choice "{shorten(name)}"',

@@ -23,7 +23,7 @@ from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.forms import Form
 from lmsconf.model.names import did_you_mean_email, normalize_name
 from lmsconf.planner.context import BeforeAfter, Match, PlanContext
-from lmsconf.planner.missing_references import hint_on_missing
+from lmsconf.planner.missing_references import hint_on_missing, suggest_name
 
 _DATE: Final = "custom_archive_date"
 _BY_DEFAULT: Final = ("admin", "manager", "applications")
@@ -59,7 +59,10 @@ def _may_come(planning: PlanContext, declared: DesiredResource[PersonSpec], spec
     """Return whether a person who is not live can be created, and report why not."""
     if not planning.policy.create_people or spec.flag("archived"):
         near = hint_on_missing(
-            planning, USER, did_you_mean_email(declared.address.name, people_directory(planning).by_email), ""
+            planning,
+            USER,
+            suggest_name(planning, declared.address.name, people_directory(planning).by_email, did_you_mean_email),
+            "",
         )
         way = "Creating people must be allowed in the project file: `people: {create: true}`."
         if planning.policy.create_people:

@@ -17,9 +17,9 @@ from lmsconf.kinds.user.types import Answer, PersonRow, PersonSpec, picked_choic
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.calls import Step
 from lmsconf.model.declarations import DesiredResource
-from lmsconf.model.names import did_you_mean, normalize_name
+from lmsconf.model.names import normalize_name
 from lmsconf.planner.context import PlanContext
-from lmsconf.planner.missing_references import refuse_ambiguous_reference, why_name_is_missing
+from lmsconf.planner.missing_references import refuse_ambiguous_reference, suggest_name, why_name_is_missing
 from lmsconf.support.lazy_dataclass import dataclass
 
 _SEVERAL: Final = "MULTI_SELECT"
@@ -73,7 +73,7 @@ def _knows_choices(planning: PlanContext, declared: DesiredResource[PersonSpec],
             whole = False
         elif not planning.registry.has(scope, name):
             known = planning.registry.names(scope)
-            near = renamed_choice_hint(planning, at, name) or did_you_mean(name, known)
+            near = renamed_choice_hint(planning, at, name) or suggest_name(planning, name, known)
             hint = " ".join(filter(None, [f"It has {', '.join(sorted(known))}." if known else None, near]))
             message = f'{at} has no choice "{shorten(name)}"'
             _problem(planning, declared, "reference/unknown-choice", field, message, hint)
@@ -83,7 +83,9 @@ def _knows_choices(planning: PlanContext, declared: DesiredResource[PersonSpec],
 
 def _unknown_field(planning: PlanContext, declared: DesiredResource[PersonSpec], field: str) -> None:
     at = Address.of(CUSTOM_FIELD, field)
-    message, hint = why_name_is_missing(planning, at, did_you_mean(field, planning.registry.names(CUSTOM_FIELD)))
+    message, hint = why_name_is_missing(
+        planning, at, suggest_name(planning, field, planning.registry.names(CUSTOM_FIELD))
+    )
     _problem(planning, declared, "reference/unknown-field", field, message, hint)
 
 

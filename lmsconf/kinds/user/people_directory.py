@@ -14,7 +14,7 @@ from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.names import did_you_mean_email, normalize_email
 from lmsconf.planner.context import Match, MatchResult, PlanContext
-from lmsconf.planner.missing_references import hint_on_missing
+from lmsconf.planner.missing_references import hint_on_missing, suggest_name
 from lmsconf.support.lazy_dataclass import dataclass
 
 
@@ -187,7 +187,8 @@ def refuse_unknown_people(
     skip = planning.policy.skip_unknown and len(missing) * 10 <= len(listed.named_emails)
     severity = Severity.WARNING if skip else Severity.ERROR
     for person in missing:
-        near = hint_on_missing(planning, USER, did_you_mean_email(person, people.by_email), UNKNOWN_PERSON)
+        similar = suggest_name(planning, person, people.by_email, did_you_mean_email)
+        near = hint_on_missing(planning, USER, similar, UNKNOWN_PERSON)
         _person(planning, declared, key, person, "person/unknown", "is not a person of this workspace", near, severity)
     if not skip and planning.policy.skip_unknown:
         planning.problem(
