@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -55,50 +56,78 @@ def collected() -> frozenset[str]:
     return frozenset(line for line in ran.stdout.splitlines() if "::" in line)
 
 
-class _Watch:
-    """A plugin of pytest: coverage keeps each test's lines apart, and this how long it took."""
+class _Lines:
+    """A plugin of one worker of pytest: coverage keeps the lines of each test apart."""
 
-    def __init__(self) -> None:
+    def __init__(self, worker: str) -> None:
         import coverage  # only whoever makes the map needs it
 
-        (_FOLDER / "lines").unlink(missing_ok=True)
-        coverage_file = str(_FOLDER / "lines")
-        self.coverage = coverage.Coverage(data_file=coverage_file, source=["lmsconf"])
-        self.coverage.set_option("run:relative_files", True)
-        self.seconds: dict[str, float] = {}
-
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        items[:] = [item for item in items if not item.get_closest_marker("slow")]
+        self._coverage = coverage.Coverage(data_file=str(_FOLDER / f"lines.{worker}"), source=["lmsconf"])
+        self._coverage.set_option("run:relative_files", True)
+        self._coverage.start()
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        self.coverage.switch_context(item.nodeid)
+        self._coverage.switch_context(item.nodeid)
         yield
+
+    def pytest_sessionfinish(self) -> None:
+        self._coverage.stop()
+        self._coverage.save()
+
+
+class _Seconds:
+    """A plugin of pytest: how long each test took. What does not pass is not kept."""
+
+    def __init__(self) -> None:
+        self._seconds: dict[str, float] = {}
+
+    @property
+    def passed(self) -> dict[str, float]:
+        return {test: seconds for test, seconds in self._seconds.items() if seconds != float("inf")}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if not report.passed:
-            self.seconds[report.nodeid] = float("inf")
-        self.seconds[report.nodeid] = self.seconds.get(report.nodeid, 0.0) + report.duration
+            self._seconds[report.nodeid] = float("inf")
+        self._seconds[report.nodeid] = self._seconds.get(report.nodeid, 0.0) + report.duration
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Watches the lines of a worker that loads this module as a plugin, from before anything imports lmsconf."""
+    if worker := os.environ.get("PYTEST_XDIST_WORKER"):
+        early_config.pluginmanager.register(_Lines(worker))
 
 
 def collect(tests: Sequence[str]) -> int:
-    """Runs the tests and keeps what they reach. What does not pass is not kept."""
+    """Runs the tests on all processors and keeps what they reach."""
     os.environ.setdefault("TESTS", "all")
     # A shell that starts this in the background has it ignore Ctrl-C, and tests of interruptions would wait for ever.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    _FOLDER.mkdir(parents=True, exist_ok=True)
-    watch = _Watch()
-    watch.coverage.start()
-    ended = pytest.main(["-q", "-p", "no:cacheprovider", "--tb=line", *tests], plugins=[watch])
-    watch.coverage.stop()
-    watch.coverage.save()
+    shutil.rmtree(_FOLDER, ignore_errors=True)
+    _FOLDER.mkdir(parents=True)
+    seconds = _Seconds()
+    options = ["-q", "-n", "auto", "-m", "not slow", "-p", "no:cacheprovider", "-p", __spec__.name, "--tb=line"]
+    ended = pytest.main([*options, *tests], plugins=[seconds])
+    _combine()
     files = sorted((ROOT / "lmsconf").rglob("*.py"))
-    kept = {
-        "seconds": {test: seconds for test, seconds in watch.seconds.items() if seconds != float("inf")},
-        "texts": {str(file.relative_to(ROOT)): file.read_text(encoding="utf-8") for file in files},
-    }
+    texts = {str(file.relative_to(ROOT)): file.read_text(encoding="utf-8") for file in files}
+    kept = {"seconds": seconds.passed, "texts": texts}
     (_FOLDER / "kept.json").write_text(json.dumps(kept), encoding="utf-8")
     return int(ended)
+
+
+def _combine() -> None:
+    """Makes one file of what the workers saw."""
+    from coverage import CoverageData
+
+    every = CoverageData(str(_FOLDER / "lines"))
+    for file in sorted(_FOLDER.glob("lines.*")):
+        one = CoverageData(str(file))
+        one.read()
+        every.update(one)
+        file.unlink()
+    every.write()
 
 
 @dataclass(frozen=True)
