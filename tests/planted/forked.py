@@ -107,6 +107,7 @@ def _run(changed: Sequence[NewCode], items: Sequence[pytest.Item], writing: int)
         for function, code in changed:
             function.__code__ = code
         # What was kept while the tests were collected may come from the code as it was.
+        gc.unfreeze()
         for kept in [one for one in gc.get_objects() if isinstance(one, functools._lru_cache_wrapper)]:
             if str(getattr(kept, "__module__", "")).startswith("lmsconf"):
                 kept.cache_clear()
@@ -139,6 +140,7 @@ def _functions() -> Iterator[FunctionType]:
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
     here = str(ROOT / "lmsconf")
+    gc.unfreeze()  # what was imported while the tests were collected is left out otherwise
     for one in gc.get_objects():
         if isinstance(one, FunctionType) and one.__code__.co_filename.startswith(here):
             yield one
