@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from lmsconf.errors import LmsconfError
+from lmsconf.support import atomic_files
 from lmsconf.support.atomic_files import is_writable, leads_to_stdout, open_for_lines, read_text, write_atomically
 
 
@@ -34,6 +35,8 @@ def test_a_power_cut_finds_the_old_file_or_the_new_one(tmp_path: Path, monkeypat
         seen.append(("folder" if is_folder else "file", path.read_text()))
         if is_folder:
             assert os.path.samestat(os.fstat(descriptor), tmp_path.stat())
+        else:
+            assert os.fstat(descriptor).st_size == len("new")
         sync(descriptor)
 
     monkeypatch.setattr(os, "fsync", watched)
@@ -123,6 +126,39 @@ def test_a_link_to_a_descriptor_that_cannot_be_is_replaced(tmp_path: Path) -> No
     assert (link.is_symlink(), link.read_text()) == (False, "new")
 
 
+@pytest.mark.parametrize(("links", "leads_there"), [(30, True), (60, False)])
+def test_a_descriptor_is_found_behind_as_many_links_as_the_system_follows(
+    tmp_path: Path, links: int, leads_there: bool
+) -> None:
+    """A longer row of links leads nowhere, so a file may stand in the place of the first."""
+    with (tmp_path / "file").open("w+b") as file:
+        behind = f"/dev/fd/{file.fileno()}"
+        for number in range(links):
+            (tmp_path / f"link{number}").symlink_to(behind)
+            behind = f"link{number}"
+        write_atomically(tmp_path / behind, "text")
+        assert (tmp_path / "file").read_text() == ("text" if leads_there else "")
+    assert (tmp_path / behind).is_symlink() is leads_there
+
+
+def test_a_file_for_lines_is_private_and_empty(tmp_path: Path) -> None:
+    """Also where a file that others can read was there before; a pipe and a descriptor stay what they are."""
+    path, pipe = tmp_path / "events.jsonl", tmp_path / "pipe"
+    path.write_text("earlier")
+    path.chmod(0o644)
+    os.close(open_for_lines(path))
+    assert (path.read_text(), stat.S_IMODE(path.stat().st_mode)) == ("", 0o600)
+    os.mkfifo(pipe)
+    with os.fdopen(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), "rb") as reader:
+        with (
+            os.fdopen(open_for_lines(pipe), "wb") as first,
+            os.fdopen(open_for_lines(Path(f"/dev/fd/{first.fileno()}")), "wb"),
+        ):
+            assert is_writable(pipe)
+            first.write(b"line")
+        assert reader.read() == b"line"
+
+
 def test_only_stdout_is_stdout(tmp_path: Path) -> None:
     """By whatever name it goes; other descriptors and files are none."""
     (tmp_path / "link").symlink_to("/dev/stdout")
@@ -162,6 +198,33 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_the_name_of_a_file_may_be_as_long_as_the_system_allows(tmp_path: Path) -> None:
+    """The file that is renamed to it has a short name of its own."""
+    path = tmp_path / ("😀" * 63)
+    write_atomically(path, "text")
+    assert read_text(path) == "text"
+
+
+def test_a_file_is_read_up_to_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file of the largest size is read whole, a larger one is refused; so is a pipe that brings more."""
+    monkeypatch.setattr(atomic_files, "LARGEST", 5)
+    path = tmp_path / "plan.json"
+    for content, is_read in ((b"12345", True), (b"123456", False)):
+        path.write_bytes(content)
+        reading, writing = os.pipe()
+        os.write(writing, content)
+        os.close(writing)
+        for one in (path, Path(f"/dev/fd/{reading}")):
+            if is_read:
+                assert read_text(one) == "12345"
+            else:
+                with pytest.raises(LmsconfError, match="is larger than"):
+                    read_text(one)
+        os.close(reading)
+    with pytest.raises(LmsconfError, match="is a pipe or a device"):
+        read_text(Path("/dev/null"), regular=True)
 
 
 @pytest.mark.parametrize(

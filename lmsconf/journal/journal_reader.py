@@ -62,13 +62,13 @@ def find_run(root: Path, name: str) -> RecordedRun:
     every = _journals(root)
     exact = [path for path in every if path.stem == name]
     fitting = every[:1] if name == "latest" else exact or [path for path in every if _fits(path.stem, name)]
-    if not fitting:
-        raise LmsconfError(f"no run matches {name!r}", hint=f"List them with: lmsconf runs{_pruned(every, name)}")
-    if len(fitting) > 1:
-        raise LmsconfError(
-            f"{len(fitting)} runs match {name!r}", hint=f"Name one: {', '.join(path.stem for path in fitting)}"
-        )
-    return _read(fitting[0])
+    match fitting:
+        case [path]:
+            return _read(path)
+        case []:
+            raise LmsconfError(f"no run matches {name!r}", hint=f"List them with: lmsconf runs{_pruned(every, name)}")
+    hint = f"Name one: {', '.join(path.stem for path in fitting)}"
+    raise LmsconfError(f"{len(fitting)} runs match {name!r}", hint=hint)
 
 
 def parse_journal(name: str, content: bytes) -> RecordedRun:

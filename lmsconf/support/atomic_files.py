@@ -17,7 +17,7 @@ _LINKS: Final = 40
 
 LARGEST: Final = 1 << 28
 """Bytes of the largest file that is read: more than a plan or a snapshot of the largest workspace has."""
-_PIECE: Final = 1 << 20
+_PRIVATE: Final = 0o600
 _NUMBER: Final = re.compile("[0-9]{1,9}")
 """A file descriptor."""
 _NOT_OURS: Final = "It may be damaged, or not a file of lmsconf."
@@ -36,7 +36,7 @@ def read_text(path: Path, *, regular: bool = False) -> str:
             if regular and not stat.S_ISREG(status.st_mode):
                 raise LmsconfError(f"{path} is a pipe or a device, not a file", hint=_NOT_OURS)
             size, data = status.st_size, bytearray()
-            while size <= LARGEST and (piece := file.read(_PIECE)):
+            while size <= LARGEST and (piece := file.read1()):
                 data += piece
                 size = max(size, len(data))
         if size > LARGEST:
@@ -48,7 +48,7 @@ def read_text(path: Path, *, regular: bool = False) -> str:
         raise LmsconfError(f"{path} cannot be read: {os_error_message(error)}", hint="Check the path.") from error
 
 
-def write_atomically(path: Path, text: str | Iterator[str], mode: int = 0o600, *, durable: bool = True) -> None:
+def write_atomically(path: Path, text: str | Iterator[str], mode: int = _PRIVATE, *, durable: bool = True) -> None:
     """Replace `path` by a file with this text and mode; after a crash, it is either the old file or the whole new one.
 
     text: whole, or in pieces that are written as they are made. durable: whether it is synced to disk, which temporary
@@ -58,8 +58,6 @@ def write_atomically(path: Path, text: str | Iterator[str], mode: int = 0o600, *
     """
     content = (piece.encode("utf-8") for piece in ([text] if isinstance(text, str) else text))
     try:
-        if path.is_dir():
-            raise IsADirectoryError(None, "it is a folder")
         if _stays(path):
             _pour(path, content)
         else:
@@ -83,9 +81,9 @@ def open_for_lines(path: Path) -> int:
         return os.open(path, os.O_WRONLY | os.O_NOCTTY)
     if path.is_symlink():
         path.unlink()
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, _PRIVATE)
     try:
-        os.fchmod(handle, 0o600)
+        os.fchmod(handle, _PRIVATE)
     except OSError:
         os.close(handle)
         raise
@@ -136,8 +134,8 @@ def _pour(path: Path, content: Iterator[bytes]) -> None:
 def _replace(path: Path, content: Iterator[bytes], mode: int, durable: bool) -> None:
     """Write a temporary file next to `path` and rename it; remove it on failure."""
     # The same folder, because a rename is atomic only within one file system.
-    temporary = path.with_name(f".{path.name[:100]}.{os.urandom(8).hex()}.tmp")
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    temporary = path.with_name(f".{os.urandom(8).hex()}.tmp")
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, _PRIVATE)
     try:
         with os.fdopen(handle, "wb") as file:
             os.fchmod(file.fileno(), mode)
@@ -189,4 +187,4 @@ def write_all_or_none(root: Path, old_contents: Mapping[str, bytes], new_content
 
 
 def _write(path: Path, data: bytes) -> None:
-    write_atomically(path, data.decode("utf-8"), mode=path.stat().st_mode & 0o777)
+    write_atomically(path, data.decode("utf-8"), mode=stat.S_IMODE(path.stat().st_mode))

@@ -221,7 +221,7 @@ def test_a_result_that_cannot_be_saved_is_that_of_one_workspace(fleet: Fleet) ->
         (fleet.root / "out" / f"alpha.{name}.json").mkdir()
     code, text = apply(fleet)
     assert code == 1
-    assert f"error: {fleet.root}/out/alpha.report.json cannot be written: it is a folder [error]\n" in text
+    assert f"error: {fleet.root}/out/alpha.report.json cannot be written: Is a directory [error]\n" in text
     assert "3 workspaces: 2 applied or without changes (4 API calls), 1 failed." in text
     (fleet.root / "out" / "alpha.report.json").rmdir()
     assert apply(fleet) == (0, "3 workspaces: 3 applied or without changes (6 API calls).\n")

@@ -129,7 +129,10 @@ def test_a_run_is_named_by_what_is_unique(folder: Path, said: str, meant: str) -
     assert find_run(folder, said).name == meant
 
 
-@pytest.mark.parametrize(("said", "why"), [("aaa", "3 runs"), ("x", "no run"), ("", "no run"), ("../x", "no run")])
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [("aaa", "3 runs"), (f"{NAMES[0]}-", "2 runs"), ("x", "no run"), ("", "no run"), ("../x", "no run")],
+)
 def test_a_name_that_is_not_unique_is_an_error(folder: Path, said: str, why: str) -> None:
     """What fits none, or several, is an error that says so."""
     with pytest.raises(LmsconfError, match=why) as error:
