@@ -106,10 +106,24 @@ def test_memberships_are_predicted_and_reached(it: Project) -> None:
     assert "group/Mentors: 2 → 3, as predicted" in lmsconf(it.root, "show", "plan.json").out
 
 
+@pytest.mark.parametrize("failing", [(), ("manual-groups.delete",), ("manual-groups.delete", "manual-groups.create")])
+def test_groups_that_come_and_go_have_the_members_of_the_twin(it: Project, failing: tuple[str, ...]) -> None:
+    """A deleted group has none, and a new one those who are active, also where a second apply did what failed."""
+    faults = [{"operation": operation, "status": 400} for operation in failing]
+    (it.root / "faults.yaml").write_text(json.dumps(faults), encoding="utf-8")
+    new = f"{{name: New, members: [{PEOPLE[2]}, {PEOPLE[4]}]}}"
+    it.write(f"groups: [{new}]\nusers: [{{email: {PEOPLE[4]}, archived: true}}]\nabsent: {{groups: [Old]}}\n")
+    _, rehearsal = rehearsed(it, *(("--faults", "faults.yaml") if failing else ()))
+    groups = {one["address"]: (one["before"], one["predicted"], one["reached"]) for one in rehearsal["memberships"]}
+    assert groups == {"group/New": (0, 1, 1), "group/Old": (1, 0, 0)}
+
+
 def test_the_assumptions_are_those_of_the_calls(it: Project) -> None:
-    """Each dialect key that a call relies on is listed with its value; keys of other operations are not."""
+    """Each dialect key that a call relies on is listed with its value, and whether the project file has it."""
     _, rehearsal = rehearsed(it)
     keys = {one["key"]: one["value"] for one in rehearsal["assumptions"]}
+    declared = {one["key"] for one in rehearsal["assumptions"] if one["declared"]}
+    assert declared == keys.keys() & it.settings.dialect.keys()
     assert keys["manual-groups.rename.name"] == it.spec.behaviour("manual-groups.rename.name")
     assert not any(key.startswith(("users.", "custom-fields.in-use")) for key in keys)
 
@@ -265,6 +279,13 @@ def test_faults_are_rehearsed_without_waiting(it: Project) -> None:
         "manual-groups.add-members": ("failed", 1, False),
         "smart-groups.create": ("done", 1, False),
     }
+    described = {one["operation"]: one["faults"] for one in rehearsal["faults"]["calls"]}
+    assert described == {
+        "custom-fields.create": ["lose_answer"],
+        "manual-groups.rename": ["status 429"],
+        "manual-groups.add-members": ["status 400"],
+        "smart-groups.create": ["delay 3000 s"],
+    }
     assert rehearsal["faults"]["waited"] >= 3050
     assert rehearsal["faults"]["reads"] == 1
     assert rehearsal["faults"]["converged"] is True
@@ -283,6 +304,16 @@ def test_faults_that_never_end_leave_the_rest_to_a_second_apply(it: Project) -> 
     _, rehearsal = rehearsed(it, "--faults", "faults.yaml")
     assert rehearsal["faults"]["converged"] is True
     assert rehearsal["receipt"]["faults"]["file"] == "faults.yaml"
+
+
+def test_what_a_second_apply_cannot_do_either_is_not_converged(it: Project) -> None:
+    """A field in use cannot be changed, with faults or without."""
+    it.write(IN_USE)
+    it.write_options("dialect: {custom-fields.in-use: condition}\n")
+    (it.root / "faults.yaml").write_text("- {operation: users.list, status: 503}\n", encoding="utf-8")
+    _, rehearsal = rehearsed(it, "--faults", "faults.yaml")
+    assert (rehearsal["receipt"]["outcome"], rehearsal["faults"]["converged"]) == ("not_converged", False)
+    assert [change["address"] for change in rehearsal["remaining"]] == ["custom_field/Department"]
 
 
 @pytest.mark.sampled

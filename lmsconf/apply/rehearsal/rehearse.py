@@ -5,7 +5,7 @@ Guards and foretold refusals stop nothing here: the calls are sent as if they we
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -94,7 +94,6 @@ def rehearse_on(
 
     Raises CannotRehearse where the twin gives another plan.
     """
-    policy = replace(policy, effects=False, people=False)
     return _Rehearsing(plan, manifests, policy, twin, options, faults).run(snapshot)
 
 
@@ -112,6 +111,7 @@ class _Rehearsing:
     ) -> None:
         self._plan, self._manifests, self._policy = plan, manifests, policy
         self._twin, self._options, self._faults = twin, options, faults
+        self._made: dict[Address, RemoteId] = {}
 
     def run(self, snapshot: Snapshot) -> Rehearsal:
         """Rehearse the plan, and return what came of it."""
@@ -142,7 +142,7 @@ class _Rehearsing:
             remaining=tuple(replace(change, problems=()) for change in remaining),
             problems=problems,
             assumptions=rehearsed_assumptions(self._twin.applier.connection.spec, self._plan.calls, self._declared()),
-            groups=tuple(self._groups(report)),
+            groups=tuple(self._groups(remaining)),
             pace=RehearsalPace(requests=requests, rate=self._options.rate, is_limit=self._options.is_limit),
             faulted=faulted,
         )
@@ -171,13 +171,15 @@ class _Rehearsing:
 
     def _applied(self, plan: Plan, faults: RehearsedFaults | None) -> ApplyReport:
         with nullcontext() if faults is None else faults.active():
-            return self._twin.applier.execute(
+            report = self._twin.applier.execute(
                 plan,
                 meta={},
                 phase=self._options.phase,
                 verify=VerifyMode.ALL,
                 made_from=self._manifests,
             )
+        self._made |= {outcome.address: RemoteId(outcome.id) for outcome in report.outcomes if outcome.id is not None}
+        return report
 
     def _second_plan(self, report: ApplyReport) -> tuple[tuple[Change, ...], tuple[Problem, ...]]:
         """Return the changes and errors of the second plan: that of the run's verification, if it was made.
@@ -214,12 +216,12 @@ class _Rehearsing:
         )
         return faulted, remaining, problems
 
-    def _groups(self, report: ApplyReport) -> Iterator[RehearsedGroup]:
+    def _groups(self, remaining: tuple[Change, ...]) -> Iterator[RehearsedGroup]:
         """Yield the groups whose membership the plan changes, with the members that they have on the twin now."""
         kinds = all_kinds()
         deleted = {change.address for change in self._plan.changes if change.action is Action.DELETE}
+        deleted -= {change.address for change in remaining}
         ids = {change.address: change.id for change in self._plan.changes if change.id is not None}
-        made = {outcome.address: RemoteId(outcome.id) for outcome in report.outcomes if outcome.id is not None}
         wanted = [one for one in self._plan.effects.groups if kinds[one.address.kind].has_members]
         if not wanted:
             return
@@ -228,18 +230,15 @@ class _Rehearsing:
             people = api.rows(USERS, keep=keep_keys("userId", "archivedAt")).rows
             archived = {RemoteId(str(row["userId"])) for row in people if row.get("archivedAt")}
             for group in wanted:
-                reached = None
+                members: Set[RemoteId] | None = frozenset()
                 if group.address not in deleted:
-                    kind, id = kinds[group.address.kind], ids.get(group.address) or made.get(group.address)
+                    kind, id = kinds[group.address.kind], ids.get(group.address) or self._made.get(group.address)
                     members = kind.live_members(api, group.address.name, id)
-                    reached = None if members is None else len(members - archived)
-                elif _is_deleted(report, group.address):
-                    reached = 0
                 yield RehearsedGroup(
                     address=group.address,
                     before=group.before,
                     predicted=group.after,
-                    reached=reached,
+                    reached=None if members is None else len(members - archived),
                     basis=group.basis,
                 )
 
@@ -253,10 +252,6 @@ def rehearsed_assumptions(
         RehearsedAssumption(key=key, value=spec.behaviour(key), operations=tuple(relying), declared=key in declared)
         for key, relying in assumed_keys(spec, operations).items()
     )
-
-
-def _is_deleted(report: ApplyReport, address: Address) -> bool:
-    return all(outcome.status is CallStatus.DONE for outcome in report.outcomes if outcome.address == address)
 
 
 def _differs(before: dict[str, Change], now: dict[str, Change], address: str) -> bool:
