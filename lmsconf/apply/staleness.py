@@ -56,7 +56,8 @@ def find_stale_resources(plan: Plan, now: Plan, unplannable: Sequence[Problem] =
     problems.extend(_new_errors(plan, now))
     if not problems:
         problems.extend(_other_differences(plan, now))
-    if not problems and (_totals(plan) != _totals(now) or _recreates(plan) < _recreates(now)):
+    more_recreated = _exceeds(_total(now, _AT_LEAST), _total(plan, _AT_LEAST))
+    if not problems and (more_recreated or any(_total(plan, one) != _total(now, one) for one in _COUNTED)):
         problems.append(_problem(None, "the plan removes other things than its guards counted", []))
     return tuple(problems)
 
@@ -79,9 +80,8 @@ def find_foreign_changes(plan: Plan, left: Plan, unplannable: Sequence[Problem] 
         if left.fingerprints[address] != plan.fingerprints.get(address):
             problems.append(_problem(None, f"{address} has changed since the plan was made", [], address))
     problems.extend(_new_errors(plan, left))
-    counted, now_counted = _totals(plan), _totals(left)
     # A creation that was begun counts as an update.
-    if not problems and any(_exceeds(now_counted.get(guard, 0), counted.get(guard, 0)) for guard in _TAKING):
+    if not problems and any(_exceeds(_total(left, guard), _total(plan, guard)) for guard in _TAKING):
         problems.append(_problem(None, "what is left of the plan removes other things than its guards counted", []))
     return tuple(problems)
 
@@ -315,14 +315,8 @@ def _unordered(body: Json) -> Json:
     return members
 
 
-def _totals(plan: Plan) -> Mapping[str, int | None]:
-    """The total of each guard, without zeros."""
-    totals = {guard: total_taken([one for one in plan.measures if one.guard == guard]) for guard in _COUNTED}
-    return {guard: number for guard, number in totals.items() if number != 0}
-
-
-def _recreates(plan: Plan) -> int:
-    return sum(measure.taken or 0 for measure in plan.measures if measure.guard == _AT_LEAST)
+def _total(plan: Plan, guard: str) -> int | None:
+    return total_taken([measure for measure in plan.measures if measure.guard == guard])
 
 
 def _problem(change: Change | None, message: str, lines: Iterable[str], address: str | None = None) -> Problem:
