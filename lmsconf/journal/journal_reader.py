@@ -260,11 +260,12 @@ def _unreadable(path: Path, error: OSError) -> LmsconfError:
 
 def _pruned(journals: list[Path], name: str) -> str:
     """Say that runs before the oldest journal are not kept, if the name is that of an older run."""
-    if not journals or not name[:8].isdigit() or name >= journals[-1].stem:
-        return ""
-    return (
-        f". Runs before {journals[-1].stem} are not kept here; `runs: {{keep: N}}` in lmsconf.yaml sets how many are."
-    )
+    match journals:
+        case [*_, oldest] if name[:8].isdigit() and name < oldest.stem:
+            return (
+                f". Runs before {oldest.stem} are not kept here; `runs: {{keep: N}}` in lmsconf.yaml sets how many are."
+            )
+    return ""
 
 
 def _fits(stem: str, name: str) -> bool:

@@ -38,7 +38,7 @@ from lmsconf.model.recorded_run import CallState, ManifestsCommit, SnapshotDiges
 from lmsconf.model.scope import VerifyMode
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.time_formats import format_utc
-from lmsconf.support.atomic_files import fsync_folder, os_error_message, write_atomically
+from lmsconf.support.atomic_files import os_error_message, write_atomically
 from lmsconf.support.redaction import redact_registered_tokens, redact_secrets
 
 SHORT: Final = 12
@@ -108,7 +108,6 @@ class Journal:
             write_atomically(plan_path(path), text)
             if earlier is not None:
                 write_atomically(before_path(path), earlier)
-            fsync_folder(folder)
         except OSError as error:
             journal._abandon()
             raise unwritable_error(path, error) from error

@@ -73,7 +73,7 @@ def delete_run(journal: Path) -> None:
     # By name, not with a pattern of names: another run's name may begin like this one's.
     others = (path for path in journal.parent.iterdir() if path.name.startswith(f"{journal.stem}."))
     for path in sorted(others, key=lambda path: path == journal):
-        path.unlink(missing_ok=True)
+        path.unlink()
 
 
 def _number(header: JournalHeader) -> int:

@@ -25,7 +25,7 @@ from lmsconf.support.lazy_dataclass import dataclass
 VARIABLE: Final = "LMSCONF_TOKEN_COMMANDS"
 FORMAT: Final = "lmsconf.token-commands/1"
 _ALLOW: Final = "allow"
-_WRITABLE_BY_OTHERS: Final = 0o022
+_WRITABLE_BY_OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
 _PARTS: Final = re.compile(r"[\s;&|<>()`'\"=,:@$]+")
 """Between the parts of a word: `sh -c "./token.sh; true"` and `--config=token.ini` name files too."""
 _ELSEWHERE: Final = Path("/")
@@ -110,7 +110,7 @@ def files_of_project(command: Sequence[str], root: Path) -> dict[str, Path]:
 
     These are the files of the project and of the repository that it is in, and whatever links among them lead to.
     """
-    names = {part for word in command for part in (word, *_PARTS.split(word)) if part and "\0" not in part}
+    names = {part for word in command for part in (word, *_PARTS.split(word))}
     if not names:
         return {}
     from lmsconf.support.git import outermost_work_tree  # few tokens come from a command

@@ -18,14 +18,14 @@ from lmsconf.support.redaction import register_secret
 from lmsconf.support.url_rules import strip_final_newline, token_problem
 
 _PATIENCE = 60.0
-_LARGEST: Final = 1 << 16
+_LARGEST: Final = 65_536
 _OURS: Final = "LMSCONF_"
 _NEVER: Final = frozenset({"LMSCONF_PLAN_KEY"})
 """Variables with lmsconf's own secrets; a project file must not send them as a token."""
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 ENVS: Final = "LMSCONF_TOKEN_ENVS"
 DIRS: Final = "LMSCONF_TOKEN_DIRS"
-_READABLE_BY_OTHERS = 0o077
+_OTHERS_MAY = stat.S_IRWXG | stat.S_IRWXO
 _FILE_HINT: Final = (
     "Write only the token, in one line, into that file, or name another: `token: {file: PATH}`, as seen from the "
     "project's folder."
@@ -122,7 +122,7 @@ class FileToken:
         """Return a warning if other users of this machine can read the file."""
         if not self._allowed(Path(os.path.realpath(self.path))):
             return None
-        if not self.path.is_file() or not self.path.stat().st_mode & _READABLE_BY_OTHERS:
+        if not self.path.is_file() or not self.path.stat().st_mode & _OTHERS_MAY:
             return None
         return Problem(
             code="token/readable",

@@ -141,5 +141,5 @@ def test_a_command_of_the_project_is_never_that_of_the_base(words: str, file: st
 def test_only_parts_can_be_trusted() -> None:
     """A word that is none of them is a wrong command line."""
     assert parse_trusted_parts("url, dialect") == {"url", "dialect"}
-    with pytest.raises(UsageError):
-        parse_trusted_parts("url,guards")
+    with pytest.raises(UsageError, match="there is no guards"):
+        parse_trusted_parts("url,policy,guards")

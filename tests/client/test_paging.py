@@ -78,6 +78,39 @@ def test_without_a_total_only_an_empty_page_is_the_end() -> None:
 
 
 @pytest.mark.parametrize(
+    ("listed", "cap", "asked"),
+    [
+        ("", 2, [0, 0]),
+        ("a", 2, [0, 1]),
+        ("ab", 2, [0, 2, 1]),
+        ("abc", 2, [0, 2, 3]),
+        ("abcd", 2, [0, 2, 4, 3]),
+        ("a", 1, [0, 1]),
+        ("ab", 1, [0, 1, 2, 1]),
+    ],
+)
+def test_an_empty_page_is_doubted_after_full_pages_only(listed: str, cap: int, asked: list[int]) -> None:
+    """A page is full with as many rows as were asked for, or as the first page had: then the last row is read again."""
+    network = Network(answering=pages("users", "userId", listed, cap=cap))
+    found = rows(network, total=None)
+    assert (ids(found), found.incomplete, skips(network)) == (list(listed), None, asked)
+
+
+def test_a_look_at_an_empty_listing_needs_its_list() -> None:
+    """An answer without the list is no proof that there is nothing."""
+    found = rows(Network(users(), said(200, {"users": None})), total=None)
+    assert str(found.incomplete).startswith("a page is missing its list of users")
+
+
+@pytest.mark.parametrize("total", [True, "1", 1.0, None])
+def test_a_total_that_is_no_whole_number_is_none(total: object) -> None:
+    """The listing is read to an empty page then, as one without a total."""
+    network = Network(users("a", total=total), users(total=total))
+    found = rows(network)
+    assert (ids(found), found.total, found.incomplete, skips(network)) == (["a"], None, None, [0, 1])
+
+
+@pytest.mark.parametrize(
     ("again", "believed"), [(["d"], True), ([], False), (["d", "e"], False), (["x"], False)], ids=str
 )
 def test_an_empty_page_after_full_ones_is_doubted(again: list[str], believed: bool) -> None:
@@ -150,6 +183,7 @@ def test_a_count_that_is_never_reached_is_incomplete() -> None:
         answering=lambda request: users("a", total=3) if request.url.params["skip"] == "0" else users(total=3)
     )
     assert str(rows(network).incomplete).partition(" (")[0] == "1 users received, but the service counts 3"
+    assert skips(network).count(0) == 2
 
 
 @pytest.mark.parametrize(
@@ -254,6 +288,58 @@ def test_a_page_that_was_asked_for_too_early_is_not_used() -> None:
     found = rows(network)
     assert (ids(found), found.incomplete) == (list("abcdef"), None)
     assert [skip for skip in skips(network) if skip != 4] == [0, 2, 3, 5]
+
+
+class Asked:
+    """Requests for the pages of a listing of so many users, a user each. broken: the page that has no list.
+
+    shown: what was told of expected pages, in order. most: how many pages at a time were asked for and not yet used.
+    """
+
+    def __init__(self, total: int, broken: int | None = None) -> None:
+        self.total, self.broken = total, broken
+        self.futures: list[tuple[int, bool, Future[Json]]] = []
+        self.told: list[tuple[str, int]] = []
+        self.used = self.most = 0
+
+    def ask(self, query: Mapping[str, Json], is_expected: bool) -> Future[Json]:
+        asked, skip = self, int(str(query["skip"]))
+
+        class Page(Future[Json]):
+            def result(self, timeout: float | None = None) -> Json:
+                asked.used += 1
+                return {} if skip == asked.broken else {"users": [{"userId": skip}], "matchCount": asked.total}
+
+        self.futures.append((skip, is_expected, Page()))
+        self.most = max(self.most, len(self.futures) - self.used)
+        return self.futures[-1][2]
+
+    def read(self) -> ListedRows:
+        requests = PageRequests(
+            ask=self.ask,
+            expect=lambda number: self.told.append(("expect", number)),
+            drop=lambda number: self.told.append(("drop", number)),
+        )
+        schema = ListingSchema(rows_key="users", id_key="userId", total_key="matchCount", page_size=1)
+        return read_listing(requests, schema, {})
+
+
+def test_sixteen_pages_are_asked_for_ahead() -> None:
+    """After the first page, each page that is used makes room for the next one, until all are there."""
+    asked = Asked(40)
+    assert [row["userId"] for row in asked.read().rows] == list(range(40))
+    assert [(skip, is_expected) for skip, is_expected, _ in asked.futures] == [(at, at > 0) for at in range(40)]
+    assert asked.most == 17, "one that is waited for, and sixteen after it"
+    assert asked.told == [("expect", 39), ("drop", 0)]
+
+
+def test_pages_after_a_broken_one_are_not_waited_for() -> None:
+    """Those that were asked for are called off, the others are expected no more, and none is read a second time."""
+    asked = Asked(40, broken=2)
+    assert str(asked.read().incomplete).startswith("a page is missing its list of users")
+    assert [skip for skip, _, _ in asked.futures] == list(range(19))
+    assert asked.told == [("expect", 39), ("drop", 21)]
+    assert {skip for skip, _, future in asked.futures if future.cancelled()} == {*range(3, 19)}
 
 
 def test_only_what_is_wanted_of_a_row_is_kept() -> None:

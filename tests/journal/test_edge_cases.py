@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import sys
 from hashlib import sha256
 from pathlib import Path
@@ -13,11 +14,38 @@ import pytest
 from journal.journal_project import KEEP_ALL, JournalProject
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import LmsconfError
+from lmsconf.journal.journal_folder import ensure_folder, runs_folder
 from lmsconf.journal.journal_reader import parse_journal
 from lmsconf.journal.journal_writer import Journal
 from lmsconf.journal.line_codec import decode_line, encode_line
 from lmsconf.journal.workspace_lock import hold_lock
 from lmsconf.model.canonical_json import Json
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        ("https://acme.example/api", "https-acme.example-api"),
+        ("https://acme.example/" + "a" * 60, "https-acme.example-" + "a" * 41),
+        ("sandbox:.", "sandbox"),
+        ("sandbox:\ud800.db", "sandbox-.db"),
+    ],
+)
+def test_the_runs_of_a_workspace_have_a_folder_of_that_name(url: str, name: str) -> None:
+    """The readable part of the URL, up to 60 characters, and 12 digits of its sha256, in all versions of lmsconf."""
+    assert runs_folder(url) == f"{name}-{sha256(url.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
+
+
+def test_the_folder_is_private_and_ignored_by_git(tmp_path: Path) -> None:
+    """Also where a full disk has left an empty `.gitignore`; one that somebody has edited stays."""
+    ignored = ensure_folder(tmp_path, "runs", "box").parents[1] / ".gitignore"
+    for folder in (ignored.parent, ignored.parent / "runs", ignored.parent / "runs" / "box"):
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert ignored.read_text() == "*\n"
+    for left, expected in (("", "*\n"), ("runs\n", "runs\n")):
+        ignored.write_text(left)
+        ensure_folder(tmp_path)
+        assert ignored.read_text() == expected
 
 
 def test_a_line_can_be_checked_by_anybody() -> None:

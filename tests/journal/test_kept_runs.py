@@ -204,6 +204,7 @@ def test_a_run_whose_calls_may_still_arrive_is_kept(scene: JournalProject) -> No
     [
         (lambda path: path.unlink(), "is not kept", "Restore it"),
         (lambda path: path.write_text(path.read_text() + " "), "is not the", "Restore both"),
+        (lambda path: (path.unlink(), os.mkfifo(path)), "is a pipe or a device", "not a file of lmsconf"),
     ],
 )
 @pytest.mark.parametrize("read", [kept_plan, kept_report_text])

@@ -11,7 +11,7 @@ from journals import runs_of
 
 from journal.journal_project import CALLS, JournalProject
 from lmsconf.errors import LmsconfError
-from lmsconf.journal.journal_reader import find_run, parse_journal, read_headers, read_runs
+from lmsconf.journal.journal_reader import find_run, parse_journal, read_headers, read_runs, run_names
 from lmsconf.journal.line_codec import encode_line
 from lmsconf.model.recorded_run import CallState, RecordedCall, RecordedRun
 
@@ -140,7 +140,10 @@ def test_a_name_that_is_not_unique_is_an_error(folder: Path, said: str, why: str
     assert error.value.hint
 
 
-@pytest.mark.parametrize(("said", "is_older"), [("x", False), ("20260603", False), ("20260531T080000Z-x", True)])
+@pytest.mark.parametrize(
+    ("said", "is_older"),
+    [("x", False), ("20260603", False), ("20260531T080000Z-x", True), ("20260531", True), ("2026053x", False)],
+)
 def test_only_a_run_before_the_oldest_may_have_been_deleted(folder: Path, said: str, is_older: bool) -> None:
     """The hint names the oldest run that is kept where the wanted one would be older, and only the list otherwise."""
     with pytest.raises(LmsconfError) as error:
@@ -164,6 +167,7 @@ def test_a_journal_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         with pytest.raises(LmsconfError, match=r"20260301T080000Z-abc\.jsonl cannot be read") as caught:
             read()
         assert caught.value.hint == "Check its permissions, or delete it."
+    assert run_names(tmp_path) == [path.stem]
 
 
 def test_a_journal_of_a_branch_leads_nowhere(tmp_path: Path) -> None:
@@ -190,8 +194,10 @@ def test_a_journal_of_a_branch_leads_nowhere(tmp_path: Path) -> None:
 
 
 def test_a_pipe_is_no_journal(tmp_path: Path) -> None:
-    """Nobody waits for a writer."""
+    """Nobody waits for a writer, and it is not kept open."""
     runs_of(tmp_path).mkdir(parents=True)
     os.mkfifo(runs_of(tmp_path) / "20260301T080000Z-abc.jsonl")
+    before = {one.name for one in Path("/dev/fd").iterdir()}
     with pytest.raises(LmsconfError, match="it is not a file"):
         find_run(tmp_path, "latest")
+    assert {one.name for one in Path("/dev/fd").iterdir()} <= before
