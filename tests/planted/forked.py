@@ -23,7 +23,7 @@ import pytest
 import lmsconf
 
 from .faults import ROOT
-from .source_copy import Outcome, RunResult
+from .source_copy import Outcome, RunResult, temp_root
 
 _READ: Final = 4096
 _ENDING: Final = 30.0
@@ -48,16 +48,18 @@ class Forks:
     def judged(self, changed: Sequence[NewCode], tests: Mapping[str, float]) -> RunResult:
         """What the tests say, each of which has so many seconds; at the first failure they are over."""
         began = time.monotonic()
-        reading, writing = os.pipe()
-        child = os.fork()
-        if not child:
-            _run(changed, [self._items[test] for test in tests], writing)
-        os.close(writing)
-        try:
-            fate, by = _heard(reading, tests.values())
-        finally:
-            os.close(reading)
-            _end(child)
+        with temp_root() as root:
+            reading, writing = os.pipe()
+            child = os.fork()
+            if not child:
+                os.environ.update(root)
+                _run(changed, [self._items[test] for test in tests], writing)
+            os.close(writing)
+            try:
+                fate, by = _heard(reading, tests.values())
+            finally:
+                os.close(reading)
+                _end(child)
         return RunResult(fate, time.monotonic() - began, by and f"FAILED {by}")
 
 

@@ -75,20 +75,35 @@ class SourceCopy:
     def judged(self, tests: Sequence[str], seconds: float) -> RunResult:
         """What the tests say of the copy as it stands; at the first failure they are over."""
         began = time.monotonic()
-        environment = {**os.environ, "PYTHONPATH": str(self.root), "PYTHONDONTWRITEBYTECODE": ""}
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--tb=no", *tests]
-        try:
-            ran = subprocess.run(
-                command, cwd=self.root, env=environment, capture_output=True, text=True, timeout=seconds, check=False
-            )
-        except subprocess.TimeoutExpired:
-            return RunResult(Outcome.HUNG, time.monotonic() - began, "")
+        with temp_root() as root:
+            environment = {**os.environ, **root, "PYTHONPATH": str(self.root), "PYTHONDONTWRITEBYTECODE": ""}
+            try:
+                ran = subprocess.run(
+                    command,
+                    cwd=self.root,
+                    env=environment,
+                    capture_output=True,
+                    text=True,
+                    timeout=seconds,
+                    check=False,
+                )
+            except subprocess.TimeoutExpired:
+                return RunResult(Outcome.HUNG, time.monotonic() - began, "")
         fate = {0: Outcome.MISSED, 1: Outcome.CAUGHT}.get(ran.returncode, Outcome.BROKEN)
         failed = [line for line in ran.stdout.splitlines() if line.startswith(("FAILED ", "ERROR "))]
         last = failed or ran.stdout.splitlines()[-1:] or ran.stderr.splitlines()[-1:]
         return RunResult(
             fate, time.monotonic() - began, last[0][:_SHOWN] if last and fate is not Outcome.MISSED else ""
         )
+
+
+@contextmanager
+def temp_root() -> Iterator[Mapping[str, str]]:
+    """The variable that names a folder for the temporary files of one run of pytest, which may be killed."""
+    name = "PYTEST_DEBUG_TEMPROOT"
+    with tempfile.TemporaryDirectory(dir=os.environ.get(name), ignore_cleanup_errors=True) as folder:
+        yield {name: folder}
 
 
 @contextmanager
