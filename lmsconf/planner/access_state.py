@@ -109,7 +109,7 @@ class AccessState(ABC):
 
     @abstractmethod
     def exists(self, address: Address) -> tuple[bool, bool]:
-        """Return whether an audience exists before and after the plan."""
+        """Return whether an audience that `audience` returns exists before and after the plan."""
 
     @abstractmethod
     def contents(self) -> Mapping[RemoteId, str]:

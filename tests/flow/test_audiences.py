@@ -46,6 +46,7 @@ absent: {smart_groups: [Odd], groups: [Guests]}
 @pytest.mark.parametrize(
     ("address", "is_live", "stays", "before", "after"),
     [
+        ("everyone", True, True, 3, 4),
         ("group/Club", False, True, 0, 1),
         ("group/Trainers", True, True, 1, 1),
         ("group/Coaches", True, True, 1, 1),

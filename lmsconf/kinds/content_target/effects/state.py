@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Final, cast
 
 from lmsconf.kinds.content_target.effects.answers import FieldHolders
 from lmsconf.kinds.content_target.effects.assignments import assignments_of, content_name
@@ -111,14 +111,12 @@ class WorkspaceAccess(AccessState):
             return True, True
         if address.kind == USER:
             position = self.person(address.name)
-            return (False, False) if position is None else (bool(self.live >> position & 1), True)
-        key = self._query.find(self._facts, address)
-        if key is None:
-            return False, False
-        group, smart = self._scope.groups.get(key[1]), self._scope.smart_groups.get(key[1])
+            return position is not None and position < len(self._facts.people.people), True
+        _, id = cast("AudienceKey", self._query.find(self._facts, address))
+        group, smart = self._scope.groups.get(id), self._scope.smart_groups.get(id)
         if address.kind == GROUP:
-            return isinstance(key[1], str), group is None or not group.deleted
-        return isinstance(key[1], str), smart is None or smart.conditions is not None
+            return isinstance(id, str), group is None or not group.deleted
+        return isinstance(id, str), smart is None or smart.conditions is not None
 
     def contents(self) -> Mapping[RemoteId, str]:
         return {id: content_name(self._facts, id) for id in self._facts.contents}
