@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,6 @@ from flow.project import Project
 from effects.test_whole_effects import SEED
 
 ANN, BO = "u-1", "u-2"
-DAY = 24 * 3600
 STATES = ("not_started", "in_progress", "approved", "failed", "expired")
 
 
@@ -21,7 +20,11 @@ def result(person: str, state: str, revision: int | None = None, expires: int | 
     """A result for the content A. expires: in how many days its certificate ends."""
     row: dict[str, object] = {"userId": person, "contentId": "c-1", "state": state, **more}
     row |= {} if revision is None else {"contentRevision": revision}
-    return row if expires is None else {**row, "certificateExpiresAt": (int(time.time()) + expires * DAY) * 1000}
+    return (
+        row
+        if expires is None
+        else {**row, "certificateExpiresAt": int((datetime.now(UTC) + timedelta(days=expires)).timestamp()) * 1000}
+    )
 
 
 def lost(tmp_path: Path, edit: Edit) -> Any:

@@ -29,6 +29,7 @@ custom_fields:
 groups:
   - {name: Team, members: [ann@x.example, bo@x.example, old@x.example]}
   - {name: Crew, members: [cy@x.example]}
+  - {name: Club, members: [bo@x.example]}
 smart_groups:
   - {name: Nordics, conditions: [{field: Country, choices: [SE, FI]}]}
   - {name: High Swedes, conditions: [{field: Country, choices: [SE]}, {field: Level, choices: [High]}]}
@@ -56,6 +57,11 @@ def _person(position: int, **more: object) -> Edit:
     return lambda said: said["users"][position].update(more)
 
 
+def _targets(**more: object) -> Edit:
+    """Of the assignments to the group Team."""
+    return lambda said: [one.update(more) for one in said["targets"] if one["targetId"] == "g-1"]
+
+
 ODD: dict[str, dict[str, Edit]] = {
     "a member more than the conditions give": {
         "/smart-groups/sg-1": lambda said: said.get("members", []).append("u-4")
@@ -68,6 +74,19 @@ ODD: dict[str, dict[str, Edit]] = {
     "a condition with a long name": {
         "/smart-groups/sg-3": lambda said: said["conditions"][0].update(systemCondition="IS_" + "X" * 60)
     },
+    "a smart group without its members or conditions": {
+        "/smart-groups/sg-1": lambda said: (said.pop("members", None), said.update(conditions=[])),
+    },
+    "answers by id": {"/users": _person(0, customFields={"Country": "ch-1", "Level": ["ch-4"]})},
+    "one member of a group whom nobody lists": {"/groups/g-1/members": lambda said: said["userIds"].append("u-98")},
+    "two members of a group whom nobody lists": {
+        "/groups/g-1/members": lambda said: said["userIds"].extend(["u-98", "u-99"])
+    },
+    "members of an archived person": {"/users/u-2": lambda said: said.pop("memberOfGroups")},
+    "a content without a name": {"/content/all": lambda said: said["courses"][0].pop("name")},
+    "a target without a kind": {"/content/targets": _targets(targetId="t-9", targetType="TEAM")},
+    "a window that cannot be read": {"/content/targets": _targets(finishTime="soon")},
+    "an answer that is no choice": {"/users": _person(0, customFields={"Country": "XX", "Level": ["High"]})},
     "a condition without choices": {"/smart-groups/sg-1": lambda said: said["conditions"][0].pop("choiceIds")},
 }
 
