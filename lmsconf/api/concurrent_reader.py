@@ -80,8 +80,9 @@ class ConcurrentReader:
         if on_queued is not None:
             on_queued()
         for path, query in todo:
-            futures.append(self._ask(known, path, query, Priority.FAN_OUT, room, is_expected=True))
-            if _failures(futures[-1:]):
+            future = self._ask(known, path, query, Priority.FAN_OUT, room, is_expected=True)
+            futures.append(future)
+            if _failures([future]):
                 self._pool.drop_expected(len(todo) - len(futures))
                 break
         try:

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from lmsconf.api.limits import OversizedResponse, refuse_oversized_body
 from lmsconf.api.request import PreparedRequest
-from lmsconf.api.retry import NOT_NOW, TOO_MANY, UNAVAILABLE
+from lmsconf.api.retry import NOT_NOW, TOO_MANY, UNAVAILABLE, seconds_of
 from lmsconf.api.strict_json import decode
 from lmsconf.api.transport.http import HttpResponse, HttpTransport, RequestNotSent, ResponseLost
 from lmsconf.errors import ApiError, InvalidResponse, Rejected, Unauthorized, Unreachable, WriteOutcomeUnknown
@@ -163,10 +163,10 @@ def _times(tried: int) -> str:
 
 def _asked(answer: HttpResponse) -> str:
     """Return the wait that a Retry-After in seconds asks for, if it takes minutes."""
-    text = (answer.retry_after or "").strip()
-    if answer.status not in NOT_NOW or not (text.isascii() and text.isdigit()) or int(text[:9]) <= _SOON:
+    seconds = seconds_of(answer.retry_after)
+    if answer.status not in NOT_NOW or seconds is None or seconds <= _SOON:
         return ""
-    return f" and asks to wait {duration_in_words(float(text[:9]))}"
+    return f" and asks to wait {duration_in_words(seconds)}"
 
 
 def _id(request: PreparedRequest) -> str | None:

@@ -16,6 +16,12 @@ NOT_NOW = frozenset({TOO_MANY, UNAVAILABLE})
 """Statuses that slow the rate limiter down."""
 
 
+def seconds_of(retry_after: str | None) -> float | None:
+    """Return the number of a Retry-After, of which nine digits count; None without one, as for a date."""
+    text = (retry_after or "").strip()
+    return float(text[:9]) if text.isascii() and text.isdigit() else None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
     """Retry policy of a client, and limits of the circuit breaker that the clients of a run share.
@@ -117,13 +123,13 @@ class RetryPolicy:
 
     def parse_retry_after(self, retry_after: str | None) -> float | None:
         """Return a Retry-After header in seconds, one beyond `patience` shortened; None if missing or malformed."""
-        text = (retry_after or "").strip()
-        if text.isascii() and text.isdigit():
-            return self._heeded(float(text[:9]))
+        seconds = seconds_of(retry_after)
+        if seconds is not None:
+            return self._heeded(seconds)
         from email.utils import parsedate_to_datetime  # slow to import
 
         try:
-            date = parsedate_to_datetime(text)
+            date = parsedate_to_datetime((retry_after or "").strip())
         except (ValueError, OverflowError):
             return None
         until = (date if date.tzinfo else date.replace(tzinfo=UTC)) - datetime.fromtimestamp(self.wall_clock(), UTC)

@@ -59,6 +59,24 @@ def test_a_call_is_one_request_as_described() -> None:
     assert request.content == '{"name":"Säljare"}'.encode()
 
 
+@pytest.mark.parametrize(
+    ("method", "body", "length", "type"),
+    [
+        ("GET", None, None, None),
+        ("DELETE", None, None, None),
+        ("DELETE", {}, "2", "application/json"),
+        ("POST", None, "0", None),
+        ("POST", {}, "2", "application/json"),
+    ],
+)
+def test_a_request_says_how_long_its_body_is(method: str, body: object, length: str | None, type: str | None) -> None:
+    """A write without a body has one of no bytes; a read and a deletion without one have none."""
+    network = Network(raw(200))
+    client(network=network).send(method, "/groups/g", body=body)
+    headers = network.requests[0].headers
+    assert (headers.get("content-length"), headers.get("content-type")) == (length, type)
+
+
 def test_queries_are_written_as_the_service_reads_them() -> None:
     """None is left out, booleans are true and false, a list is one pair an item, everything else is encoded."""
     network = Network(said(200, {"courses": []}))
@@ -165,6 +183,15 @@ def test_no_path_leads_elsewhere(path: str) -> None:
     network = Network(raw(200))
     with pytest.raises(ValueError, match="not a path below"):
         client(network=network).send("GET", path)
+    assert network.requests == []
+
+
+@pytest.mark.parametrize("id", ["..", "a?b=c", "a#b", "a b", "ä"])
+def test_the_path_of_a_planned_call_leads_nowhere_else(id: str) -> None:
+    """It is refused although its operation has such a path."""
+    network = Network(raw(200))
+    with pytest.raises(ValueError, match="not a path below"):
+        client(network=network).send("DELETE", f"/groups/{id}", operation="manual-groups.delete")
     assert network.requests == []
 
 
@@ -414,6 +441,50 @@ def test_the_trace_hears_of_every_try() -> None:
         (3, 200, None),
     ]
     assert {(one.operation, one.method, one.path) for one in told} == {(READ[0], "GET", "/groups/g-1/members")}
+
+
+def test_the_trace_hears_how_long_a_try_took() -> None:
+    """From when it was sent until it was answered, without the wait before the next one."""
+    told: list[Exchange] = []
+    clock, statuses = Clock(), iter((503, 200))
+
+    def slowly(request: httpx.Request) -> httpx.Response:
+        clock.time += 2.5
+        return said(next(statuses), {"userIds": []})
+
+    perform(client(network=Network(answering=slowly), clock=clock, told=told), READ)
+    assert [one.seconds for one in told] == [2.5, 2.5]
+
+
+ANSWERED = "POST /groups/g-1/rename at sandbox answered"
+MOVED = "It redirects, and redirects are not followed. Set the workspace's url to the API's own address."
+LATER = "Try again later; a lower --max-rate or --parallelism asks less at a time."
+LOST = "Run again: lmsconf reads the workspace before it repeats a call."
+
+
+@pytest.mark.parametrize(
+    ("what", "answer", "message", "hint"),
+    [
+        (READ, raw(500), "GET /groups/g-1/members at sandbox answered 500 (tried 4 times)", LATER),
+        (WRITE, raw(500, b" oh\n"), f"{ANSWERED} 500: oh", LOST),
+        (WRITE, raw(503, b"", Retry_After="50"), f"{ANSWERED} 503 (tried 2 times)", LATER),
+        (
+            WRITE,
+            raw(503, b"", Retry_After="99"),
+            f"{ANSWERED} 503 (tried 37 times) and asks to wait 1 minute 40 seconds",
+            LATER,
+        ),
+        (WRITE, raw(502, b"", Retry_After="99"), f"{ANSWERED} 502", LOST),
+        (WRITE, raw(399), f"{ANSWERED} 399", MOVED),
+        (WRITE, raw(499), f"{ANSWERED} 499", None),
+    ],
+)
+def test_a_refusal_says_how_often_it_came_and_what_to_do(
+    what: What, answer: httpx.Response, message: str, hint: str | None
+) -> None:
+    """One try is not counted, and a wait is told that takes more than a minute."""
+    error = failure(what, answer)
+    assert (error.message, error.hint) == (message, hint)
 
 
 def test_compressed_answers_are_read() -> None:

@@ -250,6 +250,21 @@ def test_a_request_is_sent_while_a_second_is_left() -> None:
     assert group.read() == {"userIds": []}
 
 
+def test_an_answer_makes_failures_in_a_row_begin_anew() -> None:
+    """Nineteen failures before it and nineteen after it are not twenty; until the first one nothing has answered."""
+    breaker = CircuitBreaker(Clock().retry())
+    assert (breaker.has_ever_responded, breaker.is_rate_limited) == (False, False)
+    for _ in range(2):
+        for _ in range(19):
+            breaker.record_failure(1_000.0)
+        assert breaker.seconds_until_open() == 120.0
+        breaker.record_response()
+        assert breaker.has_ever_responded
+    for _ in range(20):
+        breaker.record_failure(1_000.0)
+    assert breaker.seconds_until_open() == 0.0
+
+
 def test_outages_are_counted_from_one() -> None:
     """0 means that there is none, and each outage has a number of its own."""
     breaker = Group(Network(said(200))).breaker

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from lmsconf.api.client import Client
-from lmsconf.api.retry import RetryPolicy
+from lmsconf.api.retry import RetryPolicy, seconds_of
 from lmsconf.errors import ApiError, LmsconfError, Unreachable
 
 from .network import CANARY, Clock, Network, client, raw, said
@@ -149,12 +149,43 @@ def test_retry_after_is_heeded_within_reason(header: str | None, seconds: float)
     assert Clock().retry(max_total_wait=100.0).wait_before_retry(1, 0.0, header) == seconds
 
 
-def test_patience_is_bounded() -> None:
+def test_a_number_of_seconds_may_have_nine_digits() -> None:
+    """What follows them is not looked at: such a wait is too long either way."""
+    assert [seconds_of(text) for text in ("012345678", "9" * 12, "soon")] == [12_345_678.0, 999_999_999.0, None]
+
+
+@pytest.mark.parametrize(("asked", "waits"), [("30", 3), ("40", 2), ("45", 2), ("46", 1)])
+def test_patience_is_bounded(asked: str, waits: int) -> None:
     """However long the service asks to wait, a minute and a half in all is the end, and the end is Unreachable."""
     clock = Clock()
-    with pytest.raises(Unreachable, match="tried 3 times"):
-        client(said(429, None, Retry_After="40"), clock=clock).call("users.list")
-    assert clock.waits == [40.0, 40.0]
+    with pytest.raises(Unreachable, match=rf"tried {waits + 1} times"):
+        client(said(429, None, Retry_After=asked), clock=clock).call("users.list")
+    assert clock.waits == [float(asked)] * waits
+
+
+def test_a_minute_and_a_half_is_waited_besides_long_waits() -> None:
+    """A wait of more than a minute that the service asks for is no part of it."""
+    clock, network = Clock(), Network(said(429, None, Retry_After="61"), said(429))
+    by = Client("http://sandbox", CANARY, transport=network, retry=clock.retry(max_outage=1_000.0))
+    with pytest.raises(Unreachable):
+        by.call("users.list")
+    assert clock.time - 1_000.0 == pytest.approx(61.0 + 90.0)
+
+
+@pytest.mark.parametrize(
+    ("status", "has_responded", "retry_after", "is_limited"),
+    [
+        (429, False, None, True),
+        (503, False, None, False),
+        (503, True, None, True),
+        (503, False, "5", True),
+        (502, True, "5", False),
+    ],
+)
+def test_what_limits_the_rate(status: int, has_responded: bool, retry_after: str | None, is_limited: bool) -> None:
+    """429, and 503 from a service that has answered before or says when it will again."""
+    policy = RetryPolicy()
+    assert policy.is_rate_limited(status, has_ever_responded=has_responded, retry_after=retry_after) is is_limited
 
 
 def test_a_long_wait_that_the_service_asks_for_is_waited() -> None:

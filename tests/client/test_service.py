@@ -374,6 +374,14 @@ def test_misuse_is_told_before_anything_is_sent(call: Call, message: str) -> Non
     assert network.requests == []
 
 
+def test_a_list_is_checked_as_a_whole_before_its_first_part_is_sent() -> None:
+    """People are added to a group in batches, and none of them where an id is empty."""
+    network = Network(raw(204))
+    with pytest.raises(ValueError, match="must not be empty"):
+        service(network=network).groups.add_members("g", [*map(str, range(500)), ""])
+    assert network.requests == []
+
+
 def test_values_are_checked_under_the_descriptions_names() -> None:
     """Whatever the dialect calls them, and in whatever shape it sends them."""
     dialect: dict[str, str | int] = {

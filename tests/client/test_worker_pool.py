@@ -118,6 +118,17 @@ def test_an_answer_that_is_there_already_is_used_once() -> None:
         assert reader.get("manual-groups.list", query={"skip": 0}) == {"groups": []}
 
 
+def test_an_answer_that_is_there_already_counts_as_done() -> None:
+    """A request of a fan-out that need not be sent is no longer waited for, and stays in the total."""
+    told: list[RunProgress] = []
+    known: dict[tuple[str, str], Json] = {("content-targets.list", query_key({"contentId": "a"})): {"targets": []}}
+    answering = Network(said(200, {"targets": []}))
+    with WorkerPool(lambda: client(network=answering), parallelism=1, progress=told.append) as pool:
+        requests = [({}, {"contentId": id}) for id in "ab"]
+        assert ConcurrentReader(pool, answered=known).each("content-targets.list", requests) == [{"targets": []}] * 2
+    assert [(now.done, now.total) for now in told] == [(0, 2), (2, 2)]
+
+
 def test_a_chain_goes_before_a_fan_out() -> None:
     """What another request waits for is taken first; among equals, first come, first served."""
     order: list[str] = []
@@ -181,6 +192,25 @@ def test_after_a_failure_no_more_of_a_fan_out_is_sent() -> None:
     with pool, pytest.raises(Rejected, match="/groups/3/members"):
         ConcurrentReader(pool).each("manual-groups.members", members(*map(str, range(2_000))))
     assert len(network.requests) < 2_000
+
+
+def test_a_failure_of_a_fan_out_is_raised_while_others_are_under_way() -> None:
+    """Nobody waits for an answer that is not wanted any more."""
+    begun, raised, waited = threading.Event(), threading.Event(), list[bool]()
+
+    def answering(request: httpx.Request) -> httpx.Response:
+        if "/1/" in request.url.path:
+            awaited(begun)
+            return said(404)
+        begun.set()
+        waited.append(raised.wait(HANGS))
+        return echo(request)
+
+    with WorkerPool(lambda: client(network=Network(answering=answering)), parallelism=2) as pool:
+        with pytest.raises(Rejected, match="/groups/1/members"):
+            ConcurrentReader(pool).each("manual-groups.members", members("0", "1"))
+        raised.set()
+    assert waited == [True]
 
 
 def test_a_crew_that_goes_on_has_forgotten_a_failed_fan_out() -> None:

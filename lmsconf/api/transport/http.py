@@ -96,7 +96,6 @@ class HttpTransport:
         self._wire = _wire(transport, parts, self._deadline)
         self._seconds = seconds
         self._max_bytes = max_bytes
-        self._timeouts = _timeouts(seconds)
 
     def close(self) -> None:
         """Close the connections. A transport that was passed in stays open."""
@@ -122,10 +121,14 @@ class HttpTransport:
 
         target: path and query below the service's URL. max_seconds: time limit, if less than the default.
         """
-        self._deadline.start(min(self._seconds, max_seconds))
-        timeouts = self._timeouts if max_seconds >= self._seconds else _timeouts(max_seconds)
+        seconds = min(self._seconds, max_seconds)
+        self._deadline.start(seconds)
         request = WireRequest(
-            method, target.translate(_RESERVED), self._headers_of(method, body, extra_headers), body, timeouts
+            method,
+            target.translate(_RESERVED),
+            self._headers_of(method, body, extra_headers),
+            body,
+            _timeouts(seconds),
         )
         try:
             response = self._wire.send(request, fresh=writes)
