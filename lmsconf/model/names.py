@@ -138,7 +138,7 @@ def did_you_mean_email(email: str, known: Iterable[str]) -> str | None:
     alike = [
         other for other in near if not person or _are_similar(person.casefold(), other.rpartition("@")[0].casefold())
     ]
-    return did_you_mean(email, alike[:1])
+    return did_you_mean(email, alike)
 
 
 def _are_similar(name: str, other: str) -> bool:
@@ -159,8 +159,8 @@ def nearest_email(text: str, emails: Iterable[str]) -> str | None:
     by_person: dict[str, str] = {}
     for email in emails:
         by_person.setdefault(_letters(email.rpartition("@")[0]), email)
-    near = nearest_names(_letters(text), by_person, 1)
-    return by_person[near[0]] if near else None
+    near = nearest_name(_letters(text), by_person)
+    return by_person[near] if near else None
 
 
 def _letters(text: str) -> str:

@@ -36,7 +36,7 @@ def _is_quoted(name: str) -> bool:
         inner = name[1:-1]
         return not any(char in inner for char in name[0] + name[-1])
     marks = [place for place, char in enumerate(name) if char in _PASTED]
-    return len(marks) == 1 and marks[0] in (0, len(name) - 1)
+    return marks in ([0], [len(name) - 1])
 
 
 def _is_hidden(char: str) -> bool:

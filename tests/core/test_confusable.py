@@ -9,7 +9,7 @@ import pytest
 
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.model.address import RemoteId
-from lmsconf.model.names import did_you_mean
+from lmsconf.model.names import did_you_mean, quote_name
 from lmsconf.model.suspicious_names import suspicion
 from lmsconf.planner.claim_matching import match_claims
 from lmsconf.planner.claims import Claim
@@ -69,6 +69,11 @@ def test_a_creation_that_people_cannot_tell_from_another_is_warned_of(other: str
             "S\u0430les North",
             "They look the same, and differ by U+0061 LATIN SMALL LETTER A, U+0430 CYRILLIC SMALL LETTER A.",
         ),
+        (
+            "S\u0430l\u0435s North",
+            "They look the same, and differ by U+0061 LATIN SMALL LETTER A, U+0065 LATIN SMALL LETTER E, U+0430 "
+            "CYRILLIC SMALL LETTER A.",
+        ),
         ("SALES NORTH", ""),
         ("Sale North", ""),
     ],
@@ -102,9 +107,16 @@ def test_a_symbol_tells_two_names_apart(char: str) -> None:
         ("\u201cA\u201d and \u201cB\u201d", False),
         ("\u201cA\u201c and B\u201d", False),
         ("The \u201d team", False),
+        ("\u201cA\u201d B\u201d", False),
+        ('""', True),
+        ('"', False),
+        ('"Coaches', False),
+        ('Coaches"', False),
+        ('""Coaches"', False),
+        ('"Coaches""', False),
     ],
 )
 def test_a_quotation_mark_that_is_left_over_is_suspicious(name: str, is_suspicious: bool) -> None:
     """One curly quotation mark at an end of a name, or a pair around all of it, was probably pasted with the name."""
-    expected = f'includes quotation marks: "{name}"' if is_suspicious else None
+    expected = f"includes quotation marks: {quote_name(name)}" if is_suspicious else None
     assert suspicion(name) == expected

@@ -32,7 +32,7 @@ from lmsconf.model.scope import VerifiedScope, VerifyMode
 from lmsconf.model.settings_changes import IN_USE, diff_settings
 from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.model.text_limits import is_representable
-from lmsconf.model.time_formats import date_in_other_order, duration_in_words, local_to_utc
+from lmsconf.model.time_formats import date_in_other_order, duration_in_words, local_to_utc, parse_response_time
 from lmsconf.planner.access_reports import nearest_person
 from lmsconf.planner.audiences import AccountEnds, Audience, AudienceAssignment, Terms, Window, compare_access
 from lmsconf.planner.redaction import pseudonym
@@ -72,6 +72,13 @@ def test_offsets_of_times_have_three_spellings(offset: str) -> None:
     assert (datetime(2026, 1, 2, 12, tzinfo=UTC) - moment).total_seconds() == minutes * 60
 
 
+@pytest.mark.parametrize("text", ["999999999999999", "0001-01-01T00:00:00+01:00", "9999-12-31T23:59:59-01:00"])
+def test_a_time_of_a_response_is_within_the_years_that_can_be_told(text: str) -> None:
+    """Others are an error that says so, in milliseconds and with an offset."""
+    with pytest.raises(ValueError, match="is outside the years 1 to 9999"):
+        parse_response_time(text)
+
+
 @pytest.mark.parametrize(
     ("char", "is_invisible"), [("\ufe00", True), ("\ufe0f", True), ("\ufdff", False), ("\ufe10", False)]
 )
@@ -83,8 +90,9 @@ def test_variation_selectors_are_invisible(char: str, is_invisible: bool) -> Non
 @pytest.mark.parametrize(("marks", "is_composed"), [(29, True), (30, True), (31, False)])
 def test_a_pile_of_marks_is_not_normalised(marks: int, is_composed: bool) -> None:
     """Up to thirty combining marks in a row a long name is brought to NFC; with more it stays as it is."""
-    name = "x" * 300 + "e" + "\u0301" * marks
-    assert (normalize_name(name) != name) is is_composed
+    pile = "\u0301" * marks
+    for name in (f"{'x' * 300}e{pile}", f"{pile}{'x' * 300}e\u0301"):
+        assert (normalize_name(name) != name) is is_composed
 
 
 def report(converged: bool | None, *problems: Problem, done: bool = True) -> ApplyReport:
@@ -120,6 +128,7 @@ def test_a_run_that_verified_nothing_counts_nothing() -> None:
     ("base", "now", "is_weaker"),
     [
         (None, "never", True),
+        (None, "condition", False),
         ("never", None, False),
         ("condition", "never", True),
         ("removed-choice", "condition", False),
@@ -263,6 +272,13 @@ def test_an_e_mail_is_near_if_the_name_in_it_is(email: str, near: str | None) ->
     """A shared domain alone does not make somebody who is new a typing error."""
     known = ["bo.ek@acme.example", "bo@acme.example", "eeva.laine@acme.example"]
     assert did_you_mean_email(email, known) == (near and f'Did you mean "{near}"?')
+
+
+@pytest.mark.parametrize(("others", "is_told"), [(4, True), (5, False)])
+def test_five_e_mails_are_compared_by_the_name_in_them(others: int, is_told: bool) -> None:
+    """Those that are nearest as a whole; of two names, three letters of five are enough."""
+    known = ["abcxy@akme.sample", *(f"a123{n}@acme.example" for n in range(others))]
+    assert did_you_mean_email("abcde@acme.example", known) == ('Did you mean "abcxy@akme.sample"?' if is_told else None)
 
 
 def test_a_name_in_place_of_an_e_mail_gets_the_nearest_one() -> None:

@@ -33,7 +33,9 @@ def _suspicious_choices(context: LintContext) -> Iterator[Problem]:
 def _unused_fields(context: LintContext) -> Iterator[Problem]:
     """Yield a finding for each declared field that no smart group asks for, if there is no room for another field."""
     plan = context.plan
-    if plan is None or _fields_after(plan) < MOST_FIELDS:
+    if plan is None or plan.planning.snapshot.of(CUSTOM_FIELD).incomplete is not None:
+        return
+    if _fields_after(plan) < MOST_FIELDS:
         return
     used = _fields_in_conditions(plan)
     if used is None:
@@ -49,13 +51,10 @@ def _unused_fields(context: LintContext) -> Iterator[Problem]:
 
 
 def _fields_after(plan: PlannedState) -> int:
-    """Return how many fields the workspace holds after the plan; 0 if their listing is not whole."""
+    """Return how many fields the workspace holds after the plan."""
     planning, matched = plan.planning, plan.results[CUSTOM_FIELD]
-    listing = planning.snapshot.of(CUSTOM_FIELD)
-    if listing.incomplete is not None:
-        return 0
     created = sum(match.row is None and planning.chosen(match.address) for match in matched.matches)
-    return len(listing.rows) - len(_deleted(plan, matched)) + created
+    return len(planning.snapshot.of(CUSTOM_FIELD).rows) - len(_deleted(plan, matched)) + created
 
 
 def _deleted(plan: PlannedState, matched: MatchResult[Any, Any]) -> frozenset[str]:
