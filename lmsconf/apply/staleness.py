@@ -10,6 +10,8 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
+from operator import and_
 from typing import Final, cast
 
 from lmsconf.documents.change_values import change_json
@@ -250,10 +252,7 @@ def _key_lines(key: str, then: Change, live: Json) -> Iterator[str]:
 
 def _shared(lists: Sequence[list[Json]]) -> Counter[str]:
     """The items that all lists share."""
-    common = Counter(map(_inline, lists[0]))
-    for items in lists[1:]:
-        common &= Counter(map(_inline, items))
-    return common
+    return reduce(and_, (Counter(map(_inline, items)) for items in lists))
 
 
 def _side(value: object, shared: Counter[str]) -> str:

@@ -305,6 +305,8 @@ def test_a_cause_has_those_whose_path_it_changes() -> None:
         ("a", "b", "c", NoValue.CONFLICT),
         ({"a": 1}, {"a": 1, "b": 2}, {"a": 1, "b": 2}, {"a": 1}),
         ({"a": 1, "b": 2}, {"a": 1}, {"a": 1}, {"a": 1, "b": 2}),
+        ({"a": 1}, {"b": 1}, {"a": 1, "b": 1}, {"a": 1}),
+        ({"a": 1}, {"a": 2}, {"a": 1, "b": 1}, NoValue.CONFLICT),
         ({"a": 1}, None, None, {"a": 1}),
         (None, {"a": 1}, 5, NoValue.CONFLICT),
         ("", "b", None, NoValue.NOTHING),

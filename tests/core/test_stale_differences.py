@@ -117,6 +117,13 @@ CHANGED = "group/A has changed since the plan was made: "
             CHANGED + 'members changed\nmembers:\n  reviewed:  "a"\n  live then: not there\n  live now:  "b"',
         ),
         (
+            change({"note": "x", "members": ["a"], "managers": ["a", "b"]}, {"note": "y", "groups": ["a", "c"]}),
+            change({"note": "x", "managers": ["b", "a"], "groups": ["a", "b"]}, {"note": "y", "groups": ["a", "c"]}),
+            CHANGED + "members, groups changed\n"
+            'members:\n  reviewed:  not there\n  live then: "a"\n  live now:  not there\n'
+            'groups (1 unchanged):\n  reviewed:  "c"\n  live then: not there\n  live now:  "b"',
+        ),
+        (
             change(None, {"note": "y"}),
             change({"note": "x"}, {"note": "y"}),
             CHANGED
@@ -192,9 +199,14 @@ def test_the_order_of_lists_and_pairs_means_nothing() -> None:
     """Services list in any order, and so do answers in a body: the plan fits all the same."""
     bodies = [{Ref(A): "1", Ref(B): "2"}, {Ref(B): "2", Ref(A): "1"}]
     forms = [{"members": ["a", "b"]}, {"members": ["b", "a"]}]
+    people = ("ann", "bo"), ("bo", "ann")
     then, now = (
-        plan(change(form, form), calls=(call("c1", body={"all": [body]}),), marks={"group/A": "same"})
-        for form, body in zip(forms, bodies, strict=True)
+        plan(
+            change(form, form),
+            calls=(replace(call("c1", body={"all": [body]}), people=names),),
+            marks={"group/A": "same"},
+        )
+        for form, body, names in zip(forms, bodies, people, strict=True)
     )
     assert find_stale_resources(then, now) == ()
     other = replace(now, calls=(call("c1", body={"all": [{Ref(A): "1", Ref(B): "3"}]}),))

@@ -2,6 +2,7 @@
 
 A file has one case: what the project file adds, the workspace, the manifests, and after `>>>` the commands with their
 output. first, after: more commands, before the plan and after the apply; then: manifests to plan after the apply.
+meanwhile: what others do before the undo of that apply: manifests to apply, or commands, with RUN for its name.
 `pytest tests/transcripts --update-golden` writes what follows `>>>`, and the difference is read.
 """
 
@@ -61,15 +62,27 @@ def _played(root: Path, case: Mapping[str, Any]) -> Iterator[str]:
         yield from _shown(root, "plan")
     for command in case.get("after", []):
         yield from _shown(root, *shlex.split(command))
-    if not (root / ".lmsconf" / "runs").exists():
+    runs = sorted((root / ".lmsconf" / "runs").glob("*/*.jsonl"))
+    if not runs:
         return
-    undone = lmsconf(root, "plan", "--undo", "latest", "--out", "undo.json")
-    yield from _told(root, ["plan", "--undo", "latest", "--out", "undo.json"], undone)
+    for done in case.get("meanwhile", []):
+        yield from _done(root, done, runs[-1].stem)
+    undone = lmsconf(root, "plan", "--undo", runs[-1].stem, "--out", "undo.json")
+    yield from _told(root, ["plan", "--undo", "RUN" if "meanwhile" in case else "latest", "--out", "undo.json"], undone)
     if undone.code == 0:
         undo = json.loads((root / "undo.json").read_text(encoding="utf-8"))
         yield from _calls(undo)
         yield from _shown(root, "apply", "undo.json", *_consents(undo))
         yield from _shown(root, "plan")
+
+
+def _done(root: Path, done: str | Mapping[str, Any], run: str) -> Iterator[str]:
+    """What others do after a run."""
+    if isinstance(done, str):
+        yield from _told(root, shlex.split(done), lmsconf(root, *shlex.split(done.replace("RUN", run))))
+    else:
+        _write_manifests(root, done)
+        yield from _shown(root, "apply", "--auto-approve")
 
 
 def _write_project(root: Path, case: Mapping[str, Any]) -> None:

@@ -95,8 +95,7 @@ def read_first_pages(
 
 def _first_page(page: Json, listing: ListOperation, size: int) -> _FirstPage:
     """Return what a page tells; a page without rows, which the full reading refuses, counts as empty."""
-    rows = page.get(listing.rows) if isinstance(page, dict) else None
-    total = page.get(listing.total) if isinstance(page, dict) and listing.total else None
-    number = len(rows) if isinstance(rows, list) else 0
-    known = total if isinstance(total, int) and not isinstance(total, bool) else None
-    return _FirstPage(number, known, is_full=number >= size)
+    body = page if isinstance(page, dict) else {}
+    rows, total = body.get(listing.rows), body.get(listing.total) if listing.total else None
+    number = len(rows if isinstance(rows, list) else ())
+    return _FirstPage(number, total if type(total) is int else None, is_full=number >= size)

@@ -67,7 +67,7 @@ class Draft:
 class Drafter:
     """Drafts the entries that undo the changes of a run.
 
-    there_again: the assignments that the run deleted and others have made again as they were.
+    there_again: what the run deleted, and others have made again as it was, or an earlier undo has created again.
     """
 
     def __init__(self, times: Times) -> None:
@@ -162,6 +162,7 @@ class Drafter:
         id = times.recreated_id(kind, change)
         if id is None:
             return Draft(change=change, kind=kind, id=None, name=name, body=people)
+        self.there_again.add(change.address)
         lists: Body = {key: {INCLUDE: value} for key, value in people.items() if takes_part_lists(kind, key) and value}
         return Draft(change=change, kind=kind, id=id, body=lists)
 

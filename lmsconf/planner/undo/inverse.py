@@ -105,9 +105,11 @@ class _Inversion:
         allowed = granted(claims, self.times.live, deleted)
         for claim in claims:
             if claim not in allowed:
-                what = "is not created again" if claim.id is None else "keeps its name"
+                key, what = (
+                    (ALL, "is not created again") if claim.id is None else (claim.kind.name_key, "keeps its name")
+                )
                 reason = f'it {what}: another live resource has the name "{claim.name}"'
-                self.problems.append(LeftAlone(change=claim.change, key=claim.kind.name_key, reason=reason))
+                self.problems.append(LeftAlone(change=claim.change, key=key, reason=reason))
         return allowed
 
     def _renamed_since(self, kind: AnyKind, change: Change) -> None:
