@@ -172,6 +172,16 @@ def test_an_undo_that_was_cut_short_gives_answers_back_beside_a_choice_that_othe
     assert after["user"] == before["user"]
 
 
+@pytest.mark.sampled
+@pytest.mark.parametrize(
+    ("change", "dies_at"),
+    [*(("created", place) for place in range(1, 17)), ("people", 4), ("people", 9), ("conditions", 2), ("field", 2)],
+)
+def test_a_run_is_undone_that_died_at_one_of_its_calls(tmp_path: Path, change: str, dies_at: int) -> None:
+    """What it had not come to is no change that others have made, whether or not the last call was sent."""
+    assert_undone(tmp_path, HALVES[change], IN_PLACE % "recreate", dies_at, unsent=dies_at % 2 == 0)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("unsent", [False, True], ids=["sent", "unsent"])
 @pytest.mark.parametrize("change", HALVES)
