@@ -281,6 +281,8 @@ class Memberships:
         self, conditions: Sequence[Condition], answers: Mapping[RemoteId | Ref, FieldHolders]
     ) -> str | None:
         """Return why the members do not follow from the conditions; None if they do."""
+        if not conditions:
+            return "its conditions were not read"
         types = {row.id: row.type for row in self.facts.fields}
         for condition in conditions:
             if isinstance(condition.field, str) and types.get(condition.field) not in _WITH_CHOICES:
@@ -296,7 +298,7 @@ class Memberships:
 
     def _matching(self, conditions: Sequence[Condition], answers: Mapping[RemoteId | Ref, FieldHolders]) -> Bits:
         """Return who meets every condition: one of its choices is answered."""
-        out = -1 if conditions else 0
+        out = -1
         for condition in conditions:
             held = answers.get(condition.field) or FieldHolders()
             meets = 0
