@@ -128,7 +128,7 @@ class _Side:
             raise _Failure(f"{_share(optional, people)} it, but not as mandatory")
 
     def _is_person(self, test: AccessTest) -> bool:
-        return test.audiences[0].kind == self._state.person_kind
+        return all(audience.kind == self._state.person_kind for audience in test.audiences)
 
     def _people(self, address: Address) -> Bits:
         """Return the people in an audience. Raises _Failure if it is empty, or they are not known."""
@@ -173,9 +173,11 @@ class _Side:
             raise _Failure(
                 f'"{test.content}" is in the catalog with the ids {", ".join(sorted(ids))}; select one with `id:`'
             )
-        near = did_you_mean(test.content or "", contents.values())
-        pinned = "" if pin is None else f' with the id "{pin}"'
-        raise _Failure(f'the catalog has no content "{test.content}"{pinned}{f". {near}" if near else ""}')
+        missing = f'the catalog has no content "{test.content}"'
+        if named := sorted(id for id, name in contents.items() if name == test.content):
+            raise _Failure(f'{missing} with the id "{pin}"; the id is {" or ".join(named)}')
+        near = did_you_mean(str(test.content), contents.values())
+        raise _Failure(f"{missing}. {near}" if near else missing)
 
 
 def _share(some: Bits, people: Bits, one: str = "has", several: str = "have") -> str:

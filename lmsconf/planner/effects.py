@@ -113,7 +113,7 @@ def predict_effects(model: AudienceModel, *, can_take: bool, can_require: bool, 
     measures: list[GuardCount] = []
     losses: list[Losses] = []
     totals, unknown = _Totals(), False
-    for id, (name, assignments) in sorted(model.contents.items(), key=lambda item: (item[1][0], item[0])):
+    for name, id, assignments in sorted((name, id, its_own) for id, (name, its_own) in model.contents.items()):
         basis = weakest_basis(assignment.audience.basis for assignment in assignments)
         if not all(assignment.audience.is_known for assignment in assignments):
             unknown = True
@@ -140,7 +140,7 @@ def predict_effects(model: AudienceModel, *, can_take: bool, can_require: bool, 
         basis=weakest_basis(bases),
         reasons=tuple(dict.fromkeys(model.reasons)),
         people=counts,
-        contents=tuple(sorted(contents, key=lambda content: (content.content, content.id))),
+        contents=tuple(contents),
         groups=tuple(sorted(groups, key=lambda group: group.address)),
         calibration=Calibration(groups=model.groups_compared, exact=model.groups_equal),
         rows=tuple(sort_rows(people)) if rows else None,
@@ -206,7 +206,7 @@ def _content(model: AudienceModel, id: RemoteId, name: str, access: ContentAcces
     numbers = {change.value: changed_people(access, change).bit_count() for change in AccessChange}
     changed = access.changed | access.shortened
     causes = [
-        CauseCount(address=cause, gain=(people & access.gain).bit_count(), lose=(people & access.lose).bit_count())
+        (-(people & access.lose).bit_count(), -(people & access.gain).bit_count(), cause)
         for cause, people in access.causes
         if people & changed
     ]
@@ -219,17 +219,20 @@ def _content(model: AudienceModel, id: RemoteId, name: str, access: ContentAcces
         keep=access.keep.bit_count(),
         counts=AccessCounts(**numbers, shortened=access.shortened.bit_count()),
         basis=basis,
-        causes=tuple(sorted(causes, key=lambda one: (-(one.lose or 0), -(one.gain or 0), one.address))),
+        # By most losses, then by most gains: both are negative here.
+        causes=tuple(CauseCount(address=cause, gain=-gain, lose=-lose) for lose, gain, cause in sorted(causes)),
     )
 
 
-def _person_causes(model: AudienceModel, access: ContentAccess) -> Iterator[CauseCount]:
-    """Yield each person whose account or answers the plan changes, and whose access to a content changes."""
+def _person_causes(model: AudienceModel, access: ContentAccess) -> Iterator[tuple[int, int, Address]]:
+    """Yield each person whose account or answers the plan changes, and whose access to a content changes.
+
+    As negative numbers: whether the person loses it, and gains it.
+    """
     changed = to_bits(model.changed_people, len(model.ids))
     gain, lose = (frozenset(positions_of(people & changed)) for people in (access.gain, access.lose))
     for position in positions_of((access.changed | access.shortened) & changed):
-        address = model.changed_people[position]
-        yield CauseCount(address=address, gain=int(position in gain), lose=int(position in lose))
+        yield -int(position in lose), -int(position in gain), model.changed_people[position]
 
 
 def _group(model: AudienceModel, group: Audience) -> Iterator[GroupEffects]:

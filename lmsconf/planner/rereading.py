@@ -76,7 +76,7 @@ def keep_details(names: Listing[Any], kept: Listing[Any]) -> Listing[Any]:
 
 def is_cheaper_by_id(requests: int, listed: int | None) -> bool:
     """Return whether so many requests by id are fewer than the pages of a listing with so many rows, or few anyway."""
-    return requests <= max(_FEW, (listed or 0) // _PAGE)
+    return requests <= (_FEW if listed is None else max(_FEW, listed // _PAGE))
 
 
 def replace_rows(listing: Listing[Any], rows: Mapping[RemoteId, Any]) -> Listing[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import date
 from typing import Any, cast
@@ -21,7 +22,7 @@ from lmsconf.planner.context import CallTemplates
 from lmsconf.planner.kind import Kind
 from lmsconf.planner.read_scope import ReadScope
 from lmsconf.planner.reading import ReadContext, read_workspace
-from lmsconf.planner.rereading import keep_details
+from lmsconf.planner.rereading import is_cheaper_by_id, keep_details
 
 DOORS, LOCKS = ListOperation("doors.list", "doors", "id"), ListOperation("locks.list", "locks", "id")
 
@@ -64,6 +65,15 @@ class Waiting(Plain):
     def contradicted_listings(self, snapshot: Snapshot) -> Iterator[tuple[str, str]]:
         if "door" in snapshot.listings:
             yield "door", "one is locked and not among them"
+
+
+class Late(Plain):
+    """A kind whose job asks that of doors for something else, when that has ended already."""
+
+    def read(self, reading: ReadContext) -> Listing[Row] | None:
+        asked: Future[str] = Future()
+        reading.fail_with_job("door", asked)
+        return Listing(incomplete=str(asked.exception()) if asked.done() else "nothing was told")
 
 
 class Answers:
@@ -134,6 +144,12 @@ def test_a_failed_job_fails_those_that_wait_for_it() -> None:
         read(api, Waiting("lock", None), Plain("door", DOORS), owned=["lock"])
 
 
+def test_who_asks_a_job_that_has_ended_is_told_so() -> None:
+    """Nobody waits forever for what it has not left."""
+    snapshot = read(OneByOne(doors=[]), Plain("door", DOORS), Late("lock", None), owned=["door", "lock"])
+    assert snapshot.of("lock").incomplete == "the job of door ended without a result"
+
+
 def test_a_listing_that_no_job_reads_counts_as_not_read() -> None:
     """A kind without a listing answers those that wait for it with an empty one that is marked."""
     snapshot = read(Answers(), Waiting("lock", None), Plain("door", None), owned=["lock"])
@@ -153,3 +169,12 @@ def test_names_that_are_listed_again_keep_what_was_read_of_their_rows() -> None:
         rows=(GroupRow(RemoteId("a"), "A 2", frozenset({anna}), frozenset({bo})), GroupRow(RemoteId("c"), "C")),
         incomplete="why",
     )
+
+
+@pytest.mark.parametrize(
+    ("requests", "listed", "is_cheaper"),
+    [(10, None, True), (10, 0, True), (11, None, False), (11, 1099, False), (11, 1100, True), (12, 1100, False)],
+)
+def test_few_rows_are_read_by_id(requests: int, listed: int | None, is_cheaper: bool) -> None:
+    """Ten in any case, and of a long listing as many as it has full pages of a hundred."""
+    assert is_cheaper_by_id(requests, listed) is is_cheaper

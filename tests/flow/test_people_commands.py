@@ -199,6 +199,27 @@ absent: {content_targets: [{content: Coaching, assign_to: [{group: Coaches}]}]}
     ]
 
 
+def test_each_change_of_what_a_person_has_is_a_word(tmp_path: Path) -> None:
+    """Another window, mandatory or not, the same as before; nothing before and after only where it was asked for."""
+    manifests = """
+content_targets:
+  - {content: GDPR, visible_from: "2026-01-05T00:00:00+01:00", assign_to: [{smart_group: Nordics}]}
+  - {content: Coaching, visible_from: "2026-01-05T00:00:00+01:00", assign_to: [{group: Coaches}]}
+  - {content: Odd one, mandatory: true, assign_to: [{smart_group: Odd}]}
+"""
+    seed = (
+        SEED.replace("- {name: Old}", "- {name: Old}\n  - {name: Kept}") + "  - {content: Kept, assign_to: [everyone]}"
+    )
+    project(tmp_path, manifests, seed=seed)
+    assert contents(access(tmp_path, "ann@acme.example")) == {
+        "Coaching": ("window", "optional", "optional"),
+        "GDPR": ("to_optional", "mandatory", "optional"),
+        "Kept": ("keep", "optional", "optional"),
+        "Odd one": ("to_mandatory", "optional", "mandatory"),
+    }
+    assert contents(access(tmp_path, "ann@acme.example", "Old")) == {"Old": ("none", "none", "none")}
+
+
 def test_an_assignment_that_the_plan_makes_to_a_live_group(tmp_path: Path) -> None:
     """The members of the group are read although no live assignment of the content names it."""
     project(tmp_path, "content_targets: [{content: GDPR, assign_to: [{group: Coaches}]}]")
