@@ -7,12 +7,18 @@ would take seconds.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.forms import Form, form_to_json, sort_items
 from lmsconf.model.plan import FieldChange
 from lmsconf.support.lazy_dataclass import dataclass
+
+_REPORTS: Final = (
+    "values_changed", "type_changes", "dictionary_item_added", "dictionary_item_removed", "iterable_item_added",
+    "iterable_item_removed",
+)  # fmt: skip
+"""What deepdiff calls the differences between two values."""
 
 if TYPE_CHECKING:
     from deepdiff.diff import DeepDiff
@@ -102,7 +108,7 @@ def _nested_changes(path: str, old: object, new: object) -> Iterator[FieldChange
     lists = _Lists()
     tree = DeepDiff(before, after, view="tree", custom_operators=[lists])
     yield from lists.changes
-    for report in ("values_changed", "type_changes", "dictionary_item_added", "dictionary_item_removed"):
+    for report in _REPORTS:
         yield from (_single(level) for level in cast("Iterable[DiffLevel]", tree.get(report, ())))
 
 

@@ -16,7 +16,13 @@ from lmsconf.kinds import all_kinds
 from lmsconf.kinds.content_target.types import assignment_address, split_address
 from lmsconf.model.address import Address
 from lmsconf.model.names import matches_pattern, normalize_name
-from lmsconf.planner.address_patterns import resolve_pattern, resolve_patterns
+from lmsconf.planner.address_patterns import (
+    ResolvedPattern,
+    nearest_addresses,
+    resolve_pattern,
+    resolve_patterns,
+    unresolved_problem,
+)
 from lmsconf.render.escape import escape_terminal
 from lmsconf.render.resource_wording import resource_title
 
@@ -209,3 +215,25 @@ def test_an_unclosed_bracket_is_a_character(pattern: str, name: str) -> None:
 def test_many_unclosed_brackets_take_little_time() -> None:
     """A pattern of a manifest may have 100,000 characters: looking for the end of each bracket takes ten minutes."""
     assert not matches_pattern("a", "[" * 100_000)
+
+
+@pytest.mark.parametrize(
+    ("number", "listed"),
+    [(2, "--only group/1; --only group/2."), (5, "group/5."), (6, "--only group/4; --only group/5; …")],
+)
+def test_five_of_those_that_words_may_mean_are_listed(number: int, listed: str) -> None:
+    """With a sign that there are more."""
+    meant = tuple(Address.of("group", str(one + 1)) for one in range(number))
+    pattern = ResolvedPattern("A", "A", matches=False, meant=meant)
+    problem = unresolved_problem("--only", pattern, all_kinds(), meant)
+    assert problem.message == f"--only A: {number} resources match"
+    assert (problem.hint or "").endswith(listed)
+
+
+@pytest.mark.parametrize("typed", ["group/Sale", "grup/Sale", "Sale", "Sale?"])
+def test_three_of_the_nearest_addresses_are_told(typed: str) -> None:
+    """Whether the kind is known, misspelt or missing, or a pattern fits the names of another kind."""
+    known = [Address.of("group", f"Sale{letter}") for letter in "wxyz"]
+    found = nearest_addresses(ResolvedPattern(typed, typed, matches=False), all_kinds(), known)
+    assert len(found) == 3
+    assert set(found) < set(known)

@@ -88,6 +88,18 @@ def test_keyed_names_show_in_their_order_and_compare_without_it() -> None:
         ),
         ([{"who": "a", "n": 1}], [{"who": "a", "n": True}], (FieldChange(path="to.0.n", before=1, after=True),)),
         (["a", "b"], ["a", "c"], (FieldChange(path="to.1", before="b", after="c"),)),
+        ([{"who": "a"}], [{"who": "a"}, {"who": "b"}], (FieldChange(path="to.1", before=None, after={"who": "b"}),)),
+        (["a"], ["a", "b"], (FieldChange(path="to.1", before=None, after="b"),)),
+        (["a", "b"], ["a"], (FieldChange(path="to.1", before="b", after=None),)),
+        ([frozenset("a"), "x"], [frozenset("b"), "x"], (FieldChange(path="to.0", added=("b",), removed=("a",)),)),
+        (
+            [frozenset("a"), "x"],
+            ["x", frozenset("a")],
+            (
+                FieldChange(path="to.0", before=["a"], after="x"),
+                FieldChange(path="to.1", before="x", after=["a"]),
+            ),
+        ),
         ({"a": "1", "b": "2"}, {}, (FieldChange(path="to", before={"a": "1", "b": "2"}, after={}),)),
         ({"a": "1", "b": "2"}, {"c": "3"}, (FieldChange(path="to", before={"a": "1", "b": "2"}, after={"c": "3"}),)),
         (

@@ -21,7 +21,7 @@ from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.context import PlanContext
 from lmsconf.planner.kind import Kind
-from lmsconf.planner.redaction import LivePerson, RedactionContext
+from lmsconf.planner.redaction import LivePerson, RedactionContext, RestoreContext, UnnamedRow
 from lmsconf.planner.snapshot_redaction import drop_unknown_people, redact_snapshot, restore_snapshot
 
 TEXT = "ask ada@acme.example or Bob@acme.example"
@@ -90,6 +90,33 @@ def test_people_who_are_not_shown_are_counted() -> None:
     assert [(row.id, row.active, row.archived, row.unknown) for row in redaction.counted_rows()] == [
         ("toy/1/crew", 1, 0, 1)
     ]
+
+
+def test_people_who_are_only_counted_come_back_as_that_many() -> None:
+    """In the list of theirs alone, each once; nothing is known of those whom no list of people contains."""
+    rows = (
+        UnnamedRow("toy", RemoteId("1"), "crew", active=2, archived=1, unknown=2),
+        UnnamedRow("toy", RemoteId("2"), "crew", active=1, archived=0, unknown=0),
+        UnnamedRow("game", RemoteId("1"), "crew", active=0, archived=0, unknown=1),
+    )
+    snapshot = Snapshot(
+        workspace="w", url="", taken_at="", people=None, listings={UnnamedRow.listing: Listing(rows=rows)}
+    )
+    restoring = RestoreContext(snapshot, {})
+    ada = RemoteId("ada")
+    assert restoring.restore_people("toy", "1", "crew", None) is None
+    assert restoring.restore_people("toy", "3", "crew", frozenset({ada})) == {ada}
+    assert sorted(restoring.restore_people("toy", "1", "crew", frozenset({ada})) or ()) == [
+        "ada",
+        "unnamed 4",
+        "unnamed 5",
+        "unnamed person 1",
+        "unnamed person 2",
+        "unnamed person 3",
+    ]
+    assert [one.archived for one in restoring.stand_ins] == [False, False, True]
+    assert restoring.restore_people("toy", "2", "crew", frozenset()) == {"unnamed person 6"}
+    assert restoring.counted_lists("toy") == [("1", "crew"), ("2", "crew")]
 
 
 def test_an_assignment_keeps_a_label_that_is_the_name_of_its_group() -> None:

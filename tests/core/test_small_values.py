@@ -26,6 +26,7 @@ from lmsconf.model.forms import form_to_json, sort_items
 from lmsconf.model.names import confusable_skeleton, did_you_mean_email, nearest_name, normalize_name
 from lmsconf.model.outcomes import ApplyReport, CallOutcome, CallStatus
 from lmsconf.model.plan import Action, Change, Plan, UndoLevel
+from lmsconf.model.policy import Policy
 from lmsconf.model.recorded_run import CallState, RecordedRun
 from lmsconf.model.rehearsal import RehearsalPace, RehearsedGroup
 from lmsconf.model.scope import VerifiedScope, VerifyMode
@@ -35,6 +36,8 @@ from lmsconf.model.text_limits import is_representable
 from lmsconf.model.time_formats import date_in_other_order, duration_in_words, local_to_utc, parse_response_time
 from lmsconf.planner.access_reports import nearest_person
 from lmsconf.planner.audiences import AccountEnds, Audience, AudienceAssignment, Terms, Window, compare_access
+from lmsconf.planner.context import CallTemplates, PlanContext
+from lmsconf.planner.missing_references import suggest_name
 from lmsconf.planner.redaction import pseudonym
 from lmsconf.planner.undo.extent import with_undo_limits
 from lmsconf.planner.undo.merge import NoValue, restored
@@ -77,6 +80,15 @@ def test_a_time_of_a_response_is_within_the_years_that_can_be_told(text: str) ->
     """Others are an error that says so, in milliseconds and with an offset."""
     with pytest.raises(ValueError, match="is outside the years 1 to 9999"):
         parse_response_time(text)
+
+
+def test_fifty_unknown_names_get_a_hint() -> None:
+    """Comparing thousands of unknown names with thousands of known ones would take minutes."""
+    snapshot = Snapshot(workspace="w", url="", taken_at="", people=None)
+    policy = Policy(workspace="w", today=date(2030, 1, 1))
+    planning = PlanContext(snapshot, policy, cast(CallTemplates, None), lambda _: True)
+    hints = [suggest_name(planning, "Salse", ["Sales"]) for _ in range(51)]
+    assert hints == ['Did you mean "Sales"?'] * 50 + [None]
 
 
 @pytest.mark.parametrize(

@@ -7,16 +7,30 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
+from typing import cast
 
 import pytest
 from flow.project import Project as GroupProject
 
+from lmsconf.api.spec import ApiSpec
 from lmsconf.apply.grant_verification import grants_to_verify
+from lmsconf.errors import SourceLocation
 from lmsconf.kinds import all_kinds
-from lmsconf.model.address import Address
+from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
+from lmsconf.model.address import Address, RemoteId
+from lmsconf.model.declarations import DeleteEntry, FixedSource, Manifests
+from lmsconf.model.plan import FULL_UNDO
+from lmsconf.model.policy import Policy
+from lmsconf.model.snapshot import Listing, Snapshot
+from lmsconf.planner.context import PlanContext
+from lmsconf.planner.live_names import LiveNames
+from lmsconf.planner.manifest_entries import ExportedEntry
+from lmsconf.planner.plan import make_plan
+from lmsconf.planner.rereading import can_reread
 
-from .kinds.question.kind import KIND
+from .kinds.question.kind import KIND, QuestionRow
 
 KINDS = Path(__file__).parent / "kinds"
 RUN = """
@@ -91,6 +105,23 @@ def test_a_kind_that_says_nothing_of_access_takes_none(tmp_path: Path) -> None:
     assert set(grants_to_verify(plan, kinds)) == set(removal.needs) == {addition.id}
     asked = replace(removal, address=Address.of(KIND.name, "Shoe size"))
     assert grants_to_verify(replace(plan, calls=(addition, asked)), kinds) == {}
+
+
+def test_what_a_kind_need_not_say() -> None:
+    """Its changes can be undone wholly, its entries have all keys with a value, and a run reads all of it again."""
+    rows = (QuestionRow(RemoteId("1"), "Shoe size", True), QuestionRow(RemoteId("2"), "Hat", cast(bool, None)))
+    listings = {KIND.name: Listing(rows=rows)}
+    snapshot = Snapshot(workspace="w", url="", taken_at="", people=None, listings=listings)
+    policy = Policy(workspace="w", today=date(2030, 1, 1))
+    templates = SpecCallTemplates(ApiSpec.default())
+    live = LiveNames(PlanContext(snapshot, policy, templates, lambda _: True), policy)
+    entries = [entry for entry in KIND.to_entries(live) if isinstance(entry, ExportedEntry)]
+    assert [entry.body for entry in entries] == [{"name": "Shoe size", "hidden": True}, {"name": "Hat"}]
+    absent = DeleteEntry(address=Address.of(KIND.name, "Hat"), places=FixedSource(SourceLocation("a.yaml")), spec=None)
+    kinds = {KIND.name: KIND}
+    plan = make_plan(kinds, Manifests(absent=(absent,)), snapshot, policy, templates, created_at="2030-01-01T00:00:00Z")
+    assert [(str(change.address), change.undo) for change in plan.changes] == [("question/Hat", FULL_UNDO)]
+    assert [can_reread(kinds, snapshot, changes) for changes in ((), plan.changes)] == [True, False]
 
 
 @pytest.mark.slow
