@@ -78,13 +78,15 @@ class LookupScript:
     sent: list[float] = field(default_factory=list)
     told: list[str] = field(default_factory=list)
     on_sleep: Callable[[], None] = lambda: None
+    seconds: float = 30.0
+    left: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.resolver = AmbiguousWriteResolver(
             look=self._look,
-            seconds=30.0,
-            patience=0.0,
-            timing=WaitClock(now=lambda: self.time, sleep=self._sleep),
+            seconds=self.seconds,
+            patience=1.0,
+            timing=WaitClock(now=lambda: self.time, sleep=self._sleep, tell=self.left.append),
             again=lambda call: self.told.append(call.id),
         )
 
@@ -129,6 +131,15 @@ def test_looks_come_at_longer_and_longer_intervals() -> None:
     assert (scene.sent, scene.told) == ([30.0], ["c1"])
 
 
+def test_a_short_wait_is_used_to_its_end() -> None:
+    """Before each pause it is told how long the wait may still take; so too for what the service has acknowledged."""
+    scene = LookupScript([wanting(CREATE)], [{"groupId": "g"}], seconds=1.0)
+    assert scene.settle() == {"groupId": "g"}
+    assert (scene.looks, scene.left) == ([0, 0.25, 0.75, 1], [1, 0.75, 0.25])
+    scene = LookupScript([EMPTY])
+    assert [scene.time for _ in scene.resolver.poll_visibility()] == [0, 0.25, 0.75, 1]
+
+
 def test_a_change_that_is_missing_is_sent_again_at_once() -> None:
     """Doing it twice comes to the same; who keeps the journal hears of it before."""
     scene = LookupScript([wanting(ADD)], [{}])
@@ -145,11 +156,12 @@ def test_what_is_still_to_be_made_was_not_whatever_its_calls_look_like_now() -> 
     scene = LookupScript([replace(other, changes=(made,))], [{"groupId": "g"}])
     assert scene.settle() == {"groupId": "g"}
     assert scene.sent == [30.0]
-    assert LookupScript([other]).settle() is None
+    elsewhere = replace(made, address=Address.of("group", "B"))
+    assert LookupScript([replace(other, changes=(elsewhere,))]).settle() is None
 
 
 def test_it_is_sent_three_times_at_most() -> None:
-    """The first time was before; then nobody can tell, and the error is that of the last loss."""
+    """The first time was before; unless it is found done then, nobody can tell, and the error is of the last loss."""
     last = InvalidResponse("half a page")
     scene = LookupScript([wanting(ADD)], [LOST, last])
     with pytest.raises(WriteOutcomeUnknown) as found:
@@ -157,6 +169,9 @@ def test_it_is_sent_three_times_at_most() -> None:
     assert (found.value.message, found.value.operation) == ("half a page", "manual-groups.add-members")
     assert found.value.__cause__ is last
     assert "Apply again" in (found.value.hint or "")
+    assert len(scene.sent) == 2
+    scene = LookupScript([wanting(ADD), wanting(ADD), wanting()], [LOST, last])
+    assert scene.settle(ADD) is None
     assert len(scene.sent) == 2
 
 

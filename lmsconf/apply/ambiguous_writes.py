@@ -93,11 +93,11 @@ class AmbiguousWriteResolver:
         Raises DuplicateResource if it was carried out twice, WriteOutcomeUnknown if that cannot be determined, and the
         error of the call if the retry fails.
         """
-        for attempt in range(1, _MOST_ATTEMPTS + 1):
+        for attempts_left in reversed(range(_MOST_ATTEMPTS)):
             status = self._poll_status(sent, ids)
             if status is WriteStatus.DONE:
                 return None
-            if status is WriteStatus.UNKNOWN or attempt == _MOST_ATTEMPTS or self.stop_waiting.is_set():
+            if status is WriteStatus.UNKNOWN or not attempts_left or self.stop_waiting.is_set():
                 break
             self.again(sent.call)
             try:
@@ -147,11 +147,9 @@ class AmbiguousWriteResolver:
         try:
             fresh = self.look(address)
         except ProblemsFound as error:
-            duplicates = [
-                problem for problem in error.problems if problem.code == LIVE_TWICE and problem.address == str(address)
-            ]
-            if duplicates and sent.call.creates:
-                raise _duplicate(sent, duplicates[0]) from error
+            for problem in error.problems if sent.call.creates else ():
+                if problem.code == LIVE_TWICE and problem.address == str(address):
+                    raise _duplicate(sent, problem) from error
             return WriteStatus.UNKNOWN
         except LmsconfError:
             return WriteStatus.UNKNOWN

@@ -18,7 +18,7 @@ from lmsconf.workspace.project_manifests import load_manifests
 
 from .project import Project
 from .shell import lmsconf
-from .test_undo import CHANGES, OPTIONS, SEED, assert_as_before, held, started
+from .test_undo import CHANGES, OPTIONS, SEED, assert_as_before, held, held_ids, started
 
 IN_PLACE = "dialect: {content-targets.on-existing: %s}\n"
 ASSIGNMENTS = """
@@ -133,6 +133,18 @@ def test_a_new_person_whose_applications_were_changed_in_part_is_archived(tmp_pa
     assert lmsconf(project.root, "apply", "undo.json").code == 0
     [new] = [one for one in held(project)["user"] if one["email"] == "new@acme.example"]
     assert new["archived"] is True
+
+
+@pytest.mark.parametrize("by_others", [False, True])
+def test_a_new_group_that_was_filled_in_part_is_deleted(tmp_path: Path, by_others: bool) -> None:
+    """The run dies before it adds the second member; only a member whom others have added keeps the group."""
+    project = Project(tmp_path, SEED, OPTIONS + "dialect: {manual-groups.add.batch: 1}\n")
+    project.write("groups: [{name: Fresh, members: [anna@acme.example, mo@acme.example]}]")
+    assert cut_short(project, 3, unsent=True) == 3
+    if by_others:
+        project.send("manual-groups.add-members", {"groupId": held_ids(project)["Fresh"]}, {"userIds": ["u-vera"]})
+    planned = lmsconf(project.root, "plan", "--undo", "latest").out
+    assert ("[undo/conflict]" in planned, "group/Fresh will be deleted" in planned) == (by_others, not by_others)
 
 
 @pytest.mark.parametrize(("dies_at", "unsent"), [(1, False), (2, True)], ids=["outcome unknown", "created"])
