@@ -101,6 +101,13 @@ def test_known_tokens_are_hidden_in_every_form() -> None:
     assert redact_registered_tokens("it was eight4in-and-more.") == "it was ***."
 
 
+def test_nothing_is_left_of_a_token_that_json_escapes() -> None:
+    """A quotation mark or a backslash in it is two characters there."""
+    token = 'canary"with\\two-4712'
+    register_secret(token)
+    assert redact_registered_tokens(f"{token} {json.dumps(token)} {quote(token)}") == '*** "***" ***'
+
+
 def test_long_answers_take_no_time() -> None:
     """A text made to be hard for patterns is read about as fast as any other."""
     start = time.thread_time()

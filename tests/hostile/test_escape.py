@@ -43,6 +43,21 @@ def test_text(around: str) -> None:
     assert all("\n" not in escape_terminal(name) for name in ALL)
 
 
+@pytest.mark.parametrize(
+    ("hidden", "shown"),
+    [
+        ("\x7f", "\\x7f"),
+        ("\x9f", "\\x9f"),
+        ("\u061c", "\\u061c"),
+        ("\uffff", "\\uffff"),
+        ("\U000e0001", "\\U000e0001"),
+    ],
+)
+def test_text_shows_the_number_of_what_is_invisible(hidden: str, shown: str) -> None:
+    """With two, four or eight digits, as Python writes it."""
+    assert escape_terminal(hidden) == shown
+
+
 def test_text_shows_what_it_hides() -> None:
     """Every control, bidi mark and half character in Unicode has a visible form, and letters stay as they are."""
     for number in (*range(sys.maxunicode + 1),)[:0x3200]:

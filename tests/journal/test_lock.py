@@ -48,6 +48,17 @@ def test_the_second_is_told_who_has_it(tmp_path: Path) -> None:
     assert held.value.hint
 
 
+def test_what_a_longer_text_left_of_the_last_holder_is_not_read(tmp_path: Path) -> None:
+    """The file holds what the one who has the lock has written, and nothing else."""
+    with hold_lock(tmp_path, "production"):
+        pass
+    [path] = (path for path in (tmp_path / ".lmsconf").rglob("*") if "production" in path.name)
+    path.write_text("x" * 500)
+    first, told = hold_lock(tmp_path, "production"), f": process {os.getpid()} on "
+    with first, pytest.raises(WorkspaceLocked, match=told), hold_lock(tmp_path, "production"):
+        pytest.fail("two have it")
+
+
 def test_it_holds_between_processes_and_goes_with_them(tmp_path: Path) -> None:
     """A lock of another process holds; when that process is killed, nothing is left to be cleaned up."""
     with holder(tmp_path, "production") as process:

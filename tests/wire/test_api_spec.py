@@ -155,6 +155,8 @@ def test_an_unknown_key_is_told_with_the_nearest() -> None:
         ("manual-groups.rename.name", "", "It is a text that is not empty."),
         ("manual-groups.rename.name", 5, 'It is a text that is not empty, such as "5".'),
         ("content-targets.everyone", None, "It is a text that is not empty."),
+        ("content-targets.everyone", "", "It is a text that is not empty."),
+        ("content-targets.everyone", 5, 'It is a text that is not empty, such as "5".'),
     ],
 )
 def test_a_value_that_a_key_cannot_have_is_an_error(key: str, value: object, hint: str) -> None:

@@ -115,5 +115,5 @@ def _nearest(key: str, known: list[str]) -> str:
     """Suggest the most similar key, or show an example of a key."""
     from difflib import get_close_matches  # only a mistyped key needs it
 
-    near = get_close_matches(key, known, n=1, cutoff=0.5)
+    near = get_close_matches(key, known, cutoff=0.5)
     return f"Did you mean {near[0]}?" if near else f"Keys look like {known[0]}."
