@@ -233,7 +233,14 @@ def test_five_of_those_that_words_may_mean_are_listed(number: int, listed: str) 
 @pytest.mark.parametrize("typed", ["group/Sale", "grup/Sale", "Sale", "Sale?"])
 def test_three_of_the_nearest_addresses_are_told(typed: str) -> None:
     """Whether the kind is known, misspelt or missing, or a pattern fits the names of another kind."""
-    known = [Address.of("group", f"Sale{letter}") for letter in "wxyz"]
-    found = nearest_addresses(ResolvedPattern(typed, typed, matches=False), all_kinds(), known)
+    near, far = [Address.of("group", f"Sale{letter}") for letter in "wxyz"], Address.of("group", "Coaches")
+    found = nearest_addresses(ResolvedPattern(typed, typed, matches=False), all_kinds(), [far, *near])
     assert len(found) == 3
-    assert set(found) < set(known)
+    assert set(found) < set(near)
+
+
+def test_names_that_a_pattern_fits_are_told_before_similar_ones() -> None:
+    """In whatever kind they are."""
+    near, far = Address.of("smart_group", "Sales Nordics"), Address.of("group", "Sale*s")
+    typed = ResolvedPattern("group/*s", "group/*s", matches=False)
+    assert nearest_addresses(typed, all_kinds(), [far, near, Address.of("group", "Team")]) == [far, near]

@@ -13,8 +13,11 @@ from jsonschema import Draft202012Validator
 from sarif_pydantic import Sarif
 
 from lmsconf.errors import ExitCode
+from lmsconf.kinds import all_kinds
 from lmsconf.model.lints import RULES
+from lmsconf.planner.lints import lint_manifests
 from lmsconf.support.package_data import read_guide_page, read_schema
+from lmsconf.workspace.project_manifests import load_manifests
 
 from .project import Project, project_file
 from .shell import Ran, lmsconf
@@ -291,6 +294,25 @@ PLANNED = {
         ["archived-assignee"],
     ),
 }
+
+
+@pytest.mark.parametrize(
+    ("zone", "until", "is_over"),
+    [
+        ("", "2026-05-31T23:59:59Z", True),
+        ("", "2026-06-01T00:00:00Z", False),
+        ("timezone: America/New_York\n", "2026-06-01T03:59:59Z", True),
+        ("timezone: America/New_York\n", "2026-06-01T04:00:00Z", False),
+    ],
+)
+def test_manifests_alone_are_judged_at_the_beginning_of_the_day(
+    tmp_path: Path, zone: str, until: str, is_over: bool
+) -> None:
+    """In the time zone of the project, or in UTC; the project's day is June 1, 2026."""
+    it = Project(tmp_path, SEED, zone)
+    it.write(targets(f'content: GDPR, visible_until: "{until}", assign_to: [everyone]'))
+    found = lint_manifests(all_kinds(), load_manifests(it.settings).declared, it.settings.policy)
+    assert [one.code for one in found] == (["lint/closed-window"] if is_over else [])
 
 
 @pytest.mark.parametrize(("manifests", "expected"), PLANNED.values(), ids=PLANNED)
