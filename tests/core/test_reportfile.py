@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from lmsconf.documents import report_file
-from lmsconf.documents.document import render_json
+from lmsconf.documents.document import add_seal, render_json
 from lmsconf.errors import LmsconfError, Problem, StalePlan
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import sha256
@@ -75,6 +75,13 @@ def test_a_new_seal_does_not_make_a_report(key: str, value: object) -> None:
     document["seal"] = sha256({**document, "seal": ""})
     with pytest.raises(StalePlan):
         report_file.loads(render_json(document))
+
+
+def test_a_report_of_another_format_is_refused() -> None:
+    """By its format, also where everything else fits: a later version may mean something else by it."""
+    document = {**json.loads(TEXT), "format": "lmsconf.apply/2"}
+    with pytest.raises(LmsconfError, match=r"has the format 'lmsconf\.apply/2', not 'lmsconf\.apply/1'"):
+        report_file.loads(render_json(add_seal(document)))
 
 
 def test_an_edited_report_is_told_from_a_broken_one() -> None:

@@ -103,7 +103,7 @@ class Drafter:
         if kind.is_relation:
             keys = {key: made[key] for key in kind.required_keys}
             return Draft(change=change, kind=kind, id=None, body=keys, absent=True, whole=True)
-        return Draft(change=change, kind=kind, id=row.id, absent=True, whole=True)
+        return Draft(change=change, kind=kind, id=row.id, absent=True)
 
     def _is_as_made(self, change: Change, key: str, made: Json, live: Json, other: Mapping[str, Json] | None) -> bool:
         """Whether a key of a created resource is as the run made it, as far as it came."""
