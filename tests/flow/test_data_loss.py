@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from lmsconf.errors import ExitCode
 from lmsconf.model.plan import GuardResult, Plan
 
 from .altered_listing import Edit, planned
+from .edited_snapshot import plan_against
 from .project import Project
 from .shell import lmsconf
 
@@ -61,8 +63,12 @@ def undone(plan: Plan) -> Mapping[str, tuple[str, str | None]]:
         ("custom_fields: [{name: Skills, choices: [{name: Golang, previously: [Go]}, SQL]}]", 0),
         ("custom_fields: [{name: Dept, choices: [HR]}]\nabsent: {custom_fields: [Badge]}", 2),
         (f"{DROPS}\nusers: [{{email: c@acme.example, answers: {{Skills: SQL}}}}]", 1),
+        (f"{DROPS}\nusers: [{{email: c@acme.example, answers: {{Badge: '9'}}}}]", 2),
     ],
-    ids=["text", "choices", "two fields", "nobody", "choice", "excluded", "renamed", "both", "moved before"],
+    ids=[
+        *("text", "choices", "two fields", "nobody", "choice", "excluded", "renamed", "both", "moved before"),
+        "another answer",
+    ],
 )
 def test_answers_are_counted_by_person(it: Project, manifests: str, people: int) -> None:
     """Everybody counts once, archived people too; who gets another answer before the choice goes loses none."""
@@ -114,17 +120,40 @@ def elsewhere(people: list[dict[str, object]]) -> None:
         one["customFields"] = "see elsewhere"
 
 
+def rechosen(people: list[dict[str, object]]) -> None:
+    for one in people:
+        one["customFields"] = {key: ["Rust"] for key in dict(one["customFields"])}  # type: ignore[call-overload]  # a map
+
+
 @pytest.mark.parametrize(
-    ("edit", "manifests", "total"),
+    ("edit", "manifests", "total", "way_back"),
     [
-        (unlisted, DELETES, None),
-        (renamed, DELETES, None),
-        (elsewhere, DELETES, None),
-        (opaque, DROPS, None),
-        (opaque, DELETES, 2),
+        (unlisted, DELETES, None, "the field comes back with another id, and the answers were not read"),
+        (renamed, DELETES, None, "the field comes back with another id, and the answers were not read"),
+        (
+            elsewhere,
+            DELETES,
+            None,
+            "the field comes back with another id, and without the answers that could not be read",
+        ),
+        (
+            opaque,
+            DROPS,
+            None,
+            "deleted choices come back with other ids, and without the answers that could not be read",
+        ),
+        (
+            rechosen,
+            DROPS,
+            None,
+            "deleted choices come back with other ids, and without the answers that could not be read",
+        ),
+        (opaque, DELETES, 2, "the field comes back with another id, and with people's answers"),
     ],
 )
-def test_what_cannot_be_read_is_not_nobody(it: Project, edit: Edit, manifests: str, total: int | None) -> None:
+def test_what_cannot_be_read_is_not_nobody(
+    it: Project, edit: Edit, manifests: str, total: int | None, way_back: str
+) -> None:
     """Answers in a shape that nobody knows make the number unknown, and only `answers=unknown` lets that pass.
 
     Whoever answered a field that goes as a whole loses the answer, whatever it says.
@@ -135,6 +164,18 @@ def test_what_cannot_be_read_is_not_nobody(it: Project, edit: Edit, manifests: s
     number = "unknown" if total is None else total
     assert (found.total, found.tripped, found.allow) == (total, True, f"answers={number}")
     assert ("custom-field/answers-unknown" in [one.code for one in plan.all_problems]) is (total is None)
+    assert undone(plan) == {"custom_field/Skills": ("none" if total is None else "partial", way_back)}
+
+
+def test_answers_that_a_snapshot_lacks_are_not_nobodys(it: Project) -> None:
+    """Of a person whose answers could not be read when it was taken, it is not known whether they are lost."""
+
+    def unread(snapshot: dict[str, Any]) -> None:
+        people = {one["id"]: one for one in snapshot["user"]}
+        del people["u-b"]["answers"]
+
+    found = guard(plan_against(it, DELETES, unread), "answers")
+    assert (found.total, found.allow) == (None, "answers=unknown")
 
 
 def test_a_redacted_snapshot_does_not_say_who_loses_answers(it: Project) -> None:

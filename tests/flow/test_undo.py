@@ -223,15 +223,30 @@ def test_a_resource_that_others_have_filled_is_not_deleted(tmp_path: Path) -> No
     rows = held_ids(project)
     project.send("manual-groups.add-members", {"groupId": rows["One"]}, {"userIds": ["u-anna"]})
     project.send("content-targets.create", None, {"contentId": "c-2", "targetId": rows["Two"]})
-    project.send(
-        "users.update-custom-field-choice", {"userId": "u-anna"}, answers_body(project, {rows["Floor"]: ("TEXT", "4")})
-    )
+    for id in ("u-anna", "u-mo"):
+        answers = answers_body(project, {rows["Floor"]: ("TEXT", "4")})
+        project.send("users.update-custom-field-choice", {"userId": id}, answers)
     text = undone(project)
     assert "Plan: 0 to create, 0 to change, 2 to delete" in text
     assert text.count("[undo/conflict]") == 3
-    assert "custom_field/Floor: it is not deleted: 1 person has answered it since the run" in text
+    assert "custom_field/Floor: it is not deleted: 2 people have answered it since the run" in text
     assert {"One", "Two", "Floor"} <= held_ids(project).keys()
     assert not {"Three", "Level"} & held_ids(project).keys()
+
+
+def test_a_choice_that_others_have_picked_since_is_not_taken_back(tmp_path: Path) -> None:
+    """The run added two choices; one of them was picked since, so that the field stays as the run left it."""
+    project = started(tmp_path, "custom_fields: [{name: Skills, choices: {include: [Rust, Zig]}}]")
+    field: Any = project.fields()["Skills"]
+    [picked] = [choice["choiceId"] for choice in field["choices"] if choice["name"] == "Zig"]
+    body = answers_body(project, {field["customFieldId"]: ("MULTI_SELECT", [picked])})
+    project.send("users.update-custom-field-choice", {"userId": "u-mo"}, body)
+    ran = lmsconf(project.root, "plan", "--undo", "latest")
+    assert ran.code == 0, ran.err
+    assert (
+        "custom_field/Skills: it is left alone, because people have chosen since the run what it added"
+        in ran.out + ran.err
+    )
 
 
 @pytest.mark.sampled
@@ -250,7 +265,7 @@ def test_an_answer_that_others_have_changed_keeps_a_new_field(tmp_path: Path, by
     assert ("custom_field/Floor will be deleted" in text) is not kept
 
 
-def answers_body(project: Project, answers: Mapping[str, tuple[str, str]]) -> dict[str, object]:
+def answers_body(project: Project, answers: Mapping[str, tuple[str, object]]) -> dict[str, object]:
     """The body that gives a person these answers, in the dialect of the project. answers: field id → type, answer."""
     behaviour = SpecCallTemplates(project.spec).behaviour
     body = build_answers_body(behaviour, {field: encode_answer(behaviour, *one) for field, one in answers.items()})
