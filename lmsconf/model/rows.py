@@ -51,7 +51,7 @@ def _reads(type_: Any) -> _Read:  # type hints have no type of their own
             [wanted] = [part for part in parts if part is not NoneType]
             return _reads(wanted)
         case origin if origin is frozenset:
-            item = _reads(parts[0])
+            item = _reads(*parts)
             return lambda value: frozenset(map(item, _list(value)))
         case origin if origin is tuple and parts[-1] is Ellipsis:
             item = _reads(parts[0])

@@ -208,7 +208,7 @@ class PlanContext:
     removed_emails  normalised e-mails of people who are removed from some group
     measures        guard measures that kinds take beyond what the changes show
     effects         changes that the service itself makes as a consequence of planned ones
-    parts           live resource → its new parts, if it also has undeclared ones
+    parts           live resource that has undeclared parts → these, and its new ones
     replaced        resource → live ones that it replaces on purpose, so that it is not one of them under a new name
     declared        the declarations of all kinds, as far as a plan has them
     included        resources beside the selection that a selected one needs, as `include` has found

@@ -122,6 +122,20 @@ def test_a_person_without_an_e_mail_of_her_own_is_no_entry() -> None:
     assert sorted(found, key=str) == [("u-1", anna), ("u-2", reason), ("u-3", reason)]
 
 
+@pytest.mark.parametrize(
+    ("email", "written"),
+    [
+        (" Stra\u00dfe@Acme.example ", "stra\u00dfe@acme.example"),
+        *((text, None) for text in ("anna", "@acme.example", "anna@", "a@b@acme.example", "a b@acme.example")),
+        ("x" * 60_000 + "@acme.example", None),
+    ],
+)
+def test_an_e_mail_is_written_small_if_a_manifest_can_contain_it(email: str, written: str | None) -> None:
+    """With one `@` between two parts, without blanks, and not too long; letters stay as they are otherwise."""
+    [one] = person_entries(live_names(PersonRow(RemoteId("u-1"), email)))
+    assert (None if isinstance(one, UnexportableRow) else one.body["email"]) == written
+
+
 def test_names_that_are_there_twice() -> None:
     """Contents with one name need their ids; those whose names only look alike have each its own."""
     rows = (CatalogEntry("c-1", "A"), CatalogEntry("c-2", "A"), CatalogEntry("c-3", "a"), CatalogEntry("c-4", "B"))

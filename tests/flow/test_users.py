@@ -304,6 +304,40 @@ def test_a_person_leaves_a_choice_before_it_goes(tmp_path: Path) -> None:
     assert calls == ["custom-fields.replace", "users.update-custom-field-choice", "custom-fields.replace"]
 
 
+def test_a_choice_comes_and_another_goes_in_one_call(tmp_path: Path) -> None:
+    """Where nobody moves from the one to the other, the field needs not have both in between."""
+    calls = project(tmp_path).settled(
+        "custom_fields: [{name: Dept, choices: [Sales, Market]}]\n"
+        "users: [{email: mo@acme.example, answers: {Dept: Market}}]",
+        "recreates=1",
+    )
+    assert calls == ["custom-fields.replace", "users.update-custom-field-choice"]
+
+
+def test_an_answer_to_a_renamed_field_has_the_form_of_its_live_type(tmp_path: Path) -> None:
+    """The entry need not say the type again: of a CHOICE field one choice is compared and sent, and no list."""
+    it = project(tmp_path)
+    it.settled(
+        "custom_fields: [{name: Unit, previously: [Dept]}]\nusers: [{email: anna@acme.example, answers: {Unit: HR}}]"
+    )
+    [change] = [one for one in it.last.changes if one.address.kind == "user"]
+    assert [(one.path, one.before, one.after) for one in change.fields] == [("answers.Unit", "Sales", "HR")]
+
+
+def test_a_redacted_snapshot_has_the_answers_to_a_field_that_is_pinned(tmp_path: Path) -> None:
+    """The entry calls the field otherwise, by its id; the answer is compared as in a plan of the workspace."""
+    it = project(tmp_path)
+    field = it.fields()["Dept"]["customFieldId"]
+    it.write(
+        f"custom_fields: [{{name: Unit, id: {field}}}]\nusers: [{{email: anna@acme.example, answers: {{Unit: HR}}}}]"
+    )
+    assert lmsconf(tmp_path, "snapshot", "--redact", "live.json").code == 0
+    for snapshot in ([], ["--snapshot", "live.json"]):
+        changes: Any = lmsconf(tmp_path, "plan", "--format", "json", *snapshot).document["changes"]
+        [answer] = [one["fields"] for one in changes if one["address"] == "user/anna@acme.example"]
+        assert [(one["path"], one["before"], one["after"]) for one in answer] == [("answers.Unit", "Sales", "HR")]
+
+
 def test_a_renamed_choice_is_no_new_answer(tmp_path: Path) -> None:
     """Who holds a choice that is renamed holds it under its new name."""
     it = project(tmp_path)

@@ -86,7 +86,7 @@ def _register_declared_choices(
             planning.registry.register(scope, name, row.id)
     undeclared = frozenset(after[row.id] for row in matched.unclaimed if row.id in after)
     new = frozenset(choice.name for choice, row in zip(choices.include, matched.live, strict=True) if row is None)
-    if new and undeclared:
+    if undeclared:
         planning.parts[declared.address] = NewParts(new=new, undeclared=undeclared)
     if not choices.whole:
         # `include` and `exclude` declare no order, so the live order is kept.

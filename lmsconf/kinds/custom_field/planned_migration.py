@@ -164,7 +164,6 @@ def _refuse_choices(planning: PlanContext, migration: Migration, target: Address
 def _keep(planning: PlanContext, matched: Fields, deletion: Deletion[FieldRow]) -> None:
     """Keep the old field, as one that no manifest declares."""
     matched.deletions.remove(deletion)
-    planning.deleted.discard(deletion.address)
     planning.registry.register(CUSTOM_FIELD, deletion.address.name, deletion.row.id)
     matched.unmanaged.append(UndeclaredResource(deletion.address, deletion.row))
 

@@ -38,10 +38,10 @@ def _deleted_choices(field: FieldRow, change: Change) -> frozenset[str] | None:
 
 def people_losing_answers(snapshot: Snapshot, changes: Iterable[Change]) -> Iterator[PersonRow]:
     """Yield the people whose answers the changes delete, with their answers to these fields."""
-    fields = {row.id: row for row in snapshot.rows(FieldRow)}
+    fields: dict[str, FieldRow] = {row.id: row for row in snapshot.rows(FieldRow)}
     lost: dict[str, tuple[FieldRow, frozenset[str] | None]] = {}
     for change in changes:
-        field = fields.get(change.id) if change.id is not None and change.address.kind == CUSTOM_FIELD else None
+        field = fields.get(change.id or "") if change.address.kind == CUSTOM_FIELD else None
         choices = None if field is None else _deleted_choices(field, change)
         if field is not None and (choices is None or choices):
             lost |= dict.fromkeys((normalize_name(field.name), field.id), (field, choices))

@@ -104,9 +104,10 @@ def _why_not(live: LiveNames, id: str) -> str:
 
 def only_text(value: Json) -> str | None:
     """Return a text, or the only one of a list; None for anything else."""
-    if isinstance(value, list):
-        value = value[0] if len(value) == 1 else None
-    return value if isinstance(value, str) else None
+    match value:
+        case str(text) | [str(text)]:
+            return text
+    return None
 
 
 def team_of_people(people: Json, teams: Mapping[Address, str]) -> str | None:

@@ -147,8 +147,7 @@ def drop_unknown_people(entry: Entry, new: frozenset[str], report: Report) -> En
     """Return the entry; None, reported, if a redacted snapshot does not know one of the person's e-mails."""
     # Matching by an earlier e-mail requires knowing that the present one is not live.
     previously: tuple[str, ...] = entry.previously if isinstance(entry, DesiredResource) else ()
-    unknown = sorted(new & {entry.address.name, *previously})
-    if unknown:
-        report(not_compared_warning(entry.address, unknown[0], entry.source))
+    if unknown := min(new & {entry.address.name, *previously}, default=""):
+        report(not_compared_warning(entry.address, unknown, entry.source))
         return None
     return entry
