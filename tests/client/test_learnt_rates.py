@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import stat
+from hashlib import sha256
 from itertools import cycle
 from pathlib import Path
 
 import pytest
 
 from lmsconf.api.rate_limiter import RateLimiter
-from lmsconf.api.shared_rate_limiter import SharedRateLimiter
+from lmsconf.api.shared_rate_limiter import SharedRateLimiter, rate_file
 
 from .network import Clock
 
@@ -214,3 +216,34 @@ def test_what_is_learnt_step_by_step(
     for limiter in limiters:
         limiter.close()
     assert lines == expected.strip().split("\n")
+
+
+@pytest.mark.parametrize(
+    ("url", "place"),
+    [
+        ("https://lms.example/api", "lms.example:443"),
+        ("https://LMS.example.", "lms.example:443"),
+        ("https://lms.example:8443", "lms.example:8443"),
+        ("http://localhost", "localhost:80"),
+    ],
+)
+def test_a_service_has_one_file_for_its_rate(tmp_path: Path, url: str, place: str) -> None:
+    """Whatever path a URL has, and in whatever case its host is written; other users cannot read it."""
+    path = rate_file(tmp_path, url)
+    assert path == tmp_path / sha256(place.encode()).hexdigest()[:32]
+    SharedRateLimiter(path).close()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize(("left", "waits"), [(0.0, False), (6.9, False), (7.0, False), (7.1, True)])
+def test_processes_do_not_wait_in_vain_for_a_time_that_the_service_named(
+    tmp_path: Path, left: float, waits: bool
+) -> None:
+    """A Retry-After that takes all that is left of the run's budget, or more, is not waited for."""
+    clock = Clock()
+    told = SharedRateLimiter(tmp_path / "rate", clock=clock, sleep=clock.sleep)
+    told.record_rate_limited(clock.time, 7.0)
+    end = clock.time + left
+    assert told.wait_turn(lambda: end - clock.time) is waits
+    assert clock.time == (1_007.0 if waits else 1_000.0)
+    told.close()
