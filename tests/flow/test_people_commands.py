@@ -332,6 +332,59 @@ def test_a_name_that_two_groups_have_is_no_audience(tmp_path: Path) -> None:
     assert (ran.code, "live more than once, with the ids g-8, g-9" in ran.err) == (ExitCode.ERROR, True)
 
 
+TWINS = SEED.replace("groups:\n", "groups:\n  - {name: Twin, id: g-8}\n  - {name: Twin, id: g-9}\n", 1).replace(
+    "smart_groups:\n",
+    "smart_groups:\n"
+    "  - {name: Pair, id: sg-8, conditions: [{field: Country, choices: [SE]}]}\n"
+    "  - {name: Pair, id: sg-9, conditions: [{field: Country, choices: [FI]}]}\n"
+    "  - {name: Gophers, conditions: [{field: Skills, choices: [Go]}]}\n",
+    1,
+)
+
+
+@pytest.mark.parametrize("manifests", ["custom_fields: [{name: Badge}]", "groups: [{name: Coaches}]"])
+@pytest.mark.parametrize(("address", "ids"), [("group/Twin", "g-8, g-9"), ("smart_group/Pair", "sg-8, sg-9")])
+def test_a_name_that_two_audiences_have_is_none(tmp_path: Path, manifests: str, address: str, ids: str) -> None:
+    """Whether or not the plan reads their kind itself."""
+    ran = lmsconf(project(tmp_path, manifests, seed=TWINS), "audience", address)
+    assert (ran.code, f"{address} is live more than once, with the ids {ids}" in ran.err) == (ExitCode.ERROR, True)
+    assert "Declare the right one, with its `id:`." in ran.err
+
+
+@pytest.mark.parametrize(
+    ("address", "members"),
+    [
+        ("group/Quiet", ["cy@acme.example"]),
+        ("smart_group/Gophers", ["ann@acme.example", "Bo@acme.example"]),
+    ],
+)
+def test_an_audience_without_content_has_its_members(tmp_path: Path, address: str, members: list[str]) -> None:
+    """They are read although no assignment names it, and no change does."""
+    seed = TWINS.replace("groups:\n", "groups:\n  - {name: Quiet, members: [cy@acme.example]}\n", 1)
+    found = audience(project(tmp_path, seed=seed), address, "--members")
+    assert [one["email"] for one in found["members"]] == members
+    assert (found["before"], found["after"], found["basis"]) == (len(members), len(members), "exact")
+
+
+@pytest.mark.parametrize(
+    ("change", "field", "after"),
+    [
+        (
+            "custom_fields: [{name: Country, choices: [SE, DE]}]\n" + NARROWED.strip(),
+            "Country",
+            {"SE": (1, 1), "FI": (1, 0), "DE": (0, 0), None: (1, 2)},
+        ),
+        ("absent: {custom_fields: [Skills]}", "Skills", {"SQL": (2, 0), "Go": (2, 0), None: (0, 3)}),
+    ],
+)
+def test_nobody_has_a_choice_that_the_plan_deletes(
+    tmp_path: Path, change: str, field: str, after: dict[str | None, tuple[int, int]]
+) -> None:
+    """Alone or with its field; those who had it have no answer."""
+    rows = audience(project(tmp_path, change), "everyone", "--by", field)["answers"]
+    assert {row["choice"]: (row["before"], row["after"]) for row in rows} == after
+
+
 def test_a_text_has_no_choices_to_count(tmp_path: Path) -> None:
     """An error, since a text may be anything about a person."""
     ran = lmsconf(project(tmp_path), "audience", "everyone", "--by", "Badge")

@@ -76,6 +76,22 @@ def test_a_selection_asks_for_the_targets_of_its_own_contents(tmp_path: Path, on
     assert [call.operation for call in project.calls].count("content-targets.list") == contents
 
 
+@pytest.mark.parametrize(
+    ("groups", "leaving", "read"), [(4, (3,), 2), (3, (0, 2), 2), (3, (0, 1, 2), 3), (2, (3, 4), 2)]
+)
+def test_the_groups_of_archived_people_are_read_by_person_or_all_of_them(
+    tmp_path: Path, groups: int, leaving: tuple[int, ...], read: int
+) -> None:
+    """By person where these are fewer than all groups; the assigned group G1 is read, too."""
+    seed = workspace(40, groups, 2, 3).replace(", p100@acme.example", "").replace(", managers: [p200@acme.example]", "")
+    project = Project(tmp_path, seed, "guards: off\n")
+    people = ", ".join(f"{{email: p{n}@acme.example, archived: true}}" for n in leaving)
+    plan = project.plan(f"users: [{people}]")
+    assert [call.operation for call in project.calls].count("manual-groups.members") == read
+    left = [str(group.address) for group in plan.effects.groups if group.address.kind == "group"]
+    assert left == [f"group/G{n}" for n in leaving if n < groups and n != 2]
+
+
 def test_assignments_that_are_only_created_are_no_share_of_the_others(tmp_path: Path) -> None:
     """No other content is read to tell how small the share is; its own is read again before it is assigned."""
     project = Project(tmp_path, workspace(210, 20, 2, 20), PAGES)

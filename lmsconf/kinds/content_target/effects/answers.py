@@ -84,11 +84,12 @@ def _live(facts: AccessFacts, fields: Iterable[FieldRow], size: int) -> Iterable
             choices = known.get(name)
             if choices is None:
                 continue
-            if answer is None or not all(normalize_name(one) in choices or one in choices for one in answer.picked):
+            picked = [] if answer is None else [normalize_name(one) for one in answer.picked]
+            if answer is None or not all(one in choices for one in picked):
                 unreadable[name].append(position)
                 continue
-            for one in answer.picked:
-                holders[name, choices.get(one) or choices[normalize_name(one)]].append(position)
+            for one in picked:
+                holders[name, choices[one]].append(position)
     everybody = (1 << len(facts.people.people)) - 1
     for name, row in by_name.items():
         held = FieldHolders(unreadable=to_bits(unreadable[name], size) if facts.people.has_answers else everybody)

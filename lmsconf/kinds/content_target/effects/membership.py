@@ -111,18 +111,14 @@ class Memberships:
         return before, before if change is None else change.conditions or ()
 
     def changing_groups(self) -> Iterator[Audience]:
-        """Yield the groups and smart groups whose membership may change."""
-        for kind, live, changed in (
-            (GROUP, self.facts.members, self.scope.groups),
-            (SMART_GROUP, self.facts.conditions, self.scope.smart_groups),
-        ):
-            ids: dict[RemoteId | Ref, None] = dict.fromkeys((*live, *changed))
-            yield from (self.audience((kind, id)) for id in ids if self._is_read(kind, id))
+        """Yield the groups and smart groups whose membership may change, and those whose members were read.
 
-    def _is_read(self, kind: str, id: RemoteId | Ref) -> bool:
-        """Return whether an audience may change, or its members were read: a snapshot has none of smart groups."""
-        live = self.facts.conditions.get(id) if kind == SMART_GROUP and isinstance(id, str) else None
-        return live is None or live.members is not None or (kind, id) in self._moved
+        A snapshot has the conditions of all smart groups, and the members of none.
+        """
+        yield from (self.audience((GROUP, id)) for id in dict.fromkeys((*self.facts.members, *self.scope.groups)))
+        live = self.facts.conditions.items()
+        read = (id for id, group in live if group.members is not None or (SMART_GROUP, id) in self._moved)
+        yield from (self.audience((SMART_GROUP, id)) for id in dict.fromkeys((*read, *self.scope.smart_groups)))
 
     def position(self, email: str) -> int | None:
         """Return the position of a person by an e-mail before or after the plan, in any case."""
