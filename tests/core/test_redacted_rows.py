@@ -93,7 +93,7 @@ def test_people_who_are_not_shown_are_counted() -> None:
 
 
 def test_people_who_are_only_counted_come_back_as_that_many() -> None:
-    """In the list of theirs alone, each once; nothing is known of those whom no list of people contains."""
+    """Each becomes an unnamed person of one list only; nothing is known of people whom no listing contains."""
     rows = (
         UnnamedRow("toy", RemoteId("1"), "crew", active=2, archived=1, unknown=2),
         UnnamedRow("toy", RemoteId("2"), "crew", active=1, archived=0, unknown=0),

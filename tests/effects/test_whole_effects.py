@@ -78,8 +78,8 @@ ODD: dict[str, dict[str, Edit]] = {
         "/smart-groups/sg-1": lambda said: (said.pop("members", None), said.update(conditions=[])),
     },
     "answers by id": {"/users": _person(0, customFields={"Country": "ch-1", "Level": ["ch-4"]})},
-    "one member of a group whom nobody lists": {"/groups/g-1/members": lambda said: said["userIds"].append("u-98")},
-    "two members of a group whom nobody lists": {
+    "one member of a group who is unknown": {"/groups/g-1/members": lambda said: said["userIds"].append("u-98")},
+    "two members of a group who are unknown": {
         "/groups/g-1/members": lambda said: said["userIds"].extend(["u-98", "u-99"])
     },
     "members of an archived person": {"/users/u-2": lambda said: said.pop("memberOfGroups")},

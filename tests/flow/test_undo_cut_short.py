@@ -137,7 +137,7 @@ def test_a_new_person_whose_applications_were_changed_in_part_is_archived(tmp_pa
 
 @pytest.mark.parametrize("by_others", [False, True])
 def test_a_new_group_that_was_filled_in_part_is_deleted(tmp_path: Path, by_others: bool) -> None:
-    """The run dies before it adds the second member; only a member whom others have added keeps the group."""
+    """The run dies before it adds the second member; a member that others have added keeps the group."""
     project = Project(tmp_path, SEED, OPTIONS + "dialect: {manual-groups.add.batch: 1}\n")
     project.write("groups: [{name: Fresh, members: [anna@acme.example, mo@acme.example]}]")
     assert cut_short(project, 3, unsent=True) == 3
