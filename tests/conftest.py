@@ -11,7 +11,7 @@ from pathlib import Path
 
 import hypothesis
 import pytest
-from sampling import PART, PARTS, WHOLE
+from sampling import PART, PARTS, WHOLE, first_part
 
 # Processes that tests start would compile all of lmsconf anew, each of them.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -62,7 +62,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         turn = PART
         if item.get_closest_marker("sampled"):
             file = item.nodeid.partition("::")[0]
-            turn = cases[file] % PARTS
+            turn = (first_part(file) + cases[file]) % PARTS
             cases[file] += 1
         (kept if turn == PART else left).append(item)
     items[:] = kept

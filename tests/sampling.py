@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, TypeVar
@@ -52,6 +53,14 @@ def examples(number: int) -> int:
     return number if WHOLE else max(1, number // PARTS)
 
 
-def of_today(cases: Iterable[T], parts: int = PARTS) -> list[T]:
-    """Those of the cases that are played in this run, where so many commits in a row play all."""
-    return list(cases) if WHOLE else list(cases)[NUMBER % parts :: parts]
+def of_today(cases: Iterable[T], parts: int = PARTS, name: str = "") -> list[T]:
+    """Those of the cases that are played in this run, where so many commits in a row play all.
+
+    name: of lists of cases with different names, a run does not play the first of each.
+    """
+    return list(cases) if WHOLE else list(cases)[(NUMBER - first_part(name, parts)) % parts :: parts]
+
+
+def first_part(name: str, parts: int = PARTS) -> int:
+    """The part that has the first of the cases with that name."""
+    return zlib.crc32(name.encode()) % parts

@@ -14,13 +14,12 @@ import pytest
 from flow.project import Project as Folder
 from flow.shell import lmsconf as command
 from journals import runs_of
-from jsonschema import Draft202012Validator
+from json_schemas import schema_validator
 
 from audit.scene import copy_of, evidence, names, project_with_runs, verified
 from lmsconf.audit.verification import verify_evidence
 from lmsconf.documents.document import render_json
 from lmsconf.errors import ExitCode
-from lmsconf.support.package_data import read_schema
 
 pytestmark = pytest.mark.sampled  # some seconds in all
 
@@ -46,7 +45,7 @@ def test_what_is_in_the_folder(folder: Folder, written: Path) -> None:
     assert files == copies | {"evidence.json", "index.html", "evidence.intoto.json"}
     assert {path.stat().st_mode & 0o777 for path in written.rglob("*") if path.is_file()} == {0o600}
     assert written.stat().st_mode & 0o777 == 0o700
-    Draft202012Validator(json.loads(read_schema("evidence.schema.json"))).validate(document(written))
+    schema_validator("evidence").validate(document(written))
 
 
 def test_what_is_stated_of_a_run(folder: Folder, written: Path) -> None:

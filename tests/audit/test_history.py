@@ -9,12 +9,11 @@ import pytest
 from flow.project import Project as Folder
 from flow.shell import lmsconf as command
 from journals import runs_of
-from jsonschema import Draft202012Validator
+from json_schemas import schema_validator
 
 from audit.scene import names, project_with_runs
 from lmsconf.errors import ExitCode
 from lmsconf.journal.line_codec import decode_lines, encode_line
-from lmsconf.support.package_data import read_schema
 
 ABOUT = "groups: [{name: Coaches, members: [], about: {ticket: HR-7}}, {name: Trainers, members: []}]\n"
 
@@ -28,7 +27,7 @@ def history(folder: Folder, address: str, *arguments: str) -> dict[str, object]:
     """The document of one address, which fits its schema."""
     ran = command(folder.root, "history", address, "--format", "json", *arguments)
     assert ran.code == ExitCode.OK, ran.err
-    Draft202012Validator(json.loads(read_schema("history.schema.json"))).validate(ran.document)
+    schema_validator("history").validate(ran.document)
     return ran.document
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from flow.shell import Ran, lmsconf
+from json_schemas import schema_validator
 from jsonschema import Draft202012Validator
 from waiting import HANGS, Interruptions, nobody_waits
 
@@ -22,9 +23,8 @@ from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.transport import Sandbox
 from lmsconf.support.line_stream import LineStream, descriptor_writer
-from lmsconf.support.package_data import read_schema
 
-SCHEMA = json.loads(read_schema("events.schema.json"))
+SCHEMA = schema_validator("events").schema
 BY_TYPE = {
     kind: Draft202012Validator({"$ref": f"#/$defs/{kind}_event", "$defs": SCHEMA["$defs"]})
     for kind in (one["$ref"].removeprefix("#/$defs/").removesuffix("_event") for one in SCHEMA["oneOf"])
@@ -105,7 +105,7 @@ def test_a_plan_is_told_change_by_change(project: Path) -> None:
     (ended,) = of_type(events, "phase_end")
     assert (ended["phase"], ended["status"]) == ("reading", "done")
     assert ended["requests"]["manual-groups.list"] > 0
-    Draft202012Validator(SCHEMA).validate(events[0])
+    schema_validator("events").validate(events[0])
     changes = document["changes"]
     assert isinstance(changes, list)
     keys = changes[0].keys() - {"problems"}

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from jsonschema import Draft202012Validator
+from json_schemas import schema_validator
 
 from lmsconf.cli import app
 from lmsconf.cli.frame import run_command_line
 from lmsconf.errors import ExitCode
-from lmsconf.support.package_data import read_schema
 
 
 @pytest.fixture
@@ -75,7 +74,7 @@ def test_documents_name_the_value(project: Path, capfd: pytest.CaptureFixture[st
     """JSON documents say it beside file, line and column, as their schemas allow; others have no such key."""
     assert run_command_line(app, ["-C", str(project), "plan", "--format", "json"]) == ExitCode.OK
     plan = json.loads(capfd.readouterr().out)
-    Draft202012Validator(json.loads(read_schema("plan.schema.json"))).validate(plan)
+    schema_validator("plan").validate(plan)
     place = {"file": "manifests/a.yaml", "line": 2, "column": 10}
     assert [change["source"] for change in plan["changes"]] == [place | {"each": f"country={c}"} for c in ("NO", "SE")]
     assert all("each" not in problem["source"] for problem in plan["problems"])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from jsonschema import Draft202012Validator
+from json_schemas import schema_validator
 
 import lmsconf
 from lmsconf.cli import app
@@ -22,7 +22,6 @@ from lmsconf.model.policy import GUARDS
 from lmsconf.model.problem_codes import MEANINGS, meaning_of
 from lmsconf.project.base_trust import PARTS
 from lmsconf.render.key_explanation import explain_json
-from lmsconf.support.package_data import read_schema
 
 
 def paths(schema: Mapping[str, object], trail: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -84,9 +83,7 @@ def test_what_is_printed(tmp_path: Path) -> None:
 
 def test_the_document_fits_its_schema() -> None:
     """Of a whole manifest and of every key in it; a document with an unknown key does not fit."""
-    rules = json.loads(read_schema("explain.schema.json"))
-    Draft202012Validator.check_schema(rules)
-    validator = Draft202012Validator(rules)
+    validator = schema_validator("explain")
     asked = {".".join(trail) for trail in paths(manifest_schema(all_kinds()))} | {""}
     documents = [json.loads(explain_json(explain(all_kinds(), one))) for one in asked]
     assert [error.message for one in documents for error in validator.iter_errors(one)] == []

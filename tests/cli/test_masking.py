@@ -10,14 +10,13 @@ from pathlib import Path
 
 import pytest
 from flow.project import Project
-from jsonschema import Draft202012Validator
+from json_schemas import schema_validator
 
 from lmsconf.cli import app
 from lmsconf.cli.frame import run_command_line
 from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.transport import Sandbox
-from lmsconf.support.package_data import read_schema
 
 pytestmark = pytest.mark.sampled
 
@@ -206,7 +205,7 @@ def test_calls_and_problems_about_a_person_keep_their_form(project: Project, tol
     told("--mask-people", "plan", "--format", "json")
     told.shows_nobody()
     document = json.loads(told.out)
-    Draft202012Validator(json.loads(read_schema("plan.schema.json"))).validate(document)
+    schema_validator("plan").validate(document)
     assert "/users/(masked)/update-custom-field-choice" in [call["path"] for call in document["calls"]]
     (change,) = [change for change in document["changes"] if change["problems"]]
     assert [problem["address"] for problem in change["problems"]] == [change["address"]] == ["user/person 1"]
@@ -238,7 +237,7 @@ def test_a_masked_plan_cannot_be_applied(project: Project, told: CommandOutput) 
     assert document["masked"] is True
     assert document["seal"] == ""
     assert document["fingerprints"] == {}
-    Draft202012Validator(json.loads(read_schema("plan.schema.json"))).validate(document)
+    schema_validator("plan").validate(document)
     assert told("apply", "masked.json") == 3
     assert "with masked people, and cannot be applied" in told.err
     assert told("snapshot", "all.json") == 0

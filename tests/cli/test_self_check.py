@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import socket
 import sys
@@ -11,7 +10,7 @@ from typing import Any
 
 import pytest
 from flow.shell import lmsconf
-from jsonschema import Draft202012Validator
+from json_schemas import schema_validator
 
 from lmsconf import __version__
 from lmsconf.errors import ExitCode
@@ -41,7 +40,7 @@ def document(folder: Path, *arguments: str, **env: str) -> dict[str, Any]:
     """The JSON of a self-check, which fits its schema and has the exit code of the command."""
     ran = lmsconf(folder, "self-check", "--format", "json", *arguments, env=env)
     found = dict(ran.document)
-    Draft202012Validator(json.loads(read_schema("self-check.schema.json"))).validate(found)
+    schema_validator("self-check").validate(found)
     assert found["exit"] == ran.code
     return found
 

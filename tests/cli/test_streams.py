@@ -15,13 +15,12 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from pathlib import Path
 
 import pytest
-from jsonschema import Draft202012Validator
+from json_schemas import schema_validator
 from waiting import HANGS, HeldResponse
 
 from lmsconf.errors import ExitCode
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.transport import Sandbox
-from lmsconf.support.package_data import read_schema
 
 pytestmark = pytest.mark.sampled  # each case is some processes
 
@@ -326,6 +325,6 @@ def _check(ran: subprocess.CompletedProcess[bytes], code: int, format_: str) -> 
         assert ran.stdout == b""
         return
     report = json.loads(ran.stdout)
-    Draft202012Validator(json.loads(read_schema("apply.schema.json"))).validate(report)
+    schema_validator("apply").validate(report)
     assert [outcome["status"] for outcome in report["outcomes"]] == ["not_attempted"] * 2
     assert (report["exit"], report["problems"][0]["code"]) == (code, "interrupted")

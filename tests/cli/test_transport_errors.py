@@ -14,16 +14,15 @@ from pathlib import Path
 
 import certifi
 import pytest
-from jsonschema import Draft202012Validator
+from json_schemas import schema_validator
 
 from lmsconf.api.transport import certificates
 from lmsconf.cli import app
 from lmsconf.cli.frame import run_command_line
 from lmsconf.errors import ExitCode
-from lmsconf.support.package_data import read_schema
 
 PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy")
-PROBLEMS = Draft202012Validator(json.loads(read_schema("problems.schema.json")))
+PROBLEMS = schema_validator("problems")
 
 
 @pytest.fixture(autouse=True)

@@ -13,9 +13,7 @@ from typing import Any, Final
 
 import pytest
 from integrity.served_project import ServedProject
-from jsonschema import Draft202012Validator
-
-from lmsconf.support.package_data import read_schema
+from json_schemas import schema_validator
 
 from .drifted_project import MANIFESTS, OWNED, codes, drift, states
 
@@ -33,7 +31,7 @@ def _applied(stage: ServedProject, monkeypatch: pytest.MonkeyPatch) -> None:
 def based(stage: ServedProject, code: int, *arguments: str) -> dict[str, Any]:
     """The report beside the manifests that were applied last; it is as its schema says."""
     report = drift(stage, "--base", BASE, *arguments, code=code)
-    assert list(Draft202012Validator(json.loads(read_schema("drift.schema.json"))).iter_errors(report)) == []
+    assert list(schema_validator("drift").iter_errors(report)) == []
     return report
 
 

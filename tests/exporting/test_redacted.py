@@ -16,9 +16,7 @@ import pytest
 import yaml
 from flow.project import Project
 from flow.shell import Ran, lmsconf
-from jsonschema import Draft202012Validator
-
-from lmsconf.support.package_data import read_schema
+from json_schemas import schema_validator
 
 pytestmark = pytest.mark.sampled
 
@@ -219,7 +217,7 @@ def test_e_mails_in_names_and_texts_go_where_no_manifest_names_them(project: Pro
 def test_the_file_fits_its_schema(project: Project) -> None:
     """It is a snapshot like any other, and says how people were taken out of it."""
     document = read(project, "red.json")
-    Draft202012Validator(json.loads(read_schema("snapshot.schema.json"))).validate(document)
+    schema_validator("snapshot").validate(document)
     assert "pseudonymous" in document["pseudonyms"]["note"]
 
 

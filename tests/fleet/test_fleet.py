@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from jsonschema import Draft202012Validator
+from json_schemas import schema_validator
 from on_terminal import at_terminal
 
 from fleet.fleet_project import PROJECT, Fleet
@@ -18,7 +18,6 @@ from lmsconf.fleet.label_selector import parse_selector
 from lmsconf.fleet.tasks import FleetTask, task_json
 from lmsconf.fleet.worker import BOUND
 from lmsconf.model.fleet import FleetAction
-from lmsconf.support.package_data import read_schema
 
 pytestmark = pytest.mark.sampled
 
@@ -41,7 +40,7 @@ def test_selectors_are_those_of_kubectl(selector: str, selected: bool) -> None:
 def test_a_plan_of_all_shows_what_is_the_same_once(fleet: Fleet) -> None:
     """A change that several workspaces share is in one block, and an index and a plan file of each are saved."""
     index = fleet.plan()
-    Draft202012Validator(json.loads(read_schema("fleet.schema.json"))).validate(index)
+    schema_validator("fleet").validate(index)
     assert [(one["workspace"], one["exit"], one["summary"]["create"]) for one in index["workspaces"]] == [
         *(("alpha", 2, 2), ("beta", 2, 2), ("gamma", 2, 2)),
     ]
@@ -55,7 +54,7 @@ def test_a_plan_of_all_shows_what_is_the_same_once(fleet: Fleet) -> None:
     assert "This change in 2 of 3 workspaces: alpha, beta\n\n  + group/Team eu will be created\n" in out
     code, out, _ = fleet.run("fleet", "show", str(fleet.root / "out"), "--format", "json")
     document = json.loads(out)
-    Draft202012Validator(json.loads(read_schema("fleet.schema.json"))).validate(document)
+    schema_validator("fleet").validate(document)
     assert [len(one["workspaces"]) for one in document["shared"]] == [3, 2, 1]
     _, comment, _ = fleet.run("fleet", "show", str(fleet.root / "out"), "--format", "markdown")
     assert "**3 workspaces: 3 with changes, 0 without.**" in comment
@@ -153,7 +152,7 @@ def test_the_plans_of_a_fleet_tell_what_they_do_to_people(
     fleet.write("seed.yaml", PEOPLE)
     fleet.write("lmsconf.yaml", SEEDED)
     fleet.write("manifests/a.yaml", manifest + "\n")
-    Draft202012Validator(json.loads(read_schema("fleet.schema.json"))).validate(fleet.plan(*options))
+    schema_validator("fleet").validate(fleet.plan(*options))
     for format in ("text", "markdown", "html"):
         _, out, _ = fleet.run("fleet", "show", str(fleet.root / "out"), "--format", format)
         assert f"Effects on people in {effects}" in out.replace("\\", "").replace("&#39;", "'")

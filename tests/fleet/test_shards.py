@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
+from json_schemas import schema_validator
 
 from fleet.fleet_project import PROJECT, Fleet
-from lmsconf.support.package_data import read_schema
 
 pytestmark = pytest.mark.sampled
 
@@ -45,7 +44,7 @@ def test_shards_put_together_are_the_whole(fleet: Fleet) -> None:
         assert shard(fleet, f"{number}/5", names[-1]) == 0
     index = fleet.index("s5")
     assert (index["workspaces"], index["shard"]["number"], index["shard"]["of"]) == ([], 5, 5)
-    Draft202012Validator(json.loads(read_schema("fleet.schema.json"))).validate(index)
+    schema_validator("fleet").validate(index)
     _, out, _ = fleet.run("fleet", "show", str(fleet.root / "s5"))
     assert out == "0 workspaces of shard 5/5: 0 with changes, 0 without.\n"
     code, out, err = collect(fleet, *names)

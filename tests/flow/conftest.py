@@ -11,13 +11,13 @@ from . import project
 
 DIALECTS: dict[str, Mapping[str, str | int]] = {"assumed": {}, "second": second_dialect()}
 SPOKEN = ("assumed", pytest.param("second", marks=pytest.mark.sampled))
-OF_THEIR_OWN = {"test_stranger", "test_stranger_answers", "test_stranger_more"}
-"""Tests of a server that is not ours, which has dialects of its own."""
+OF_ITS_OWN = "independent_server"
+"""In the names of modules of tests on a server that is not ours, which has dialects of its own."""
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Every test but those, once in each dialect."""
-    if metafunc.module.__name__.rpartition(".")[2] not in OF_THEIR_OWN:
+    if OF_ITS_OWN not in metafunc.module.__name__:
         metafunc.parametrize("spoken", SPOKEN, indirect=True)
 
 

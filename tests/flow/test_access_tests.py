@@ -8,10 +8,9 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from jsonschema import Draft202012Validator
+from json_schemas import schema_validator
 
 from lmsconf.errors import ExitCode
-from lmsconf.support.package_data import read_schema
 
 from .project import Project
 from .shell import Ran, lmsconf
@@ -30,9 +29,7 @@ def judged(root: Path, *arguments: str) -> dict[str, Any]:
     ran = lmsconf(root, "test", *arguments, "--format", "json")
     assert ran.out, ran.err
     document: dict[str, Any] = json.loads(ran.out)
-    rules = json.loads(read_schema("test.schema.json"))
-    Draft202012Validator.check_schema(rules)
-    assert [error.message for error in Draft202012Validator(rules).iter_errors(document)] == []
+    assert [error.message for error in schema_validator("test").iter_errors(document)] == []
     assert ran.code == (ExitCode.ERROR if document["summary"]["failed"] else 0)
     return document
 

@@ -6,15 +6,14 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-import jsonschema
 import pytest
+from json_schemas import schema_validator
 from on_terminal import at_terminal
 from waiting import nobody_waits
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.sandbox.serve import Server, serve
 from lmsconf.sandbox.transport import Sandbox
-from lmsconf.support.package_data import read_schema
 
 from . import project as projects
 from .project import Project
@@ -74,7 +73,7 @@ def test_documents_fit_their_schemas(project: Project) -> None:
     ]
     for arguments, name in cases:
         document = lmsconf(project.root, *arguments).document
-        jsonschema.Draft202012Validator(json.loads(read_schema(f"{name}.schema.json"))).validate(document)
+        schema_validator(name).validate(document)
         assert document["format"] == f"lmsconf.{name}/1"
 
 
@@ -285,7 +284,7 @@ def test_a_snapshot_plans_offline(project: Project) -> None:
     assert not (project.root / "workspace.db").exists()
     assert lmsconf(project.root, "apply", "plan.json").code == 3
     document = json.loads((project.root / "now.json").read_text())
-    jsonschema.Draft202012Validator(json.loads(read_schema("snapshot.schema.json"))).validate(document)
+    schema_validator("snapshot").validate(document)
     assert "2 groups" in lmsconf(project.root, "show", "now.json").out
 
 

@@ -14,8 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-import jsonschema
 import pytest
+from json_schemas import schema_validator
 from waiting import HANGS, HeldResponse
 
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, WaitClock
@@ -29,7 +29,6 @@ from lmsconf.kinds import all_kinds
 from lmsconf.model.calls import Call
 from lmsconf.sandbox.serve import Server, serve
 from lmsconf.sandbox.transport import Sandbox
-from lmsconf.support.package_data import read_schema
 from lmsconf.workspace.connection import Connection
 
 from .project import Project
@@ -66,7 +65,7 @@ class CommandResult(NamedTuple):
         """The one document on stdout, which its schema describes."""
         found = json.loads(self.out)
         name = found["format"].removeprefix("lmsconf.").removesuffix("/1")
-        jsonschema.Draft202012Validator(json.loads(read_schema(f"{name}.schema.json"))).validate(found)
+        schema_validator(name).validate(found)
         assert isinstance(found, dict)
         return found
 

@@ -9,15 +9,14 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, cast
 
-import jsonschema
 import pytest
 from journals import runs_of
+from json_schemas import schema_validator
 
 from lmsconf.api.spec.value_encoding import build_answers_body, encode_answer
 from lmsconf.documents.snapshot_file import dumps, loads
 from lmsconf.journal.line_codec import decode_line, encode_line
 from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
-from lmsconf.support.package_data import read_schema
 
 from .project import Project
 from .shell import lmsconf
@@ -145,7 +144,7 @@ def test_an_undo_is_a_plan_like_any_other(tmp_path: Path) -> None:
     run = json.loads((tmp_path / "undo.json").read_text())["undo_of"]
     assert f"This plan undoes the run {run['run']}.\n" in text
     assert f"      run {run['run']}\n" in text
-    jsonschema.validate(json.loads((tmp_path / "undo.json").read_text()), json.loads(read_schema("plan.schema.json")))
+    schema_validator("plan").validate(json.loads((tmp_path / "undo.json").read_text()))
     part = lmsconf(project.root, "plan", "--undo", "latest", "--only", "smart_group/Coders")
     assert "Plan: 0 to create, 0 to change, 1 to delete" in part.out
     assert "group/Coaches" not in part.out

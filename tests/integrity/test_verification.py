@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from jsonschema import Draft202012Validator
+from json_schemas import schema_validator
 
 from lmsconf.errors import ExitCode
 from lmsconf.sandbox.service import LoggedRequest
-from lmsconf.support.package_data import read_schema
 
 from .served_project import CommandResult, ServedProject, staged
 
@@ -124,7 +122,7 @@ def saved(stage: ServedProject, *arguments: str) -> str:
 def verified(ran: CommandResult) -> dict[str, Any]:
     """What a report says it looked at."""
     document = ran.document
-    assert list(Draft202012Validator(json.loads(read_schema("apply.schema.json"))).iter_errors(document)) == []
+    assert list(schema_validator("apply").iter_errors(document)) == []
     return cast("dict[str, Any]", document["verified"])
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from journals import runs_of
-from jsonschema import Draft202012Validator
+from json_schemas import schema_validator
 
 from journal.journal_project import CALLS, MANIFEST
 from lmsconf.cli import app
@@ -20,7 +20,6 @@ from lmsconf.journal.line_codec import encode_line
 from lmsconf.journal.workspace_lock import hold_lock
 from lmsconf.sandbox.serve import Server, serve
 from lmsconf.sandbox.service import SandboxService
-from lmsconf.support.package_data import read_schema
 
 
 @pytest.fixture
@@ -66,7 +65,7 @@ def writes(service: SandboxService) -> int:
 def test_an_apply_is_listed_and_shown(lmsconf: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
     """After an apply, `runs` lists it, `runs latest` shows its calls, and both are documents of their schema."""
     assert lmsconf("apply", "--auto-approve", "--meta", "commit=9f3c") == ExitCode.OK
-    validator = Draft202012Validator(json.loads(read_schema("runs.schema.json")))
+    validator = schema_validator("runs")
     capsys.readouterr()
     shown = []
     for arguments in (["runs"], ["runs", "latest"]):

@@ -8,6 +8,7 @@ from random import Random
 
 import pytest
 from call_count import Effort
+from json_schemas import schema_validator
 from jsonschema import Draft202012Validator
 
 from lmsconf.errors import Severity
@@ -17,7 +18,6 @@ from lmsconf.manifest.load import load_folder
 from lmsconf.manifest.yaml.strict_reader import read_yaml
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import Manifests
-from lmsconf.support.package_data import read_schema
 
 VARIABLES: dict[str, Json] = {
     "none": [],
@@ -149,7 +149,7 @@ def test_what_is_printed_is_a_plain_manifest(tmp_path: Path) -> None:
 
 def test_editors_take_short_manifests() -> None:
     """The schema for editors finds nothing wrong with variables, for_each and sets, and still finds what is wrong."""
-    schema = Draft202012Validator(json.loads(read_schema("manifest.schema.json")))
+    schema = schema_validator("manifest")
     for text in SHORT.values():
         assert list(schema.iter_errors(read_yaml("a.yaml", text).documents[0].value)) == []
     for wrong in (

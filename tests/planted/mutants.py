@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from random import Random
 from types import CodeType
@@ -113,8 +114,9 @@ def mutants(file: str, root: Path = ROOT) -> list[Mutant]:
     found = []
     sizes = set(_sizes(tree))
     for one in [Mutant(file, tree, old, new) for old in _nodes(tree) for new in _changed(old, old in sizes)]:
-        times[one.name] += 1
-        found.append(replace(one, nth=times[one.name]))
+        name = one.name
+        times[name] += 1
+        found.append(replace(one, nth=times[name]))
     return found
 
 
@@ -129,14 +131,18 @@ def _nodes(tree: ast.AST) -> Iterator[ast.AST]:
                 yield from _nodes(node)
 
 
-def _around(tree: ast.AST, inner: ast.AST) -> list[ast.AST]:
-    """What a node is in, from the outermost statement to the node itself; empty where it is not in the tree."""
-    for node in ast.iter_child_nodes(tree):
-        if node is inner:
-            return [node]
-        if found := _around(node, inner):
-            return [node, *found]
-    return []
+def _around(tree: ast.Module, inner: ast.AST) -> list[ast.AST]:
+    """What a node is in, from the outermost statement to the node itself."""
+    parents, found = _parents(tree), [inner]
+    while (outer := parents[found[-1]]) is not tree:
+        found.append(outer)
+    return found[::-1]
+
+
+@lru_cache(maxsize=8)
+def _parents(tree: ast.Module) -> Mapping[ast.AST, ast.AST]:
+    """Each node of a module → what it stands in; of contexts and operators, which Python shares, the last one."""
+    return {inner: outer for outer in ast.walk(tree) for inner in ast.iter_child_nodes(outer)}
 
 
 def _is_idle(node: ast.AST) -> bool:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from sampling import PARTS, part_of
+from sampling import PARTS, first_part, part_of
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -45,13 +45,14 @@ def test_the_environment_chooses_how_much(said: str, examples: int, cases: int) 
 
 
 def test_parts_have_nothing_in_common_and_are_all() -> None:
-    """Every case is in one part."""
-    program = "from sampling import of_today; print(*of_today(range(34)))"
+    """Every case is in one part, and the first of a list in the part that its name chooses."""
+    program = "from sampling import of_today; print(*of_today(range(34), name='two twins'))"
     taken: list[str] = []
     for part in range(PARTS):
         environ = {**os.environ, "TESTS": str(part), "SIMULATION": ""}
         command = [sys.executable, "-c", program]
         ran = subprocess.run(command, cwd=ROOT / "tests", env=environ, capture_output=True, text=True, check=True)
+        assert ("0" in ran.stdout.split()) is (part == first_part("two twins"))
         taken += ran.stdout.split()
     assert sorted(map(int, taken)) == list(range(34))
 

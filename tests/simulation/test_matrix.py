@@ -26,7 +26,8 @@ def struck(kind: str, calls: int) -> range:
 def test_whatever_strikes_one_call_the_next_runs_converge(reference: str, kind: str, played: Played) -> None:
     """Wherever it strikes: run again, and nothing is lost, doubled, or touched that no manifest names."""
     calls = struck(kind, scene(reference).calls)
-    played(of_today((Schedule(reference, way, call) for way in ways(kind) for call in calls), parts=3 * PARTS))
+    schedules = [Schedule(reference, way, call) for way in ways(kind) for call in calls]
+    played(of_today(schedules, parts=3 * PARTS, name=f"{reference}-{kind}"))
 
 
 def test_the_developers_guide_says_how_many_there_are() -> None:

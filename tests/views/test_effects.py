@@ -107,6 +107,7 @@ def test_what_is_not_counted_is_said_once(view: str) -> None:
     assert "programs or purchases" not in VIEWS[view](CREATE)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("size", [MIN_LIMIT, 20_000, 65_536])
 @pytest.mark.parametrize("name", ["Course", f"{EVIL}{'@x ' * 500}"], ids=["plain", "hostile"])
 def test_many_contents_fit_a_comment(size: int, name: str) -> None:
