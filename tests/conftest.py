@@ -11,7 +11,7 @@ from pathlib import Path
 
 import hypothesis
 import pytest
-from sampling import PART, PARTS, WHOLE, first_part
+from sampling import PART, PARTS, THIRD, WHOLE, first_part
 
 # Processes that tests start would compile all of lmsconf anew, each of them.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -90,7 +90,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
                     if name == SIMULATED and isinstance(counts, dict):
                         total.update(counts)
     if total:
-        which = "" if PART is None else f" (part {PART} of 0 to {PARTS - 1}; TESTS=all plays all)"
+        third = " (a third of those with one mishap; SIMULATION=all plays all)" if THIRD is not None else ""
+        which = third if PART is None else f" (part {PART} of 0 to {PARTS - 1}; TESTS=all plays all)"
         terminalreporter.write_line(
             f"simulation: {total['converged']:,} schedules converged, {total['lost']} lost, "
             f"{total['duplicated']} duplicated, {total['foreign']} foreign, {total['stops']} named stops, "

@@ -1,8 +1,8 @@
 """How much is tried in a run: every day a tenth of the examples and of the simulated schedules, with TESTS=all all.
 
 Which tenth it is follows from the number of commits, so that ten commits in a row play all; of schedules of one call
-it is a thirtieth.
-TESTS=0 to TESTS=9 chooses one.
+it is a thirtieth, and with the number of a commit in SIMULATION, as .ci/run sets it, a third. SIMULATION=all plays all.
+TESTS=0 to TESTS=9 chooses one tenth.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ from __future__ import annotations
 import os
 import subprocess
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final, TypeVar
 
 PARTS: Final = 10
+THIRDS: Final = 3
 _CHOSEN: Final = os.environ.get("TESTS", "")
+_SIMULATION: Final = os.environ.get("SIMULATION", "")
 T = TypeVar("T")
 
 
@@ -43,9 +45,10 @@ def _git(folder: Path, *arguments: str) -> str:
     return ran.stdout.strip()
 
 
-WHOLE: Final = _CHOSEN == "all" or os.environ.get("SIMULATION") == "all"
+WHOLE: Final = _CHOSEN == "all" or _SIMULATION == "all"
 NUMBER: Final = int(_CHOSEN) if _CHOSEN.isdecimal() else 0 if WHOLE else number_of(Path(__file__).parent)
 PART: Final = None if WHOLE else NUMBER % PARTS
+THIRD: Final = int(_SIMULATION) % THIRDS if _SIMULATION.isdecimal() else None
 
 
 def examples(number: int) -> int:
@@ -58,7 +61,19 @@ def of_today(cases: Iterable[T], parts: int = PARTS, name: str = "") -> list[T]:
 
     name: of lists of cases with different names, a run does not play the first of each.
     """
-    return list(cases) if WHOLE else list(cases)[(NUMBER - first_part(name, parts)) % parts :: parts]
+    return list(cases) if WHOLE else _turn(list(cases), NUMBER, parts, name)
+
+
+def schedules_of_today(cases: Sequence[T], name: str) -> list[T]:
+    """The same of schedules: every day a thirtieth, in .ci/run a third, which SIMULATION chooses by its remainder."""
+    if THIRD is not None:
+        return _turn(cases, THIRD, THIRDS, name)
+    return of_today(cases, THIRDS * PARTS, name)
+
+
+def _turn(cases: Sequence[T], number: int, parts: int, name: str) -> list[T]:
+    """One part of the cases."""
+    return list(cases[(number - first_part(name, parts)) % parts :: parts])
 
 
 def first_part(name: str, parts: int = PARTS) -> int:

@@ -57,6 +57,19 @@ def test_parts_have_nothing_in_common_and_are_all() -> None:
     assert sorted(map(int, taken)) == list(range(34))
 
 
+def test_three_runs_of_ci_play_all_schedules() -> None:
+    """Whatever the number of the commit, its run has a third of them, and the next two the others."""
+    program = "from sampling import schedules_of_today; print(*schedules_of_today(range(33), 'two twins'))"
+    taken: list[str] = []
+    for number in (782, 783, 784):
+        environ = {**os.environ, "TESTS": "all", "SIMULATION": str(number)}
+        command = [sys.executable, "-c", program]
+        ran = subprocess.run(command, cwd=ROOT / "tests", env=environ, capture_output=True, text=True, check=True)
+        assert len(ran.stdout.split()) == 11
+        taken += ran.stdout.split()
+    assert sorted(map(int, taken)) == list(range(33))
+
+
 def collected(file: str, part: str) -> set[str]:
     """The tests of a file that a run of that part would take."""
     command = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider", file]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from sampling import PARTS, of_today
+from sampling import schedules_of_today
 
 from .reference_apply import scene
 from .references import REFERENCES
@@ -27,7 +27,7 @@ def test_whatever_strikes_one_call_the_next_runs_converge(reference: str, kind: 
     """Wherever it strikes: run again, and nothing is lost, doubled, or touched that no manifest names."""
     calls = struck(kind, scene(reference).calls)
     schedules = [Schedule(reference, way, call) for way in ways(kind) for call in calls]
-    played(of_today(schedules, parts=3 * PARTS, name=f"{reference}-{kind}"))
+    played(schedules_of_today(schedules, f"{reference}-{kind}"))
 
 
 def test_the_developers_guide_says_how_many_there_are() -> None:
