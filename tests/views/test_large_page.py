@@ -7,6 +7,7 @@ import json
 import re
 from base64 import b64decode
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -52,8 +53,16 @@ def mostly_created(changes: int, deleted: int) -> Plan:
     return replace(plan, changes=tuple(made))
 
 
-BIG = large(3_000)
-TEXT = plan_html(BIG)
+@cache
+def big() -> Plan:
+    """A plan with a large page."""
+    return large(3_000)
+
+
+@cache
+def big_page() -> str:
+    """Its page."""
+    return plan_html(big())
 
 
 @pytest.mark.sampled
@@ -70,8 +79,8 @@ def test_a_page_is_large_above_its_limit() -> None:
 @pytest.mark.sampled
 def test_every_row_is_there_once() -> None:
     """Rows in full and rows packed are all changes and all calls, none twice, and each link leads to one of them."""
-    packs = unpacked(TEXT)
-    page = Page(TEXT)
+    packs = unpacked(big_page())
+    page = Page(big_page())
     packed = [Page(row) for _, rows in packs.values() for row in rows]
     ids = [*page.values("id"), *(one for row in packed for one in row.values("id"))]
     assert len(set(ids)) == len(ids)
@@ -84,9 +93,9 @@ def test_every_row_is_there_once() -> None:
 @pytest.mark.sampled
 def test_the_index_says_where_rows_are() -> None:
     """The lists take all rows of their packs in order; anchors and values of filters are those of the rows."""
-    packs = unpacked(TEXT)
+    packs = unpacked(big_page())
     for name, (index, rows) in packs.items():
-        parts = [(int(first), int(last)) for pack, first, last in LISTS.findall(TEXT) if pack == name]
+        parts = [(int(first), int(last)) for pack, first, last in LISTS.findall(big_page()) if pack == name]
         assert parts[0][0] == 0
         assert parts[-1][1] == len(rows)
         assert all(end == begin for (_, end), (begin, _) in pairwise(parts))
@@ -119,7 +128,7 @@ def test_deletions_stand_first_and_in_full() -> None:
 @pytest.mark.sampled
 def test_too_many_deletions_say_what_is_left_out() -> None:
     """Where there are too many deletions, the first stand in full and the page says how many, why, and what to do."""
-    rows = TEXT[TEXT.index('id="rows"') : TEXT.index('id="nothing"')]
+    rows = big_page()[big_page().index('id="rows"') : big_page().index('id="nothing"')]
     deleted, replaced, taken, created = rows.split('<div class="group">')[1:]
     full = deleted.count('<details class="row"')
     assert 100 < full < 600
@@ -133,7 +142,7 @@ def test_too_many_deletions_say_what_is_left_out() -> None:
         assert "can be shown only with JavaScript. Without it: lmsconf show PLAN.json" in html_words(others)
     assert (
         "3,000 rows can be shown only with JavaScript. Without it: lmsconf show PLAN.json --format json"
-        in html_words(TEXT[TEXT.index('id="calls"') :])
+        in html_words(big_page()[big_page().index('id="calls"') :])
     )
 
 
@@ -154,7 +163,7 @@ def test_a_huge_deletion_hides_no_other() -> None:
 @pytest.mark.sampled
 def test_equal_plans_are_equal_files() -> None:
     """What is packed holds no time: a page that is written again is the same, byte for byte."""
-    assert plan_html(BIG) == TEXT
+    assert plan_html(big()) == big_page()
 
 
 @pytest.mark.slow
@@ -169,14 +178,14 @@ def test_the_policy_is_as_strict_as_that_of_a_small_page() -> None:
     """Only the hashes differ; the scripts beside the one that runs are data, and put no markup into the page."""
     policies = [
         re.sub(r"sha256-[\w+/=]+", "…", str(attrs["content"]))
-        for text in (TEXT, plan_html(EMPTY))
+        for text in (big_page(), plan_html(EMPTY))
         for _, attrs in Page(text).elements
         if "http-equiv" in attrs
     ]
     assert policies[0] == policies[1]
-    scripts = [attrs.get("type") for tag, attrs in Page(TEXT).elements if tag == "script"]
+    scripts = [attrs.get("type") for tag, attrs in Page(big_page()).elements if tag == "script"]
     assert scripts == ["application/gzip"] * 3 + [None]
-    (script,) = re.findall(r"<script>(.*?)</script>", TEXT, re.DOTALL)
+    (script,) = re.findall(r"<script>(.*?)</script>", big_page(), re.DOTALL)
     assert not re.search(
         r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|Function\(|fetch\(|import\(", script
     )

@@ -29,17 +29,8 @@ _COUNTS: Final = {
     "failedCount": FAILED,
     "expiredCount": EXPIRED,
 }
-_ORDERS: Final = {
-    "updatedAt": "occuredAt",
-    **{
-        key: key
-        for key in (
-            *("occuredAt", "enrolledAt", "certificateExpiresAt", "certificateIssuedAt", "percentageProgress"),
-            *("contentId", "contentName", "userId", "userName", "userDisplayName", "userEmail", "state"),
-        )
-    },
-}
-"""`orderBy` of a request → key of a result item."""
+_ORDER: Final = "updatedAt"
+"""`orderBy` of a request without one: the time of the last event, which an item calls `occuredAt`."""
 
 
 _ACTIVE: Final = "SELECT id, email, trim(first_name || ' ' || last_name) FROM people WHERE archived_at IS NULL"
@@ -47,30 +38,46 @@ _PEOPLE: Final = f"{_ACTIVE} ORDER BY seq"
 _SOME_PEOPLE: Final = f"{_ACTIVE} AND id IN (SELECT value FROM json_each(?)) ORDER BY seq"  # noqa: S608  the text stands above
 
 
-class _Selection(NamedTuple):
-    """The filtered enrollment statuses, and the rows of their people and contents."""
+class _Result(NamedTuple):
+    """An enrollment status, and the rows of its person and content."""
 
-    enrollment_statuses: Iterator[EnrollmentStatus]
-    people: dict[str, tuple[Value, ...]]
-    contents: dict[str, tuple[Value, ...]]
+    status: EnrollmentStatus
+    person: tuple[Value, ...]
+    content: tuple[Value, ...]
+
+
+_VALUES: Final[Mapping[str, Callable[[_Result], Value]]] = {
+    "contentId": lambda one: one.status.content,
+    "contentType": lambda one: one.content[1],
+    "contentName": lambda one: one.content[2],
+    "userId": lambda one: one.status.person,
+    "userName": lambda one: one.person[2],
+    "userDisplayName": lambda one: one.person[2] or one.person[1],
+    "userEmail": lambda one: one.person[1],
+    "state": lambda one: one.status.state,
+    "contentRevision": lambda one: one.status.participation.revision if one.status.participation else 1,
+    "percentageProgress": lambda one: one.status.participation.percentage if one.status.participation else 0,
+    "mandatory": lambda one: one.status.enrolment is not None and one.status.enrolment.mandatory,
+    "occuredAt": lambda one: one.status.last_event_at,
+    "enrolledAt": lambda one: one.status.enrolled_at,
+    "certificateIssuedAt": lambda one: one.status.certificate.issued if one.status.certificate else None,
+    "certificateExpiresAt": lambda one: one.status.certificate.expires_at if one.status.certificate else None,
+}
+"""Key of a result as the API shows it → its value; None: an unknown date, which is omitted."""
 
 
 def list_results(context: RequestContext, request: Request) -> Entry:
     """A page of the participation results that pass all filters; by default the last changed first."""
     options = cast("Mapping[str, Json]", request.body.get("options", {}))
     page = context.capped_page(cast(int, options.get("skip", 0)), cast(int, options.get("limit", 100)))
-    arrange = _order(str(options.get("orderBy", "updatedAt")), str(options.get("order", "DESC")))
-    selection = _select(context, request)
-    items = [
-        _item(one, selection.people[one.person], selection.contents[one.content])
-        for one in selection.enrollment_statuses
-    ]
-    return {"list": arrange(items)[page.skip : page.skip + page.limit]}
+    arrange = _order(str(options.get("orderBy", _ORDER)), str(options.get("order", "DESC")))
+    found = arrange(list(_select(context, request)))
+    return {"list": [_item(one) for one in found[page.skip : page.skip + page.limit]]}
 
 
 def count_by_state(context: RequestContext, request: Request) -> Entry:
     """The number of participations in each state, of those that pass all filters."""
-    counts = Counter(one.state for one in _select(context, request).enrollment_statuses)
+    counts = Counter(one.status.state for one in _select(context, request))
     return {"statistics": {key: counts[state] for key, state in _COUNTS.items()}}
 
 
@@ -93,13 +100,15 @@ def list_event_logs(context: RequestContext, request: Request) -> Json:
     ]
 
 
-def _select(context: RequestContext, request: Request) -> _Selection:
-    """The enrollment statuses that pass all filters of the request."""
+def _select(context: RequestContext, request: Request) -> Iterator[_Result]:
+    """What passes all filters of the request."""
     people = _people(context, request)
     contents = _contents(context, request)
     passes = _Filters(request)
-    return _Selection(
-        (one for one in list_enrollment_statuses(context, contents, people) if passes(one)), people, contents
+    return (
+        _Result(one, people[one.person], contents[one.content])
+        for one in list_enrollment_statuses(context, contents, people)
+        if passes(one)
     )
 
 
@@ -170,40 +179,22 @@ def _range(request: Request, key: str) -> Callable[[int | None], bool]:
     )
 
 
-def _order(by: str, direction: str) -> Callable[[list[Entry]], list[Entry]]:
-    """Return a function that sorts items; those without the value are last."""
-    key = _ORDERS[by]
+def _order(by: str, direction: str) -> Callable[[list[_Result]], list[_Result]]:
+    """Return a function that sorts results; those without the value are last."""
+    value = _VALUES["occuredAt" if by == _ORDER else by]
 
-    def arrange(items: list[Entry]) -> list[Entry]:
-        known = [item for item in items if key in item]
-        known.sort(key=lambda item: cast(str, item[key]), reverse=direction == "DESC")
-        return [*known, *(item for item in items if key not in item)]
+    def arrange(found: list[_Result]) -> list[_Result]:
+        valued = [(value(one), one) for one in found]
+        known = [(said, one) for said, one in valued if said is not None]
+        known.sort(key=lambda both: cast(str, both[0]), reverse=direction == "DESC")
+        return [*(one for _, one in known), *(one for said, one in valued if said is None)]
 
     return arrange
 
 
-def _item(status: EnrollmentStatus, person: tuple[Value, ...], content: tuple[Value, ...]) -> Entry:
-    """A result as the API shows it. An unknown date is omitted."""
-    email, name = person[1:]
-    dates: Entry = {"occuredAt": status.last_event_at, "enrolledAt": status.enrolled_at}
-    if status.certificate:
-        dates |= {
-            "certificateIssuedAt": status.certificate.issued,
-            "certificateExpiresAt": status.certificate.expires_at,
-        }
-    return {
-        "contentId": status.content,
-        "contentType": content[1],
-        "contentName": content[2],
-        "userId": status.person,
-        "userName": name,
-        "userDisplayName": name or email,
-        "userEmail": email,
-        "state": status.state,
-        "contentRevision": status.participation.revision if status.participation else 1,
-        "percentageProgress": status.participation.percentage if status.participation else 0,
-        "mandatory": status.enrolment is not None and status.enrolment.mandatory,
-    } | {key: date for key, date in dates.items() if date is not None}
+def _item(result: _Result) -> Entry:
+    """A result as the API shows it."""
+    return {key: said for key, value in _VALUES.items() if (said := value(result)) is not None}
 
 
 HANDLERS: Final[Mapping[str, Handler]] = {
