@@ -103,9 +103,15 @@ class Output:
 
 
 def refuse_unwritable(path: Path, name: str) -> None:
-    """Raise LmsconfError if a file is not writable, before any work whose result would be lost. name: for the error."""
+    """Raise LmsconfError if a file is not writable, before any work whose result would be lost. name: for the error.
+
+    No result is YAML, so a YAML file in its place is a manifest, a project file or a seed file.
+    """
     from lmsconf.support.atomic_files import is_writable
 
+    if path.suffix.lower() in (".yaml", ".yml") and path.exists():
+        hint = "Name another file, such as result.json."
+        raise LmsconfError(f"{name} would overwrite a YAML file, and the result is not YAML", hint=hint)
     if not is_writable(path):
         hint = "Its folder must exist and be writable; it must not be a folder itself."
         raise LmsconfError(f"{name} cannot be written", hint=hint)

@@ -31,6 +31,10 @@ def project(tmp_path: Path) -> Path:
         (("plan", "--people", "none/people.csv"), "--people none/people.csv cannot be written"),
         (("plan", "--output", "manifests"), "--output manifests cannot be written"),
         (("snapshot", "none/workspace.json"), "none/workspace.json cannot be written"),
+        (("plan", "--out", "lmsconf.yaml"), "--out lmsconf.yaml would overwrite a YAML file"),
+        (("plan", "--people", "manifests/all.yaml"), "--people manifests/all.yaml would overwrite a YAML file"),
+        (("drift", "--output", "manifests/all.yaml"), "--output manifests/all.yaml would overwrite a YAML file"),
+        (("snapshot", "manifests/../lmsconf.yaml"), "manifests/../lmsconf.yaml would overwrite a YAML file"),
     ],
 )
 def test_a_result_that_cannot_be_kept_is_not_read_for(project: Path, arguments: tuple[str, ...], message: str) -> None:
