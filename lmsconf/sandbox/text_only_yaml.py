@@ -6,7 +6,7 @@ import json
 from collections.abc import Hashable
 from contextlib import suppress
 from pathlib import Path
-from typing import cast
+from typing import Final, cast
 
 import yaml
 
@@ -16,6 +16,9 @@ try:
     from yaml import CBaseLoader as _Base
 except ImportError:  # built without libyaml: the same values, ten times slower
     from yaml import BaseLoader as _Base  # type: ignore[assignment]  # where libyaml is missing
+
+_TOO_DEEP: Final = "exceeded maximum nesting depth"
+"""What libyaml from 0.2.6 on says; before, Python's recursion ends."""
 
 
 def read_yaml(path: Path, file_kind: str) -> object:
@@ -49,18 +52,22 @@ def _parse_yaml(text: str, path: Path, file_kind: str) -> object:
     try:
         documents = list(yaml.load_all(text, Loader=_Loader))  # texts only
     except yaml.MarkedYAMLError as error:
+        if error.problem == _TOO_DEEP:
+            raise ProblemsFound([_deep_problem(file_kind, path)]) from error
         mark = error.problem_mark
         place = SourceLocation(str(path), mark.line + 1, mark.column + 1) if mark else SourceLocation(str(path))
         raise ProblemsFound([Problem(code=f"{file_kind}/yaml", message=str(error.problem), source=place)]) from error
     except yaml.YAMLError as error:
         raise ProblemsFound([file_problem(file_kind, str(path), str(error))]) from error
     except RecursionError as error:
-        raise ProblemsFound(
-            [file_problem(file_kind, str(path), "its lists and mappings are nested too deep")]
-        ) from error
+        raise ProblemsFound([_deep_problem(file_kind, path)]) from error
     if len(documents) > 1:
         raise ProblemsFound([file_problem(file_kind, str(path), "it contains more than one document")])
     return documents[0] if documents else None
+
+
+def _deep_problem(file_kind: str, path: Path) -> Problem:
+    return file_problem(file_kind, str(path), "its lists and mappings are nested too deep")
 
 
 def file_problem(file_kind: str, file: str, message: str) -> Problem:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Final, Protocol
 
 import yaml
 
 from lmsconf.errors import Problem
 from lmsconf.manifest.yaml.nodes import Source, pack_mark
+from lmsconf.manifest.yaml.read_result import too_deep_problem
 
 __all__ = ["ParserEvent", "YamlParser", "syntax_problem"]
 
@@ -25,6 +26,10 @@ except ImportError:  # without libyaml: the same events, twenty times slower
             Parser.__init__(self)
 
 
+_TOO_DEEP: Final = "exceeded maximum nesting depth"
+"""What libyaml from 0.2.6 on says of a thousand levels: before their events, where it looks for the end of a key."""
+
+
 class ParserEvent(Protocol):
     """The attributes of parser events that are used here; not every event has all of them."""
 
@@ -40,6 +45,8 @@ def syntax_problem(source: Source, error: yaml.MarkedYAMLError) -> Problem:
     from lmsconf.manifest.yaml.syntax_hints import ParserError, advise_on_syntax_error  # only for a problem
 
     at, opened = error.problem_mark, error.context_mark
+    if error.problem == _TOO_DEEP and at is not None:
+        return too_deep_problem(source.where(pack_mark(at.line + 1, at.column + 1)))
     complaint = ParserError(
         context=error.context or "",
         opened=None if opened is None else (opened.line, opened.column),

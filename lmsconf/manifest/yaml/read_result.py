@@ -50,6 +50,12 @@ def too_long_problem(location: SourceLocation) -> Problem:
     return Problem(code="yaml/too-long", message=message, hint="Write a shorter one.", source=location)
 
 
+def too_deep_problem(location: SourceLocation) -> Problem:
+    """Return the problem for lists and mappings nested deeper than DEPTH."""
+    message = f"lists and mappings are nested more than {DEPTH} levels deep"
+    return Problem(code="yaml/too-deep", message=message, source=location)
+
+
 def report_forbidden_characters(source: Source, reading: YamlReadResult) -> bool:
     """Report the first forbidden character of each line, and return whether there is any."""
     if not FORBIDDEN.search(source.text):

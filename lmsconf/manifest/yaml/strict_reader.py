@@ -23,6 +23,7 @@ from lmsconf.manifest.yaml.read_result import (
     add_problem,
     character_problem,
     report_forbidden_characters,
+    too_deep_problem,
     too_long_problem,
 )
 from lmsconf.manifest.yaml.scalars import VARIABLE_START, is_infinite_or_nan, resolve_scalar
@@ -184,7 +185,7 @@ class _Builder:
             self._tag(event.tag, at)
         self._stack.append(self._top)
         if len(self._stack) > DEPTH:
-            raise ReadingStopped(self._deep(at))
+            raise ReadingStopped(too_deep_problem(self._source.where(at)))
         self._top = _Open(node, [], at, event.anchor)
 
     def _close(self, _: ParserEvent) -> None:
@@ -216,7 +217,7 @@ class _Builder:
         if self._budget.left < 0:
             raise ReadingStopped(self._bomb(at))
         if len(self._stack) + anchored.height > DEPTH:
-            raise ReadingStopped(self._deep(at))
+            raise ReadingStopped(too_deep_problem(self._source.where(at)))
         self._top.size += anchored.size - 1  # _add counts the value itself
         self._top.height = max(self._top.height, anchored.height + 1)
         self._add(anchored.value, at)
@@ -285,10 +286,6 @@ class _Builder:
 
     def _line(self, at: Mark) -> str:
         return self._source.rest(at >> 32 << 32)
-
-    def _deep(self, at: Mark) -> Problem:
-        message = f"lists and mappings are nested more than {DEPTH} levels deep"
-        return Problem(code="yaml/too-deep", message=message, source=self._source.where(at))
 
     def _bomb(self, at: Mark) -> Problem:
         message = f"aliases expand to more than {EXPANDED:,} values"
