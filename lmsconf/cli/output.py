@@ -105,16 +105,34 @@ class Output:
 def refuse_unwritable(path: Path, name: str) -> None:
     """Raise LmsconfError if a file is not writable, before any work whose result would be lost. name: for the error.
 
-    No result is YAML, so a YAML file in its place is a manifest, a project file or a seed file.
+    No result is YAML, so a YAML file in its place is a manifest, a project file or a seed file. A CSV file is replaced
+    only by its header: manifests read lists of people from others.
     """
     from lmsconf.support.atomic_files import is_writable
 
     if path.suffix.lower() in (".yaml", ".yml") and path.exists():
         hint = "Name another file, such as result.json."
         raise LmsconfError(f"{name} would overwrite a YAML file, and the result is not YAML", hint=hint)
+    if path.suffix.lower() == ".csv" and path.is_file() and not _is_empty_or_result(path):
+        hint = "Name another file, or delete this one."
+        raise LmsconfError(f"{name} would overwrite a CSV file that lmsconf did not write", hint=hint)
     if not is_writable(path):
         hint = "Its folder must exist and be writable; it must not be a folder itself."
         raise LmsconfError(f"{name} cannot be written", hint=hint)
+
+
+def _is_empty_or_result(path: Path) -> bool:
+    """Return whether a CSV file is empty, or begins with the header of a result. Raises LmsconfError if unreadable."""
+    from lmsconf.documents.effect_values import COLUMNS
+    from lmsconf.render.people_csv import HEADERS
+
+    headers = {",".join(columns).encode() for columns in (COLUMNS, *HEADERS)}
+    try:
+        with path.open("rb") as file:
+            start = file.readline(max(map(len, headers)) + 2)
+    except OSError as error:
+        raise LmsconfError(f"{path} cannot be read: {error.strerror}", hint="Name another file.") from error
+    return not start or start.rstrip(b"\r\n") in headers
 
 
 def output_options(

@@ -19,6 +19,11 @@ _ACCESS_COLUMNS: Final = (
     *("assignment", "audience"),
     *(f"{name}_{side}" for side in ("before", "after") for name in _SIDE),
 )
+_MEMBER_COLUMNS: Final = ("email", "before", "after")
+_ANSWER_COLUMNS: Final = ("state", "choice", "before", "after")
+_NUMBER_COLUMNS: Final = ("address", "before", "after", "join", "leave")
+HEADERS: Final = (_ACCESS_COLUMNS, _MEMBER_COLUMNS, _ANSWER_COLUMNS, _NUMBER_COLUMNS)
+"""The columns of every CSV that is written here."""
 
 
 def access_csv(report: PersonAccess) -> str:
@@ -45,12 +50,12 @@ def _side(side: RouteSide | None) -> Iterator[object]:
 def audience_csv(report: AudienceReport) -> str:
     """Return the members if they were asked for, else the counts by answer, else one row of numbers."""
     if report.members is not None:
-        return _csv(("email", "before", "after"), ((one.email, one.before, one.after) for one in report.members))
+        return _csv(_MEMBER_COLUMNS, ((one.email, one.before, one.after) for one in report.members))
     if report.by is not None:
         rows = ((answer.state.value, answer.choice, answer.before, answer.after) for answer in report.answers)
-        return _csv(("state", "choice", "before", "after"), rows)
+        return _csv(_ANSWER_COLUMNS, rows)
     numbers = (str(report.address), report.before, report.after, report.join, report.leave)
-    return _csv(("address", "before", "after", "join", "leave"), [numbers])
+    return _csv(_NUMBER_COLUMNS, [numbers])
 
 
 def _csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

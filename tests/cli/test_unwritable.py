@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from lmsconf.errors import ExitCode
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.transport import Sandbox
 
+QUICKSTART = Path(__file__).parents[2] / "examples" / "quickstart"
 MANIFEST = "groups: [{name: New}]\n"
 
 
@@ -21,6 +23,7 @@ def project(tmp_path: Path) -> Path:
     (tmp_path / "lmsconf.yaml").write_text("workspaces: {sandbox: {url: 'sandbox:workspace.db'}}\n")
     (tmp_path / "manifests").mkdir()
     (tmp_path / "manifests" / "all.yaml").write_text(MANIFEST)
+    (tmp_path / "people.csv").write_text("email\nanna@acme.example\n")
     return tmp_path
 
 
@@ -31,6 +34,8 @@ def project(tmp_path: Path) -> Path:
         (("plan", "--people", "none/people.csv"), "--people none/people.csv cannot be written"),
         (("plan", "--output", "manifests"), "--output manifests cannot be written"),
         (("snapshot", "none/workspace.json"), "none/workspace.json cannot be written"),
+        (("plan", "--people", "people.csv"), "--people people.csv would overwrite a CSV file that lmsconf did not write"),
+        (("audience", "everyone", "--output", "people.csv"), "--output people.csv would overwrite a CSV file"),
         (("plan", "--out", "lmsconf.yaml"), "--out lmsconf.yaml would overwrite a YAML file"),
         (("plan", "--people", "manifests/all.yaml"), "--people manifests/all.yaml would overwrite a YAML file"),
         (("drift", "--output", "manifests/all.yaml"), "--output manifests/all.yaml would overwrite a YAML file"),
@@ -49,6 +54,27 @@ def test_a_result_that_cannot_be_kept_is_not_read_for(project: Path, arguments: 
     sandbox.close_workspace()
     assert (ran.code, ran.out) == (ExitCode.ERROR, "")
     assert f"error: {message}" in ran.err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("plan", "--people", "result.csv"),
+        ("access", "anna.berg@acme.example", "--format", "csv", "--output", "result.csv"),
+        ("audience", "everyone", "--format", "csv", "--output", "result.csv"),
+        ("audience", "everyone", "--members", "--format", "csv", "--output", "result.csv"),
+        ("audience", "everyone", "--by", "Country", "--format", "csv", "--output", "result.csv"),
+    ],
+)
+def test_a_result_replaces_the_result_of_an_earlier_run(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    """A CSV of people is written again over an empty file and over one of lmsconf."""
+    shutil.copytree(QUICKSTART, tmp_path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.db*", ".lmsconf"))
+    result = tmp_path / "result.csv"
+    result.touch()
+    for _ in range(2):
+        ran = lmsconf(tmp_path, *arguments)
+        assert ran.code == ExitCode.OK, ran.err
+        assert result.stat().st_size
 
 
 def test_git_ignores_journals_also_after_a_full_disk(project: Path) -> None:
