@@ -19,7 +19,7 @@ import click
 from lmsconf import __version__
 from lmsconf.cli.command import Group
 
-_COLLECT_EVERY = 100_000
+_COLLECT_EVERY = 500_000
 """Threshold of the cyclic garbage collector: net allocations before a collection of generation 0."""
 
 

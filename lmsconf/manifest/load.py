@@ -159,8 +159,9 @@ class _Loading:
 
     def _is_enough(self) -> bool:
         """Whether the error limit is reached. Counts only the problems added since the last call."""
-        self._errors += sum(problem.is_error for problem in self.problems[self._counted :])
-        self._counted = len(self.problems)
+        if self._counted < len(self.problems):
+            self._errors += sum(problem.is_error for problem in self.problems[self._counted :])
+            self._counted = len(self.problems)
         return self._errors > ENOUGH
 
     def _entries_of(self, layers: Sequence[Sequence[Document]]) -> None:

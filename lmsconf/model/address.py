@@ -97,7 +97,8 @@ class Address(NamedTuple):
     @property
     def name(self) -> str:
         """The unescaped name."""
-        return unescape(self.text)
+        text = self.text
+        return unescape(text) if "\\" in text else text
 
     def __str__(self) -> str:
         # A live resource may have an empty name; it keeps its slash.

@@ -7,6 +7,7 @@ import re
 import unicodedata
 from collections.abc import Collection, Iterable
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import Final
 
 # Controls (C0, C1, soft hyphen), marks that reorder or hide text, invisible letters and blanks, Unicode line ends, lone
@@ -86,6 +87,7 @@ def differing_characters(name: str, other: str) -> str:
     return ", ".join(f"U+{ord(char):04X} {unicodedata.name(char, '')}".strip() for char in list(chars)[:3])
 
 
+@lru_cache(maxsize=8192)  # people are named in many lists
 def normalize_email(text: str) -> str:
     """Return an e-mail address in the form in which people are compared: stripped, NFC, case-folded."""
     return normalize_name(text.strip()).casefold()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import field
 from typing import Generic, TypeVar
 
@@ -17,15 +18,20 @@ L = TypeVar("L", bound=HasName)
 class Claim:
     """The declared identity of a resource or a choice.
 
-    pin: the declared id. previously: earlier names. label: how problems name it.
+    pin: the declared id. previously: earlier names. label: how problems name it. find_source: where it is declared.
     """
 
     name: str
     pin: RemoteId | None
     previously: tuple[str, ...]
     label: str
-    source: SourceLocation
+    find_source: Callable[[], SourceLocation]
     address: str
+
+    @property
+    def source(self) -> SourceLocation:
+        """Where it is declared: looked up for a problem alone."""
+        return self.find_source()
 
 
 @dataclass(slots=True)

@@ -29,13 +29,15 @@ def refuse_expired_absent(absent: Iterable[DeleteEntry[Any]], policy: Policy) ->
 
 def refuse_left_alone(entries: Iterable[DesiredResource[Any] | DeleteEntry[Any]], policy: Policy) -> Iterator[Problem]:
     """Yield an error for each declaration and entry under `absent` that `leave_alone` in the project file ignores."""
-    for entry in entries:
+    for entry in entries if policy.leave_alone else ():
         if entry.applies_in(policy.workspace) and matches_patterns(str(entry.address), policy.leave_alone):
             yield _left_alone(entry, entry.address)
 
 
 def refuse_left_alone_renames(results: Iterable[MatchResult[Any, Any]], policy: Policy) -> Iterator[Problem]:
     """Yield an error for each declared rename of a live resource whose current name `leave_alone` ignores."""
+    if not policy.leave_alone:
+        return
     for match in (match for result in results for match in result.matches):
         if match.row is not None and normalize_name(match.row.name) != match.address.name:
             now = Address.of(match.address.kind, normalize_name(match.row.name))

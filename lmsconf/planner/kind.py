@@ -403,9 +403,9 @@ class Kind(Undoable[Row], AccessHooks[Spec], KindReadback[Spec, Row], ABC, Gener
         """Return the people among its live resources, for redaction."""
         return ()
 
-    def named_emails(self, entry: DesiredResource[Spec] | DeleteEntry[Any]) -> Iterator[str]:
-        """Yield the e-mails that an entry names, beyond the names of people among its dependencies."""
-        return iter(())
+    def named_emails(self, entry: DesiredResource[Spec] | DeleteEntry[Any]) -> Iterable[str]:
+        """Return the e-mails that an entry names, in no order, beyond the name of a person that it declares."""
+        return ()
 
     def redact_rows(self, redaction: RedactionContext, row_type: type[ListedRow]) -> Iterable[HasId]:
         """Return the rows of one of its listings for a redacted snapshot.

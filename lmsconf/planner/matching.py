@@ -65,7 +65,7 @@ def claim_of(planning: PlanContext, declaration: DesiredResource[Any]) -> Claim:
         pin=declaration.pin(planning.policy.workspace),
         previously=declaration.previously,
         label=str(declaration.address),
-        source=declaration.source,
+        find_source=declaration.places.at,
         address=str(declaration.address),
     )
 

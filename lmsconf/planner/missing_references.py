@@ -31,10 +31,12 @@ class _ComparedNames:
     number: int = 0
 
 
-def refuse_ambiguous_reference(planning: PlanContext, named: Address, by: Address, at: SourceLocation) -> bool:
+def refuse_ambiguous_reference(
+    planning: PlanContext, named: Address, by: Address, find_source: Callable[[], SourceLocation]
+) -> bool:
     """Whether a referenced resource is ambiguous or has an error of its own.
 
-    Records a problem, unless the resource's own error is reported anyway.
+    Records a problem, unless the resource's own error is reported anyway. find_source: only called for a problem.
     """
     doubtful = named in planning.state(LiveIdentities).doubtful
     if (ids := planning.registry.duplicate_ids(named.kind, named.name)) and not doubtful:
@@ -42,7 +44,7 @@ def refuse_ambiguous_reference(planning: PlanContext, named: Address, by: Addres
             "identity/live-twice",
             f'{by}: "{named.name}" is live more than once, with the ids {", ".join(sorted(ids))}',
             hint="Declare the right one, with its `id:`.",
-            at=at,
+            at=find_source(),
             address=by,
         )
         return True
@@ -53,7 +55,7 @@ def refuse_ambiguous_reference(planning: PlanContext, named: Address, by: Addres
             "reference/in-doubt",
             f"{by}: it names {named}, and it is not yet known what of it is live",
             hint=f"Plan {shlex.quote(str(named))} too to see its error.",
-            at=at,
+            at=find_source(),
             address=by,
         )
     return True

@@ -244,10 +244,15 @@ def _placed(
     problems: Iterable[Problem], entries: Iterable[DesiredResource[Any] | DeleteEntry[Any]]
 ) -> Iterator[Problem]:
     """Give each problem of a resource without a source location that of its manifest entry."""
-    places = {str(entry.address): entry.source for entry in entries}
+    by_address: dict[str, DesiredResource[Any] | DeleteEntry[Any]] | None = None
     for problem in problems:
-        at = places.get(problem.address or "") if problem.source is None else None
-        yield problem if at is None else replace(problem, source=at)
+        if problem.source is not None or problem.address is None:
+            yield problem
+            continue
+        if by_address is None:  # few plans have such a problem
+            by_address = {str(entry.address): entry for entry in entries}
+        entry = by_address.get(problem.address)
+        yield problem if entry is None else replace(problem, source=entry.source)
 
 
 def _live(

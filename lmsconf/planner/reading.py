@@ -279,11 +279,9 @@ def emails_of(
     """Yield the e-mails of all people that entries are about or name, earlier e-mails included."""
     people = {name for name, kind in kinds.items() if kind.is_person}
     for entry in entries:
-        kind = kinds[entry.address.kind]
-        if isinstance(entry, DesiredResource):
-            addresses = (entry.address, *kind.dependencies(entry))
-            yield from (address.name for address in addresses if address.kind in people)
-        yield from kind.named_emails(entry)
+        if entry.address.kind in people and isinstance(entry, DesiredResource):
+            yield entry.address.name
+        yield from kinds[entry.address.kind].named_emails(entry)
 
 
 def has_difference(sides: BeforeAfter | None) -> bool:

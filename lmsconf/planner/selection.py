@@ -68,7 +68,7 @@ class Selection:
 
     def __call__(self, address: Address) -> bool:
         """Whether the address is planned."""
-        if self.excludes(address):
+        if self.excluded and self.excludes(address):
             return False
         return not self.only or address in self._needed or _fits(address, self.only)
 

@@ -34,7 +34,10 @@ def project(tmp_path: Path) -> Path:
         (("plan", "--people", "none/people.csv"), "--people none/people.csv cannot be written"),
         (("plan", "--output", "manifests"), "--output manifests cannot be written"),
         (("snapshot", "none/workspace.json"), "none/workspace.json cannot be written"),
-        (("plan", "--people", "people.csv"), "--people people.csv would overwrite a CSV file that lmsconf did not write"),
+        (
+            ("plan", "--people", "people.csv"),
+            "--people people.csv would overwrite a CSV file that lmsconf did not write",
+        ),
         (("audience", "everyone", "--output", "people.csv"), "--output people.csv would overwrite a CSV file"),
         (("plan", "--out", "lmsconf.yaml"), "--out lmsconf.yaml would overwrite a YAML file"),
         (("plan", "--people", "manifests/all.yaml"), "--people manifests/all.yaml would overwrite a YAML file"),

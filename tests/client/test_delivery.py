@@ -6,7 +6,6 @@ import ssl
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-import httpcore
 import httpx
 import pytest
 
@@ -14,8 +13,7 @@ from lmsconf.api.client import Client
 from lmsconf.api.transport.deadline import Deadline
 from lmsconf.api.transport.httpx_wire import DELIVERY_BY_ERROR, FAILURES, classify_delivery
 from lmsconf.api.transport.in_process_wire import InProcessResponse
-from lmsconf.api.transport.pool_wire import DELIVERY_BY_ERROR as POOL
-from lmsconf.api.transport.pool_wire import PoolWire
+from lmsconf.api.transport.network_wire import NetworkWire, NotConnected
 from lmsconf.api.transport.wire import DeliveryStatus
 from lmsconf.errors import ApiError, Unreachable, WriteOutcomeUnknown
 
@@ -93,22 +91,22 @@ def test_a_certificate_is_final() -> None:
     between.__context__ = ssl.SSLCertVerificationError("bad certificate")
     wrong.__cause__ = between
     assert classify_delivery(wrong) is DeliveryStatus.FINAL
-    pool = PoolWire(urlsplit("http://localhost"), Deadline())
-    refused = httpcore.ConnectError("refused")
-    assert pool.delivery_status(refused) is DeliveryStatus.NOT_SENT
+    wire = NetworkWire(urlsplit("http://localhost"), Deadline(), silent=1.0, max_bytes=1)
+    refused = NotConnected("refused")
+    assert wire.delivery_status(refused) is DeliveryStatus.NOT_SENT
     refused.__cause__ = between
-    assert pool.delivery_status(refused) is DeliveryStatus.FINAL
+    assert wire.delivery_status(refused) is DeliveryStatus.FINAL
     assert sent("write", wrong)[1] == 1
 
 
-def test_every_error_of_the_pool_says_what_that_of_httpx_says() -> None:
-    """Each of httpcore's exported errors is in the pool's table, as httpx's of that name; it keeps one to itself."""
-    named = {name: kind for name, kind in vars(httpcore).items() if isinstance(kind, type)}
-    errors = {name: kind for name, kind in named.items() if issubclass(kind, Exception)}
-    statuses = {kind.__name__: status for kind, status in DELIVERY_BY_ERROR.items()}
-    assert {kind.__name__: status for kind, status in POOL.items()} == {
-        name: statuses[name] for name in errors.keys() - {"ConnectionNotAvailable"}
-    }
+@pytest.mark.parametrize(
+    "kind", [OSError, TimeoutError, ConnectionResetError, ssl.SSLError], ids=lambda kind: kind.__name__
+)
+def test_every_error_after_the_connection_is_open(kind: type[Exception]) -> None:
+    """Once there is a connection, the service may have carried the request out."""
+    wire = NetworkWire(urlsplit("http://localhost"), Deadline(), silent=1.0, max_bytes=1)
+    assert issubclass(kind, wire.failures)
+    assert wire.delivery_status(kind("gone")) is DeliveryStatus.AMBIGUOUS
 
 
 class Silent:

@@ -1,16 +1,28 @@
-"""Which variable of the environment names the proxy to a service."""
+"""Which variable of the environment names the proxy to a service, and requests that go through one."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shutil
+import socket
+import ssl
+import subprocess
+import threading
+from base64 import b64encode
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from waiting import HANGS
 
+from lmsconf.api.client import Client
+from lmsconf.api.transport.certificates import load_trust
 from lmsconf.api.transport.deadline import Deadline
-from lmsconf.api.transport.pool_wire import PoolWire
+from lmsconf.api.transport.network_wire import NetworkWire
+from lmsconf.errors import Unreachable, WriteOutcomeUnknown
 
-from .network import Clock
+from .network import CANARY, Clock, one_call
 
 VARIABLES = ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy")
 
@@ -36,6 +48,104 @@ def test_the_variable_of_a_proxy_is_known(
         monkeypatch.delenv(name, raising=False)
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
-    wire = PoolWire(urlsplit(url), Deadline(Clock()))
+    wire = NetworkWire(urlsplit(url), Deadline(Clock()), silent=1.0, max_bytes=1)
     assert wire.proxy_variable == variable
     wire.close()
+
+
+ANSWER = b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 14\r\n\r\n{"userIds":[]}'
+
+
+@contextmanager
+def tunnelling(context: ssl.SSLContext, refuse: bytes = b"") -> Iterator[tuple[int, list[bytes], list[int]]]:
+    """A proxy that answers as the service at the other end of its tunnel: port, CONNECT requests, requests in each."""
+    connects: list[bytes] = []
+    requests: list[int] = []
+
+    def meet(peer: socket.socket) -> None:
+        peer.settimeout(HANGS)
+        connects.append(peer.recv(65536))
+        if refuse:
+            peer.sendall(refuse)
+            peer.close()
+            return
+        peer.sendall(b"HTTP/1.1 200 Connection established\r\nVia: 1.1 proxy\r\n\r\n")
+        number = len(requests)
+        requests.append(0)
+        with context.wrap_socket(peer, server_side=True) as secured:
+            while secured.recv(65536):
+                requests[number] += 1
+                secured.sendall(ANSWER)
+
+    def serve() -> None:
+        while True:
+            try:
+                peer, _ = listening.accept()
+            except OSError:
+                return
+            with suppress(OSError):
+                meet(peer)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        threading.Thread(target=serve, daemon=True).start()
+        yield listening.getsockname()[1], connects, requests
+        listening.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.fixture
+def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ssl.SSLContext]:
+    """The certificate of lms.invalid, which only this test trusts."""
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("makes its certificate with openssl")
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    subprocess.run(
+        [
+            *(openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=lms.invalid", "-days", "2"),
+            *("-addext", "subjectAltName=DNS:lms.invalid", "-keyout", str(key), "-out", str(certificate)),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    load_trust.cache_clear()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    yield context
+    load_trust.cache_clear()
+
+
+def test_requests_go_through_the_tunnel_of_a_proxy(service: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The proxy sees the host and its own credential; reads share one tunnel, and a write has one of its own."""
+    with tunnelling(service) as (port, connects, requests):
+        monkeypatch.setenv("HTTPS_PROXY", f"http://me:s%40cret@127.0.0.1:{port}")
+        with Client("https://lms.invalid/api", CANARY) as by:
+            for _ in range(3):
+                assert by.call("manual-groups.members", path={"groupId": "g"}) == {"userIds": []}
+        with Client("https://lms.invalid/api", CANARY) as by:
+            by.send("POST", "/groups/g/members", body={"userIds": ["u"]})
+    assert requests == [3, 1]
+    for connect in connects:
+        assert connect.startswith(b"CONNECT lms.invalid:443 HTTP/1.")
+        assert b"Proxy-Authorization: Basic " + b64encode(b"me:s@cret") + b"\r\n" in connect
+        assert CANARY.encode() not in connect
+
+
+@pytest.mark.parametrize("refused", [b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", b"nonsense\r\n\r\n"])
+def test_nothing_is_sent_through_a_proxy_that_refuses(
+    service: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch, refused: bytes
+) -> None:
+    """A write is not open then: the error names the variable, and not the password in it."""
+    with tunnelling(service, refused) as (port, connects, _):
+        monkeypatch.setenv("HTTPS_PROXY", f"http://me:s3cret@127.0.0.1:{port}")
+        with (
+            Client("https://lms.invalid/api", CANARY, retry=Clock().retry(max_attempts=2)) as by,
+            pytest.raises(Unreachable) as caught,
+        ):
+            one_call(by, writes=True)
+    assert type(caught.value) is not WriteOutcomeUnknown
+    assert len(connects) == 2
+    assert "HTTPS_PROXY" in (caught.value.hint or "")
+    assert "s3cret" not in f"{caught.value} {caught.value.hint}"

@@ -12,11 +12,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
+import httpx
 import pytest
 from waiting import HANGS
 
 from lmsconf.api.client import Client
 from lmsconf.api.transport.http import HttpTransport
+from lmsconf.api.transport.httpx_wire import HttpxWire
+from lmsconf.api.transport.wire import WireRequest
 from lmsconf.errors import ApiError, InvalidResponse, Unreachable, WriteOutcomeUnknown
 
 from .network import CANARY, Clock, one_call
@@ -86,6 +89,16 @@ BEHAVIOURS: dict[str, Peer] = {
     "a bad chunk": after_the_request(HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n"),
     "chunks that end early": after_the_request(HEAD + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n"),
     "two lengths": after_the_request(HEAD + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}"),
+    "two lengths, the shorter last": after_the_request(HEAD + b"Content-Length: 3\r\nContent-Length: 2\r\n\r\n{}"),
+    "a length that is no number": after_the_request(HEAD + b"Content-Length: 2x\r\n\r\n{}"),
+    "a negative length": after_the_request(HEAD + b"Content-Length: -2\r\n\r\n{}"),
+    "a negative chunk": after_the_request(
+        HEAD + b"Transfer-Encoding: chunked\r\n\r\n-1\r\n", *letters(b" " * 1_000_000, 50)
+    ),
+    "a field without a colon": after_the_request(b"HTTP/1.1 200 OK\r\nno field\r\nContent-Length: 2\r\n\r\n{}"),
+    "a folded field": after_the_request(HEAD + b"X: y\r\n z\r\nContent-Length: 2\r\n\r\n{}"),
+    "too many fields": after_the_request(HEAD + b"X: y\r\n" * 100 + b"Content-Length: 2\r\n\r\n{}"),
+    "another version": after_the_request(b"HTTP/2 200 OK\r\nContent-Length: 2\r\n\r\n{}"),
 }
 
 
@@ -157,6 +170,82 @@ def test_a_bad_gzip_is_a_bad_answer(body: bytes) -> None:
         assert [type(ended(url, writes=writes)) for writes in (False, True)] == [InvalidResponse, InvalidResponse]
 
 
+WHOLE: dict[str, bytes] = {
+    "a length": HEAD + b'Content-Length: 14\r\n\r\n{"userIds":[]}',
+    "two equal lengths": HEAD + b'content-length: 14\r\nContent-Length: 14\r\n\r\n{"userIds":[]}',
+    "until the end": HEAD + b'\r\n{"userIds":[]}',
+    "chunks": HEAD + b'transfer-encoding: Chunked\r\n\r\n4;x=y\r\n{"us\r\na\r\nerIds":[]}\r\n0\r\nX: y\r\n\r\n',
+    "chunks and a length": HEAD
+    + b'Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\ne\r\n{"userIds":[]}\r\n0\r\n\r\n',
+    "interim responses": b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n"
+    + (HEAD + b'Content-Length: 14\r\n\r\n{"userIds":[]}'),
+    "no reason": b'HTTP/1.1 200\r\nContent-Length: 14\r\n\r\n{"userIds":[]}',
+    "line feeds": b'HTTP/1.0 200 OK\nContent-Length:14\n\n{"userIds":[]}',
+}
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_a_whole_response_is_read_whatever_its_form(name: str) -> None:
+    """Every form of HTTP/1.1 that a service may choose; what begins like it and ends early is none."""
+    whole = WHOLE[name]
+    with listening(after_the_request(whole)) as url, Client(url, CANARY) as by:
+        assert by.call("manual-groups.members", path={"groupId": "g"}) == {"userIds": []}
+    in_the_body = [] if name == "until the end" else [whole.index(b"erIds")]
+    for cut_at in (whole.index(b"200"), whole.index(b"\n\n" if name == "line feeds" else b"\r\n\r\n"), *in_the_body):
+        with listening(after_the_request(whole[:cut_at])) as url:
+            assert type(ended(url, writes=True)) is WriteOutcomeUnknown
+
+
+@pytest.mark.parametrize("status", [b"204 No Content", b"304 Not Modified"])
+def test_a_status_without_a_body_has_none(status: bytes) -> None:
+    """Its end is the end of its header, whatever length it names: nothing is waited for."""
+    answer = b"HTTP/1.1 " + status + b"\r\nContent-Length: 5\r\n\r\n"
+    with listening(after_the_request(answer, then=hold)) as url:
+        http_transport = HttpTransport(url, CANARY, transport=None, seconds=HANGS, max_bytes=1_000)
+        assert http_transport.send("GET", "/groups", None, writes=False).body == b""
+        http_transport.close()
+
+
+def test_a_connection_that_the_service_has_closed_is_not_used_again() -> None:
+    """Whether it said so or not, the next read goes over a new one, without a failure and a pause."""
+    closed = threading.Event()
+
+    def hang_up(peer: socket.socket) -> None:
+        peer.close()
+        closed.set()
+
+    for field in (b"", b"Connection: close\r\n"):
+        answer, tries = HEAD + field + b'Content-Length: 14\r\n\r\n{"userIds":[]}', list[int]()
+        with (
+            listening(after_the_request(answer, then=hang_up)) as url,
+            Client(url, CANARY, on_call=lambda exchange, tries=tries: tries.append(exchange.attempt)) as by,  # type: ignore[misc]
+        ):
+            for _ in range(3):
+                by.call("manual-groups.members", path={"groupId": "g"})
+                assert closed.wait(HANGS)
+                closed.clear()
+        assert tries == [1, 1, 1]
+
+
+def test_a_body_that_is_not_read_to_its_end_costs_its_connection() -> None:
+    """What is left of a response that is too long does not become the next one."""
+    inner = HEAD + b"Content-Length: 0\r\n\r\n"
+    answer = HEAD + b"Content-Length: 600000\r\n\r\n" + (b" " * 300_000 + inner).ljust(600_000)
+    connections: list[None] = []
+
+    def talk(peer: socket.socket) -> None:
+        connections.append(None)
+        while peer.recv(65536):
+            peer.sendall(answer)
+
+    with listening(talk) as url:
+        http_transport = HttpTransport(url, CANARY, transport=None, seconds=HANGS, max_bytes=100)
+        responses = [http_transport.send("GET", "/groups", None, writes=False) for _ in range(2)]
+        http_transport.close()
+    assert [response.unreadable for response in responses] == ["it is longer than 100 bytes"] * 2
+    assert len(connections) == 2
+
+
 def test_nobody_listening_is_unreachable() -> None:
     """Where nothing was sent, nothing is open: a write is Unreachable too."""
     with socket.create_server(("127.0.0.1", 0)) as gone:
@@ -209,6 +298,12 @@ def test_debug_logs_of_the_libraries_hold_no_secret(caplog: pytest.LogCaptureFix
     )
     with caplog.at_level(logging.DEBUG), listening(echo) as url:
         ended(url, writes=False)
+        # A transport of httpx that a program hands in writes logs of its own.
+        wire = HttpxWire(httpx.HTTPTransport(), url)
+        wire.send(
+            WireRequest("GET", "/groups", [(b"Host", b"x"), (b"Authorization", f"Bearer {CANARY}".encode())], None, {}),
+            fresh=True,
+        )
     assert "302" in caplog.text
     assert CANARY not in caplog.text
     assert "canary-signature" not in caplog.text

@@ -28,7 +28,7 @@ def problems(declared: Sequence[str], live: Sequence[str], previously: Sequence[
             pin=None,
             previously=tuple(previously) if name == declared[-1] else (),
             label=f"group/{name}",
-            source=SourceLocation("all.yaml"),
+            find_source=lambda: SourceLocation("all.yaml"),
             address=f"group/{name}",
         )
         for name in declared

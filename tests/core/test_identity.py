@@ -28,7 +28,7 @@ def claim(name: str, *previously: str, pin: str | None = None) -> Claim:
         pin=None if pin is None else RemoteId(pin),
         previously=previously,
         label=f"group/{name}",
-        source=SourceLocation(f"{name}.yaml"),
+        find_source=lambda: SourceLocation(f"{name}.yaml"),
         address=f"group/{name}",
     )
 

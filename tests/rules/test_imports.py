@@ -59,11 +59,11 @@ MAY_IMPORT = {
 HTTPX = "lmsconf.support.httpx_import"
 DOORS = {
     "httpx": {
-        *("api/transport/httpx_wire.py", "api/transport/pool_wire.py", "api/transport/certificates.py"),
+        *("api/transport/httpx_wire.py", "api/transport/network_wire.py", "api/transport/certificates.py"),
         "api/transport/http.py",
         *("api/client.py", "sandbox/transport.py", "support/httpx_import.py"),
     },
-    "httpcore": {"api/transport/deadline_network.py", "api/transport/pool_wire.py"},
+    "http": {"api/transport/network_wire.py", "sandbox/serve.py"},
     "yaml": {
         "manifest/edit/tree_builder.py",
         "manifest/yaml/parser_events.py",

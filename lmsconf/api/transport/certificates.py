@@ -59,7 +59,7 @@ def load_trust() -> ssl.SSLContext:
     from lmsconf.support.httpx_import import httpx  # only https needs it
 
     try:
-        return httpx.create_ssl_context()
+        context = httpx.create_ssl_context()
     except OSError as error:
         name = next((name for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if os.environ.get(name)), None)
         missing = "it contains no certificates in PEM format" if isinstance(error, ssl.SSLError) else error.strerror
@@ -69,9 +69,5 @@ def load_trust() -> ssl.SSLContext:
             hint=f"Set {name or 'SSL_CERT_FILE'} to a PEM file of the authorities to trust"
             f"{', or unset it to trust the usual ones' if name else ''}.",
         ) from error
-
-
-@cache
-def no_trust() -> ssl.SSLContext:
-    """Return an SSL context for plain http, which is never used: it trusts nothing and is cheap to make."""
-    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.set_alpn_protocols(["http/1.1"])
+    return context

@@ -30,9 +30,13 @@ class Deadline:
         """The message for a missed deadline."""
         return f"no complete response within {self._seconds:.3g} s"
 
-    def cap_timeout(self, timeout: float | None, timeout_error: type[Exception]) -> float | None:
-        """Return the timeout or the seconds left, whichever is less. Raises `timeout_error` after the deadline."""
+    def cap_timeout(self, timeout: float) -> float:
+        """Return the timeout or the seconds left, whichever is less. Raises TimeoutError after the deadline."""
         left = self.until - self._clock()
         if left <= 0:
-            raise timeout_error(self.missed_message)
-        return left if timeout is None else min(timeout, left)
+            raise TimeoutError(self.missed_message)
+        return min(timeout, left)
+
+    def now(self) -> float:
+        """Return the time on the clock of the deadline, in seconds."""
+        return self._clock()

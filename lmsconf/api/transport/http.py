@@ -93,7 +93,7 @@ class HttpTransport:
             (b"User-Agent", f"lmsconf/{__version__}".encode("ascii")),
         ]
         self._deadline = Deadline(clock)
-        self._wire = _wire(transport, parts, self._deadline)
+        self._wire = _wire(transport, parts, self._deadline, max_bytes)
         self._seconds = seconds
         self._max_bytes = max_bytes
 
@@ -161,13 +161,13 @@ class HttpTransport:
 
     def _answer(self, response: WireResponse) -> HttpResponse:
         """Read the response to its end. Raises ResponseLost at the deadline."""
-        headers = {name.lower(): value.decode("latin-1") for name, value in response.headers}
+        headers = response.headers
         body, unreadable = b"", None
         try:
-            body = self._body(response, headers.get(b"content-encoding", "").strip().lower())
+            body = self._body(response, headers.get("content-encoding", "").strip().lower())
         except (ValueError, zlib.error) as error:
             unreadable = str(error)
-        after, location, date = (headers.get(name) for name in (b"retry-after", b"location", b"date"))
+        after, location, date = (headers.get(name) for name in ("retry-after", "location", "date"))
         return HttpResponse(response.status, body, after, location, unreadable, date)
 
     def _body(self, response: WireResponse, encoding: str) -> bytes:
@@ -225,12 +225,14 @@ def _timeouts(seconds: float) -> dict[str, float]:
     return {"connect": min(_CONNECT_SECONDS, seconds), "read": silent, "write": silent, "pool": seconds}
 
 
-def _wire(transport: httpx.BaseTransport | InProcessService | None, parts: SplitResult, deadline: Deadline) -> Wire:
+def _wire(
+    transport: httpx.BaseTransport | InProcessService | None, parts: SplitResult, deadline: Deadline, max_bytes: int
+) -> Wire:
     """Return the wire of a transport. The libraries of each kind are imported only for it: they take long to import."""
     if transport is None:
-        from lmsconf.api.transport.pool_wire import PoolWire
+        from lmsconf.api.transport.network_wire import NetworkWire
 
-        return PoolWire(parts, deadline)
+        return NetworkWire(parts, deadline, silent=_SILENT_SECONDS, max_bytes=max_bytes)
     if hasattr(transport, "handle_request"):
         from lmsconf.api.transport.httpx_wire import HttpxWire
 

@@ -5,6 +5,7 @@ It uses the transport without httpx's client: no redirects, no cookies, only the
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Final
@@ -12,6 +13,7 @@ from typing import Final
 from lmsconf.api.transport.certificates import is_tls_refused
 from lmsconf.api.transport.wire import DeliveryStatus, WireRequest, WireResponse
 from lmsconf.support.httpx_import import httpx
+from lmsconf.support.redaction import redact_secrets
 
 DELIVERY_BY_ERROR: Final[Mapping[type[Exception], DeliveryStatus]] = {
     httpx.ConnectError: DeliveryStatus.NOT_SENT,
@@ -48,6 +50,19 @@ FAILURES: Final = (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, httpx.C
 """All that a transport may raise: the base classes of httpx's errors, and the OSErrors that it does not wrap."""
 
 
+class _Redacting(logging.Filter):
+    """Redact secrets from the log records of httpx and httpcore, which include response headers."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.msg, record.args = redact_secrets(record.getMessage()), ()
+        return True
+
+
+_REDACTING: Final = _Redacting()
+for _name in ("httpx", *(f"httpcore.{part}" for part in ("connection", "http11", "proxy"))):
+    logging.getLogger(_name).addFilter(_REDACTING)
+
+
 class HttpxWire:
     """Sends requests through a transport of httpx, which it does not close. base: the service's URL."""
 
@@ -68,7 +83,8 @@ class HttpxWire:
         )
         asked.read()  # gives `content` to transports that read it
         response = self._transport.handle_request(asked)
-        return WireResponse(response.status_code, response.headers.raw, _chunks(response), response.close)
+        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers.raw}
+        return WireResponse(response.status_code, headers, _chunks(response), response.close)
 
     def delivery_status(self, error: Exception) -> DeliveryStatus:
         """Return the delivery status of the request that raised the error."""

@@ -43,7 +43,7 @@ class InProcessWire:
         path, _, query = request.target.partition("?")
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in request.headers}
         answer = self._service.answer(request.method, path, query, headers, request.body or b"")
-        raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in answer.headers.items()]
+        raw = {name.lower(): value for name, value in answer.headers.items()}
         return WireResponse(answer.status, raw, (answer.body,), _nothing)
 
     def delivery_status(self, error: Exception) -> DeliveryStatus:

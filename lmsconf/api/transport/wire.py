@@ -32,10 +32,13 @@ class WireRequest(NamedTuple):
 
 
 class WireResponse(NamedTuple):
-    """The beginning of one response. chunks: its body as it arrives. close: to be called in any case."""
+    """The beginning of one response.
+
+    headers: lower-case name → value. chunks: its body as it arrives. close: to be called in any case.
+    """
 
     status: int
-    headers: RawHeaders
+    headers: Mapping[str, str]
     chunks: Iterable[bytes]
     close: Callable[[], None]
 

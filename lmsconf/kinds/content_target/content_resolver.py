@@ -45,8 +45,7 @@ class ContentResolver:
         must: whether a name that the catalog lacks is a problem.
         """
         spec = entry.spec
-        workspace = self._planning.policy.workspace
-        pin = pin_in(spec.content_pins, workspace)
+        pin = pin_in(spec.content_pins, self._planning.policy.workspace) if spec.content_pins else None
         key = (spec.content, pin or "")
         if key not in self.named:
             self.named[key] = self._look(entry.places.at("content"), entry.address, spec, pin, must)

@@ -173,6 +173,8 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
         window = parse_live_window(planning, row, match.declared)
         if window is None:
             return None
+        if (row.mandatory, *window) == (spec.mandatory, spec.visible_from, spec.visible_until):
+            return BeforeAfter(before=after, after=after)
         live = replace(spec, mandatory=row.mandatory, visible_from=window[0], visible_until=window[1])
         return BeforeAfter(before=declared_entry(live, planning.policy), after=after)
 

@@ -133,7 +133,7 @@ def _is_ready(planning: PlanContext, contents: ContentResolver, entry: DesiredRe
     spec = entry.spec
     has_content = contents.find_id(entry) is not None
     to = spec.audience
-    if refuse_ambiguous_reference(planning, to, entry.address, entry.source):
+    if refuse_ambiguous_reference(planning, to, entry.address, lambda: entry.source):
         return False
     if to == EVERYONE or planning.registry.has(to.kind, to.name):
         return has_content

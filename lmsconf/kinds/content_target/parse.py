@@ -51,7 +51,7 @@ class AudienceSourceMap:
 
 def parse_assignments(entry: ManifestEntry) -> Iterator[DesiredResource[AssignmentSpec]]:
     """Yield one assignment for each content and audience of the entry; report bad times."""
-    replaces = parse_replacements(entry)
+    replaces, only_in, about = parse_replacements(entry), parse_only_in(entry.body), parse_about(entry.body)
     for content, content_pins in contents_of(entry.body["content"]):
         report_self_replacement(entry, content, content_pins, replaces)
         for position, item in enumerate(cast("list[Json]", entry.body["assign_to"])):
@@ -59,13 +59,13 @@ def parse_assignments(entry: ManifestEntry) -> Iterator[DesiredResource[Assignme
             if spec is None:
                 continue
             report_gap(entry, spec, replaces)
-            spec = replace(spec, replaces=replaces)
+            spec = replace(spec, replaces=replaces) if replaces else spec
             yield DesiredResource(
                 address=assignment_address(content, spec.audience),
                 spec=spec,
                 places=AudienceSourceMap(entry.places, ("assign_to", position)),
-                only_in=parse_only_in(entry.body),
-                about=parse_about(entry.body),
+                only_in=only_in,
+                about=about,
             )
 
 

@@ -206,9 +206,11 @@ def _wanted(kind: TargetKind, reading: ReadContext, rows: tuple[ContentRow, ...]
     for entry in (*reading.declared_of(kind), *reading.absent_of(kind.name)):
         if reading.chosen(entry.address):
             spec: AssignmentSpec = entry.spec
-            names.update((spec.content, *named_contents(spec)))
+            names.add(spec.content)
             ids.update(spec.content_pins.values())
-            ids.update(pin for replaced in spec.replaces for pin in replaced.content_pins.values())
+            if spec.replaces or spec.replaced_by:
+                names.update(named_contents(spec))
+                ids.update(pin for replaced in spec.replaces for pin in replaced.content_pins.values())
     return [row for row in rows if row.id in ids or normalize_name(row.name) in names]
 
 

@@ -265,9 +265,8 @@ def unresolved_audience_label(row: TargetRow) -> str:
 
 def audience_candidates(planning: PlanContext, row: TargetRow) -> list[Address]:
     """Every group, smart group and person with the id of a target, whose type may be for them: kinds may share ids."""
-    kinds = (kind for kind in (GROUP, SMART_GROUP, USER) if may_be_for(kind, row.type))
-    names = ((kind, planning.registry.name(kind, row.target)) for kind in kinds)
-    return [Address.of(kind, name) for kind, name in names if name]
+    names = ((kind, planning.registry.name(kind, row.target)) for kind in (GROUP, SMART_GROUP, USER))
+    return [Address.of(kind, name) for kind, name in names if name and may_be_for(kind, row.type)]
 
 
 def may_be_for(kind: str, type: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
+from functools import partial
 from typing import Any, Final
 
 from lmsconf.errors import shorten
@@ -150,6 +151,6 @@ def _claim(planning: PlanContext, declared: DesiredResource[CustomFieldSpec], ch
         pin=pin,
         previously=choice.previously,
         label=f'{declared.address}: choice "{choice.name}"',
-        source=declared.places.at(*choice.at),
+        find_source=partial(declared.places.at, *choice.at),
         address=str(declared.address),
     )

@@ -126,6 +126,12 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
         """Its members and managers; the plan may create them."""
         return [address for _, people in declared_lists(declared.spec) for address in people_addresses(people)]
 
+    def named_emails(self, entry: DesiredResource[ManualGroupSpec] | DeleteEntry[Any]) -> Iterator[str]:
+        """Yield its members and managers."""
+        if isinstance(entry, DesiredResource):
+            for _, people in declared_lists(entry.spec):
+                yield from people.named_emails
+
     def match(
         self,
         planning: PlanContext,

@@ -83,7 +83,7 @@ class PeopleList:
 
     @property
     def named_emails(self) -> frozenset[str]:
-        return self.include | self.exclude
+        return self.include | self.exclude if self.exclude else self.include
 
     def live_to_compare(self, live: frozenset[str]) -> PeopleList:
         """Return the live list in the form of this one: whole, or limited to the people named here."""

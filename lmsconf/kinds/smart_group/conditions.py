@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import field
+from functools import partial
 from typing import NamedTuple, cast
 
 from lmsconf.errors import shorten
@@ -158,8 +159,8 @@ def refuse_unknown_references(
     whole = True
     for position, condition in enumerate(conditions):
         at = Address.of(CUSTOM_FIELD, condition.field)
-        place = declared.places.at("conditions", position, "field")
-        if refuse_ambiguous_reference(planning, at, declared.address, place):
+        find_source = partial(declared.places.at, "conditions", position, "field")
+        if refuse_ambiguous_reference(planning, at, declared.address, find_source):
             whole = False
             continue
         if not planning.registry.has(CUSTOM_FIELD, condition.field):
@@ -170,7 +171,7 @@ def refuse_unknown_references(
                 "reference/unknown-field",
                 f"{declared.address}: {message}",
                 hint=hint,
-                at=place,
+                at=find_source(),
                 address=declared.address,
             )
             whole = False
@@ -224,7 +225,8 @@ def record_references(planning: PlanContext, deleted: frozenset[str]) -> None:
     for row in planning.snapshot.rows(SmartGroupRow):
         now = conditions_by_name(planning, row.conditions or ())
         later = () if row.id in deleted else final.get(row.id, now)
-        refs, kept = condition_refs(now), condition_refs(later)
+        refs = condition_refs(now)
+        kept = refs if later == now else condition_refs(later)
         at = Address.of(SMART_GROUP, planning.registry.name(SMART_GROUP, row.id) or row.name)
         for ref in refs & kept:
             planning.kept_refs[ref].append(at)

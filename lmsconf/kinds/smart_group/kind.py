@@ -119,6 +119,10 @@ class SmartGroupKind(Kind[SmartGroupSpec, SmartGroupRow]):
         fields = [Address.of(CUSTOM_FIELD, condition.field) for condition in spec.conditions or ()]
         return [*fields, *people_addresses(spec.managers or NOBODY)]
 
+    def named_emails(self, entry: DesiredResource[SmartGroupSpec] | DeleteEntry[Any]) -> Iterable[str]:
+        """Return its managers."""
+        return (entry.spec.managers or NOBODY).named_emails if isinstance(entry, DesiredResource) else ()
+
     def match(
         self,
         planning: PlanContext,

@@ -64,7 +64,7 @@ class PeopleWithAnswers(ReadState):
         super().__init__(reading)
         # Few people pick from few choices in many different ways: equal parts are kept once.
         self._people: dict[RemoteId, IndexedPerson] = {}
-        self._shared: dict[tuple[str, str], Answer | None] = {}
+        self._shared: dict[tuple[str, str, bool], Answer | None] = {}
         self._rows: dict[tuple[Answer, ...], tuple[Answer, ...]] = {}
         self._has_answers = False
         self._characters = 0
@@ -87,8 +87,8 @@ class PeopleWithAnswers(ReadState):
         if held is not None and not isinstance(held, dict):
             answers = None
         else:
-            parsed = (self._answer(name, value) for name, value in sorted((held or {}).items()))
-            pairs = tuple(pair for pair in parsed if pair is not None)
+            parsed = [self._answer(name, value) for name, value in sorted((held or {}).items())]
+            pairs = tuple([pair for pair in parsed if pair is not None])
             answers = self._rows.setdefault(pairs, pairs)
         email, archived = optional_text(row, "email"), bool(row.get("archivedAt"))
         self._people[id] = IndexedPerson(id, email, archived, answers, "customFields" in row)
@@ -100,7 +100,7 @@ class PeopleWithAnswers(ReadState):
 
     def _answer(self, name: str, value: Json) -> Answer | None:
         """Return a field and its answer, None for no answer; equal ones are one object, parsed once."""
-        key = (name, repr(value))
+        key = (name, value, True) if isinstance(value, str) else (name, repr(value), False)
         if key in self._shared:
             return self._shared[key]
         self._characters += len(key[1])

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
 from functools import cached_property
-from typing import Final
+from operator import itemgetter
+from typing import Final, cast
 
 from lmsconf.api.spec.listings import EXTENDED_INFO
 from lmsconf.kinds.shared.kind_names import GROUP, USER
@@ -17,6 +18,7 @@ from lmsconf.planner.reading import ReadContext, ReadState
 
 MEMBER_OF: Final = "memberOfGroups"
 MANAGER_OF: Final = "managerOfGroups"
+_GROUP_ID: Final = cast("Callable[[Json], object]", itemgetter("groupId"))
 
 
 class PeopleCount(ReadState):
@@ -56,15 +58,11 @@ class ExtendedInfoListing(ReadState):
             return self._rows
 
     def _kept(self, person: dict[str, Json]) -> dict[str, Json]:
-        manual = self._manual
         lists = {key: person.get(key) for key in (MEMBER_OF, MANAGER_OF)}
         return {
             "userId": person["userId"],
             **{key: person.get(key) for key in RIGHTS},
-            **{
-                key: [*self._of_these(groups, manual)] if isinstance(groups, list) else groups
-                for key, groups in lists.items()
-            },
+            **{key: self._manual_only(groups) if isinstance(groups, list) else groups for key, groups in lists.items()},
         }
 
     @cached_property
@@ -73,11 +71,24 @@ class ExtendedInfoListing(ReadState):
         rows = self.reading.wait_for_listing(GROUP).rows if self.reading.is_needed(GROUP) else ()
         return frozenset(row.id for row in rows)
 
-    def _of_these(self, groups: list[Json], manual: Collection[str]) -> Iterator[Json]:
-        """Yield the manual groups, one shared object each to save memory, and items without an id, unchanged."""
-        for group in groups:
-            if not isinstance(group, dict) or group.get("groupId") is None:
-                yield group
-            elif (id := str(group["groupId"])) in manual:
-                name = str(group.get("name") or "")
-                yield self._groups.setdefault((id, name), {"groupId": id, "name": name})
+    def _manual_only(self, groups: list[Json]) -> list[Json]:
+        """Return the manual groups, one shared object each to save memory, and items without an id, unchanged."""
+        manual = self._manual
+        try:
+            ids = [*map(_GROUP_ID, groups)]
+        except (TypeError, KeyError):
+            ids = []
+        if len(ids) == len(groups) and {*map(type, ids)} <= {str}:  # so it is for all but odd services
+            return [self._shared(group) for group, id in zip(groups, ids, strict=True) if id in manual]
+        return [
+            self._shared(group)
+            for group in groups
+            if not isinstance(group, dict) or (id := group.get("groupId")) is None or str(id) in manual
+        ]
+
+    def _shared(self, group: Json) -> Json:
+        """Return one object for all equal groups, with id and name alone; what has no id as it is."""
+        if not isinstance(group, dict) or group.get("groupId") is None:
+            return group
+        key = (str(group["groupId"]), str(group.get("name") or ""))
+        return self._groups.get(key) or self._groups.setdefault(key, {"groupId": key[0], "name": key[1]})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Final, cast
 
 from lmsconf.api.spec.value_encoding import ANSWERS, build_answers_body, encode_answer
@@ -31,7 +32,7 @@ def resolve_declared_answers(planning: PlanContext, declared: DesiredResource[Pe
     whole = True
     for field, answer in declared.spec.answers.items():
         at = Address.of(CUSTOM_FIELD, field)
-        if refuse_ambiguous_reference(planning, at, declared.address, declared.places.at("answers", field)):
+        if refuse_ambiguous_reference(planning, at, declared.address, partial(declared.places.at, "answers", field)):
             whole = False
             continue
         if not planning.registry.has(CUSTOM_FIELD, field):

@@ -59,16 +59,15 @@ class PeopleDirectory:
     def live_to_compare(self, ids: Iterable[str], declared: PeopleList) -> PeopleList:
         """Return a live list in the form of a declared one, without unknown people and undeclared archived ones."""
         named = declared.named_emails
+        emails, not_renamed = self.emails, self.not_renamed
         live = frozenset(
-            later if (later := self.not_renamed.get(id)) in named else self.emails[id]
-            for id in ids
-            if id in self.emails
+            [later if (later := not_renamed.get(id)) in named else emails[id] for id in ids if id in emails]
         )
-        return declared.live_to_compare(live - (self.archived - declared.named_emails) if self.archived else live)
+        return declared.live_to_compare(live - (self.archived - named) if self.archived else live)
 
     def unknown(self, ids: Iterable[str]) -> list[str]:
         """Return, sorted, the ids that are not in the listing of people."""
-        return sorted(frozenset(ids) - self.ids)
+        return sorted([id for id in frozenset(ids) if id not in self.ids])
 
     def id(self, person: str) -> RemoteId | Ref:
         """Return the id of a person accepted by `refuse_unknown_people`, or a Ref for one to be created."""
@@ -172,19 +171,19 @@ def refuse_unknown_people(
     that several active people share is an error, an archived person a warning.
     """
     people = people_directory(planning)
-    missing = sorted(
-        person for person in listed.named_emails if person not in people.by_email and person not in people.new
-    )
-    for person in sorted(listed.named_emails & people.twice.keys()):
+    named = listed.named_emails
+    by_email = people.by_email
+    missing = sorted([person for person in named if person not in by_email and person not in people.new])
+    for person in sorted(named.intersection(people.twice)):
         _person(
             planning, declared, key, person, "person/twice", shared_email_message(people.twice[person]), WHICH_PERSON
         )
-    for person in sorted(listed.named_emails & people.archived):
+    for person in sorted(named & people.archived):
         hint = "Archived people cannot learn: remove the person, or unarchive the account."
         _person(planning, declared, key, person, "person/archived", "is archived", hint, Severity.WARNING)
     if not missing:
         return listed
-    skip = planning.policy.skip_unknown and len(missing) * 10 <= len(listed.named_emails)
+    skip = planning.policy.skip_unknown and len(missing) * 10 <= len(named)
     severity = Severity.WARNING if skip else Severity.ERROR
     for person in missing:
         similar = suggest_name(planning, person, people.by_email, did_you_mean_email)
@@ -193,7 +192,7 @@ def refuse_unknown_people(
     if not skip and planning.policy.skip_unknown:
         planning.problem(
             "person/too-many-unknown",
-            f"{declared.address}: {len(missing)} of {len(listed.named_emails)} in {key} are unknown, more than a tenth",
+            f"{declared.address}: {len(missing)} of {len(named)} in {key} are unknown, more than a tenth",
             hint="`people: {unknown: skip}` does not apply to so many: check whether this is the right list.",
             at=declared.places.at(key),
             address=declared.address,

@@ -55,7 +55,7 @@ class EntryExpander:
         named = self._people.expand(body, section.people, places)
         listed = self._files.expand(body, section.people, places)
         whole = self._conditions.expand(body, places) if has_conditions else body
-        if any(next(matching_keys(body, trail, ()), None) for trail in section.windows):
+        if any(any(matching_keys(body, trail, ())) for trail in section.windows):
             whole = self._with_windows(body, section.windows, places)
         return whole if named and listed else None
 

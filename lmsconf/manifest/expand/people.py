@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 from typing import Final, cast
 
 from lmsconf.errors import Problem, Severity, SourceLocation, shorten
@@ -111,17 +112,15 @@ def _trails(schema: Mapping[str, Json], mark: str, path: KeyPath) -> Iterator[Ke
         yield from _trails(branch, mark, path)
 
 
-def matching_keys(node: Json, trail: KeyPath, path: KeyPath) -> Iterator[tuple[Map, str, KeyPath]]:
-    """Yield each mapping, key and full path that `trail` matches in an entry."""
+def matching_keys(node: Json, trail: KeyPath, path: KeyPath) -> Iterable[tuple[Map, str, KeyPath]]:
+    """Return each mapping, key and full path that `trail` matches in an entry."""
     step, rest = trail[0], trail[1:]
     if step == ANY_ITEM:
-        for number, item in enumerate(node if isinstance(node, list) else ()):
-            yield from matching_keys(item, rest, (*path, number))
-    elif isinstance(node, Map) and isinstance(step, str) and step in node:
-        if rest:
-            yield from matching_keys(node[step], rest, (*path, step))
-        else:
-            yield node, step, (*path, step)
+        items = enumerate(node) if isinstance(node, list) else ()
+        return chain.from_iterable(matching_keys(item, rest, (*path, number)) for number, item in items)
+    if not isinstance(node, Map) or not isinstance(step, str) or step not in node:
+        return ()
+    return matching_keys(node[step], rest, (*path, step)) if rest else ((node, step, (*path, step)),)
 
 
 def _nobody(table: Table, reference: Map, where: SourceLocation) -> Problem:

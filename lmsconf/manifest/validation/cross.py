@@ -53,7 +53,7 @@ def _twice(declared: Sequence[DesiredResource[Any]]) -> Iterator[Problem]:
 
 
 def _both(declared: Sequence[DesiredResource[Any]], absent: Sequence[DeleteEntry[Any]]) -> Iterator[Problem]:
-    wanted = _by(declared, lambda resource: resource.address)
+    wanted = _by(declared, lambda resource: resource.address) if absent else {}
     for entry in absent:
         for resource in wanted.get(entry.address, ()):
             if _meet(resource, entry):

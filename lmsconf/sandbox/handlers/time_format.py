@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Final
 
 from lmsconf.sandbox.request_context import Json
@@ -26,6 +27,7 @@ def parse_time(value: Json, format: str) -> int:
     raise ValueError(f"{value!r} is not a time in the form {format}")
 
 
+@lru_cache(maxsize=4096)  # most assignments share the start or the end of a month
 def format_time(instant: int, format: str) -> str:
     """Format an instant: milliseconds if the dialect uses them, otherwise ISO 8601 in UTC, to the second."""
     if format in ("epoch-ms", "epoch-ms-number"):
