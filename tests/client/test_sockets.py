@@ -299,11 +299,9 @@ def test_debug_logs_of_the_libraries_hold_no_secret(caplog: pytest.LogCaptureFix
     with caplog.at_level(logging.DEBUG), listening(echo) as url:
         ended(url, writes=False)
         # A transport of httpx that a program hands in writes logs of its own.
-        wire = HttpxWire(httpx.HTTPTransport(), url)
-        wire.send(
-            WireRequest("GET", "/groups", [(b"Host", b"x"), (b"Authorization", f"Bearer {CANARY}".encode())], None, {}),
-            fresh=True,
-        )
+        headers = [(b"Host", b"x"), (b"Authorization", f"Bearer {CANARY}".encode())]
+        with httpx.HTTPTransport() as transport:
+            HttpxWire(transport, url).send(WireRequest("GET", "/groups", headers, None, {}), fresh=True).close()
     assert "302" in caplog.text
     assert CANARY not in caplog.text
     assert "canary-signature" not in caplog.text
