@@ -8,11 +8,8 @@ from __future__ import annotations
 import io
 import select
 import socket
-from typing import Final
 
 from lmsconf.api.transport.deadline import Deadline
-
-_BUFFER: Final = 65_536
 
 
 class DeadlineSocket:
@@ -39,7 +36,7 @@ class DeadlineSocket:
         self.connected.sendall(data)
 
     def makefile(self, mode: str) -> io.BufferedReader:
-        return io.BufferedReader(ResponseStream(self, self._max_bytes), _BUFFER)
+        return io.BufferedReader(ResponseStream(self, self._max_bytes))
 
     def has_input(self) -> bool:
         """Whether an idle connection can be read: the service has closed it, or has sent what nobody asked for."""

@@ -119,7 +119,9 @@ class _Audiences:
             yield from self._everyone
         if audience.kind == USER:
             yield from self._by_member.get(audience.name, ())
-        conditions = self._conditions.get(audience, ())
+        conditions = self._conditions.get(audience)
+        if conditions is None:
+            return
         keys = {(condition.field, min(condition.choices)) for condition in conditions if condition.choices}
         candidates = {one.address: one for key in sorted(keys) for one in self._by_choice.get(key, ())}
         for address, other in candidates.items():

@@ -87,7 +87,8 @@ class PeopleWithAnswers(ReadState):
         if held is not None and not isinstance(held, dict):
             answers = None
         else:
-            parsed = [self._answer(name, value) for name, value in sorted((held or {}).items())]
+            answer = self._answer
+            parsed = [answer(name, held[name]) for name in sorted(held)] if held else []
             pairs = tuple([pair for pair in parsed if pair is not None])
             answers = self._rows.setdefault(pairs, pairs)
         email, archived = optional_text(row, "email"), bool(row.get("archivedAt"))
