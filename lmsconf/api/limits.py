@@ -7,7 +7,7 @@ They stop a run, with an error, at a service whose pages never end or whose rows
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -75,22 +75,22 @@ def estimate_memory(value: Json, counted: set[int] | None = None) -> int:
     counted: ids of the objects in lists that are already counted; an object shared between lists counts once.
     Raises OversizedResponse for a string longer than TEXT.
     """
-    size, left = 0, [value]
+    size, left = 0, list[Iterable[Json]]([(value,)])
     while left:
-        item = left.pop()
-        if isinstance(item, str):
-            if len(item) > TEXT:
-                raise OversizedResponse(f"it contains a text of more than {TEXT:,} characters")
-            # One character outside ASCII widens every character of a string, to at most 4 bytes.
-            size += 56 + len(item) * (1 if item.isascii() else 4)
-        elif isinstance(item, dict):
-            size += 200 + sum(map(len, item))
-            left.extend(item.values())
-        elif isinstance(item, list):
-            size += 56 + 8 * len(item)
-            left.extend(item if counted is None else _uncounted(item, counted))
-        elif item is not None and not isinstance(item, bool):
-            size += 32
+        for item in left.pop():
+            if isinstance(item, str):
+                if len(item) > TEXT:
+                    raise OversizedResponse(f"it contains a text of more than {TEXT:,} characters")
+                # One character outside ASCII widens every character of a string, to at most 4 bytes.
+                size += 56 + len(item) * (1 if item.isascii() else 4)
+            elif isinstance(item, dict):
+                size += 200 + sum(map(len, item))
+                left.append(item.values())
+            elif isinstance(item, list):
+                size += 56 + 8 * len(item)
+                left.append(item if counted is None else _uncounted(item, counted))
+            elif item is not None and not isinstance(item, bool):
+                size += 32
     return size
 
 

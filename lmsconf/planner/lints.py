@@ -99,7 +99,8 @@ def _run(kinds: Mapping[str, AnyKind], context: LintContext, levels: Mapping[str
     for kind in kinds.values():
         if not kind.is_relation and not kind.is_person:
             for one in context.of(kind.name):
-                findings.extend(lint_name(one.address, one.address.name, one.source, "its name"))
+                if may_be_suspicious(one.address.name):
+                    findings.extend(lint_name(one.address, one.address.name, one.source, "its name"))
     return list(apply_levels(findings, levels))
 
 

@@ -230,7 +230,7 @@ def test_a_connection_that_the_service_has_closed_is_not_used_again() -> None:
 def test_a_body_that_is_not_read_to_its_end_costs_its_connection() -> None:
     """What is left of a response that is too long does not become the next one."""
     inner = HEAD + b"Content-Length: 0\r\n\r\n"
-    answer = HEAD + b"Content-Length: 600000\r\n\r\n" + (b" " * 300_000 + inner).ljust(600_000)
+    answer = HEAD + b"Content-Length: 3000000\r\n\r\n" + (b" " * 1_500_000 + inner).ljust(3_000_000)
     connections: list[None] = []
 
     def talk(peer: socket.socket) -> None:
@@ -239,10 +239,10 @@ def test_a_body_that_is_not_read_to_its_end_costs_its_connection() -> None:
             peer.sendall(answer)
 
     with listening(talk) as url:
-        http_transport = HttpTransport(url, CANARY, transport=None, seconds=HANGS, max_bytes=100)
+        http_transport = HttpTransport(url, CANARY, transport=None, seconds=HANGS, max_bytes=1_000_000)
         responses = [http_transport.send("GET", "/groups", None, writes=False) for _ in range(2)]
         http_transport.close()
-    assert [response.unreadable for response in responses] == ["it is longer than 100 bytes"] * 2
+    assert [response.unreadable for response in responses] == ["it is longer than 1,000,000 bytes"] * 2
     assert len(connections) == 2
 
 

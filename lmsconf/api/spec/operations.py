@@ -19,6 +19,7 @@ from lmsconf.support.lazy_dataclass import dataclass
 from lmsconf.support.package_data import read_schema
 
 _PLACE = re.compile(r"\{(\w+)\}")
+_PLAIN = re.compile(r"[A-Za-z0-9_-]+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _TRUTH = ("true", "false")
 _METHODS = ("get", "post", "put", "patch", "delete")
@@ -26,6 +27,8 @@ _METHODS = ("get", "post", "put", "patch", "delete")
 
 def encode_path_segment(value: str) -> str:
     """Percent-encode a value as one path segment. Raises ValueError for what could reach another path."""
+    if _PLAIN.fullmatch(value):
+        return value
     if why := path_segment_problem(value):
         raise ValueError(why)
     return quote(value, safe="")

@@ -186,7 +186,7 @@ class HttpTransport:
     def _gather(self, chunks: Iterable[bytes], *, unzip: bool) -> bytes:
         """Join the chunks, never holding more than the limit, however high the compression ratio."""
         inflate = zlib.decompressobj(wbits=31) if unzip else None
-        parts = io.BytesIO()
+        first, parts = b"", io.BytesIO()
         room = packed_room = self._max_bytes
         for chunk in chunks:
             part = inflate.decompress(chunk, room + 1) if inflate else chunk
@@ -197,10 +197,15 @@ class HttpTransport:
                 raise ValueError(f"it is longer than {self._max_bytes:,} bytes")
             if inflate and inflate.unused_data:
                 raise ValueError("more follows after the end of its compressed text")
+            if not first:
+                first = part  # the whole of most bodies, which is not copied
+                continue
+            if not parts.tell():
+                parts.write(first)
             parts.write(part)
-        if inflate and parts.tell() and not inflate.eof:
+        if inflate and first and not inflate.eof:
             raise ValueError("its compressed text ends too early")
-        return parts.getvalue()
+        return parts.getvalue() if parts.tell() else first
 
 
 def _checked(base_url: str, *, in_process: bool) -> SplitResult:

@@ -24,7 +24,7 @@ from lmsconf.support.redaction import redact_secrets
 from lmsconf.support.url_rules import is_loopback
 
 _KEPT_SECONDS: Final = 4.0
-_PART: Final = 262_144
+_PART: Final = 1024 * 1024
 """How many bytes of a body are read at once, at most."""
 _OVERHEAD: Final = 1024 * 1024
 _MOST_FIELDS: Final = 100

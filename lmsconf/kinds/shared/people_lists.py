@@ -122,7 +122,7 @@ def parse_people_list(entry: ManifestEntry, key: str) -> PeopleList | None:
 
 
 def _emails(items: list[Json]) -> frozenset[str]:
-    return frozenset(normalize_email(item) for item in items if isinstance(item, str))
+    return frozenset(map(normalize_email, [item for item in items if isinstance(item, str)]))
 
 
 def drop_unknown_from_list(

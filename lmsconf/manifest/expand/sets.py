@@ -150,7 +150,7 @@ class PeopleSetExpander:
                 value = node[step]
                 if isinstance(value, Map) and SET in value:
                     people = self._named(value, places, path)
-                elif isinstance(value, Seq) and any(isinstance(item, Map) for item in value):
+                elif isinstance(value, Seq) and Map in {*map(type, value)}:
                     people = self._mixed(value, places, path)
                 elif isinstance(value, Seq) and not value and _EMPTIED.match(places.rest(*path)):
                     self._tell_nobody("the variables of this list name", places.at(*path), "For nobody, write [] here.")

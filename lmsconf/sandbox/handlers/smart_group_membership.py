@@ -51,9 +51,9 @@ def compute_members(context: RequestContext, group: str) -> list[str]:
 def compute_memberships(context: RequestContext, people: Iterable[str]) -> dict[Value, list[Value]]:
     """Person → their smart groups in creation order, for those of `people` who have answers."""
     conditions = context.repository.cache_until_write(_Conditions)
-    given: defaultdict[Value, set[_Answer]] = defaultdict(set)
+    given: defaultdict[Value, list[_Answer]] = defaultdict(list)
     for person, field, choice in context.repository.rows(_ANSWERS, encode_ids(people)):
-        given[person] |= {(field, choice), (field, "")}
+        given[person].append((field, choice))
     return {person: list(conditions.met_by(answers)) for person, answers in given.items()}
 
 
@@ -78,9 +78,11 @@ class _Conditions:
 
     def met_by(self, answers: Iterable[_Answer]) -> Iterator[Value]:
         """The groups whose every condition is met by one of these answers."""
-        met = list(self._free)
-        for planes in (self._meeting[answer] for answer in answers if answer in self._meeting):
-            met = [so_far | more for so_far, more in zip(met, planes, strict=True)]
+        met = self._free
+        for field, choice in answers:
+            for planes in (self._meeting.get((field, choice)), self._meeting.get((field, ""))):
+                if planes is not None:
+                    met = [so_far | more for so_far, more in zip(met, planes, strict=True)]
         left = (1 << len(self._groups)) - 1 if met else 0
         for plane in met:
             left &= plane
