@@ -58,7 +58,7 @@ def people(context: CommandContext, incomplete: str) -> list[Item]:
     from lmsconf.planner.reading import emails_of
 
     manifests = _manifests(context)
-    return _beginning(incomplete, emails_of((*manifests.declared, *manifests.absent), all_kinds()))
+    return _beginning(incomplete, sorted(emails_of((*manifests.declared, *manifests.absent), all_kinds())))
 
 
 def contents(context: CommandContext, incomplete: str) -> list[Item]:

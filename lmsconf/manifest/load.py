@@ -201,7 +201,7 @@ class _Loading:
         for entry in entries:
             if entry.changes is None or self._sound[entry.changes].layer == layer:
                 # A second entry of this folder for one resource stays beside the first, and is reported as a duplicate.
-                self._sound.append(entry._replace(layer=layer))
+                self._sound.append(entry._replace(layer=layer) if layer else entry)
             else:
                 self._sound[entry.changes] = entry._replace(layer=layer)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any, TypeAlias, TypeVar
@@ -146,7 +146,7 @@ class ReadContext:
     def named_emails(self) -> frozenset[str]:
         """Return the e-mails of the people that the chosen declarations, and the entries under `absent`, name."""
         entries: list[DesiredResource[Any] | DeleteEntry[Any]] = [*self.declared, *self.absent]
-        return frozenset(emails_of((entry for entry in entries if self.chosen(entry.address)), self.kinds))
+        return emails_of([entry for entry in entries if self.chosen(entry.address)], self.kinds)
 
     def add_listing(self, name: str, listing: Listing[Any]) -> None:
         """Add a further listing to the snapshot, beside those that jobs return."""
@@ -275,13 +275,15 @@ def mark_contradicted(snapshot: Snapshot, kinds: Mapping[str, AnyKind]) -> Snaps
 
 def emails_of(
     entries: Iterable[DesiredResource[Any] | DeleteEntry[Any]], kinds: Mapping[str, AnyKind]
-) -> Iterator[str]:
-    """Yield the e-mails of all people that entries are about or name, earlier e-mails included."""
-    people = {name for name, kind in kinds.items() if kind.is_person}
+) -> frozenset[str]:
+    """Return the e-mails of all people that entries are about or name, earlier e-mails included."""
+    emails: set[str] = set()
     for entry in entries:
-        if entry.address.kind in people and isinstance(entry, DesiredResource):
-            yield entry.address.name
-        yield from kinds[entry.address.kind].named_emails(entry)
+        kind = kinds[entry.address.kind]
+        if kind.is_person and isinstance(entry, DesiredResource):
+            emails.add(entry.address.name)
+        emails.update(kind.named_emails(entry))
+    return frozenset(emails)
 
 
 def has_difference(sides: BeforeAfter | None) -> bool:

@@ -91,7 +91,7 @@ def drop_unknown_people(snapshot: Snapshot, manifests: Manifests, kinds: Mapping
 
 def named_people(manifests: Manifests, kinds: Mapping[str, AnyKind]) -> frozenset[str]:
     """Return the normalized e-mails of all people named by the manifests, earlier e-mails included."""
-    return frozenset(emails_of((*manifests.declared, *manifests.absent), kinds))
+    return emails_of((*manifests.declared, *manifests.absent), kinds)
 
 
 def _texts(manifests: Manifests) -> Iterator[str]:

@@ -101,7 +101,7 @@ def _set_fields(self: object, args: tuple[object, ...], named: dict[str, object]
 
 def _compile_init(cls: type, *, frozen: bool) -> Callable[..., None]:
     """Compile the `__init__` of a dataclass, as the standard library would write it."""
-    names: dict[str, object] = {"_unset": _UNSET, "_set": object.__setattr__}
+    names: dict[str, object] = {"_unset": _UNSET}
     positional: list[str] = []
     keywords: list[str] = []
     lines: list[str] = []
@@ -120,7 +120,9 @@ def _compile_init(cls: type, *, frozen: bool) -> Callable[..., None]:
             continue
         if field.init:
             (keywords if field.kw_only else positional).append(parameter)
-        lines.append(f"_set(self, {name!r}, {value})" if frozen else f"self.{name} = {value}")
+        if frozen:
+            names[f"_set_{name}"] = getattr(cls, name).__set__  # of the slot; object.__setattr__ would look it up
+        lines.append(f"_set_{name}(self, {value})" if frozen else f"self.{name} = {value}")
     parameters = ", ".join(["self", *positional, *(["*", *keywords] if keywords else [])])
     exec(f"def __init__({parameters}):\n " + "\n ".join(lines or ["pass"]), names)  # noqa: S102  # names of fields only
     compiled: Any = names["__init__"]

@@ -126,11 +126,11 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
         """Its members and managers; the plan may create them."""
         return [address for _, people in declared_lists(declared.spec) for address in people_addresses(people)]
 
-    def named_emails(self, entry: DesiredResource[ManualGroupSpec] | DeleteEntry[Any]) -> Iterator[str]:
-        """Yield its members and managers."""
-        if isinstance(entry, DesiredResource):
-            for _, people in declared_lists(entry.spec):
-                yield from people.named_emails
+    def named_emails(self, entry: DesiredResource[ManualGroupSpec] | DeleteEntry[Any]) -> Iterable[str]:
+        """Return its members and managers."""
+        if not isinstance(entry, DesiredResource):
+            return ()
+        return frozenset[str]().union(*(people.named_emails for _, people in declared_lists(entry.spec)))
 
     def match(
         self,

@@ -25,7 +25,8 @@ def object_list(data: Object, key: str) -> list[Object]:
 
 def require_text(data: Object, key: str) -> str:
     """Return the text under `key`; an integer, as some services write ids, becomes its digits."""
-    return _text(data.get(key), key)
+    value = data.get(key)
+    return value if isinstance(value, str) else _text(value, key)
 
 
 def optional_text(data: Object, key: str) -> str:
