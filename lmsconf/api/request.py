@@ -13,6 +13,7 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.support.lazy_dataclass import dataclass
 
 _HEADER_VALUE = re.compile(r"[\x21-\x7e]+")
+_METHOD = re.compile("[A-Z]+")
 _PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|\Z))[!\"$-.0->@-\[\]-~]+)+")
 """Printable ASCII but / ? # and the backslash, between slashes."""
 
@@ -57,6 +58,8 @@ def prepare_request(
 
 def prepare_unchecked_request(method: str, path: str, query: Mapping[str, Json], body: object) -> PreparedRequest:
     """Build an unchecked request below the service's URL. Any method but GET and HEAD counts as a write."""
+    if not _METHOD.fullmatch(method):
+        raise ValueError(f"{method!r} is not an HTTP method")
     _check_path(path)
     content = None if body is None else encode(body)
     return PreparedRequest(None, method, path, _query_text(query), content, method not in ("GET", "HEAD"))

@@ -186,6 +186,15 @@ def test_no_path_leads_elsewhere(path: str) -> None:
     assert network.requests == []
 
 
+@pytest.mark.parametrize("method", ["", "get", "GET /other HTTP/1.1\r\nX:", "GET\n", "GÉT"])
+def test_a_method_is_one_word(method: str) -> None:
+    """What could begin another line, or another request, is refused."""
+    network = Network(raw(200))
+    with pytest.raises(ValueError, match="not an HTTP method"):
+        client(network=network).send(method, "/groups")
+    assert network.requests == []
+
+
 @pytest.mark.parametrize("id", ["..", "a?b=c", "a#b", "a b", "ä"])
 def test_the_path_of_a_planned_call_leads_nowhere_else(id: str) -> None:
     """It is refused although its operation has such a path."""
