@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import shutil
 import socket
-import ssl
-import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
@@ -15,6 +12,7 @@ from pathlib import Path
 import certifi
 import pytest
 from json_schemas import schema_validator
+from self_signed import make_certificate
 
 from lmsconf.api.transport import certificates
 from lmsconf.cli import app
@@ -105,20 +103,7 @@ def test_missing_certificates_of_certifi_are_told_with_the_variable_to_set(
 @pytest.fixture
 def self_signed(tmp_path: Path) -> Iterator[int]:
     """The port of a service on this machine whose certificate nobody stands for."""
-    openssl = shutil.which("openssl")
-    if openssl is None:
-        pytest.skip("makes its certificate with openssl")
-    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    subprocess.run(
-        [
-            *(openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-days", "2"),
-            *("-addext", "subjectAltName=DNS:localhost", "-keyout", str(key), "-out", str(certificate)),
-        ],
-        check=True,
-        capture_output=True,
-    )
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
+    _, context = make_certificate(tmp_path, "localhost")
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def serve() -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
 import ssl
-import subprocess
 import threading
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
@@ -14,6 +12,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from self_signed import make_certificate
 from waiting import HANGS
 
 from lmsconf.api.client import Client
@@ -95,24 +94,11 @@ def tunnelling(context: ssl.SSLContext, refuse: bytes = b"") -> Iterator[tuple[i
 @pytest.fixture
 def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ssl.SSLContext]:
     """The certificate of lms.invalid, which only this test trusts."""
-    openssl = shutil.which("openssl")
-    if openssl is None:
-        pytest.skip("makes its certificate with openssl")
-    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    subprocess.run(
-        [
-            *(openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=lms.invalid", "-days", "2"),
-            *("-addext", "subjectAltName=DNS:lms.invalid", "-keyout", str(key), "-out", str(certificate)),
-        ],
-        check=True,
-        capture_output=True,
-    )
+    certificate, context = make_certificate(tmp_path, "lms.invalid")
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
     load_trust.cache_clear()
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
     yield context
     load_trust.cache_clear()
 
