@@ -22,6 +22,8 @@ PAGES: Final = 20_000
 """Maximum number of pages of one listing."""
 AHEAD: Final = 16
 """Maximum number of pages of one listing that are requested ahead."""
+AHEAD_MEMORY: Final = 32 * MIB
+"""Maximum memory, in bytes, of these pages; two are requested ahead however large they are."""
 FAN_OUT: Final = 96 * MIB
 """Maximum memory, in bytes, of the responses of one fan-out: one read operation called once per resource."""
 TEXT: Final = 100_000
@@ -102,6 +104,15 @@ def _uncounted(items: list[Json], counted: set[int]) -> Iterator[Json]:
         elif id(item) not in counted:
             counted.add(id(item))
             yield item
+
+
+def pages_ahead(rows: list[dict[str, Json]]) -> int:
+    """Return how many pages like one with these rows may be requested ahead."""
+    try:
+        size = sum(map(estimate_memory, rows))
+    except OversizedResponse:
+        size = AHEAD_MEMORY
+    return max(2, min(AHEAD, AHEAD_MEMORY // max(size, 1)))
 
 
 class MemoryQuota:

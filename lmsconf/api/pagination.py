@@ -8,7 +8,6 @@ from dataclasses import field
 from typing import Final
 
 from lmsconf.api.limits import (
-    AHEAD,
     MIB,
     PAGES,
     ListingLimit,
@@ -16,6 +15,7 @@ from lmsconf.api.limits import (
     estimate_memory,
     limit_exceeded_error,
     listing_limit,
+    pages_ahead,
 )
 from lmsconf.api.list_check import missing_list_hint, required_list
 from lmsconf.api.spec import ApiSpec, path_segment_problem
@@ -90,6 +90,7 @@ class _Pages:
     def __init__(self, requests: PageRequests, schema: ListingSchema, query: Mapping[str, Json]) -> None:
         self._requests, self._schema, self._query = requests, schema, query
         self._ahead: dict[int, Future[Json]] = {}
+        self._most_ahead = 0
         self._next_skips: Iterator[int] = iter(())
 
     def __getitem__(self, skip: int) -> Json:
@@ -98,17 +99,19 @@ class _Pages:
         self._fill()
         return (prefetched or self._request(skip)).result()
 
-    def foresee(self, total: int | None, size: int) -> None:
-        """Prefetch the pages after a first page of `size` rows."""
+    def foresee(self, total: int | None, rows: list[dict[str, Json]]) -> None:
+        """Prefetch the pages after a first page with these rows."""
+        size = len(rows)
         if self._schema.paged and total is not None and size:
+            self._most_ahead = pages_ahead(rows) if size < total else 0
             skips = range(size, total, size)
             self._requests.expect(len(skips))
             self._next_skips = iter(skips)
             self._fill()
 
     def _fill(self) -> None:
-        """Request the next pages, up to AHEAD unused ones."""
-        while len(self._ahead) < AHEAD and (skip := next(self._next_skips, None)) is not None:
+        """Request the next pages, up to a number of unused ones."""
+        while len(self._ahead) < self._most_ahead and (skip := next(self._next_skips, None)) is not None:
             self._ahead[skip] = self._request(skip, is_expected=True)
 
     def drop(self) -> None:
@@ -199,7 +202,7 @@ def _pass(
             _collect(rows, schema, scan)
             is_enough = scan.received == 0 and on_first is not None and not on_first(total, len(rows))
             if scan.received == 0 and not is_enough:
-                pages.foresee(total, len(rows))
+                pages.foresee(total, rows)
             # Advance by the rows received, not by `limit`: the service may cap its pages.
             scan.received += len(rows)
             if is_enough:

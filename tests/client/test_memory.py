@@ -15,11 +15,13 @@ from lmsconf.api.limits import (
     estimate_memory,
     fan_out_memory_limit,
     listing_limit,
+    pages_ahead,
     refuse_oversized_body,
 )
 from lmsconf.api.service import Service
 from lmsconf.errors import InvalidResponse
 from lmsconf.model.address import Address
+from lmsconf.model.canonical_json import Json
 
 MIB = 2**20
 
@@ -107,3 +109,12 @@ def test_an_address_needs_a_kind(text: str) -> None:
     """A text without a kind is no address."""
     with pytest.raises(ValueError, match="is not an address such as group/Sales"):
         Address.parse(text)
+
+
+def test_fewer_large_pages_are_requested_ahead() -> None:
+    """As many as fit in 32 MiB, at most 16 and at least two: they wait in memory until they are read."""
+    small: list[dict[str, Json]] = [{"userId": str(number)} for number in range(100)]
+    assert [pages_ahead(rows) for rows in ([], small)] == [16, 16]
+    assert pages_ahead([{"text": "x" * 90_000} for _ in range(100)]) == 3
+    assert pages_ahead([{"text": "x" * 90_000} for _ in range(1_000)]) == 2
+    assert pages_ahead([{"text": "x" * (TEXT + 1)}]) == 2
