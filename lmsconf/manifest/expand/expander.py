@@ -52,8 +52,9 @@ class EntryExpander:
 
     def expand(self, body: Map, section: Section, places: EntrySourceMap, *, has_conditions: bool) -> Map | None:
         """Return the expanded entry of a section; None after reporting a problem."""
-        named = self._people.expand(body, section.people, places)
-        listed = self._files.expand(body, section.people, places)
+        lists = [found for trail in section.people for found in matching_keys(body, trail, ())]
+        named = self._people.expand(lists, places)
+        listed = self._files.expand(lists, places)
         whole = self._conditions.expand(body, places) if has_conditions else body
         if any(any(matching_keys(body, trail, ())) for trail in section.windows):
             whole = self._with_windows(body, section.windows, places)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
-from typing import Final, cast
+from typing import Final, TypeAlias, cast
 
 from lmsconf.errors import Problem, Severity, SourceLocation, shorten
 from lmsconf.manifest.expand.table import ColumnSource, Table, UnusableTable, column_index
@@ -33,6 +33,10 @@ MOST_PEOPLE: Final = 2_000_000
 _MOST_VALUES: Final = 1_000
 
 
+KeyMatch: TypeAlias = tuple[Map, str, KeyPath]
+"""A mapping in an entry, one of its keys, and the path of that key in the entry."""
+
+
 @dataclass(slots=True)
 class TablePeopleExpander:
     """Replace references to columns of tables by the e-mails in them."""
@@ -41,19 +45,18 @@ class TablePeopleExpander:
     report: Callable[[Problem], None]
     _left: int = MOST_PEOPLE
 
-    def expand(self, body: Map, trails: Iterable[KeyPath], places: EntrySourceMap) -> bool:
-        """Replace every reference to a table in the entry, in place; return False if one could not be read."""
+    def expand(self, lists: Iterable[KeyMatch], places: EntrySourceMap) -> bool:
+        """Replace every reference to a table in an entry, in place; return False if one could not be read."""
         whole = True
-        for trail in trails:
-            for node, step, path in matching_keys(body, trail, ()):
-                value = node[step]
-                if isinstance(value, Map) and "file" in value:
-                    try:
-                        node[step] = cast(Json, self._people(value, path, places))
-                    except UnusableTable as wrong:
-                        whole = False
-                        if wrong.problem is not None:
-                            self.report(wrong.problem)
+        for node, step, path in lists:
+            value = node[step]
+            if isinstance(value, Map) and "file" in value:
+                try:
+                    node[step] = cast(Json, self._people(value, path, places))
+                except UnusableTable as wrong:
+                    whole = False
+                    if wrong.problem is not None:
+                        self.report(wrong.problem)
         return whole
 
     def _people(self, reference: Map, path: KeyPath, places: EntrySourceMap) -> Seq:
@@ -112,7 +115,7 @@ def _trails(schema: Mapping[str, Json], mark: str, path: KeyPath) -> Iterator[Ke
         yield from _trails(branch, mark, path)
 
 
-def matching_keys(node: Json, trail: KeyPath, path: KeyPath) -> Iterable[tuple[Map, str, KeyPath]]:
+def matching_keys(node: Json, trail: KeyPath, path: KeyPath) -> Iterable[KeyMatch]:
     """Return each mapping, key and full path that `trail` matches in an entry."""
     step, rest = trail[0], trail[1:]
     if step == ANY_ITEM:

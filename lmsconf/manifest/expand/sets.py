@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from typing import Final, TypeAlias, cast
 
 from lmsconf.errors import Problem, Severity, SourceLocation
-from lmsconf.manifest.expand.people import TablePeopleExpander, matching_keys
+from lmsconf.manifest.expand.people import KeyMatch, TablePeopleExpander
 from lmsconf.manifest.expand.undeclared import UndeclaredNames
 from lmsconf.manifest.expand.variables import Variables, child_nodes
 from lmsconf.manifest.validation.check import SchemaValidator
@@ -142,23 +142,22 @@ class PeopleSetExpander:
         self._files = files
         self._people: dict[str, Seq | None] = {}
 
-    def expand(self, body: Map, trails: tuple[KeyPath, ...], places: EntrySourceMap) -> bool:
-        """Replace every set reference in the entry, in place; return False if a set is unknown, invalid or empty."""
+    def expand(self, lists: Iterable[KeyMatch], places: EntrySourceMap) -> bool:
+        """Replace every set reference in an entry, in place; return False if a set is unknown, invalid or empty."""
         whole = True
-        for trail in trails:
-            for node, step, path in matching_keys(body, trail, ()):
-                value = node[step]
-                if isinstance(value, Map) and SET in value:
-                    people = self._named(value, places, path)
-                elif isinstance(value, Seq) and Map in {*map(type, value)}:
-                    people = self._mixed(value, places, path)
-                elif isinstance(value, Seq) and not value and _EMPTIED.match(places.rest(*path)):
-                    self._tell_nobody("the variables of this list name", places.at(*path), "For nobody, write [] here.")
-                    people = None
-                else:
-                    continue
-                whole = whole and people is not None
-                node[step] = people if people is not None else value
+        for node, step, path in lists:
+            value = node[step]
+            if isinstance(value, Map) and SET in value:
+                people = self._named(value, places, path)
+            elif isinstance(value, Seq) and Map in {*map(type, value)}:
+                people = self._mixed(value, places, path)
+            elif isinstance(value, Seq) and not value and _EMPTIED.match(places.rest(*path)):
+                self._tell_nobody("the variables of this list name", places.at(*path), "For nobody, write [] here.")
+                people = None
+            else:
+                continue
+            whole = whole and people is not None
+            node[step] = people if people is not None else value
         return whole
 
     def _tell_nobody(self, subject: str, where: SourceLocation, hint: str) -> None:
@@ -202,7 +201,9 @@ class PeopleSetExpander:
             holder = Map(people_set.source)
             holder[SET] = people_set.value
             store_marks(holder, [people_set.at, people_set.at])
-            whole = self._files.expand(holder, ((SET,),), EntrySourceMap(holder, people_set.source, people_set.at))
+            whole = self._files.expand(
+                [(holder, SET, (SET,))], EntrySourceMap(holder, people_set.source, people_set.at)
+            )
             return cast(Seq, holder[SET]) if whole else None
         return cast("Seq | None", people_set.value)
 
