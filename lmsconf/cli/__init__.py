@@ -19,9 +19,6 @@ import click
 from lmsconf import __version__
 from lmsconf.cli.command import Group
 
-_COLLECT_EVERY = 500_000
-"""Threshold of the cyclic garbage collector: net allocations before a collection of generation 0."""
-
 
 class CommandEntry(NamedTuple):
     """A command's module and attribute, and its line in `--help`, which needs no import."""
@@ -111,9 +108,6 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
     secure_standard_streams()
     sys.excepthook = report_crash
-    # Manifests and responses are many small objects that live until the exit: collecting cycles at the default
-    # threshold takes a tenth of the time of a large plan, and finds none.
-    gc.set_threshold(_COLLECT_EVERY)
     code = run_command_line(app, list(sys.argv[1:] if arguments is None else arguments))
     gc.freeze()  # no collection at exit: the process's memory is freed anyway
     sys.exit(code)
