@@ -10,8 +10,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from random import Random
 
@@ -266,7 +266,23 @@ def test_work_ends_with_its_scheduler(fleet: DaskFleet, cluster: DaskCluster) ->
     assert fleet.writes() < 4 * 300
 
 
-def _task_processes() -> Iterator[object]:
+@contextmanager
+def _stopped(processes: Iterable[psutil.Process]) -> Iterator[None]:
+    """Let processes wait until the block ends, and at least one of them."""
+    stopped = []
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):  # it has ended meanwhile
+            process.suspend()
+            stopped.append(process)
+    assert stopped
+    try:
+        yield
+    finally:
+        for process in stopped:
+            process.resume()
+
+
+def _task_processes() -> Iterator[psutil.Process]:
     for process in psutil.Process().children(recursive=True):
         with suppress(psutil.Error):
             if "lmsconf.fleet.worker" in process.cmdline():
@@ -279,9 +295,11 @@ def test_no_secret_is_at_the_scheduler(fleet: DaskFleet, cluster: DaskCluster) -
     fleet.plan("out")
     fleet.services["delta"].keys = SandboxService(token="another").keys
     dumps: list[bytes] = []
-    with fleet.start(cluster, "apply", str(fleet.here / "out"), "--auto-approve", "--max-failures", "9") as process:
+    words = ("--auto-approve", "--max-failures", "9", "--parallelism", "1")
+    with fleet.start(cluster, "apply", str(fleet.here / "out"), *words) as process:
         _until(lambda: fleet.writes() > 4)
-        dumps += [memory(cluster.scheduler), pages(cluster.dashboard)]
+        with _stopped(_task_processes()):  # an apply that ended would be on no page
+            dumps += [memory(cluster.scheduler), pages(cluster.dashboard)]
         out, err = process.communicate(timeout=60)
     assert process.returncode == 7, out + err
     dumps += [memory(cluster.scheduler), pages(cluster.dashboard), cluster.log.read_bytes(), (out + err).encode()]
