@@ -95,6 +95,9 @@ BEHAVIOURS: dict[str, Peer] = {
     "a negative chunk": after_the_request(
         HEAD + b"Transfer-Encoding: chunked\r\n\r\n-1\r\n", *letters(b" " * 1_000_000, 50)
     ),
+    "a coding that nobody asked for": after_the_request(
+        HEAD + b"Transfer-Encoding: gzip, chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", then=hold
+    ),
     "a field without a colon": after_the_request(b"HTTP/1.1 200 OK\r\nno field\r\nContent-Length: 2\r\n\r\n{}"),
     "a folded field": after_the_request(HEAD + b"X: y\r\n z\r\nContent-Length: 2\r\n\r\n{}"),
     "too many fields": after_the_request(HEAD + b"X: y\r\n" * 100 + b"Content-Length: 2\r\n\r\n{}"),
@@ -177,6 +180,7 @@ WHOLE: dict[str, bytes] = {
     "chunks": HEAD + b'transfer-encoding: Chunked\r\n\r\n4;x=y\r\n{"us\r\na\r\nerIds":[]}\r\n0\r\nX: y\r\n\r\n',
     "chunks and a length": HEAD
     + b'Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\ne\r\n{"userIds":[]}\r\n0\r\n\r\n',
+    "no coding": HEAD + b'Transfer-Encoding: identity\r\nContent-Length: 14\r\n\r\n{"userIds":[]}',
     "interim responses": b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n"
     + (HEAD + b'Content-Length: 14\r\n\r\n{"userIds":[]}'),
     "no reason": b'HTTP/1.1 200\r\nContent-Length: 14\r\n\r\n{"userIds":[]}',

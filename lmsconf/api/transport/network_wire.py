@@ -73,7 +73,10 @@ class _Response(HTTPResponse):
             if self.status >= 200:
                 break
         length, connection = self.fields.get("content-length"), self.fields.get("connection", "").lower()
-        self.chunked = self.fields.get("transfer-encoding", "").lower() == "chunked"
+        coding = self.fields.get("transfer-encoding", "identity").lower()
+        if coding not in ("identity", "chunked"):
+            raise OSError("the response has a transfer coding that was not asked for")
+        self.chunked = coding == "chunked"
         self.chunk_left = None
         self.length = int(length) if length is not None and not self.chunked else None
         if self._has_no_body or self.status in _WITHOUT_BODY:
