@@ -28,9 +28,10 @@ from lmsconf.project.config_file import FILE
 from lmsconf.project.config_reader import read_project_file
 from lmsconf.project.schema_files import read_project_schema
 from lmsconf.project.settings import load_settings
-from lmsconf.support.git import GitFailed, find_work_tree, git_version
+from lmsconf.support.git import GitFailed, git_version
 from lmsconf.support.lazy_dataclass import dataclass
 from lmsconf.support.package_data import read_schema
+from lmsconf.support.work_tree import find_work_tree
 from lmsconf.workspace.project_manifests import validate_offline
 
 _NAME: Final = "lmsconf"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 from collections.abc import Sequence
 from dataclasses import replace
@@ -172,6 +171,8 @@ def _row(row: PersonEffect) -> Json:
 
 def people_csv(rows: Sequence[PersonEffect]) -> str:
     """Return the rows of `--people` as CSV (RFC 4180), causes joined by `; ` and no value as an empty cell."""
+    import csv  # only `--people` writes one
+
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\r\n")
     writer.writerow(COLUMNS)

@@ -21,6 +21,7 @@ from typing import Final
 from lmsconf.errors import LmsconfError
 from lmsconf.support.atomic_files import write_atomically
 from lmsconf.support.lazy_dataclass import dataclass
+from lmsconf.support.work_tree import outermost_work_tree
 
 VARIABLE: Final = "LMSCONF_TOKEN_COMMANDS"
 FORMAT: Final = "lmsconf.token-commands/1"
@@ -113,7 +114,6 @@ def files_of_project(command: Sequence[str], root: Path) -> dict[str, Path]:
     names = {part for word in command for part in (word, *_PARTS.split(word))}
     if not names:
         return {}
-    from lmsconf.support.git import outermost_work_tree  # few tokens come from a command
 
     real = Path(os.path.realpath(root))
     top = outermost_work_tree(real) or real

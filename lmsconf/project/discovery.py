@@ -10,6 +10,7 @@ from pathlib import Path
 
 from lmsconf.errors import LmsconfError
 from lmsconf.project.config_file import FILE
+from lmsconf.support.work_tree import find_work_tree
 
 
 class UntrustedProjectFolder(LmsconfError):
@@ -25,8 +26,6 @@ def find_project_folder(start: Path, environ: Mapping[str, str]) -> Path:
     `start`; and at any folder that another user (but root) owns or may write to. Raises UntrustedProjectFolder if such
     a folder has the project file.
     """
-    from lmsconf.support.git import find_work_tree  # with -C, nothing is searched
-
     real = Path(os.path.realpath(start))
     last = find_work_tree(real) or _home(real, environ) or real
     for folder in (start, *real.parents):

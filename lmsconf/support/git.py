@@ -1,9 +1,9 @@
 """Run git read-only on an untrusted repository, without the repository's configuration.
 
-The repository is located here by its `.git`, not by git's own discovery, so that a bare repository among the files is
-never used. Git runs with a temporary GIT_DIR whose `refs` and `objects` are symbolic links to the repository's and
-whose configuration is written here. So no hook, filter, pager, file system monitor, credential helper or transport of
-the repository's configuration runs, missing objects are not fetched, and of the caller's environment only PATH is used
+The repository is located by its `.git`, not by git's own discovery, so that a bare repository among the files is never
+used. Git runs with a temporary GIT_DIR whose `refs` and `objects` are symbolic links to the repository's and whose
+configuration is written here. So no hook, filter, pager, file system monitor, credential helper or transport of the
+repository's configuration runs, missing objects are not fetched, and of the caller's environment only PATH is used
 (and, to read the user's `safe.directory`, the variables that locate the user's configuration).
 """
 
@@ -19,9 +19,9 @@ from typing import Final
 
 from lmsconf.errors import LmsconfError
 from lmsconf.support.lazy_dataclass import dataclass
+from lmsconf.support.work_tree import REPOSITORY, find_work_tree
 
 SECONDS: Final = 120.0
-_NAME: Final = ".git"
 _GITFILE: Final = "gitdir: "
 _LINKED_TREE: Final = "gitdir"
 """The file in which the repository of a linked work tree names that; one of a submodule has a setting instead."""
@@ -73,19 +73,6 @@ def git_version() -> str:
     return done.stdout.decode("utf-8", "replace").removeprefix("git version").strip()
 
 
-def find_work_tree(folder: Path) -> Path | None:
-    """Return the nearest folder, from this one up, that contains `.git`; None if there is none."""
-    real = Path(os.path.realpath(folder))
-    return next((above for above in (real, *real.parents) if _is_repository(above / _NAME)), None)
-
-
-def outermost_work_tree(folder: Path) -> Path | None:
-    """Return the farthest folder, from this one up, that contains `.git`: of a submodule, the repository around it."""
-    top = find_work_tree(folder)
-    above = None if top is None or top == top.parent else outermost_work_tree(top.parent)
-    return above or top
-
-
 @contextmanager
 def open_repository(folder: Path, environ: Mapping[str, str]) -> Iterator[GitRepository | None]:
     """Yield Git for the repository that contains a folder; None if there is none.
@@ -110,17 +97,12 @@ def open_repository(folder: Path, environ: Mapping[str, str]) -> Iterator[GitRep
             if (text := _text(own / copied)) is not None:
                 (mirror / copied).write_text(text, encoding="utf-8", errors="surrogateescape")
         _adopt_formats(mirror, common)
-        yield GitRepository(top, mirror, is_submodule=own != top / _NAME and not (own / _LINKED_TREE).exists())
-
-
-def _is_repository(path: Path) -> bool:
-    # As pathlib's is_file, but False also where a folder may not be searched by this user.
-    return os.path.isfile(path) or os.path.isfile(path / "HEAD")  # noqa: PTH113  as said above
+        yield GitRepository(top, mirror, is_submodule=own != top / REPOSITORY and not (own / _LINKED_TREE).exists())
 
 
 def _followed(top: Path) -> Path:
     """Return the repository that `.git` is or points to. Raises GitFailed if its target has another work tree."""
-    path = top / _NAME
+    path = top / REPOSITORY
     if path.is_dir() and not path.is_symlink():
         return path
     repository = path.resolve() if path.is_dir() else _pointed(path)
@@ -140,7 +122,7 @@ def _names_back(folder: Path, top: Path) -> bool:
     """Whether a repository names a folder as its work tree: a linked work tree, or that of a submodule."""
     linked = _text(folder / _LINKED_TREE)
     if linked is not None:
-        return (folder / linked.rstrip("\n")).resolve() == (top / _NAME).resolve()
+        return (folder / linked.rstrip("\n")).resolve() == (top / REPOSITORY).resolve()
     configured = _setting(folder / "config", "core.worktree")
     return bool(configured) and (folder / configured).resolve() == top
 
