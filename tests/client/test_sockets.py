@@ -10,15 +10,18 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
 from waiting import HANGS
 
 from lmsconf.api.client import Client
-from lmsconf.api.transport.http import HttpTransport
+from lmsconf.api.transport.deadline import Deadline
+from lmsconf.api.transport.http import HttpTransport, ResponseLost
 from lmsconf.api.transport.httpx_wire import HttpxWire
+from lmsconf.api.transport.network_wire import NetworkWire
 from lmsconf.api.transport.wire import WireRequest
 from lmsconf.errors import ApiError, InvalidResponse, Unreachable, WriteOutcomeUnknown
 
@@ -105,6 +108,15 @@ BEHAVIOURS: dict[str, Peer] = {
 }
 
 
+SAID = {
+    "half a header": "the connection was closed in the middle of the response",
+    "short body": "the connection was closed in the middle of the response",
+    "a huge header": "the header of the response is too long",
+    "two lengths": "the response has no unambiguous length",
+    "too many fields": "the response has more than 100 header fields",
+    "another version": "the response does not begin as HTTP/1.1 does",
+}
+"""Behaviour → what the message says of it."""
 ENDLESS = {one for one in BEHAVIOURS if "drips" in one or "silence" in one or "without end" in one or "wait" in one}
 
 
@@ -159,6 +171,7 @@ def test_what_a_connection_does_ends_in_the_right_error(name: str) -> None:
             # A reset can be quicker than the end of the handshake, and then nothing was sent.
             assert type(error) is kind or (name == "reset at accept" and type(error) is Unreachable)
             assert error.message.split(": ", 1)[1]
+            assert SAID.get(name, "") in error.message
             late = error.message.endswith(("timed out", "no complete response within 1 s"))
             assert late == (name in ENDLESS)
 
@@ -250,6 +263,56 @@ def test_a_body_that_is_not_read_to_its_end_costs_its_connection() -> None:
     assert len(connections) == 2
 
 
+@pytest.mark.parametrize(
+    ("head", "more"),
+    [(b"", b"HTTP/1.1 103 Early Hints\r\n\r\n"), (HEAD + b"Transfer-Encoding: chunked\r\n\r\n0\r\n", b"X: y\r\n")],
+    ids=["interim responses", "trailers"],
+)
+def test_what_a_service_sends_around_a_body_has_a_limit_too(head: bytes, more: bytes) -> None:
+    """It is as long as no response with a body of the most bytes can be, and is read no further."""
+    with listening(after_the_request(head, more * 400_000, then=hold)) as url:
+        http_transport = HttpTransport(url, CANARY, transport=None, seconds=HANGS, max_bytes=1_000)
+        with pytest.raises(ResponseLost, match="longer than 1,050,576 bytes"):
+            http_transport.send("GET", "/groups", None, writes=False)
+        http_transport.close()
+
+
+@pytest.mark.parametrize(("silent", "ends"), [(HANGS, False), (DRIP, True)])
+def test_how_long_a_service_may_say_nothing_is_not_how_long_connecting_may_take(silent: float, ends: bool) -> None:
+    """It has its own limit, which may be longer or shorter than that: for each part that is sent, and each received."""
+    body = b" " * 16_000_000  # more than the buffers of the connection hold
+
+    def think(peer: socket.socket) -> None:
+        left = len(body)
+        time.sleep(10 * DRIP)
+        while left > 0 and (part := peer.recv(1_000_000)):
+            left -= len(part)
+        time.sleep(10 * DRIP)
+        peer.sendall(HEAD + b"Content-Length: 2\r\n\r\n{}")
+
+    with listening(think) as url:
+        deadline = Deadline()
+        wire = NetworkWire(urlsplit(url), deadline, silent=silent, max_bytes=1_000)
+        request = WireRequest("POST", "/groups", [], body, {"connect": HANGS if ends else 5 * DRIP})
+        deadline.start(HANGS)
+        with pytest.raises(TimeoutError) if ends else nullcontext():
+            wire.send(request, fresh=True).close()
+
+
+def test_a_connection_with_a_malformed_response_is_closed() -> None:
+    """At once, though the error is kept: nothing that follows on it could be trusted."""
+    closed = threading.Event()
+
+    def see(peer: socket.socket) -> None:
+        hold(peer)
+        closed.set()
+
+    with listening(after_the_request(b"no HTTP at all\r\n", then=see)) as url:
+        error = ended(url, writes=True)
+        assert closed.wait(HANGS)
+    assert type(error) is WriteOutcomeUnknown
+
+
 def test_nobody_listening_is_unreachable() -> None:
     """Where nothing was sent, nothing is open: a write is Unreachable too."""
     with socket.create_server(("127.0.0.1", 0)) as gone:
@@ -273,6 +336,27 @@ def test_the_next_request_has_a_deadline_of_its_own() -> None:
             assert http_transport.send("GET", "/groups/g/members", None, writes=False).body == b'{"userIds":[]}'
             clock.time += HANGS - 1
         http_transport.close()
+
+
+@pytest.mark.parametrize("name", ["a length", "chunks", "no coding"])
+def test_a_connection_is_used_again_unless_it_was_idle(name: str) -> None:
+    """After four seconds the service, or what is between, may have forgotten it without a word."""
+    connections: list[None] = []
+
+    def talk(peer: socket.socket) -> None:
+        connections.append(None)
+        while peer.recv(65536):
+            peer.sendall(WHOLE[name])
+
+    clock, met = Clock(), list[int]()
+    with listening(talk) as url:
+        http_transport = HttpTransport(url, CANARY, transport=None, seconds=HANGS, max_bytes=1_000, clock=clock)
+        for idle in (0, 3, 3, 5, 1):
+            clock.time += idle
+            http_transport.send("GET", "/groups/g/members", None, writes=False)
+            met.append(len(connections))
+        http_transport.close()
+    assert met == [1, 1, 1, 2, 2]
 
 
 def test_a_write_has_a_connection_of_its_own() -> None:
