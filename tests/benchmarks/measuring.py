@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import statistics
@@ -27,21 +28,27 @@ class Run(NamedTuple):
 def process(
     command: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: Path | None = None, expect: int = 0
 ) -> Run:
-    """Runs a command to its end, its output thrown away. Raises RuntimeError when it ends with another exit code."""
+    """Run a command to its end, its output thrown away. Raises RuntimeError when it ends with another exit code.
+
+    A small process starts it: to the largest memory of a process counts what the one had that started it.
+    """
+    starter = [sys.executable, "-S", __file__, *command]
+    ended = subprocess.run(starter, env={**os.environ, **(env or {})}, cwd=cwd, stdout=subprocess.PIPE, check=False)
+    code, said, *figures = json.loads(ended.stdout)
+    if code != expect:
+        raise RuntimeError(f"{' '.join(command)} ended with {code}: {said[-2000:]}")
+    return Run(*figures)
+
+
+def _start(command: Sequence[str]) -> tuple[int, str, float, float, float]:
+    """Run a command to its end; return its exit code, its stderr, and what it took."""
     begun = time.perf_counter()
-    with subprocess.Popen(
-        command,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        env={**os.environ, **(env or {})},
-        cwd=cwd,
-    ) as running:
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as running:
         said = running.stderr.read() if running.stderr else b""
         _, status, used = os.wait4(running.pid, 0)
         running.returncode = os.waitstatus_to_exitcode(status)
-    if running.returncode != expect:
-        raise RuntimeError(f"{' '.join(command)} ended with {running.returncode}: {said.decode()[-2000:]}")
-    return Run(time.perf_counter() - begun, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
+    wall, cpu = time.perf_counter() - begun, used.ru_utime + used.ru_stime
+    return running.returncode, said.decode("utf-8", "replace"), wall, cpu, used.ru_maxrss / 1024
 
 
 def in_turn(repeat: int, *candidates: Callable[[], Run]) -> list[list[Run]]:
@@ -88,3 +95,7 @@ def tell(text: str) -> None:
 def verdict(figure: float, target: float) -> str:
     """Whether a figure keeps to its target, in words; nothing fails where it does not."""
     return f"target ≤ {target:g}: {'kept' if figure <= target else 'MISSED'}"
+
+
+if __name__ == "__main__":
+    print(json.dumps(_start(sys.argv[1:])))
