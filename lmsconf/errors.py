@@ -17,9 +17,10 @@ LmsconfError                      exit 1 unless listed otherwise
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import Final
+
+from lmsconf.support.lazy_dataclass import dataclass
 
 SHOWN: Final = 60
 """The number of characters of a value that a message quotes."""

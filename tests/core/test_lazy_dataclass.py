@@ -6,7 +6,7 @@ import copy
 import dataclasses
 import pickle
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -55,11 +55,17 @@ def _classes(dataclass: Callable[..., Any]) -> dict[str, Any]:
         def __repr__(self) -> str:
             return "own"
 
+    @dataclass(frozen=True, slots=True, order=True)
+    class Ordered:
+        kind: ClassVar[str] = "ordered"
+        a: int
+        b: str = dataclasses.field(default="b", compare=False)
+
     @dataclass(frozen=True, slots=True)
     class Empty:
         pass
 
-    return {one.__name__: one for one in (Plain, Keywords, Changing, ByIdentity, Below, Own, Empty)}
+    return {one.__name__: one for one in (Plain, Keywords, Changing, ByIdentity, Below, Own, Ordered, Empty)}
 
 
 STANDARD, LAZY = _classes(dataclasses.dataclass), _classes(lazy_dataclass)
@@ -70,6 +76,7 @@ ARGUMENTS: dict[str, list[tuple[tuple[object, ...], dict[str, object]]]] = {
     "ByIdentity": [((1,), {})],
     "Below": [((1,), {}), ((1, "c", 6), {}), ((), {"c": 7})],
     "Own": [((1,), {})],
+    "Ordered": [((1,), {}), ((), {"a": 1, "b": "c"}), ((), {"a": 1, "kind": "x"})],
     "Empty": [((), {}), ((1,), {})],
 }
 CASES = [(name, args, named) for name, calls in ARGUMENTS.items() for args, named in calls]
@@ -105,6 +112,8 @@ def test_instances_are_compared_and_changed_alike(name: str) -> None:
                 one == same,
                 one == other,
                 one == "text",
+                [_outcome(lambda one=one, than=than: one < than) for than in (same, other, "text")],
+                [_outcome(lambda one=one, than=than: one >= than) for than in (same, other, "text")],
                 isinstance(one, classes["Plain"]),
                 cls.__match_args__,
                 [(field.name, field.init, field.kw_only) for field in dataclasses.fields(cls)],
