@@ -79,6 +79,7 @@ BEHAVIOURS: dict[str, Peer] = {
     "reset after the request": after_the_request(then=cut),
     "goodbye after the request": after_the_request(),
     "short body": after_the_request(HEAD + b"Content-Length: 100\r\n\r\n{"),
+    "a body of one byte less": after_the_request(HEAD + b"Content-Length: 3\r\n\r\n{}"),
     "reset in the body": after_the_request(HEAD + b"Content-Length: 100\r\n\r\n{", pause=0.02, then=cut),
     "garbage": after_the_request(b"\x00\x01 no HTTP at all\r\n\r\n"),
     "half a header": after_the_request(HEAD),
@@ -313,6 +314,23 @@ def test_a_connection_with_a_malformed_response_is_closed() -> None:
     assert type(error) is WriteOutcomeUnknown
 
 
+@pytest.mark.parametrize("path", ["", "/api", "/api/v1/", "/a/../b", "/./a", "/a//b", "/a(b)", "/a%20b", "/~x", "/a.b"])
+def test_the_path_of_a_service_is_sent_as_httpx_sends_it(path: str) -> None:
+    """Whether it is plain or has to be normalised."""
+    lines: list[bytes] = []
+
+    def hear(peer: socket.socket) -> None:
+        lines.append(peer.recv(65536).split(b"\r\n")[0])
+        peer.sendall(WHOLE["a length"])
+
+    with listening(hear) as url:
+        http_transport = HttpTransport(f"{url}{path}", CANARY, transport=None, seconds=HANGS, max_bytes=1_000)
+        http_transport.send("GET", "/groups?page=1", None, writes=False)
+        http_transport.close()
+    expected = httpx.URL(f"http://lms.example{path.rstrip('/')}/groups?page=1").raw_path
+    assert lines == [b"GET " + expected + b" HTTP/1.1"]
+
+
 def test_nobody_listening_is_unreachable() -> None:
     """Where nothing was sent, nothing is open: a write is Unreachable too."""
     with socket.create_server(("127.0.0.1", 0)) as gone:
@@ -338,25 +356,39 @@ def test_the_next_request_has_a_deadline_of_its_own() -> None:
         http_transport.close()
 
 
-@pytest.mark.parametrize("name", ["a length", "chunks", "no coding"])
-def test_a_connection_is_used_again_unless_it_was_idle(name: str) -> None:
-    """After four seconds the service, or what is between, may have forgotten it without a word."""
-    connections: list[None] = []
+OLD = b'HTTP/1.0 200 OK\r\nContent-Length: 14\r\n%s\r\n{"userIds":[]}'
+
+
+@pytest.mark.parametrize(
+    ("answer", "connections"),
+    [
+        *((WHOLE[name], [1, 1, 1, 2, 2]) for name in ("a length", "chunks", "no coding")),
+        (OLD % b"Connection: Keep-Alive\r\n", [1, 1, 1, 2, 2]),
+        (OLD % b"", [1, 2, 3, 4, 5]),
+        (WHOLE["a length"].replace(b"OK\r\n", b"OK\r\nConnection: Close\r\n"), [1, 2, 3, 4, 5]),
+    ],
+    ids=["a length", "chunks", "no coding", "HTTP/1.0 that is kept", "HTTP/1.0", "to be closed"],
+)
+def test_a_connection_is_used_again_unless_it_was_idle(answer: bytes, connections: list[int]) -> None:
+    """After four seconds the service, or what is between, may have forgotten it without a word. None is used again of
+    which the service says that it will be closed, though it is still open.
+    """
+    met: list[None] = []
 
     def talk(peer: socket.socket) -> None:
-        connections.append(None)
+        met.append(None)
         while peer.recv(65536):
-            peer.sendall(WHOLE[name])
+            peer.sendall(answer)
 
-    clock, met = Clock(), list[int]()
+    clock, seen = Clock(), list[int]()
     with listening(talk) as url:
         http_transport = HttpTransport(url, CANARY, transport=None, seconds=HANGS, max_bytes=1_000, clock=clock)
         for idle in (0, 3, 3, 5, 1):
             clock.time += idle
             http_transport.send("GET", "/groups/g/members", None, writes=False)
-            met.append(len(connections))
+            seen.append(len(met))
         http_transport.close()
-    assert met == [1, 1, 1, 2, 2]
+    assert seen == connections
 
 
 def test_a_write_has_a_connection_of_its_own() -> None:
