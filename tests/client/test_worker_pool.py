@@ -6,7 +6,7 @@ import json
 import socket
 import threading
 from collections.abc import Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 
 import httpx
@@ -381,7 +381,7 @@ def test_one_worker_takes_jobs_however_busy_the_process_is() -> None:
 
 
 def test_workers_come_back_once_the_process_waits() -> None:
-    """Jobs that wait for each other all begin, though most workers had been left out before."""
+    """Jobs that wait for each other all begin, though all workers but two had been left out before."""
     busy, moment = True, 0.0
 
     def clock() -> float:
@@ -395,6 +395,26 @@ def test_workers_come_back_once_the_process_waits() -> None:
         for future in [pool.submit(lambda _: None) for _ in range(100)]:
             future.result()
         assert active.number == 2
+        # Those that waited for a job before they were left out have had one by now.
+        later = [pool.submit(lambda _: threading.current_thread().name).result() for _ in range(100)][50:]
+        assert set(later) <= {"lmsconf-0", "lmsconf-1"}
         busy = False
         for future in [pool.submit(lambda _: meeting.wait()) for _ in range(8)]:
             future.result()
+
+
+def test_those_who_wait_for_a_cancelled_job_are_told() -> None:
+    """Also by `concurrent.futures.wait`, as programs do that read concurrently."""
+    begun, let_go = threading.Event(), threading.Event()
+
+    def hold(_: Client) -> None:
+        begun.set()
+        awaited(let_go)
+
+    pool = WorkerPool(lambda: client(network=Network(answering=echo)), parallelism=1)
+    futures = [pool.submit(hold), *(pool.submit(lambda _: None) for _ in range(2))]
+    awaited(begun)
+    pool.close(wait=False)
+    assert wait(futures[1:], timeout=HANGS).done == set(futures[1:])
+    assert all(future.cancelled() for future in futures[1:])
+    let_go.set()
