@@ -22,12 +22,12 @@ _Answer: TypeAlias = "tuple[Value, Value]"
 _OF_GROUP: Final = """
     SELECT p.id FROM (
         SELECT c.position, a.person FROM condition_choices c
-            CROSS JOIN answers a ON a.field = c.field AND a.choice = c.choice WHERE c.grp = ?1
+            CROSS JOIN answers a ON a.field = c.field AND a.choice = c.choice WHERE c.grp = ?
         UNION
         SELECT c.position, a.person FROM conditions c
-            CROSS JOIN answers a ON a.field = c.field WHERE c.grp = ?1 AND c.any_answer
+            CROSS JOIN answers a ON a.field = c.field WHERE c.grp = ? AND c.any_answer
     ) met JOIN people p ON p.id = met.person AND p.archived_at IS NULL
-    GROUP BY p.id HAVING count(*) = (SELECT count(*) FROM conditions WHERE grp = ?1) ORDER BY p.seq
+    GROUP BY p.id HAVING count(*) = (SELECT count(*) FROM conditions WHERE grp = ?) ORDER BY p.seq
 """
 _MEETING: Final = """
     SELECT field, choice, grp, position FROM condition_choices
@@ -45,7 +45,7 @@ _ANSWERS: Final = """
 
 def compute_members(context: RequestContext, group: str) -> list[str]:
     """The ids of the people in a smart group."""
-    return context.repository.column(_OF_GROUP, group)
+    return context.repository.column(_OF_GROUP, group, group, group)
 
 
 def compute_memberships(context: RequestContext, people: Iterable[str]) -> dict[Value, list[Value]]:
