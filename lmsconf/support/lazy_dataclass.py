@@ -2,7 +2,7 @@
 
 The standard decorator takes 0.4 ms for each class: a third of the time of a small plan, since most classes that a
 command imports get few instances or none. Here fields are read when the first instance is made, and `__init__` is
-compiled when there are some. What `fields`, `replace` and `match` look at is made by the standard library when they do.
+compiled when there are some. What `fields`, `replace` and `match` read is made by the standard library when they do.
 Fields, inheritance and slots are as there; `InitVar` and `KW_ONLY` are not supported.
 """
 
@@ -61,7 +61,7 @@ else:
 
 
 class _Declaration:
-    """What a class declares itself. defaults: field → its default or `field(…)`, or MISSING. cls: as decorated."""
+    """What a class itself declares. defaults: field → its default, `field(…)` or MISSING. cls: the decorated class."""
 
     cls: type
 
@@ -70,11 +70,13 @@ class _Declaration:
 
     @cached_property
     def fields(self) -> tuple[dataclasses.Field[Any], ...]:
-        """Its fields, after those of the classes that it is derived from."""
+        """Its fields, after those of its bases. Raises TypeError for a base that is a dataclass without slots."""
         found: dict[str, dataclasses.Field[Any]] = {}
         for base in reversed(self.cls.__mro__[1:]):
-            declared = base.__dict__.get("__declared__")
-            found |= {field.name: field for field in declared.fields} if declared is not None else {}
+            if declared := base.__dict__.get("__declared__"):
+                found |= {field.name: field for field in declared.fields}
+            elif "__dataclass_fields__" in base.__dict__:
+                raise TypeError(f"{self.cls.__name__} has slots, and its base class {base.__name__} has none")
         for name, default in self._defaults.items():
             field: Any = default if isinstance(default, dataclasses.Field) else dataclasses.field(default=default)
             field.name = name
@@ -93,9 +95,14 @@ class _Declaration:
 
     @cached_property
     def standard(self) -> Any:
-        """A class with the same fields of its own, by the standard decorator. Its docstring would take long."""
+        """A class with the same fields of its own, by the standard decorator."""
         given = {name: default for name, default in self._defaults.items() if default is not _UNSET}
-        about = {"__annotations__": self.cls.__annotations__, "__module__": self.cls.__module__, "__doc__": "The same."}
+        # Without a docstring the standard decorator would write one, of the signature, which takes long.
+        about = {
+            "__annotations__": self.cls.__annotations__,
+            "__module__": self.cls.__module__,
+            "__doc__": self.cls.__doc__,
+        }
         same = type(self.cls.__name__, (), {**given, **about})
         return dataclasses.dataclass(same, init=False, repr=False, eq=False, kw_only=self._kw_only)
 
@@ -109,7 +116,7 @@ class _Declaration:
 
 
 class _MadeWhenUsed:
-    """An attribute of a decorated class that is made when somebody looks at it."""
+    """An attribute of a decorated class that is made when it is first read."""
 
     def __init__(self, declared: _Declaration, name: str, make: Callable[[_Declaration], object]) -> None:
         self._declared, self._name, self._make = declared, name, make

@@ -30,7 +30,7 @@ def process(
 ) -> Run:
     """Run a command to its end, its output thrown away. Raises RuntimeError when it ends with another exit code.
 
-    A small process starts it: to the largest memory of a process counts what the one had that started it.
+    A small process starts it, since the largest memory of a process includes that of the process that started it.
     """
     starter = [sys.executable, "-S", __file__, *command]
     ended = subprocess.run(starter, env={**os.environ, **(env or {})}, cwd=cwd, stdout=subprocess.PIPE, check=False)

@@ -144,3 +144,18 @@ def test_values_of_other_classes_are_not_equal() -> None:
     """A class below another one has values of its own, though their fields are the same."""
     assert LAZY["Plain"](1) != LAZY["Below"](1)
     assert hash(LAZY["Plain"](1)) == hash(STANDARD["Plain"](1))
+
+
+def test_slots_below_a_dataclass_without_slots_are_refused() -> None:
+    """The fields of such a base would have no place."""
+
+    @lazy_dataclass(frozen=True)
+    class Loose:
+        a: int
+
+    @lazy_dataclass(frozen=True, slots=True)
+    class Tight(Loose):
+        b: int
+
+    with pytest.raises(TypeError, match="Tight has slots, and its base class Loose has none"):
+        Tight(1, 2)

@@ -164,6 +164,13 @@ def test_dataclasses_are_compiled_when_they_are_used() -> None:
     assert using == {"support/lazy_dataclass.py"}
 
 
+def test_dataclasses_have_no_pseudo_fields() -> None:
+    """`support.lazy_dataclass` would take them for fields."""
+    pseudo = re.compile(r"\b(?:InitVar|KW_ONLY)\b")
+    using = {str(path.relative_to(ROOT)) for path in modules() if pseudo.search(path.read_text(encoding="utf-8"))}
+    assert using == {"support/lazy_dataclass.py"}
+
+
 def test_no_module_is_longer_than_a_reader_can_hold() -> None:
     """450 lines at most: a module with two subjects is two modules."""
     for path in modules():
