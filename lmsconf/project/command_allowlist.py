@@ -118,7 +118,7 @@ def files_of_project(command: Sequence[str], root: Path) -> dict[str, Path]:
     real = Path(os.path.realpath(root))
     top = outermost_work_tree(real) or real
     # Path.is_file may raise, for a name that is too long.
-    files = {name: real / name for name in sorted(names) if os.path.isfile(real / name)}  # noqa: PTH113
+    files = {name: real / name for name in sorted(names) if os.path.isfile(real / name)}  # noqa: PTH113  as said above
     seen = (os.path.normpath, os.path.realpath)
     return {name: path for name, path in files.items() if any(Path(at(path)).is_relative_to(top) for at in seen)}
 

@@ -166,7 +166,7 @@ def test_what_is_not_changed_is_not_found(written: Path) -> None:
 def value(run: dict[str, object], path: str) -> tuple[dict[str, object], str]:
     *above, key = path.split(".")
     for step in above:
-        run = run[step]  # type: ignore[assignment]
+        run = run[step]  # type: ignore[assignment]  # each step leads to another object
     return run, key
 
 

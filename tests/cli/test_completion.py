@@ -58,7 +58,7 @@ def answer(shell: str, line: str, monkeypatch: pytest.MonkeyPatch) -> str:
         run_command_line(app, [])
     out.flush()
     assert ended.value.code == 0
-    return bytes(out.buffer.getvalue()).decode()  # type: ignore[attr-defined]
+    return bytes(out.buffer.getvalue()).decode()  # type: ignore[attr-defined]  # a buffer of bytes
 
 
 def values(line: str, monkeypatch: pytest.MonkeyPatch, shell: str = "bash") -> list[str]:

@@ -236,7 +236,7 @@ def test_a_connection_that_the_service_has_closed_is_not_used_again() -> None:
         answer, tries = HEAD + field + b'Content-Length: 14\r\n\r\n{"userIds":[]}', list[int]()
         with (
             listening(after_the_request(answer, then=hang_up)) as url,
-            Client(url, CANARY, on_call=lambda exchange, tries=tries: tries.append(exchange.attempt)) as by,  # type: ignore[misc]
+            Client(url, CANARY, on_call=lambda exchange, tries=tries: tries.append(exchange.attempt)) as by,  # type: ignore[misc]  # mypy does not infer a lambda with a default
         ):
             for _ in range(3):
                 by.call("manual-groups.members", path={"groupId": "g"})

@@ -195,9 +195,9 @@ def test_any_order_and_style(tmp_path_factory: pytest.TempPathFactory, seed: int
             assert match[1][1:-1] in line.partition("# beside")[0]
     for document in read_yaml("a.yaml", after).documents:
         assert isinstance(document.value, dict)
-        assert list(document.value) == [key for key in SCHEMA["properties"] if key in document.value]  # type: ignore[union-attr]
+        assert list(document.value) == [key for key in SCHEMA["properties"] if key in document.value]  # type: ignore[union-attr]  # the schema is an object
         for entries in document.value.values():
-            names: list[Any] = [entry["name"] for entry in entries]  # type: ignore[index, union-attr, call-overload]
+            names: list[Any] = [entry["name"] for entry in entries]  # type: ignore[index, union-attr, call-overload]  # entries are mappings
             assert names == sorted(names, key=lambda name: (name.casefold(), name))
 
 

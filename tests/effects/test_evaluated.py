@@ -40,7 +40,7 @@ def opened(folder: Path, case: Case) -> SandboxProject:
     """A sandbox that holds the workspace of the case, and a project beside it."""
     wanted = Wanted(ownership=case.ownership, leave_alone=case.leave_alone)
     wanted.said = case.document
-    stage = open_stage(folder, case, wanted).with_accounts()  # type: ignore[arg-type]
+    stage = open_stage(folder, case, wanted).with_accounts()  # type: ignore[arg-type]  # made for random cases, and asked the same
     for name, text in case.files.items():
         (stage.settings.manifests / name).write_text(text, encoding="utf-8")
     return stage

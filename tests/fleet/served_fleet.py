@@ -52,7 +52,7 @@ class ServedFleet(Fleet):
     def close(self) -> None:
         self._servers.close()
 
-    def add(self, name: str, url: str, labels: str = "ring=main", token: str = "token") -> None:  # noqa: S107
+    def add(self, name: str, url: str, labels: str = "ring=main", token: str = "token") -> None:  # noqa: S107  no secret
         """A row of the table, and its token."""
         self._monkeypatch.setenv(f"LMSCONF_TOKEN_{name}", token)
         with (self.root / "workspaces.csv").open("a") as file:

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -66,8 +67,8 @@ class Attempted(Fleet):
 
 
 @pytest.fixture
-def fleet(tmp_path: object, capsys: pytest.CaptureFixture[str]) -> Attempted:
-    fleet = Attempted(tmp_path, capsys)  # type: ignore[arg-type]
+def fleet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Attempted:
+    fleet = Attempted(tmp_path, capsys)
     fleet.prepare()
     return fleet
 

@@ -196,7 +196,7 @@ def test_an_interrupted_apply_reports_what_it_did_and_goes_on_later(
 @pytest.mark.parametrize("seed", range(3))
 def test_an_apply_whose_workers_are_killed_converges(served: ServedFleet, seed: int) -> None:
     """However often workers are killed with a write under way: applied again, all is there, and nothing twice."""
-    dice = random.Random(seed)  # noqa: S311
+    dice = random.Random(seed)  # noqa: S311  the same choices each time
     deaths = [4]
 
     def murder(call: LoggedRequest) -> None:

@@ -67,7 +67,7 @@ def found(ran: Ran) -> list[dict[str, Any]]:
     document = ran.document
     name = str(document["format"]).removeprefix("lmsconf.").partition("/")[0]
     assert [error.message for error in schema_validator(name).iter_errors(document)] == []
-    problems: list[dict[str, Any]] = document["problems"]  # type: ignore[assignment]
+    problems: list[dict[str, Any]] = document["problems"]  # type: ignore[assignment]  # a list, as the schema of plans says
     return [one for one in problems if str(one["code"]).startswith("lint/")]
 
 
@@ -386,8 +386,8 @@ def test_the_digest_of_a_plan_does_not_depend_on_findings(tmp_path: Path) -> Non
     """They depend on time and on people: what was reviewed stays the same plan when a window closes."""
     made(tmp_path, CLOSED)
     document = lmsconf(tmp_path, "plan", "--format", "json").document
-    assert all(not change["problems"] for change in document["changes"])  # type: ignore[attr-defined]
-    assert [one["address"] for one in document["problems"]] == ["content_target/GDPR -> everyone"]  # type: ignore[attr-defined]
+    assert all(not change["problems"] for change in document["changes"])  # type: ignore[attr-defined]  # changes are objects, as the schema of plans says
+    assert [one["address"] for one in document["problems"]] == ["content_target/GDPR -> everyone"]  # type: ignore[attr-defined]  # so are problems
     lmsconf(tmp_path, "plan", "--out", "plan.json")
     ran = lmsconf(tmp_path, "apply", "plan.json", "--format", "json")
     assert (ran.code, ran.document["digest"]) == (0, document["digest"])
@@ -450,7 +450,7 @@ def test_a_weaker_level_is_told_in_every_view(level: str, told: bool, tmp_path: 
         shown = unescape(lmsconf(tmp_path, "plan", "--format", format).out).replace("\\", "")
         assert (line in shown) is told
     policy = lmsconf(tmp_path, "plan", "--format", "json").document["policy"]
-    assert policy["lint"] == {CODE: level}  # type: ignore[index]
+    assert policy["lint"] == {CODE: level}  # type: ignore[index]  # an object, as the schema of plans says
 
 
 def test_a_change_cannot_lift_an_error_of_its_base(tmp_path: Path) -> None:
@@ -462,7 +462,7 @@ def test_a_change_cannot_lift_an_error_of_its_base(tmp_path: Path) -> None:
     assert found(alone) == []
     assert [one["severity"] for one in found(beside)] == ["error"]
     assert beside.document["digest"] == alone.document["digest"]
-    (setting,) = beside.document["settings_changed"]  # type: ignore[misc]
+    (setting,) = beside.document["settings_changed"]  # type: ignore[misc]  # a list of one, or the test fails
     assert setting == {"path": CODE, "base": "error", "now": "off", "weaker": True}
 
 

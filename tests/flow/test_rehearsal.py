@@ -76,7 +76,7 @@ def test_a_rehearsal_shows_that_all_calls_work(it: Project) -> None:
     plain = lmsconf(it.root, "plan", "--format", "json").document
     ran, rehearsal = rehearsed(it)
     assert rehearsal["receipt"]["outcome"] == "success"
-    assert rehearsal["calls"] == {"total": len(ran.document["calls"]), "done": len(ran.document["calls"])}  # type: ignore[arg-type]
+    assert rehearsal["calls"] == {"total": len(ran.document["calls"]), "done": len(ran.document["calls"])}  # type: ignore[arg-type]  # a list, as the schema of plans says
     assert (rehearsal["failed"], rehearsal["remaining"], rehearsal["problems"], rehearsal["faults"]) == (
         [],
         [],

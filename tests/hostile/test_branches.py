@@ -39,7 +39,7 @@ class Recording(SandboxService):
 
     def __init__(self, *arguments: object, **options: object) -> None:
         self.shown: set[str] = set()
-        super().__init__(*arguments, **options)  # type: ignore[arg-type]
+        super().__init__(*arguments, **options)  # type: ignore[arg-type]  # whatever the class takes
 
 
 @dataclass

@@ -174,7 +174,7 @@ OTHERS: Final = {
     "Not part of this plan, but drifted:": "a heading over what a plan of everything wants beside it",
     "is not as the manifests say": "a finding of drift, in its own line",
     "Change the workspace back to match the manifests{}": "a heading over a line to paste",
-    "− in the manifests, + in the workspace": "a legend",  # noqa: RUF001
+    "− in the manifests, + in the workspace": "a legend",  # noqa: RUF001  the minus sign of the legend
     "the calls, but it is still not as planned": "an error of one resource that was read back",
     "Change the workspace to match the manifests.": "help",
 }
