@@ -202,6 +202,16 @@ class NoEffect(LmsconfError):
     code = "apply/no-effect"
 
 
+class WrongAssumption(NoEffect):
+    """A call did something else than assumed where the API specification is silent. key: of the dialect."""
+
+    code = "apply/wrong-assumption"
+
+    def __init__(self, message: str, *, hint: str, key: str) -> None:
+        super().__init__(message, hint=hint)
+        self.key = key
+
+
 class ApiError(LmsconfError):
     """A failed API call. body: an excerpt of the response body."""
 

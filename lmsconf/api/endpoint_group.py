@@ -70,10 +70,14 @@ class EndpointGroup:
         return response_from_wire(spec, operation, known.response_names.from_wire(answer))
 
     def _in_batches(self, operation: str, *, path: Mapping[str, str | bool], body: Mapping[str, list[str]]) -> None:
-        """Add people in batches of at most `manual-groups.add.batch` ids (dialect), one after the other."""
+        """Add people in batches of at most `manual-groups.add.batch` ids (dialect), one after the other.
+
+        Where each call replaces the list (`manual-groups.add.mode`), one call names them all.
+        """
         validate_arguments(operation, path=path, query={}, headers={}, body=body)
         ((name, ids),) = body.items()
-        size = self._client.spec.integer_behaviour("manual-groups.add.batch")
+        replaces = self._client.spec.behaviour("manual-groups.add.mode") == "replace"
+        size = max(len(ids), 1) if replaces else self._client.spec.integer_behaviour("manual-groups.add.batch")
         for start in range(0, max(len(ids), 1), size):
             self._ask(operation, path=path, body={name: ids[start : start + size]})
 

@@ -11,6 +11,7 @@ from lmsconf.api.pagination import ListingSchema, PageRequests
 from lmsconf.api.spec import path_segment_problem
 from lmsconf.api.worker_pool import WorkerPool
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
+from lmsconf.apply.first_calls import FirstCalls
 from lmsconf.apply.grant_verification import verify_grant
 from lmsconf.apply.scheduler import Learnt
 from lmsconf.errors import (
@@ -45,7 +46,7 @@ class CallExecutor:
     """Send calls through a WorkerPool. `resolver` resolves those whose response was lost.
 
     grants: how to verify the calls that revocations depend on, by call id. hints: the hint for a call that is rejected,
-    by call id. late: what is checked right before a call, by call id.
+    by call id. late: what is checked right before a call, by call id. first_calls: what this run has tried.
     """
 
     def __init__(
@@ -57,8 +58,9 @@ class CallExecutor:
         grants: Mapping[str, GrantVerification] | None = None,
         hints: Mapping[str, str] | None = None,
         late: Mapping[str, LateCheck] | None = None,
+        first_calls: FirstCalls,
     ) -> None:
-        self._pool, self._kinds, self._resolver = pool, kinds, resolver
+        self._pool, self._kinds, self._resolver, self._first_calls = pool, kinds, resolver, first_calls
         self._grants, self._hints, self._late = grants or {}, hints or {}, late or {}
 
     def submit(self, call: Call, ids: Learnt) -> Future[Learnt]:
@@ -80,10 +82,11 @@ class CallExecutor:
     def _send(self, client: Client, sent: IssuedRequest, ids: Learnt) -> Learnt:
         if check := self._late.get(sent.call.id):
             check(self._resolver)
-        try:
-            response = self._response(client, sent)
-        except (WriteOutcomeUnknown, InvalidResponse) as lost:
-            response = self._resolver.resolve(sent, ids, lost, lambda: self._response(client, sent))
+        with self._first_calls.comparing(client, sent, self._resolver):
+            try:
+                response = self._response(client, sent)
+            except (WriteOutcomeUnknown, InvalidResponse) as lost:
+                response = self._resolver.resolve(sent, ids, lost, lambda: self._response(client, sent))
         try:
             return _usable(sent.call, self._created_ids(client, sent, response))
         except DuplicateResource:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.apply.scheduler import RunResult
-from lmsconf.errors import ExitCode, LmsconfError, Problem, Terminated, Unauthorized
+from lmsconf.errors import ExitCode, LmsconfError, Problem, Terminated, Unauthorized, WrongAssumption
 from lmsconf.kinds import all_kinds
 from lmsconf.model.outcomes import CallOutcome, CallStatus
 from lmsconf.model.plan import Action, Change, Plan
@@ -33,7 +33,8 @@ def exit_code(run: RunResult, converged: bool | None) -> ExitCode:
             return ExitCode.UNAUTHORIZED
         return ExitCode.BLOCKED if any(error.code == "refusal/in-use" for error in run.errors) else ExitCode.ERROR
     if failed:
-        return ExitCode.PARTIAL
+        wrong = any(isinstance(error, WrongAssumption) for error in run.errors)
+        return ExitCode.NOT_CONVERGED if wrong else ExitCode.PARTIAL
     # A plan without calls whose manifests are not available leaves nothing to do or to verify.
     return ExitCode.OK if converged or (converged is None and not run.outcomes) else ExitCode.NOT_CONVERGED
 

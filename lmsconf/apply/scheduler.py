@@ -14,7 +14,15 @@ from dataclasses import field
 from queue import SimpleQueue
 from typing import TypeAlias
 
-from lmsconf.errors import DuplicateResource, LmsconfError, NoEffect, Unauthorized, Unreachable, WriteOutcomeUnknown
+from lmsconf.errors import (
+    DuplicateResource,
+    LmsconfError,
+    NoEffect,
+    Unauthorized,
+    Unreachable,
+    WriteOutcomeUnknown,
+    WrongAssumption,
+)
 from lmsconf.model.address import Ref
 from lmsconf.model.calls import Call
 from lmsconf.model.outcomes import CallOutcome, CallStatus
@@ -69,7 +77,8 @@ def _nothing(*_: object) -> None:
 def _ends_all(error: LmsconfError) -> bool:
     """Whether every other call would fail the same way, or make things worse."""
     lacks_a_right = isinstance(error, Unauthorized) and error.is_forbidden
-    return isinstance(error, Unauthorized | Unreachable | DuplicateResource) and not lacks_a_right
+    ends = Unauthorized | Unreachable | DuplicateResource | WrongAssumption
+    return isinstance(error, ends) and not lacks_a_right
 
 
 class _Runner:

@@ -24,6 +24,7 @@ OTHER: dict[str, str | int] = {
     },
     "paging.limit": 2,
     "manual-groups.add.batch": 2,
+    "manual-groups.add.mode": "replace",
     "manual-groups.who-can-manage": "anybody",
     "custom-fields.in-use": "never",
     "custom-fields.clear-description": "null",

@@ -20,6 +20,7 @@ from waiting import HANGS, HeldResponse
 
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, WaitClock
 from lmsconf.apply.executor import CallExecutor
+from lmsconf.apply.first_calls import FirstCalls
 from lmsconf.apply.scheduler import Learnt
 from lmsconf.apply.scheduler import run_calls as send
 from lmsconf.cli import app
@@ -311,7 +312,7 @@ def test_a_call_that_went_out_is_counted(it: Project) -> None:
         settling = AmbiguousWriteResolver(
             look=lambda _: plan, seconds=0, patience=0, timing=WaitClock(), again=lambda _: None
         )
-        sender = CallExecutor(pool, all_kinds(), settling)
+        sender = CallExecutor(pool, all_kinds(), settling, first_calls=FirstCalls(tried=True))
 
         def submit(call: Call, ids: Learnt) -> Future[Learnt]:
             future = sender.submit(call, ids)

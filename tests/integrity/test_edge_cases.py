@@ -18,6 +18,7 @@ from lmsconf.api.spec import ApiSpec
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, WaitClock
 from lmsconf.apply.applier import Applier
 from lmsconf.apply.executor import CallExecutor
+from lmsconf.apply.first_calls import FirstCalls
 from lmsconf.errors import ExitCode, InvalidResponse
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.smart_group.types import parse_condition_row
@@ -205,7 +206,7 @@ def test_a_call_whose_id_never_came_is_not_sent(tmp_path: Path) -> None:
         project(tmp_path, "groups: [{name: A}]") as (_, sandbox),
         TransportConnection(sandbox, sandbox.spec).worker_pool(1) as pool,
     ):
-        future = CallExecutor(pool, all_kinds(), settling).submit(call, {})
+        future = CallExecutor(pool, all_kinds(), settling, first_calls=FirstCalls(tried=True)).submit(call, {})
         assert str(future.exception(timeout=HANGS)) == "the service returned no id for group/New"
         assert not sandbox.log
 

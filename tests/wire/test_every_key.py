@@ -73,6 +73,11 @@ BEHAVIOURS: Mapping[str, tuple[Call, list[object], list[object]]] = {
         [{"userIds": ["u", "v"]}] * 3,
         [{"userIds": ["u"]}, {"userIds": ["v"]}] * 3,
     ),
+    "manual-groups.add.mode": (
+        lambda s: [s.groups.add_members("g", ["u", "v"]), s.smart_groups.add_managers("g", [])],
+        [{"userIds": ["u", "v"]}, {"userIds": []}],
+        [{"userIds": ["u", "v"]}, {"userIds": []}],
+    ),
     "custom-fields.clear-description": (
         lambda s: s.custom_fields.replace("f", "A", "TEXT", description=None),
         [{"name": "A", "type": "TEXT", "description": ""}],
@@ -144,7 +149,7 @@ people:
      answers: {Dept: Sales, Skills: [SQL], Badge: "7", Desk: A}}
   - {email: bo@acme.example, id: u-bo, answers: {Desk: A}}
 groups:
-  - {name: Coaches, id: g-1}
+  - {name: Coaches, id: g-1, members: [vera@acme.example]}
 smart_groups:
   - {name: Sales, id: sg-1, conditions: [{field: Dept, choices: [Sales]}]}
 content:
@@ -154,7 +159,7 @@ content_targets:
 """
 MANIFEST = """
 custom_fields: [{name: Badge, description: null}]
-groups: [{name: Trainers, previously: [Coaches], members: [anna@acme.example, bo@acme.example],
+groups: [{name: Trainers, previously: [Coaches], members: [anna@acme.example, bo@acme.example, vera@acme.example],
           managers: [root@acme.example, vera@acme.example]}]
 users:
   - {email: anna@acme.example, metadata: {unit: A}, answers: {Dept: null, Skills: [], Badge: null, Desk: A},

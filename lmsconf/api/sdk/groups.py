@@ -85,7 +85,8 @@ class Groups(EndpointGroup):
         group_id  A manual group's id
 
         POST /groups/{groupId}/managers
-        Assumed: manual-groups.add-managers.userIds, manual-groups.add.batch, manual-groups.who-can-manage
+        Assumed: manual-groups.add-managers.userIds, manual-groups.add.batch, manual-groups.add.mode, manual-
+        groups.who-can-manage
         """
         self._in_batches("manual-groups.add-managers", path={"groupId": group_id}, body={"userIds": user_ids})
 
@@ -114,7 +115,7 @@ class Groups(EndpointGroup):
         group_id  A manual group's id
 
         POST /groups/{groupId}/members
-        Assumed: manual-groups.add-members.userIds, manual-groups.add.batch
+        Assumed: manual-groups.add-members.userIds, manual-groups.add.batch, manual-groups.add.mode
         """
         self._in_batches("manual-groups.add-members", path={"groupId": group_id}, body={"userIds": user_ids})
 

@@ -123,7 +123,7 @@ class SmartGroups(EndpointGroup):
         smart_group_id  A smart group's id
 
         POST /smart-groups/{smartGroupId}/managers
-        Assumed: manual-groups.add.batch, manual-groups.who-can-manage
+        Assumed: manual-groups.add.batch, manual-groups.add.mode, manual-groups.who-can-manage
         """
         self._in_batches("smart-groups.add-managers", path={"smartGroupId": smart_group_id}, body={"userIds": user_ids})
 

@@ -7,6 +7,8 @@ from typing import Final
 
 from lmsconf.api.spec import ApiSpec
 
+ADD_MODE: Final = "manual-groups.add.mode"
+"""Whether a call adds people to a list, or replaces the list."""
 _NEVER_SENT: Final = frozenset(
     (
         "manual-groups.create.memberIds",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from lmsconf.kinds.manual_group.types import GroupRow, ManualGroupSpec
+from lmsconf.kinds.manual_group.types import GroupRow, ManualGroupSpec, list_ids
 from lmsconf.kinds.shared.kind_names import GROUP
 from lmsconf.kinds.shared.people_lists import PeopleList
 from lmsconf.kinds.shared.renames import free_name_ref, freed_name_ref, rename_steps
@@ -42,7 +42,8 @@ def group_steps(planning: PlanContext, match: Match[ManualGroupSpec, GroupRow], 
         if isinstance(after, PeopleList):
             held = (sides.before or {}).get(key)
             before = held if isinstance(held, PeopleList) else None
-            steps.extend(people_list_steps(planning, at, {"groupId": id}, adds, removes, before, after))
+            live = (list_ids(row, key) if row else None) or ()
+            steps.extend(people_list_steps(planning, at, {"groupId": id}, adds, removes, before, after, live))
     return steps
 
 

@@ -40,7 +40,7 @@ def smart_group_steps(
         adds, removes = "smart-groups.add-managers", "smart-groups.remove-manager"
         held = before["managers"]
         old = held if isinstance(held, PeopleList) else None
-        steps.extend(people_list_steps(planning, at, path, adds, removes, old, managers))
+        steps.extend(people_list_steps(planning, at, path, adds, removes, old, managers, row.managers or ()))
     return steps
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from lmsconf.api.spec.assumed_keys import ADD_MODE
 from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.kinds.shared.people_lists import PeopleList
 from lmsconf.kinds.shared.response_json import id_set, require_object
@@ -23,11 +24,13 @@ def people_list_steps(
     removes: str,
     before: PeopleList | None,
     after: PeopleList,
+    live: Iterable[RemoteId],
 ) -> Iterator[Step]:
     """Yield the additions to a list of people, in batches, then the removals, one call each.
 
-    adds, removes: the operations. A person who changes groups is added to the new group before being removed from the
-    old one, so that access is never interrupted.
+    adds, removes: the operations. live: the user ids in the list now, also those that the manifest does not manage.
+    Where the service replaces the list, one call names them and those who are added. A person who changes groups is
+    added to the new group before being removed from the old one, so that access is never interrupted.
     """
     old = before.include if before else frozenset()
     added, removed = sorted(after.include - old), sorted(old - after.include)
@@ -35,12 +38,15 @@ def people_list_steps(
     additions = Ref(at, f"{GRANTED} {adds}")
     known = people_directory(planning)
     is_membership = adds.endswith("members")
-    for batch in _batches(added, int(planning.call_templates.behaviour("manual-groups.add.batch"))):
+    behaviour = planning.call_templates.behaviour
+    replaces = behaviour(ADD_MODE) == "replace"
+    stay = sorted(live) if replaces else []
+    for batch in _batches(added, len(added) if replaces else int(behaviour("manual-groups.add.batch"))):
         arrived = [joined_group_ref(person) for person in batch if is_membership and person in planning.removed_emails]
         yield Step(
             operation=adds,
             path=path,
-            body=planning.call_templates.body(adds, userIds=[known.id(person) for person in batch]),
+            body=planning.call_templates.body(adds, userIds=[*stay, *(known.id(person) for person in batch)]),
             makes=frozenset({additions, *arrived}),
             uses=people_dependencies(planning, batch, manages=not is_membership) | frozenset(me),
             people=tuple(batch),
@@ -87,5 +93,5 @@ def list_additions_verification(operation: str, key: str) -> GrantVerification:
 
 
 def _batches(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:
-    for start in range(0, len(items), size):
+    for start in range(0, len(items), size or 1):
         yield items[start : start + size]

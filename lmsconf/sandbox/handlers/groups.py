@@ -51,7 +51,12 @@ def list_people(context: RequestContext, table: str, id: str) -> list[Value]:
 
 
 def user_ids_to_add(context: RequestContext, request: Request) -> list[str]:
-    """The user ids of a request that adds people. Raises Refusal (400) for more than the dialect's batch size."""
+    """The user ids of a request that adds people. Raises Refusal (400) for more than the dialect's batch size.
+
+    Where a call replaces the list, it may name any number: a list could not be longer than a batch otherwise.
+    """
+    if context.behaviour("manual-groups.add.mode") == "replace":
+        return request.body_texts("userIds")
     limit, count = int(context.behaviour("manual-groups.add.batch")), len(cast("list[str]", request.body["userIds"]))
     if count > limit:
         raise bad_request(f"one call adds at most {limit} users, not {count}")
@@ -59,10 +64,12 @@ def user_ids_to_add(context: RequestContext, request: Request) -> list[str]:
 
 
 def add_people(context: RequestContext, table: str, id: str, people: list[str]) -> None:
-    """Add people to one of a group's lists; existing ones are kept. The dialect decides who can be a manager."""
+    """Add people to one of a group's lists. The dialect decides who stays in it, and who can be a manager."""
     known = context.require_people(people)
     if table == "managers" and context.behaviour("manual-groups.who-can-manage") == "with-right":
         _check_rights(context, known)
+    if context.behaviour("manual-groups.add.mode") == "replace":
+        context.repository.execute(f"DELETE FROM {table} WHERE grp = ?", id)  # noqa: S608  the names are ours
     rows = [(id, person) for person in known]
     context.repository.execute_many(f"INSERT OR IGNORE INTO {table} VALUES (?, ?)", rows)  # noqa: S608  the names are ours
 
