@@ -15,17 +15,28 @@ from lmsconf.cli.output_streams import report_problems, write_stderr
 from lmsconf.cli.planning import load_context_settings, max_rate, on_request, parallelism
 from lmsconf.cli.prompts import confirm, refuse_without_terminal
 from lmsconf.errors import ExitCode, LmsconfError, UsageError
+from lmsconf.model.names import normalize_email
 
 if TYPE_CHECKING:
     from lmsconf.api.client import Exchange
     from lmsconf.doctor.findings import DoctorReport, ProbeResult
+    from lmsconf.doctor.probe.probe_run import ProbeSubjects
     from lmsconf.project.settings import Settings
     from lmsconf.workspace.connection import Connection
+
+_MOST_USERS = 2
 
 
 @click.command(cls=Command)
 @click.option("--probe", is_flag=True, help="Learn names and behaviours on scratch objects, which are deleted again.")
-@click.option("--user", metavar="EMAIL", help="With --probe: a person who may be changed temporarily.")
+@click.option(
+    "--user",
+    "emails",
+    metavar="EMAIL",
+    multiple=True,
+    help="With --probe: a person who may be changed temporarily. Repeat it for a second one, who is only added to the "
+    "scratch group: that shows whether adding people keeps those who are in the list.",
+)
 @click.option("--content", metavar="NAME", help="With --probe: a content that may be assigned to the scratch group.")
 @click.option("--yes", is_flag=True, help="With --probe: do not ask.")
 @parallelism
@@ -36,7 +47,7 @@ def doctor(
     context: CommandContext,
     *,
     probe: bool,
-    user: str | None,
+    emails: tuple[str, ...],
     content: str | None,
     yes: bool,
     parallelism: int,
@@ -52,10 +63,11 @@ def doctor(
     changed and restored.
     """
     from lmsconf.doctor.diagnose.checks import ClockSkewCheck, run_read_only_checks
+    from lmsconf.doctor.probe.probe_run import ProbeSubjects
     from lmsconf.doctor.report import DOCTOR_VIEWS
     from lmsconf.workspace.connection import Connection
 
-    _refuse(probe=probe, user=user, content=content, yes=yes)
+    _refuse(probe=probe, emails=emails, content=content, yes=yes)
     settings = load_context_settings(context)
     watch = ClockSkewCheck(_now)
     logged = on_request()
@@ -70,10 +82,10 @@ def doctor(
             diagnosis = run_read_only_checks(settings, connection.spec, connection.reader(pool), watch, _now())
         if probe and diagnosis.failure is None:
             if not yes:
-                _ask(diagnosis, user, content, accounts=settings.policy.create_people)
-            diagnosis = _written(
-                settings, replace(diagnosis, probe=_probed(settings, connection, diagnosis, user, content))
-            )
+                _ask(diagnosis, emails, content, accounts=settings.policy.create_people)
+            user, other = (*emails, None, None)[:2]
+            subjects = ProbeSubjects(user, content, other)
+            diagnosis = _written(settings, replace(diagnosis, probe=_probed(settings, connection, diagnosis, subjects)))
     output.show(DOCTOR_VIEWS, diagnosis)
     return diagnosis.exit_code
 
@@ -82,17 +94,19 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-def _refuse(*, probe: bool, user: str | None, content: str | None, yes: bool) -> None:
+def _refuse(*, probe: bool, emails: tuple[str, ...], content: str | None, yes: bool) -> None:
     """Raise UsageError for contradictory options, or for a probe without --yes and without a terminal to ask on."""
-    if not probe and (user or content or yes):
+    if not probe and (emails or content or yes):
         raise UsageError("--user, --content and --yes need --probe", hint="Add --probe, or remove them.")
+    if len({normalize_email(email) for email in emails}) != len(emails) or len(emails) > _MOST_USERS:
+        raise UsageError("--user takes two different people at most", hint="Name one or two people.")
     if probe and not yes:
         refuse_without_terminal("Pass --yes to let the probe change the workspace.")
 
 
-def _ask(diagnosis: DoctorReport, user: str | None, content: str | None, *, accounts: bool) -> None:
+def _ask(diagnosis: DoctorReport, emails: tuple[str, ...], content: str | None, *, accounts: bool) -> None:
     """Prompt with what the probe will touch. Raises LmsconfError unless the answer is `yes`."""
-    touched = " and ".join(filter(None, (user, f'"{content}"' if content else None)))
+    touched = " and ".join(filter(None, (*emails, f'"{content}"' if content else None)))
     also = f", and touch {touched}," if touched else ""
     where = f"Workspace {diagnosis.workspace} ({diagnosis.url}):"
     creates = accounts and any(assumption.key.startswith("users.create.") for assumption in diagnosis.assumptions)
@@ -102,15 +116,15 @@ def _ask(diagnosis: DoctorReport, user: str | None, content: str | None, *, acco
 
 
 def _probed(
-    settings: Settings, connection: Connection, diagnosis: DoctorReport, user: str | None, content: str | None
+    settings: Settings, connection: Connection, diagnosis: DoctorReport, subjects: ProbeSubjects
 ) -> ProbeResult:
     """Run the probe with one worker, so its requests are sequential."""
-    from lmsconf.doctor.probe.probe_run import ProbeRun, ProbeSubjects
+    from lmsconf.doctor.probe.probe_run import ProbeRun
     from lmsconf.doctor.probe.trial_client import TrialClient
 
     with connection.worker_pool(1) as pool:
         keys = [assumption.key for assumption in diagnosis.assumptions]
-        client, subjects = TrialClient(pool, settings.dialect), ProbeSubjects(user, content)
+        client = TrialClient(pool, settings.dialect)
         accounts = settings.policy.create_people
         return ProbeRun(
             client, subjects, keys=keys, accounts=accounts, now=_now(), settle=settings.settle, tell=write_stderr

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from .conftest import Open
-from .served_project import ServedProject
+from .served_project import BO, ServedProject, held
 
 MORE = {
     "groups": [
@@ -104,3 +104,34 @@ def test_a_right_guess_costs_two_requests_once_and_none_when_it_is_known(open_cl
         assert code == 0, clinic.err
         requests.append(len([path for path in seen if path.endswith("/members")]))
     assert requests[0] - requests[1] == 2
+
+
+@pytest.mark.parametrize(("dialect", "expected"), [({}, "add"), (REPLACES, "replace")])
+def test_the_probe_sees_with_two_people_what_adding_does(
+    open_clinic: Open, dialect: dict[str, str], expected: str
+) -> None:
+    """A second person is added to the scratch group; the workspace is as before, and the value is written."""
+    clinic = open_clinic(dialect, MORE)
+    declare(clinic, DECLARED["members"])
+    before = held(clinic.service)
+    code, out = clinic.run("doctor", "--probe", "--yes", "--user", BO, "--user", "p0@acme.example")
+    assert code == 0
+    assert f"manual-groups.add.mode: {expected} (" in out
+    assert held(clinic.service) == before
+    assert ("manual-groups.add.mode: replace" in clinic.project) is (expected == "replace")
+
+
+def test_the_probe_says_that_it_needs_a_second_person(open_clinic: Open) -> None:
+    """With one person, what adding does to the others in a list cannot be seen."""
+    clinic = open_clinic(more=MORE)
+    declare(clinic, DECLARED["members"])
+    _, out = clinic.run("doctor", "--probe", "--yes", "--user", BO)
+    assert "not learnt manual-groups.add.mode (it needs a second person; pass --user EMAIL twice)" in out
+
+
+@pytest.mark.parametrize("second", [[BO], ["p0@acme.example", "p1@acme.example"]])
+def test_two_different_people_at_most(open_clinic: Open, second: list[str]) -> None:
+    """The same person twice, or three people, are a wrong command line: nothing is sent."""
+    clinic = open_clinic()
+    users = [part for email in (BO, *second) for part in ("--user", email)]
+    assert clinic.run("doctor", "--probe", "--yes", *users)[0] == 64

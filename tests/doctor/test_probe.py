@@ -33,7 +33,7 @@ OTHERWISE = {
 }
 """What manifests without people rely on, all of it otherwise than assumed. They never fill the optional parts."""
 DELETIONS = {"content-targets.delete", "smart-groups.delete", "manual-groups.delete", "custom-fields.delete"}
-BOTH = ("--user", BO, "--content", GDPR)
+BOTH = ("--user", BO, "--user", "p0@acme.example", "--content", GDPR)
 
 
 def said(clinic: ServedProject) -> dict[str, str | int]:
@@ -242,7 +242,7 @@ def test_nothing_is_done_without_consent(clinic: ServedProject) -> None:
     for answer, code in (("y\n", 1), ("yes\n", 0)):
         with on_terminal(answer, streams=("stdin", "stderr")) as screen:
             assert clinic.run("doctor", "--probe", *BOTH)[0] == code
-        assert f'touch {BO} and "{GDPR}"' in screen.text
+        assert f'touch {BO} and p0@acme.example and "{GDPR}"' in screen.text
         assert any(one.writes for one in clinic.service.log) is (code == 0)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from itertools import count
 from typing import Final, cast
 
+from lmsconf.api.spec.assumed_keys import ADD_MODE
 from lmsconf.api.spec.listings import MANUAL_GROUPS
 from lmsconf.doctor.findings import Value
 from lmsconf.doctor.probe.scratch_objects import ScratchObjects
@@ -18,7 +19,7 @@ MEMBERS: Final = "manual-groups.add-members.userIds"
 MANAGERS: Final = "manual-groups.add-managers.userIds"
 BATCH: Final = "manual-groups.add.batch"
 CAN_MANAGE: Final = "manual-groups.who-can-manage"
-KEYS: Final = (MEMBERS, MANAGERS, CAN_MANAGE, BATCH)
+KEYS: Final = (MEMBERS, MANAGERS, CAN_MANAGE, BATCH, ADD_MODE)
 _LISTS: Final = {
     MEMBERS: ("manual-groups.members", "manual-groups.add-members", "manual-groups.remove-member"),
     MANAGERS: ("manual-groups.managers", "manual-groups.add-managers", "manual-groups.remove-manager"),
@@ -51,12 +52,37 @@ class ManagerCandidate:
     grant: Callable[[], object] | None = None
 
 
-def probe_member_keys(client: TrialClient, group: str, person: str, manager: ManagerCandidate) -> None:
-    """Probe the fields of user ids: add the person, read back, remove; and who can be a manager."""
+def probe_member_keys(
+    client: TrialClient, group: str, person: str, other: str | None, manager: ManagerCandidate
+) -> None:
+    """Probe the fields of user ids: add the person, read back, remove; and who can be a manager.
+
+    other: a second person, whose addition shows whether the first one stays in the list; None if there is none.
+    """
     client.try_candidates(MEMBERS, _adds(client, MEMBERS, group, person))
     _take_out(client, MEMBERS, group, person)
     _learn_managers(client, group, manager)
     _learn_batch(client, group, person)
+    _learn_mode(client, group, person, other)
+
+
+def _learn_mode(client: TrialClient, group: str, person: str, other: str | None) -> None:
+    """Probe whether adding a second person to the list keeps the first one in it."""
+    if other is None or not client.is_determined(MEMBERS):
+        why = "nobody can be added" if other else "it needs a second person; pass --user EMAIL twice"
+        client.record_undetermined(ADD_MODE, why)
+        return
+    for one in (person, other):
+        client.send(_LISTS[MEMBERS][1], path={"groupId": group}, fields={"userIds": [one]})
+    listed = set(_people(client, MEMBERS, group))
+    for one in (person, other):
+        _take_out(client, MEMBERS, group, one)
+    if other not in listed:
+        client.record_undetermined(ADD_MODE, "the second person could not be added")
+    elif person in listed:
+        client.record_value(ADD_MODE, "add", "the first person stayed in the list when a second one was added")
+    else:
+        client.record_value(ADD_MODE, "replace", "adding a second person took the first one out of the list")
 
 
 def _learn_managers(client: TrialClient, group: str, candidate: ManagerCandidate) -> None:

@@ -43,10 +43,14 @@ class SubjectNotFound(LmsconfError):
 
 @dataclass(frozen=True, slots=True)
 class ProbeSubjects:
-    """The e-mail of the person and the name of the content that may be changed; None if not given."""
+    """The people by e-mail and the content by name that may be changed, each None if not given.
+
+    other: a second person, who is only added to the scratch group.
+    """
 
     user: str | None
     content: str | None
+    other: str | None = None
 
 
 class ProbeRun:
@@ -71,6 +75,7 @@ class ProbeRun:
     ) -> None:
         self._client, self._subjects, self._keys, self._now, self._tell = client, subjects, keys, now, tell
         self._person: str | None = None
+        self._other: str | None = None
         self._content: str | None = None
         self._of_people = any(key in keys for key in (*ACCOUNT_KEYS, *PERSON_KEYS))
         self._accounts = accounts and self._of_people
@@ -109,9 +114,10 @@ class ProbeRun:
             self._client.record_value(PAGES, most, f"of {requested} that were asked for")
 
     def _look_up(self) -> None:
-        """Find the ids of the person and the content."""
-        user, content = self._subjects.user, self._subjects.content
+        """Find the ids of the people and the content."""
+        user, content, other = self._subjects.user, self._subjects.content, self._subjects.other
         self._person = None if user is None else _person(self._client.reader, user)
+        self._other = None if other is None else _person(self._client.reader, other)
         self._content = None if content is None else _content(self._client.reader, content)
 
     def _lessons(self) -> None:
@@ -131,7 +137,10 @@ class ProbeRun:
             self._skip(LIST_KEYS, "no person was named; pass --user EMAIL")
         elif group is not None:
             self._tell("Learning how people are added to a group.")
-            self._guarded(LIST_KEYS, lambda: probe_member_keys(self._client, group, person, self._manager(person)))
+            other = self._other or self._account
+            self._guarded(
+                LIST_KEYS, lambda: probe_member_keys(self._client, group, person, other, self._manager(person))
+            )
 
     def _learn_on_group(self, group: str) -> None:
         """Probe renaming the group and assigning content to it."""

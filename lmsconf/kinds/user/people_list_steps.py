@@ -29,8 +29,9 @@ def people_list_steps(
     """Yield the additions to a list of people, in batches, then the removals, one call each.
 
     adds, removes: the operations. live: the user ids in the list now, also those that the manifest does not manage.
-    Where the service replaces the list, one call names them and those who are added. A person who changes groups is
-    added to the new group before being removed from the old one, so that access is never interrupted.
+    Where the service replaces the list, each call names them and all who are added so far, and waits for the one before
+    it. A person who changes groups is added to the new group before being removed from the old one, so that access is
+    never interrupted.
     """
     old = before.include if before else frozenset()
     added, removed = sorted(after.include - old), sorted(old - after.include)
@@ -40,17 +41,20 @@ def people_list_steps(
     is_membership = adds.endswith("members")
     behaviour = planning.call_templates.behaviour
     replaces = behaviour(ADD_MODE) == "replace"
-    stay = sorted(live) if replaces else []
-    for batch in _batches(added, len(added) if replaces else int(behaviour("manual-groups.add.batch"))):
+    named: list[RemoteId | Ref] = sorted(live) if replaces else []
+    earlier: frozenset[Ref] = frozenset()
+    for number, batch in enumerate(_batches(added, int(behaviour("manual-groups.add.batch")))):
+        named = [*(named if replaces else ()), *map(known.id, batch)]
         arrived = [joined_group_ref(person) for person in batch if is_membership and person in planning.removed_emails]
         yield Step(
             operation=adds,
             path=path,
-            body=planning.call_templates.body(adds, userIds=[*stay, *(known.id(person) for person in batch)]),
-            makes=frozenset({additions, *arrived}),
-            uses=people_dependencies(planning, batch, manages=not is_membership) | frozenset(me),
+            body=planning.call_templates.body(adds, userIds=named),
+            makes=frozenset({additions, done := Ref(at, f"{GRANTED} {adds} {number}"), *arrived}),
+            uses=people_dependencies(planning, batch, manages=not is_membership) | earlier | frozenset(me),
             people=tuple(batch),
         )
+        earlier = frozenset({done}) if replaces else earlier
     for person in removed:
         yield Step(
             operation=removes,
@@ -93,5 +97,5 @@ def list_additions_verification(operation: str, key: str) -> GrantVerification:
 
 
 def _batches(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:
-    for start in range(0, len(items), size or 1):
+    for start in range(0, len(items), size):
         yield items[start : start + size]

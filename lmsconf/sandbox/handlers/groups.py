@@ -50,14 +50,15 @@ def list_people(context: RequestContext, table: str, id: str) -> list[Value]:
     return [row[0] for row in rows]
 
 
-def user_ids_to_add(context: RequestContext, request: Request) -> list[str]:
+def user_ids_to_add(context: RequestContext, request: Request, table: str, id: str) -> list[str]:
     """The user ids of a request that adds people. Raises Refusal (400) for more than the dialect's batch size.
 
-    Where a call replaces the list, it may name any number: a list could not be longer than a batch otherwise.
+    Where a call replaces the list, those who are in it already do not count.
     """
-    if context.behaviour("manual-groups.add.mode") == "replace":
-        return request.body_texts("userIds")
-    limit, count = int(context.behaviour("manual-groups.add.batch")), len(cast("list[str]", request.body["userIds"]))
+    named = cast("list[str]", request.body["userIds"])
+    replaces = context.behaviour("manual-groups.add.mode") == "replace"
+    stay = set(map(str, list_people(context, table, id))) if replaces else set()
+    limit, count = int(context.behaviour("manual-groups.add.batch")), sum(one not in stay for one in named)
     if count > limit:
         raise bad_request(f"one call adds at most {limit} users, not {count}")
     return request.body_texts("userIds")

@@ -41,7 +41,8 @@ def add_people_handler(table: str) -> Callable[[RequestContext, Request], None]:
     """Return a handler that adds people to that list. Raises Refusal (400) for more than the dialect's batch size."""
 
     def added(context: RequestContext, request: Request) -> None:
-        groups.add_people(context, table, _id(context, request), groups.user_ids_to_add(context, request))
+        id = _id(context, request)
+        groups.add_people(context, table, id, groups.user_ids_to_add(context, request, table, id))
 
     return added
 

@@ -63,7 +63,8 @@ def list_managers(context: RequestContext, request: Request) -> Entry:
 
 def add_managers(context: RequestContext, request: Request) -> None:
     """Add managers to the group."""
-    groups.add_people(context, "managers", _id(context, request), groups.user_ids_to_add(context, request))
+    id = _id(context, request)
+    groups.add_people(context, "managers", id, groups.user_ids_to_add(context, request, "managers", id))
 
 
 def remove_manager(context: RequestContext, request: Request) -> None:
