@@ -149,6 +149,7 @@ class Project:
             meta=meta or {},
             parallelism=self.parallelism,
             max_rate=self.max_rate,
+            environ=self.environ,
         )
         return apply_safely(self.settings, PlanSource(get=judged, saved=True), options, progress or ApplyProgress())[0]
 

@@ -137,7 +137,7 @@ class ApplyOptions:
     rehearsal that succeeded. verify: what is planned again afterwards. meta: key and value
     pairs for the report and the journal. max_rate: requests a second; default: as many as the service accepts. rates:
     the folder with the rate of each host that processes of this machine share. on_call: called after each attempt of a
-    request, from several threads.
+    request, from several threads. environ: the environment that git runs with; default: that of the process.
     """
 
     approve: Callable[[Plan], bool] | None = None
@@ -149,6 +149,7 @@ class ApplyOptions:
     max_rate: float | None = None
     rates: Path | None = None
     on_call: Callable[[Exchange], None] | None = None
+    environ: Mapping[str, str] | None = None
 
 
 class InterruptedBeforeStart(LmsconfError):
@@ -264,7 +265,8 @@ def _journal(
 
     # The embedded workspace is in this process: no call of an earlier one can still take effect.
     retention = Retention(keep=settings.kept_runs, settle=0.0 if settings.workspace.embedded else settings.settle)
-    commit = manifests_commit(settings, plan.manifests_files, plan.manifests_digest, os.environ)
+    environ = os.environ if options.environ is None else options.environ
+    commit = manifests_commit(settings, plan.manifests_files, plan.manifests_digest, environ)
     kinds = all_kinds()
     if kept is not None and (number := count_destroyed(kinds, plan, kept)) > MOST_KEPT:
         progress.note(

@@ -81,6 +81,17 @@ def _ends_all(error: LmsconfError) -> bool:
     return isinstance(error, ends) and not lacks_a_right
 
 
+def _unexpected(call: Call, error: Exception) -> WriteOutcomeUnknown:
+    """Return the error for an exception that no part of lmsconf expects; it keeps the exception as its cause."""
+    unknown = WriteOutcomeUnknown(
+        f"an unexpected {type(error).__name__} ended the call: {error}",
+        hint="This is a defect of lmsconf; please report it. Plan again to see what remains.",
+        operation=call.operation,
+    )
+    unknown.__cause__ = error
+    return unknown
+
+
 class _Runner:
     def __init__(
         self, plan: Plan, submit: Submit, width: int, tell: Tell, begin: Begin, stop_waiting: Callable[[], None]
@@ -162,6 +173,12 @@ class _Runner:
                 self.result.stopped_by = self.result.stopped_by or error
             unsure = isinstance(error, WriteOutcomeUnknown)
             self._note(call, CallStatus.FAILED, reason=error.message, hint=error.hint, unsure=unsure)
+            self._block(call)
+        elif isinstance(error, Exception):
+            # A defect: what was done before is reported, and nothing else is sent.
+            self.result.errors.append(_unexpected(call, error))
+            self.result.stopped_by = self.result.stopped_by or self.result.errors[-1]
+            self._note(call, CallStatus.FAILED, reason=self.result.errors[-1].message, unsure=True)
             self._block(call)
         else:
             raise error

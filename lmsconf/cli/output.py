@@ -123,10 +123,9 @@ def refuse_unwritable(path: Path, name: str) -> None:
 
 def _is_empty_or_result(path: Path) -> bool:
     """Return whether a CSV file is empty, or begins with the header of a result. Raises LmsconfError if unreadable."""
-    from lmsconf.documents.effect_values import COLUMNS
     from lmsconf.render.people_csv import HEADERS
 
-    headers = {",".join(columns).encode() for columns in (COLUMNS, *HEADERS)}
+    headers = {",".join(columns).encode() for columns in HEADERS}
     try:
         with path.open("rb") as file:
             start = file.readline(max(map(len, headers)) + 2)

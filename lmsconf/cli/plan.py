@@ -325,8 +325,9 @@ def _write_people(file: Path, plan: Plan) -> None:
 
     Raises LmsconfError if who they are is not known.
     """
-    from lmsconf.documents.effect_values import people_csv, people_json
+    from lmsconf.documents.effect_values import people_json
     from lmsconf.model.effects import Basis
+    from lmsconf.render.people_csv import people_csv
     from lmsconf.support.atomic_files import write_atomically
 
     rows = plan.effects.rows

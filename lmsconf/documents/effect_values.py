@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
@@ -11,6 +10,7 @@ from lmsconf.documents.document import JsonObjectReader, render_canonical_json, 
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.effects import (
+    PEOPLE_COLUMNS,
     AccessCounts,
     Basis,
     Calibration,
@@ -23,10 +23,6 @@ from lmsconf.model.effects import (
 )
 
 PEOPLE_FORMAT: Final = "lmsconf.people/1"
-COLUMNS: Final = (
-    *("email", "content", "content_id", "change", "before", "after"),
-    *("from_before", "until_before", "from_after", "until_after", "shortened", "causes"),
-)
 _COUNTS: Final = ("gain", "lose", "to_mandatory", "to_optional", "window", "shortened")
 
 
@@ -163,21 +159,7 @@ def people_json(rows: Sequence[PersonEffect]) -> str:
 
 def _row(row: PersonEffect) -> Json:
     return {
-        **{name: getattr(row, name) for name in COLUMNS if name != "causes"},
+        **{name: getattr(row, name) for name in PEOPLE_COLUMNS if name != "causes"},
         "change": row.change.value,
         "causes": string_list(row.causes),
     }
-
-
-def people_csv(rows: Sequence[PersonEffect]) -> str:
-    """Return the rows of `--people` as CSV (RFC 4180), causes joined by `; ` and no value as an empty cell."""
-    import csv  # only `--people` writes one
-
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\r\n")
-    writer.writerow(COLUMNS)
-    for row in rows:
-        cells = {**{name: getattr(row, name) for name in COLUMNS}, "change": row.change.value}
-        cells |= {"shortened": "true" if row.shortened else "false", "causes": "; ".join(row.causes)}
-        writer.writerow("" if cells[name] is None else cells[name] for name in COLUMNS)
-    return out.getvalue()

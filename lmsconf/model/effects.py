@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 from enum import StrEnum
+from typing import Final
 
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import sha256
@@ -150,6 +151,13 @@ class PersonEffect:
     until_after: str | None
     shortened: bool
     causes: tuple[str, ...]
+
+
+PEOPLE_COLUMNS: Final = (
+    *("email", "content", "content_id", "change", "before", "after"),
+    *("from_before", "until_before", "from_after", "until_after", "shortened", "causes"),
+)
+"""The attributes of a PersonEffect, in the order of the columns of the file of `--people`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from lmsconf.model.access import AudienceReport, HeldContent, PersonAccess, RouteSide
+from lmsconf.model.effects import PEOPLE_COLUMNS, PersonEffect
 from lmsconf.render.escape import csv_cell
 
 _SIDE: Final = ("mandatory", "visible_from", "visible_until", "member")
@@ -22,7 +23,7 @@ _ACCESS_COLUMNS: Final = (
 _MEMBER_COLUMNS: Final = ("email", "before", "after")
 _ANSWER_COLUMNS: Final = ("state", "choice", "before", "after")
 _NUMBER_COLUMNS: Final = ("address", "before", "after", "join", "leave")
-HEADERS: Final = (_ACCESS_COLUMNS, _MEMBER_COLUMNS, _ANSWER_COLUMNS, _NUMBER_COLUMNS)
+HEADERS: Final = (PEOPLE_COLUMNS, _ACCESS_COLUMNS, _MEMBER_COLUMNS, _ANSWER_COLUMNS, _NUMBER_COLUMNS)
 """The columns of every CSV that is written here."""
 
 
@@ -56,6 +57,12 @@ def audience_csv(report: AudienceReport) -> str:
         return _csv(_ANSWER_COLUMNS, rows)
     numbers = (str(report.address), report.before, report.after, report.join, report.leave)
     return _csv(_NUMBER_COLUMNS, [numbers])
+
+
+def people_csv(rows: Iterable[PersonEffect]) -> str:
+    """Return the rows of `--people`, causes joined by `; `."""
+    values = ([getattr(row, name) for name in PEOPLE_COLUMNS] for row in rows)
+    return _csv(PEOPLE_COLUMNS, ([*value, "; ".join(causes)] for *value, causes in values))
 
 
 def _csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -256,16 +256,28 @@ def test_a_second_interruption_is_at_once() -> None:
     assert sent == ["a"]
 
 
-def test_an_error_of_the_program_is_not_taken_for_an_outcome() -> None:
-    """What nobody foresaw is raised, with its traceback."""
+def test_an_error_of_the_program_ends_the_run_with_its_report() -> None:
+    """What was done before is told, the call may have been done, nothing else is sent, and the cause is kept."""
+    sent: list[str] = []
 
     def submit(one: Call, ids: Learnt) -> Future[Learnt]:
+        sent.append(one.id)
         future: Future[Learnt] = Future()
-        future.set_exception(ZeroDivisionError())
+        if one.id == "b":
+            future.set_exception(ZeroDivisionError("by zero"))
+        else:
+            future.set_result({})
         return future
 
-    with pytest.raises(ZeroDivisionError):
-        run_calls(plan(call("a")), submit, width=1)
+    done = run_calls(plan(call("a"), call("b"), call("c", "b"), call("d")), submit, width=1)
+    assert sent == ["a", "b"]
+    statuses = [outcome.status for outcome in done.outcomes]
+    assert statuses == [CallStatus.DONE, CallStatus.FAILED, CallStatus.BLOCKED, CallStatus.NOT_ATTEMPTED]
+    assert done.outcomes[1].reason == "an unexpected ZeroDivisionError ended the call: by zero"
+    assert done.outcomes[1].unsure
+    assert done.may_have_written
+    assert done.stopped_by is not None
+    assert isinstance(done.stopped_by.__cause__, ZeroDivisionError)
 
 
 def test_a_plan_without_calls_has_no_outcomes() -> None:

@@ -173,6 +173,30 @@ def test_csv_and_json_hold_the_same_rows(project: Project) -> None:
     assert lines == [{key: _cell(value) for key, value in one.items()} for one in written["rows"]]
 
 
+def test_no_cell_of_the_csv_is_a_formula(tmp_path: Path) -> None:
+    """E-mails and contents that a spreadsheet would compute begin with an apostrophe; JSON has them as they are."""
+    import csv
+
+    content, email = "=HYPERLINK(1)", "=cmd|x@acme.example"
+    seed = f"""
+people: [{{email: "{email}"}}, {{email: "+p@acme.example"}}]
+groups: [{{name: "@Team", members: ["{email}", "+p@acme.example"]}}]
+content: [{{name: "{content}"}}]
+"""
+    it = Project(tmp_path, seed, QUIET)
+    it.write(f'content_targets: [{{content: "{content}", assign_to: [{{group: "@Team"}}]}}]')
+    for name in ("rows.csv", "rows.json"):
+        assert lmsconf(it.root, "plan", "--people", name).code == 0
+    rows = json.loads((it.root / "rows.json").read_text())["rows"]
+    assert {(one["email"], one["content"]) for one in rows} == {(email, content), ("+p@acme.example", content)}
+    with (it.root / "rows.csv").open(encoding="utf-8", newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert {(one["email"], one["content"]) for one in lines} == {
+        (f"'{email}", f"'{content}"),
+        ("'+p@acme.example", f"'{content}"),
+    }
+
+
 def _cell(value: object) -> str:
     if isinstance(value, list):
         return "; ".join(map(str, value))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
+import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -305,3 +307,23 @@ def test_a_plan_names_people_only_if_it_is_asked_to(tmp_path: Path) -> None:
     assert (plain.effects.people.gain, plain.effects.rows) == (1, None)
     assert [row.email for row in named.effects.rows or ()] == ["anna@acme.example"]
     assert (off.effects.people.gain, off.effects.basis) == (None, "off")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to another user")
+@pytest.mark.parametrize("trusted", [False, True])
+def test_git_runs_with_the_environment_that_was_given(folder: Folder, tmp_path: Path, trusted: bool) -> None:
+    """Whether a repository of another user is trusted is what the settings of `environ` say, in `apply` as well."""
+    home = tmp_path.parent / f"{tmp_path.name}-home"
+    home.mkdir()
+    named = f"[safe]\n\tdirectory = {folder.root}\n" if trusted else ""
+    (home / ".gitconfig").write_text(named, encoding="utf-8")
+    subprocess.run(["git", "init", "-q", "."], cwd=folder.root, check=True)
+    subprocess.run(["git", "add", "."], cwd=folder.root, check=True)
+    identity = ["-c", "user.name=a", "-c", "user.email=a@acme.example"]
+    subprocess.run(["git", *identity, "commit", "-q", "-m", "all"], cwd=folder.root, check=True)
+    os.chown(folder.root / ".git", 4711, 4711)
+    project = opened(folder, {"HOME": str(home)})
+    report = project.apply(project.plan(), approve=agree)
+    assert report.exit == ExitCode.OK
+    (journal,) = folder.root.rglob("*.jsonl")
+    assert ("belongs to another user" in journal.read_text(encoding="utf-8")) is not trusted
