@@ -198,6 +198,24 @@ def test_row_without_an_address(tmp_path: Path) -> None:
         ),
         (
             "{file: hr/leaders.csv, column: email}",
+            "version:v1.0\nemail;name\na@x.example;Ann\n",
+            'manifests/hr/leaders.csv:1:1: the first line, "version:v1.0", does not name the columns; line 2 seems to '
+            "[people/csv]\n  Delete line 1: the first line of a CSV file must name the columns.\n",
+        ),
+        (
+            "{file: hr/leaders.csv, column: email}",
+            "# exported by hr\n\nname,email\nAnn,a@x.example\n",
+            'manifests/hr/leaders.csv:1:1: the first line, "# exported by hr", does not name the columns; line 3 seems '
+            "to [people/csv]\n  Delete line 1: the first line of a CSV file must name the columns.\n",
+        ),
+        (
+            "{file: hr/leaders.csv, column: email}",
+            "email,name\n=HYPERLINK(mailto:a@x.example),Ann\nb@x.example,=LEFT(A1)\n",
+            'manifests/hr/leaders.csv:2:1: this cell holds a formula, "=HYPERLINK(mailto:a@x.example)" [people/csv]\n'
+            "  Export the values of the cells, not their formulas.\n",
+        ),
+        (
+            "{file: hr/leaders.csv, column: email}",
             "email;g;;\na@x.example;L;;\nb@x.example;x;L;\n",
             "manifests/hr/leaders.csv:3:15: this row has 3 cells, and the header names 2 columns [people/csv]\n"
             "  Put a cell that contains the separator in quotes, or give the last columns a name.\n",

@@ -5,10 +5,11 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator
+from dataclasses import replace
 
-from lmsconf.errors import Problem
-from lmsconf.manifest.expand.table import CSV, Table, TableRow, UnusableTable, table_of
-from lmsconf.manifest.yaml.csv_positions import CsvPositions
+from lmsconf.errors import Problem, shorten
+from lmsconf.manifest.expand.table import CSV, Table, TableFault, TableRow, UnusableTable, table_of
+from lmsconf.manifest.yaml.csv_positions import SEPARATORS, CsvPositions
 from lmsconf.model.names import normalize_name
 from lmsconf.model.text_limits import FORBIDDEN
 
@@ -22,7 +23,35 @@ def parse_csv_table(path: str, text: str) -> Table:
             sheet.offset_location(forbidden.start()),
         )
         raise UnusableTable(Problem(code="people/csv", message=message, hint="Remove it.", source=where))
-    return table_of(sheet, CSV, list(_rows(sheet)))
+    rows = list(_rows(sheet))
+    _refuse_preamble(sheet, rows)
+    return replace(table_of(sheet, CSV, rows), faults=tuple(_formulas(sheet, rows)))
+
+
+def _refuse_preamble(sheet: CsvPositions, rows: list[TableRow]) -> None:
+    """Raise UnusableTable if the first line is one text without columns, and the second one names the columns."""
+    if len(rows) < 2 or any(rows[0][1][1:]):
+        return
+    line, cells = rows[1]
+    separated = any(cells[1:]) or any(separator in cells[0] for separator in SEPARATORS)
+    if separated and not any("@" in cell for cell in cells):
+        message = f'the first line, "{shorten(rows[0][1][0])}", does not name the columns; line {line} seems to'
+        hint = f"Delete line {rows[0][0]}: the first line of a CSV file must name the columns."
+        raise UnusableTable(Problem(code="people/csv", message=message, hint=hint, source=sheet.row(rows[0][0])))
+
+
+def _formulas(sheet: CsvPositions, rows: list[TableRow]) -> Iterator[TableFault]:
+    """Yield each cell that holds a formula, such as `=HYPERLINK(…)`, in place of its result."""
+    for line, cells in rows:
+        for column, cell in enumerate(cells):
+            if cell.startswith("=") and "(" in cell:
+                problem = Problem(
+                    code="people/csv",
+                    message=f'this cell holds a formula, "{shorten(cell)}"',
+                    hint="Export the values of the cells, not their formulas.",
+                    source=sheet.where(line, column),
+                )
+                yield TableFault((line, line), (column, column), problem)
 
 
 def _rows(sheet: CsvPositions) -> Iterator[TableRow]:

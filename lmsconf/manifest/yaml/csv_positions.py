@@ -10,7 +10,7 @@ from typing import Final
 from lmsconf.errors import SourceLocation
 from lmsconf.support.lazy_dataclass import dataclass
 
-_SEPARATORS: Final = (",", ";", "\t")
+SEPARATORS: Final = (",", ";", "\t")
 _DECLARED: Final = re.compile(r'"?sep=([,;\t])"?[ \t]*(?:\r\n|\r|\n|\Z)', re.IGNORECASE)
 """A first line that names the separator, which Excel reads and does not show."""
 _END: Final = re.compile(r"\r\n|\r|\n")
@@ -36,7 +36,7 @@ class CsvPositions:
         if declared := _DECLARED.match(self.text):
             return declared[1]
         header = next((line for line in self.text.splitlines() if line.strip()), "")
-        return max(_SEPARATORS, key=_IN_QUOTES.sub("", header).count)
+        return max(SEPARATORS, key=_IN_QUOTES.sub("", header).count)
 
     @cached_property
     def first(self) -> int:
