@@ -37,14 +37,16 @@ FIRST_PAGE_ONLY: Final = "only its first page was read"
 class ListingSchema:
     """The keys of a listing's rows, of their id and of the total, and the page size to request.
 
-    paged: the operation takes `skip` and `limit`. reduce_row: called before a row is stored. dialect_key: that of the
-    name of the rows, empty if it has none. size_limit: of rows and memory.
+    reserved_id: the id of a row that is left out. paged: the operation takes `skip` and `limit`. reduce_row: called
+    before a row is stored. dialect_key: that of the name of the rows, empty if it has none. size_limit: of rows and
+    memory.
     """
 
     rows_key: str
     id_key: str
     total_key: str | None
     page_size: int
+    reserved_id: str | None = None
     paged: bool = True
     reduce_row: Keep | None = None
     dialect_key: str = ""
@@ -60,6 +62,7 @@ class ListingSchema:
             id_key=operation.id,
             total_key=operation.total,
             page_size=spec.integer_behaviour("paging.limit"),
+            reserved_id=spec.behaviour(operation.reserved) if operation.reserved else None,
             paged="skip" in spec[operation.name].query,
             reduce_row=reduce_row,
             dialect_key=required_list(spec[operation.name])[1],
@@ -179,6 +182,8 @@ def read_listing(
         if reason in (None, FIRST_PAGE_ONLY):
             break
         on_first_page = None
+    if schema.reserved_id is not None:
+        scan.rows.pop(schema.reserved_id, None)
     return ListedRows(rows=tuple(scan.rows.values()), total=max(scan.totals, default=None), incomplete=reason)
 
 

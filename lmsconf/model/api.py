@@ -10,12 +10,16 @@ from lmsconf.support.lazy_dataclass import dataclass
 
 
 class ListOperation(NamedTuple):
-    """A listing operation, with the JSON keys of its rows, of a row's id and, if it has one, of the total."""
+    """A listing operation, with the JSON keys of its rows, of a row's id and, if it has one, of the total.
+
+    reserved: the dialect key of an id that may be listed and is none of the rows.
+    """
 
     name: str
     rows: str
     id: str
     total: str | None = None
+    reserved: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,6 @@ USERS: Final = ListOperation("users.list", "users", "userId", "matchCount")
 EXTENDED_INFO: Final = ListOperation("users.extended-info", "users", "userId", "matchCount")
 """GET /users/extended-info: users with their groups and rights."""
 CUSTOM_FIELDS: Final = ListOperation("custom-fields.list", "customFields", "customFieldId")
-MANUAL_GROUPS: Final = ListOperation("manual-groups.list", "groups", "groupId")
+MANUAL_GROUPS: Final = ListOperation("manual-groups.list", "groups", "groupId", reserved="content-targets.everyone")
 SMART_GROUPS: Final = ListOperation("smart-groups.list", "smartGroups", "smartGroupId")
 CATALOG: Final = ListOperation("content.list", "courses", "courseId", "total")
