@@ -21,7 +21,7 @@ from lmsconf.sandbox.faults import ALWAYS, Fault, FaultScript
 from lmsconf.sandbox.service import LoggedRequest
 
 DIALECT: Mapping[str, str | int] = {"paging.limit": 20}
-OPTIONS = "dialect: {paging.limit: 20}\nownership: {content_targets: declared_content}\n"
+OPTIONS = "dialect: {paging.limit: 20, manual-groups.add.mode: add}\nownership: {content_targets: declared_content}\n"
 DECLARED = """\
 custom_fields: [{name: Country}, {name: Site, hidden: false, choices: [Rome, Oslo]}]
 groups: [{name: G1, members: [p1@acme.example, p100@acme.example], managers: []}, {name: G2}, {name: G3, members: []}]

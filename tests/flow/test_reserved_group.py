@@ -14,12 +14,14 @@ from lmsconf.sandbox.service import SandboxResponse, SandboxService, json_respon
 from .project import Project
 from .shell import Ran, lmsconf
 
-EVERYONE = {"groupId": "EVERYONE", "name": "Everyone"}
 SEED = """
-people: [{email: anna@acme.example, admin: true}, {email: bo@acme.example}, {email: root@acme.example, admin: true}]
-groups: [{name: Coaches, members: [anna@acme.example], managers: [bo@acme.example]}, {name: Old}]
-content: [{name: GDPR}, {name: Safety}]
-content_targets: [{content: GDPR, assign_to: [everyone, {group: Coaches}]}]
+people: [{{email: anna@acme.example, admin: true}}, {{email: bo@acme.example}}, {{email: root@acme.example, admin: true}}]
+groups:
+  - {{name: Everyone, id: {everyone}}}
+  - {{name: Coaches, members: [anna@acme.example], managers: [bo@acme.example]}}
+  - {{name: Old}}
+content: [{{name: GDPR}}, {{name: Safety}}]
+content_targets: [{{content: GDPR, assign_to: [everyone, {{group: Coaches}}]}}]
 """
 OPTIONS = "ownership: {groups: all, content_targets: declared_content}\nguards: off\n"
 MANIFESTS = """
@@ -34,23 +36,23 @@ class ListsEveryone(SandboxService):
     asked: list[str]
 
     def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
-        if path.startswith("/groups/EVERYONE"):
+        id = self.spec.behaviour("content-targets.everyone")
+        if path.startswith(f"/groups/{id}"):
             self.asked.append(f"{method} {path}")
             return json_response(400, {"error": "no"})
         given = super().answer(method, path, query, headers, body)
-        if method != "GET" or given.status != 200 or path not in ("/groups", "/users/extended-info"):
+        if given.status != 200 or path != "/users/extended-info":
             return given
         said = json.loads(given.body)
-        if path == "/groups" and "skip=0" in query:
-            said["groups"].insert(0, EVERYONE)
-        for user in said.get("users", []):
-            user["memberOfGroups"].append({**EVERYONE, "groupType": "GROUP"})
+        for user in said["users"]:
+            user["memberOfGroups"].append({"groupId": id, "name": "Everyone", "groupType": "GROUP"})
         return json_response(200, said)
 
 
 @pytest.fixture
 def it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Project, ListsEveryone]]:
-    project = Project(tmp_path, SEED, OPTIONS)
+    everyone = Project(tmp_path, "", OPTIONS).spec.behaviour("content-targets.everyone")
+    project = Project(tmp_path, SEED.format(everyone=everyone), OPTIONS)
     service = ListsEveryone(":memory:", spec=project.spec, seed=project.settings.workspace.seed)
     service.asked = []
     with serve(service) as server:
@@ -89,7 +91,8 @@ def test_every_command_leaves_the_reserved_group_alone(it: tuple[Project, ListsE
     assert exported.code == 0, exported
     assert not any("Everyone" in file.read_text(encoding="utf-8") for file in (project.root / "out").rglob("*.yaml"))
     assert run(project, "snapshot", "now.json").code == 0
-    assert "Everyone" not in (project.root / "now.json").read_text(encoding="utf-8")
+    taken = json.loads((project.root / "now.json").read_text(encoding="utf-8"))
+    assert [one["name"] for one in taken["group"]] == ["Coaches"]
     assert run(project, "audience", "everyone").code == 0
     assert service.asked == []
 
