@@ -10,8 +10,8 @@ from flow.shell import lmsconf
 from on_terminal import at_terminal
 
 from lmsconf.cli import app
-from lmsconf.model.effects import PEOPLE_COLUMNS as COLUMNS
 from lmsconf.errors import ExitCode
+from lmsconf.model.effects import PEOPLE_COLUMNS as COLUMNS
 from lmsconf.model.policy import GuardLimits
 from lmsconf.support.package_data import guide_topics, read_guide_page
 

@@ -15,7 +15,10 @@ from .project import Project
 from .shell import Ran, lmsconf
 
 SEED = """
-people: [{{email: anna@acme.example, admin: true}}, {{email: bo@acme.example}}, {{email: root@acme.example, admin: true}}]
+people:
+  - {{email: anna@acme.example, admin: true}}
+  - {{email: bo@acme.example}}
+  - {{email: root@acme.example, admin: true}}
 groups:
   - {{name: Everyone, id: {everyone}}}
   - {{name: Coaches, members: [anna@acme.example], managers: [bo@acme.example]}}

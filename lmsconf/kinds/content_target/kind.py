@@ -51,6 +51,7 @@ from lmsconf.kinds.content_target.types import (
     declared_entry,
     is_window_declarable,
     live_entry,
+    lost_access,
     people_named,
     split_address,
 )
@@ -320,6 +321,10 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
     def catalog_pattern(self, catalog: str, name: str) -> str | None:
         """All assignments of a content: `content_target/GDPR basics -> *`."""
         return f"{self.name}/{name} -> *" if catalog == CONTENT else None
+
+    def lost_rights(self, change: Change) -> Iterator[str]:
+        """Yield the flag, and the part of the window that is cut off."""
+        return lost_access(change)
 
     def is_about_people(self, address: Address) -> bool:
         """Whether the audience is a person."""

@@ -17,6 +17,7 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, pin_in
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normalize_email, normalize_name
+from lmsconf.model.plan import Change, FieldChange
 from lmsconf.model.policy import Policy
 from lmsconf.model.time_formats import parse_response_time
 from lmsconf.planner.context import PlanContext
@@ -315,3 +316,23 @@ def kind_from_target_type(type: str) -> str | None:
     if "smart" in words:
         return SMART_GROUP
     return GROUP if "group" in words else USER if "user" in words else None
+
+
+def lost_access(change: Change) -> Iterator[str]:
+    """Yield in words what an update takes from those who are assigned: the mandatory flag, or a part of the window."""
+    for one in change.fields:
+        if one.path == "mandatory" and one.before is True and one.after is not True:
+            yield "its mandatory flag"
+        if one.path in ("visible_from", "visible_until") and _is_shorter(one):
+            yield "a part of its window"
+
+
+def _is_shorter(window: FieldChange) -> bool:
+    """Whether a side of a window moves inwards; an open side is the widest. A time that cannot be read may."""
+    if window.before is None or window.after is None:
+        return window.after is not None
+    try:
+        before, after = (datetime.fromisoformat(str(text)) for text in (window.before, window.after))
+    except ValueError:
+        return True
+    return after > before if window.path == "visible_from" else after < before

@@ -36,14 +36,19 @@ _LOSSES: Final = {
     "custom_archive_date": "access",
 }
 """Keys of single values whose change revokes something from a person → what is revoked, for messages."""
+_HELD: Final = {"answers": "the answer to", "metadata": "the metadata"}
+"""Keys of values by name → what is taken away, for messages."""
 
 
 def revoked_rights(change: Change) -> Iterator[str]:
-    """Yield what an update revokes from a person, in words."""
+    """Yield what an update revokes from a person, in words; a value that is replaced is taken away, too."""
     for one in change.fields:
         ends = one.path in ("archived", "custom_archive_date") and bool(one.after)
         if ends or (one.path in ("admin", "manager") and one.before is True and one.after is not True):
             yield _LOSSES[one.path]
+        key, _, name = one.path.partition(".")
+        if name and key in _HELD and one.before not in (None, "", []) and not one.added and one.before != one.after:
+            yield f"{_HELD[key]} {name}"
 
 
 def check_rights_changes(planning: PlanContext, match: Match[PersonSpec, PersonRow]) -> None:
