@@ -203,13 +203,16 @@ class NoEffect(LmsconfError):
 
 
 class WrongAssumption(NoEffect):
-    """A call did something else than assumed where the API specification is silent. key: of the dialect."""
+    """A call did something else than assumed where the API specification is silent.
+
+    sent: False for a call that rests on the same assumption, and was not sent any more.
+    """
 
     code = "apply/wrong-assumption"
 
-    def __init__(self, message: str, *, hint: str, key: str) -> None:
+    def __init__(self, message: str, *, hint: str | None, sent: bool = True) -> None:
         super().__init__(message, hint=hint)
-        self.key = key
+        self.sent = sent
 
 
 class ApiError(LmsconfError):

@@ -50,7 +50,7 @@ class FirstCalls:
             return
         with self._lock:
             if self._wrong is not None:
-                raise self._wrong
+                raise WrongAssumption(self._wrong.message, hint=None, sent=False)
             if operation not in self._untried:
                 yield
                 return
@@ -101,7 +101,6 @@ def _wrong(sent: IssuedRequest, missing: int, left: int) -> WrongAssumption:
     return WrongAssumption(
         f"{sent.call.operation} took {people} in the list before out of it, {back}: the service replaces the list",
         hint=f"Set under `dialect:` in the project file: {ADD_MODE}: replace",
-        key=ADD_MODE,
     )
 
 

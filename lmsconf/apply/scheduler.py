@@ -167,11 +167,13 @@ class _Runner:
             id = learnt.get(Ref(call.address))
             self._note(call, CallStatus.DONE, id=id)
             self._release(call)
+        elif isinstance(error, WrongAssumption) and not error.sent:
+            return  # The call that was sent has stopped the run; this one is noted as not attempted at its end.
         elif isinstance(error, LmsconfError):
             self.result.errors.append(error)
             if _ends_all(error):
                 self.result.stopped_by = self.result.stopped_by or error
-            unsure = isinstance(error, WriteOutcomeUnknown)
+            unsure = isinstance(error, WriteOutcomeUnknown | WrongAssumption)
             self._note(call, CallStatus.FAILED, reason=error.message, hint=error.hint, unsure=unsure)
             self._block(call)
         elif isinstance(error, Exception):

@@ -48,7 +48,7 @@ def apply_summary(report: ApplyReport) -> str:
     return f"Apply ended, but the workspace is not as planned: {difference}."
 
 
-_MAY_HAVE_ACTED = (ExitCode.PARTIAL, ExitCode.INTERRUPTED, ExitCode.TERMINATED)
+_MAY_HAVE_ACTED = (ExitCode.PARTIAL, ExitCode.NOT_CONVERGED, ExitCode.INTERRUPTED, ExitCode.TERMINATED)
 """Exit codes of runs that changed something, may have, or were interrupted before that was known."""
 
 

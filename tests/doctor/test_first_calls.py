@@ -62,6 +62,9 @@ def test_a_service_that_replaces_lists_costs_nobody_a_membership(open_clinic: Op
     told = out + clinic.err
     assert f"manual-groups.add-{key} took 1 person who was in the list before out of it, put back again" in told
     assert "manual-groups.add.mode: replace" in told
+    assert told.count("put back again") == 2  # the failed call, and why the other one was not sent
+    assert "0 calls done, 1 failed, 0 blocked, 1 not attempted." in out
+    assert "Apply stopped. It is not known whether anything was done" in out
     after = lists(clinic)
     assert all(people <= after[name] for name, people in before.items())
     changed = [name for name in before if after[name] != before[name]]
