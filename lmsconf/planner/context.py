@@ -136,7 +136,7 @@ class UndeclaredResource(NamedTuple):
 class MatchResult(Generic[Spec, Row]):
     """The result of matching declarations with live resources of one kind.
 
-    ignored: how many rows `leave_alone` ignores. live: how many rows were read.
+    ignored: how many rows `leave_alone` ignores. live: how many rows were read, of people those who are active.
     """
 
     matches: list[Match[Spec, Row]] = field(default_factory=list)
@@ -150,7 +150,9 @@ class MatchResult(Generic[Spec, Row]):
 class BeforeAfter:
     """The live and the declared state of a resource, as forms limited to the keys that the manifest declares.
 
-    sizes: key → length of the live list, for the guards' shares.
+    sizes: key → length of the live list, for the guards' shares; of people, those who are active.
+    archived: key → the archived people in a live list, as in the form: they are in no share.
+    is_archived: whether it is an archived person itself.
     defaults: keys of a creation that are left to the service.
     taken: keys whose single value the resource loses; each counts as a removal.
     """
@@ -160,6 +162,8 @@ class BeforeAfter:
     sizes: Mapping[str, int] = field(default_factory=dict)
     defaults: tuple[str, ...] = ()
     taken: frozenset[str] = frozenset()
+    archived: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    is_archived: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,8 @@
-"""What the guards count in a plan: deletions, removals, changes in place, likely renames, likely refusals."""
+"""What the guards count in a plan: deletions, removals, changes in place, likely renames, likely refusals.
+
+Shares of people are those of active people: archived ones neither make a list longer nor a share of it larger. What is
+taken from them adds to the totals.
+"""
 
 from __future__ import annotations
 
@@ -55,21 +59,25 @@ def _updated(
     results: Mapping[str, MatchResult[Any, Any]],
 ) -> Iterator[GuardCount]:
     """Yield, by kind, the updates of all live resources."""
-    changed = Counter(change.address.kind for change, _ in changes if change.action is Action.UPDATE)
+    updates = [(change, sides) for change, sides in changes if change.action is Action.UPDATE]
+    changed = Counter(change.address.kind for change, _ in updates)
+    archived = Counter(change.address.kind for change, sides in updates if sides.is_archived)
     for kind, taken in sorted(changed.items()):
-        yield GuardCount(guard="updates", of=f"all {kinds[kind].plural}", taken=taken, size=results[kind].live)
+        yield from _measures("updates", f"all {kinds[kind].plural}", taken, archived[kind], results[kind].live)
 
 
 def _removed(change: Change, sides: BeforeAfter) -> Iterator[GuardCount]:
     """Yield the items that a change removes from lists; a deletion removes all of each list."""
     if change.action is Action.DELETE:
         for key, size in sides.sizes.items():
-            if size:
-                yield GuardCount(guard="removals", of=f"{change.address} {key}", taken=size, size=size)
+            archived = len(sides.archived.get(key, ()))
+            yield from _measures("removals", f"{change.address} {key}", size + archived, archived, size)
     for field in change.fields:
         if field.removed:
+            left = sides.archived.get(field.path)
+            archived = sum(item in left for item in field.removed) if left else 0
             size = sides.sizes.get(field.path, 0)
-            yield GuardCount(guard="removals", of=f"{change.address} {field.path}", taken=len(field.removed), size=size)
+            yield from _measures("removals", f"{change.address} {field.path}", len(field.removed), archived, size)
 
 
 def _lost(
@@ -78,8 +86,22 @@ def _lost(
     results: Mapping[str, MatchResult[Any, Any]],
 ) -> Iterator[GuardCount]:
     """Yield, by kind and key, how many resources lose a single value, of all live ones."""
-    lost = Counter(
-        (change.address.kind, one.path) for change, sides in changes for one in change.fields if one.path in sides.taken
-    )
+    losses = [
+        (change.address.kind, one.path, sides.is_archived)
+        for change, sides in changes
+        for one in change.fields
+        if one.path in sides.taken
+    ]
+    lost = Counter((kind, key) for kind, key, _ in losses)
+    archived = Counter((kind, key) for kind, key, is_archived in losses if is_archived)
     for (kind, key), taken in sorted(lost.items()):
-        yield GuardCount(guard="removals", of=f"all {kinds[kind].plural} ({key})", taken=taken, size=results[kind].live)
+        of = f"all {kinds[kind].plural} ({key})"
+        yield from _measures("removals", of, taken, archived[kind, key], results[kind].live)
+
+
+def _measures(guard: str, of: str, taken: int, archived: int, size: int) -> Iterator[GuardCount]:
+    """Yield a measure of the share of those who are active, and one of archived people for the total alone."""
+    if taken > archived:
+        yield GuardCount(guard=guard, of=of, taken=taken - archived, size=size)
+    if archived:
+        yield GuardCount(guard=guard, of=f"{of}, archived", taken=archived, size=0)

@@ -6,6 +6,8 @@ from lmsconf.kinds.manual_group.types import LISTS, GroupRow, ManualGroupSpec, d
 from lmsconf.kinds.shared.manifest_entries import refuse_unread_list
 from lmsconf.kinds.shared.people_lists import PeopleList
 from lmsconf.kinds.user.people_directory import (
+    archived_among,
+    count_for_share,
     note_unlisted_ids,
     people_directory,
     people_display_names,
@@ -23,6 +25,7 @@ def diff_group(planning: PlanContext, match: Match[ManualGroupSpec, GroupRow]) -
     before: Form = {} if row is None else {"name": normalize_name(row.name)}
     after: Form = {"name": declared.address.name}
     sizes: dict[str, int] = {}
+    archived: dict[str, frozenset[str]] = {}
     for key, people in declared_lists(declared.spec):
         after[key] = wanted = refuse_unknown_people(planning, declared, key, people)
         if row is None:
@@ -35,26 +38,31 @@ def diff_group(planning: PlanContext, match: Match[ManualGroupSpec, GroupRow]) -
             return None
         note_unlisted_ids(planning, declared, key, ids)
         before[key] = live = people_directory(planning).live_to_compare(ids, wanted)
-        sizes[key] = len(ids)
+        sizes[key] = count_for_share(planning, ids)
+        archived[key] = people_directory(planning).live_to_compare(archived_among(planning, ids), wanted).include
         if key == "managers":
             refuse_ineligible_managers(planning, declared, wanted.include - live.include)
         if key == "members":
             planning.removed_emails.update(live.include - wanted.include)
     if row is None:
         return BeforeAfter(before=None, after=after, defaults=tuple(key for key in LISTS if key not in after))
-    return BeforeAfter(before=before, after=after, sizes=sizes)
+    return BeforeAfter(before=before, after=after, sizes=sizes, archived=archived)
 
 
 def state_before_deletion(planning: PlanContext, deletion: Deletion[GroupRow]) -> BeforeAfter:
     """Return the live name, members and managers of a group to be deleted; record the members as leaving."""
     row = deletion.row
     form: Form = {"name": normalize_name(row.name)}
+    sizes: dict[str, int] = {}
+    archived: dict[str, frozenset[str]] = {}
     for key in LISTS:
         ids = list_ids(row, key)
         if ids is None:
             refuse_unread_list(planning, deletion.address, key, deletion.absent.source if deletion.absent else None)
             continue
         form[key] = people = PeopleList(people_display_names(planning, ids))
+        archived[key] = people_display_names(planning, archived_among(planning, ids))
+        sizes[key] = len(ids) - len(archived[key])
         if key == "members":
             planning.removed_emails.update(people.include)
-    return BeforeAfter(before=form, after=None, sizes={key: len(list_ids(row, key) or ()) for key in LISTS})
+    return BeforeAfter(before=form, after=None, sizes=sizes, archived=archived)

@@ -17,6 +17,8 @@ from lmsconf.kinds.smart_group.conditions import (
 )
 from lmsconf.kinds.smart_group.types import SmartGroupRow, SmartGroupSpec
 from lmsconf.kinds.user.people_directory import (
+    archived_among,
+    count_for_share,
     note_unlisted_ids,
     people_directory,
     people_display_names,
@@ -38,6 +40,7 @@ def diff_smart_group(planning: PlanContext, match: Match[SmartGroupSpec, SmartGr
     before: Form = {} if row is None else {"name": normalize_name(row.name)}
     after: Form = {"name": declared.address.name}
     sizes: dict[str, int] = {}
+    archived: dict[str, frozenset[str]] = {}
     if spec.conditions is not None:
         if not refuse_unknown_references(planning, declared, spec.conditions):
             return None
@@ -63,14 +66,16 @@ def diff_smart_group(planning: PlanContext, match: Match[SmartGroupSpec, SmartGr
                 refuse_unread_list(planning, declared.address, "managers", declared.places.at("managers"))
                 return None
             note_unlisted_ids(planning, declared, "managers", row.managers)
-            before["managers"] = people_directory(planning).live_to_compare(row.managers, managers)
-            sizes["managers"] = len(row.managers)
+            directory, left = people_directory(planning), archived_among(planning, row.managers)
+            before["managers"] = directory.live_to_compare(row.managers, managers)
+            sizes["managers"] = count_for_share(planning, row.managers)
+            archived["managers"] = directory.live_to_compare(left, managers).include
         held = before.get("managers")
         kept = held.include if isinstance(held, PeopleList) else frozenset()
         refuse_ineligible_managers(planning, declared, managers.include - kept)
     if row is None:
         return BeforeAfter(before=None, after=after, defaults=() if "managers" in after else ("managers",))
-    return BeforeAfter(before=before, after=after, sizes=sizes)
+    return BeforeAfter(before=before, after=after, sizes=sizes, archived=archived)
 
 
 def state_before_deletion(planning: PlanContext, deletion: Deletion[SmartGroupRow]) -> BeforeAfter:
@@ -87,7 +92,9 @@ def state_before_deletion(planning: PlanContext, deletion: Deletion[SmartGroupRo
         return BeforeAfter(before=form, after=None)
     form["conditions"] = condition_set(conditions_by_name(planning, row.conditions))
     form["managers"] = PeopleList(people_display_names(planning, row.managers))
-    return BeforeAfter(before=form, after=None, sizes={"managers": len(row.managers)})
+    archived = people_display_names(planning, archived_among(planning, row.managers))
+    sizes = {"managers": len(row.managers) - len(archived)}
+    return BeforeAfter(before=form, after=None, sizes=sizes, archived={"managers": archived})
 
 
 def kept_system_condition(sides: BeforeAfter) -> str | None:

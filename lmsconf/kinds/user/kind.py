@@ -146,7 +146,7 @@ class UserKind(Kind[PersonSpec, PersonRow]):
             return MatchResult()
         rows = _nameable(planning, declared)
         matched, _ = match_declared(planning, USER, self.noun, declared, rows)
-        matched.live = len(rows)
+        matched.live = sum(not row.archived for row in rows)
         if migrates:
             from lmsconf.kinds.user.copied_answers import complete_copies
 

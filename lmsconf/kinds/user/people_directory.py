@@ -14,6 +14,7 @@ from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.names import did_you_mean_email, normalize_email
 from lmsconf.planner.context import Match, MatchResult, PlanContext
+from lmsconf.planner.guards import SMALL
 from lmsconf.planner.missing_references import hint_on_missing, suggest_name
 from lmsconf.support.lazy_dataclass import dataclass
 
@@ -76,9 +77,13 @@ class PeopleDirectory:
 
 @dataclass(slots=True)
 class PeoplePlanningState:
-    """The directory of a plan's people, and who will be able to manage, of those whose rights the plan may change."""
+    """The directory of a plan's people, and who will be able to manage, of those whose rights the plan may change.
+
+    archived: the ids of people who are archived before the plan.
+    """
 
     directory: PeopleDirectory | None = None
+    archived: frozenset[RemoteId] | None = None
     able_to_manage: Mapping[str, bool] = field(default_factory=dict)
 
 
@@ -97,6 +102,25 @@ def people_directory(planning: PlanContext) -> PeopleDirectory:
     if people.directory is None:
         people.directory = PeopleDirectory.of(planning.snapshot.rows(PersonRow))
     return people.directory
+
+
+def archived_among(planning: PlanContext, ids: frozenset[RemoteId]) -> frozenset[RemoteId]:
+    """Return those of a live list who are archived before the plan: all people in lists are read with the lists."""
+    people = planning.state(PeoplePlanningState)
+    if people.archived is None:
+        people.archived = frozenset(row.id for row in planning.snapshot.rows(PersonRow) if row.archived)
+    return people.archived & ids
+
+
+def count_for_share(planning: PlanContext, ids: frozenset[RemoteId]) -> int:
+    """Return the size of a live list for the guards' shares: how many people in it are active.
+
+    An id that no listing of people explains may be an archived person's. It counts only as far as it makes the list
+    long enough for a share to be judged, so that a share is never taken for smaller than it may be.
+    """
+    unknown = len(people_directory(planning).unknown(ids))
+    active = len(ids) - len(archived_among(planning, ids)) - unknown
+    return max(active, min(SMALL, active + unknown))
 
 
 WHO_CAN_MANAGE: Final = "manual-groups.who-can-manage"
@@ -167,8 +191,8 @@ def refuse_unknown_people(
 ) -> PeopleList:
     """Return the list without unknown people, and report them.
 
-    Unknown people are errors, or warnings under `people: {unknown: skip}` if at most a tenth of the list. An e-mail
-    that several active people share is an error, an archived person a warning.
+    Unknown people are errors, or warnings under `people: {unknown: skip}` if at most a tenth of the list, archived
+    people left out. An e-mail that several active people share is an error, an archived person a warning.
     """
     people = people_directory(planning)
     named = listed.named_emails
@@ -183,7 +207,8 @@ def refuse_unknown_people(
         _person(planning, declared, key, person, "person/archived", "is archived", hint, Severity.WARNING)
     if not missing:
         return listed
-    skip = planning.policy.skip_unknown and len(missing) * 10 <= len(named)
+    counted = len(named - people.archived)
+    skip = planning.policy.skip_unknown and len(missing) * 10 <= counted
     severity = Severity.WARNING if skip else Severity.ERROR
     for person in missing:
         similar = suggest_name(planning, person, people.by_email, did_you_mean_email)
@@ -192,7 +217,7 @@ def refuse_unknown_people(
     if not skip and planning.policy.skip_unknown:
         planning.problem(
             "person/too-many-unknown",
-            f"{declared.address}: {len(missing)} of {len(named)} in {key} are unknown, more than a tenth",
+            f"{declared.address}: {len(missing)} of {counted} in {key} are unknown, more than a tenth",
             hint="`people: {unknown: skip}` does not apply to so many: check whether this is the right list.",
             at=declared.places.at(key),
             address=declared.address,
