@@ -57,10 +57,10 @@ def doctor(
     """Check the connection, the token, and the assumptions about the service.
 
     Without --probe nothing is changed. With --probe, objects whose names begin with lmsconf-probe- are created,
-    changed and deleted, and differing names and behaviours are written to `dialect:` in the project file. Only the
-    person and the content of --user and --content are added to a group or assigned, temporarily. If manifests declare
-    people, scratch accounts are created if the project file allows creating people; otherwise the person of --user is
-    changed and restored.
+    changed and deleted, and each name and behaviour that was seen is written to `dialect:` in the project file. Only
+    the person and the content of --user and --content are added to a group or assigned, temporarily. If manifests
+    declare people, scratch accounts are created if the project file allows creating people; otherwise the person of
+    --user is changed and restored.
     """
     from lmsconf.doctor.diagnose.checks import ClockSkewCheck, run_read_only_checks
     from lmsconf.doctor.probe.probe_run import ProbeSubjects
@@ -140,9 +140,11 @@ def _written(settings: Settings, diagnosis: DoctorReport) -> DoctorReport:
     from lmsconf.project.config_file import FILE
     from lmsconf.support.atomic_files import read_text, write_atomically
 
-    if diagnosis.probe is None or not diagnosis.probe.differences:
+    seen = diagnosis.probe.values if diagnosis.probe else {}
+    words = {key: value for key, value in seen.items() if settings.dialect.get(key) != value}
+    if diagnosis.probe is None or not words:
         return diagnosis
-    path, words = (settings.root / FILE).resolve(), diagnosis.probe.differences
+    path = (settings.root / FILE).resolve()
     try:
         text = set_dialect_keys(read_text(path), words, settings.workspace.name)
         write_atomically(path, text, mode=path.stat().st_mode & 0o777)

@@ -83,13 +83,14 @@ class ProbeResult:
     written: Mapping[str, Value] = field(default_factory=dict)
 
     @property
-    def differences(self) -> dict[str, Value]:
-        """The keys whose value differs from the project's."""
-        return {
-            lesson.key: lesson.value
-            for lesson in self.lessons
-            if lesson.verdict is LessonVerdict.FOUND and lesson.value is not None
-        }
+    def values(self) -> dict[str, Value]:
+        """The keys that were determined, each with its value."""
+        return {lesson.key: lesson.value for lesson in self.lessons if lesson.value is not None}
+
+    @property
+    def different(self) -> list[str]:
+        """The keys whose value differs from the one that the project used."""
+        return [lesson.key for lesson in self.lessons if lesson.verdict is LessonVerdict.FOUND]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

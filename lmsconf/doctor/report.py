@@ -17,6 +17,7 @@ from lmsconf.documents.document import TOOL, render_json
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.effects import count_people
 from lmsconf.render.escape import escape_terminal
+from lmsconf.render.resource_wording import count_noun
 
 FORMAT: Final = "lmsconf.doctor/1"
 _WIDTH: Final = 10
@@ -81,8 +82,10 @@ def _probe(probe: ProbeResult) -> Iterator[str]:
     yield from (f"  {one}" for one in probe.undone)
     yield from (f"  NOT DELETED: {one}" for one in probe.remaining)
     if probe.written:
-        yield f"Written to the project file: {', '.join(probe.written)}"
-    elif not probe.differences:
+        changed = ", ".join(key for key in probe.different if key in probe.written)
+        differs = f"These differ from what was used before: {changed}." if changed else "None changes what was used."
+        yield f"Written under `dialect:` in the project file: {count_noun(len(probe.written), 'value')}. {differs}"
+    elif not probe.different:
         yield "Nothing that was learnt differs from the project file."
 
 

@@ -12,6 +12,7 @@ from json_schemas import schema_validator
 from on_terminal import on_terminal
 from wire.second_dialect import FORBIDDING, second_dialect
 
+from lmsconf.api.spec import ApiSpec
 from lmsconf.project.settings import load_settings
 from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.sandbox.service import LoggedRequest
@@ -37,8 +38,9 @@ BOTH = ("--user", BO, "--user", "p0@acme.example", "--content", GDPR)
 
 
 def said(clinic: ServedProject) -> dict[str, str | int]:
-    """The dialect that the project file says by now."""
-    return dict(load_settings(clinic.folder, None, dict(os.environ)).dialect)
+    """What the project file says by now that is not the default."""
+    dialect = load_settings(clinic.folder, None, dict(os.environ)).dialect
+    return {key: value for key, value in dialect.items() if str(value) != ApiSpec.default().behaviour(key)}
 
 
 def test_every_key_that_manifests_rely_on_is_found(open_clinic: Open) -> None:
@@ -65,10 +67,22 @@ def test_what_is_known_is_confirmed(open_clinic: Open) -> None:
 
 
 def test_the_assumed_service_is_confirmed(clinic: ServedProject) -> None:
-    """A service as lmsconf assumes it needs no word in the project file."""
+    """Defaults that were seen are written too, so that no run tries them again; what was not seen is not."""
     before = held(clinic.service)
-    assert {verdict for verdict, _ in clinic.probe(*BOTH).values()} == {"confirmed", "unknown"}
-    assert (clinic.project, held(clinic.service)) == (PROJECT, before)
+    lessons = clinic.probe(*BOTH)
+    assert {verdict for verdict, _ in lessons.values()} == {"confirmed", "unknown"}
+    dialect = load_settings(clinic.folder, None, dict(os.environ)).dialect
+    assert dialect == {key: value for key, (verdict, value) in lessons.items() if verdict == "confirmed"}
+    assert (clinic.project.startswith(PROJECT), held(clinic.service)) == (True, before)
+
+
+def test_the_report_says_what_is_new(open_clinic: Open) -> None:
+    """The last line counts the written values and names those that differ; a second probe writes nothing."""
+    clinic = open_clinic({"manual-groups.rename.name": "title"})
+    lines = [clinic.run("doctor", "--probe", "--yes", *BOTH)[1].splitlines()[-1] for _ in range(2)]
+    assert lines[0].startswith("Written under `dialect:` in the project file: ")
+    assert lines[0].endswith("These differ from what was used before: manual-groups.rename.name.")
+    assert lines[1] == "Nothing that was learnt differs from the project file."
 
 
 @pytest.mark.parametrize(
