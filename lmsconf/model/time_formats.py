@@ -14,6 +14,8 @@ ISO: Final = re.compile(
 _EPOCH_MS: Final = re.compile(r"-?\d{11,15}", re.ASCII)
 _DAY_FIRST: Final = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})")
 _YEAR_FIRST: Final = re.compile(r"(\d{4})[./-]?(\d{1,2})[./-]?(\d{1,2})")
+_TIMESPECS: Final = {"iso": "seconds", "iso-ms": "milliseconds", "iso-local": "seconds"}
+"""Form of a time in a request → its precision. `iso-local` has no zone, and is in UTC all the same."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -41,9 +43,10 @@ def parse_response_time(text: str) -> datetime:
 
 
 def format_request_time(moment: datetime, form: str) -> str | int:
-    """Format a time for a request. form: `iso`, `epoch-ms` (a string of digits) or `epoch-ms-number`."""
-    if form == "iso":
-        return format_utc(moment)
+    """Format a time for a request. form: `iso`, `iso-ms`, `iso-local`, `epoch-ms` (digits) or `epoch-ms-number`."""
+    if form in _TIMESPECS:
+        text = format_utc(moment, _TIMESPECS[form])
+        return text.removesuffix("Z") if form == "iso-local" else text
     milliseconds = (moment - _EPOCH) // timedelta(milliseconds=1)
     return milliseconds if form == "epoch-ms-number" else str(milliseconds)
 

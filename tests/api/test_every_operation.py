@@ -31,6 +31,7 @@ OTHER: dict[str, str | int] = {
     "content-targets.everyone": "ALL",
     "content-targets.on-existing": "recreate",
     "content-targets.time-format": "epoch-ms",
+    "content-targets.time-precision": "minute",
     "content-targets.clear-time": "omit",
     "users.update-custom-field-choice.shape": "wrapped",
     "users.update-custom-field-choice.value": "list",

@@ -90,6 +90,9 @@ def test_the_report_says_what_is_new(open_clinic: Open) -> None:
     [
         ("content-targets.clear-time", "empty"),
         ("content-targets.time-format", "epoch-ms-number"),
+        ("content-targets.time-format", "iso-ms"),
+        ("content-targets.time-format", "iso-local"),
+        ("content-targets.time-precision", "minute"),
         ("custom-fields.in-use", "never"),
         ("content-targets.on-existing", "recreate"),
     ],

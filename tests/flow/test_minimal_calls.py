@@ -283,13 +283,30 @@ def test_a_recreated_assignment_is_a_replacement(tmp_path: Path) -> None:
     assert {guard.name: guard.total for guard in it.last.guards}["removals"] == 1
 
 
-@pytest.mark.parametrize(("form", "text"), [("iso", "2026-01-01T00:00:00Z"), ("epoch-ms", "1767225600000")])
+@pytest.mark.parametrize(
+    ("form", "text"),
+    [
+        ("iso", "2026-01-01T00:00:00Z"),
+        ("iso-ms", "2026-01-01T00:00:00.000Z"),
+        ("iso-local", "2026-01-01T00:00:00"),
+        ("epoch-ms", "1767225600000"),
+    ],
+)
 def test_times_are_written_as_the_dialect_says(tmp_path: Path, form: str, text: str) -> None:
     """Whatever the service wrote itself until now."""
     it = project(tmp_path, "content: [{name: X}]\n", f"dialect: {{content-targets.time-format: {form}}}\n")
     wanted = "content_targets: [{content: X, visible_from: 2026-01-01T00:00:00Z, assign_to: [everyone]}]"
     assert text in it.plan(wanted).calls[0].body.values()
     assert it.settled(wanted) == ["content-targets.create"]
+
+
+def test_a_window_is_declared_as_precisely_as_the_service_keeps_it(tmp_path: Path) -> None:
+    """Where seconds are cut off, the last second of a day is its last minute, in the plan and in the call."""
+    it = project(tmp_path, "content: [{name: X}]\n", "dialect: {content-targets.time-precision: minute}\n")
+    wanted = "content_targets: [{content: X, visible_until: 2026-12-31, assign_to: [everyone]}]"
+    assert "2026-12-31T23:59:00Z" in it.plan(wanted).calls[0].body.values()
+    assert it.settled(wanted) == ["content-targets.create"]
+    assert it.plan(wanted).changes == ()
 
 
 def test_a_field_is_changed_in_two_calls_after_conditions_drop_it(tmp_path: Path) -> None:

@@ -159,6 +159,8 @@ def test_an_assignment_may_have_to_be_made_again(open_workspace):
     [
         ("iso", "2026-01-05T00:00:00Z", "2026-01-05T00:00:00Z", "1767571200000"),
         ("auto", "2026-01-05T01:00:00.250+0100", "2026-01-05T00:00:00Z", "2026-01-05"),
+        ("iso-ms", "2026-01-05T00:00:00.250Z", "2026-01-05T00:00:00.250Z", "2026-01-05T00:00:00Z"),
+        ("iso-local", "2026-01-05T00:00:00", "2026-01-05T00:00:00", "2026-01-05T00:00:00Z"),
         ("epoch-ms", "1767571200000", "1767571200000", "2026-01-05T00:00:00Z"),
         ("epoch-ms-number", 1767571200000, "1767571200000", "1767571200000"),
     ],
@@ -170,6 +172,14 @@ def test_times_have_the_form_of_the_dialect(open_workspace, format, right, shown
     assert api.no("POST", "/content/targets", body | {"startTime": wrong})[0] == 400
     api.ok("POST", "/content/targets", body | {"startTime": right})
     assert times(targets(api)[0]) == (shown, None)
+
+
+def test_times_are_cut_to_the_minute_where_the_dialect_says_so(open_workspace):
+    """With content-targets.time-precision minute, the seconds of a time are cut off."""
+    api = open_workspace({"content-targets.time-precision": "minute"})
+    body = {"contentId": "c-2", "targetId": "g-1", "finishTime": "2026-01-05T23:59:59Z"}
+    api.ok("POST", "/content/targets", body)
+    assert times(targets(api)[0]) == (None, "2026-01-05T23:59:00Z")
 
 
 def test_an_empty_time_opens_where_the_dialect_says_so(open_workspace):

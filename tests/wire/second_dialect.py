@@ -16,8 +16,8 @@ _BY_HAND: Final[Mapping[str, str]] = {
 }
 
 
-FORBIDDING: Final = {"manual-groups.who-can-manage"}
-"""Keys whose other value forbids what nearly every test does. They have tests of their own."""
+FORBIDDING: Final = {"manual-groups.who-can-manage", "content-targets.time-precision"}
+"""Keys whose other value forbids what many tests do. They have tests of their own."""
 
 
 def second_dialect() -> dict[str, str | int]:

@@ -122,6 +122,7 @@ BEHAVIOURS: Mapping[str, tuple[Call, list[object], list[object]]] = {
 }
 """Key → a call of the typed client, and what it sends as assumed and otherwise."""
 THE_SERVICES_OWN = {
+    "content-targets.time-precision": "a call says the time that its caller says; the plan alone cuts seconds off",
     f"{ANSWERS}.omitted": "a call says what its caller says; what becomes of the rest is for the service",
     "users.update-metadata.mode": "a call says what its caller says; what becomes of the rest is for the service",
     "custom-fields.in-use": "it decides what is refused, and a refusal is raised as it comes",

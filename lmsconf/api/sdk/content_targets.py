@@ -45,7 +45,7 @@ class ContentTargets(EndpointGroup):
         POST /content/targets
         Assumed: content-targets.create.mandatory, content-targets.create.startTime, content-
         targets.create.finishTime, content-targets.create.purchaseMetadata, content-targets.everyone, content-
-        targets.on-existing, content-targets.time-format, content-targets.clear-time
+        targets.on-existing, content-targets.time-format, content-targets.time-precision, content-targets.clear-time
         """
         self._ask(
             "content-targets.create",

@@ -18,9 +18,11 @@ START: Final = "content-targets.create.startTime"
 FINISH: Final = "content-targets.create.finishTime"
 FORMAT: Final = "content-targets.time-format"
 EXISTING: Final = "content-targets.on-existing"
+PRECISION: Final = "content-targets.time-precision"
 CLEAR: Final = "content-targets.clear-time"
-KEYS: Final = (MANDATORY, START, FORMAT, FINISH, EXISTING, CLEAR)
-_FORMS: Final = ("iso", "epoch-ms", "epoch-ms-number")
+KEYS: Final = (MANDATORY, START, FORMAT, PRECISION, FINISH, EXISTING, CLEAR)
+_FORMS: Final = ("iso", "iso-ms", "iso-local", "epoch-ms", "epoch-ms-number")
+_SECONDS: Final = timedelta(seconds=37)
 _CLEARING: Final[Mapping[Value, Mapping[str, Json]]] = {
     "null": {"startTime": None},
     "empty": {"startTime": ""},
@@ -58,12 +60,14 @@ class AssignmentLessons:
         """Probe the names of the window's start and end, and the time formats accepted there."""
         if not self._client.try_candidates(START, self._is_start):
             # Without a name no format could be tried, and the end may need another format than any that was sent.
-            self._client.record_undetermined(FORMAT, "without the name of startTime no time can be sent")
+            for key in (FORMAT, PRECISION):
+                self._client.record_undetermined(key, "without the name of startTime no time can be sent")
             self._taken = list(_FORMS)
         else:
             others = [form for form in _FORMS if form not in self._taken]
             self._taken += [form for form in others if self._starts(form, {})]
             self._client.try_candidates(FORMAT, self._is_form)
+            self._precision()
         self._client.try_candidates(FINISH, self._is_finish)
 
     def _is_start(self, value: Value) -> bool:
@@ -82,6 +86,18 @@ class AssignmentLessons:
     def _is_form(self, value: Value) -> bool:
         """Whether times can be sent in that format; `auto` uses the format that the service shows, or else ISO."""
         return {"iso", self._shown} <= set(self._taken) if value == "auto" else value in self._taken
+
+    def _precision(self) -> None:
+        """Probe whether the seconds of a time are kept."""
+        wanted = self._start + _SECONDS
+        row = self._fresh({"startTime": format_request_time(wanted, self._taken[0])})
+        shown = row.start if row is not None else None
+        if _is_at(shown, wanted):
+            self._client.record_value(PRECISION, "second", "a time with seconds was shown as sent")
+        elif _is_at(shown, self._start):
+            self._client.record_value(PRECISION, "minute", "the seconds of a time were cut off")
+        else:
+            self._client.record_undetermined(PRECISION, f"a time with seconds is shown as {shown}")
 
     def _is_finish(self, value: Value) -> bool:
         return any(

@@ -36,7 +36,7 @@ _NAMES: Final[Mapping[str, tuple[str, ...]]] = {
         *("visibleTo", "to", "toDate", "finish_time", "end_time", "visible_until", "visibilityEndTime", "closesAt"),
         *("stopTime", "finishAt", "finishesAt", "dueDate"),
     ),
-    "content-targets.time-format": ("auto", "iso", "epoch-ms", "epoch-ms-number"),
+    "content-targets.time-format": ("auto", "iso", "iso-ms", "iso-local", "epoch-ms", "epoch-ms-number"),
     # `empty` before `omit`: leaving it out may open a window, and the empty string would have opened it too.
     "content-targets.clear-time": ("null", "empty", "omit"),
     "custom-fields.clear-description": ("empty", "null"),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
+from datetime import datetime
 from typing import Any, TypeAlias
 
 from lmsconf.kinds.content_target.content_resolver import ContentResolver, Identity
@@ -41,7 +42,7 @@ def match_assignments(
     _register_people(planning)
     contents = ContentResolver(planning)
     # A problem with content is reported once, so chosen resources, whose problems are kept, look it up first.
-    declared = sorted(declared, key=lambda entry: not planning.chosen(entry.address))
+    declared = sorted(_kept_precisely(planning, declared), key=lambda entry: not planning.chosen(entry.address))
     ready = [entry for entry in declared if _is_ready(planning, contents, entry)]
     for absent_entry in absent:
         contents.find_id(absent_entry, must=False)
@@ -75,6 +76,29 @@ def match_assignments(
                 _refuse_incomplete(planning, group, None, listing.incomplete)
         out.deletions.clear()
     return out
+
+
+def _kept_precisely(
+    planning: PlanContext, declared: Sequence[DesiredResource[AssignmentSpec]]
+) -> Sequence[DesiredResource[AssignmentSpec]]:
+    """Return the assignments with windows as the service can keep them: `23:59:59` is `23:59` where it cuts seconds."""
+    if planning.call_templates.behaviour("content-targets.time-precision") != "minute":
+        return declared
+    return [
+        replace(
+            entry,
+            spec=replace(
+                entry.spec,
+                visible_from=_to_minute(entry.spec.visible_from),
+                visible_until=_to_minute(entry.spec.visible_until),
+            ),
+        )
+        for entry in declared
+    ]
+
+
+def _to_minute(moment: datetime | None) -> datetime | None:
+    return None if moment is None else moment.replace(second=0, microsecond=0)
 
 
 @dataclass(frozen=True, slots=True)

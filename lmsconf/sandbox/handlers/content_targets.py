@@ -115,7 +115,9 @@ def _time(context: RequestContext, request: Request, key: str) -> int | None:
     if key not in request.body or (value is None and opens == "null") or (value == "" and opens == "empty"):
         return None
     try:
-        return parse_time(value, context.behaviour("content-targets.time-format"))
+        instant = parse_time(value, context.behaviour("content-targets.time-format"))
+        minute = context.behaviour("content-targets.time-precision") == "minute"
+        return instant // 60_000 * 60_000 if minute else instant
     except (ValueError, OverflowError) as error:
         raise bad_request(f"{key}: {error}") from error
 
