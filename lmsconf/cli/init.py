@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -19,6 +19,12 @@ from lmsconf.errors import ExitCode, LmsconfError, UsageError
 
 if TYPE_CHECKING:
     from lmsconf.project.templates import InitAnswers
+
+_PROBE: Final = (
+    "It tries what lmsconf only assumes about the service, on objects of its own, named lmsconf-probe-…, and on the "
+    "people and the content that you name. It says what it will touch, asks, and puts all of it back."
+)
+"""What `doctor --probe` touches, below the command."""
 
 
 @click.command(cls=Command)
@@ -189,6 +195,9 @@ def _tell(target: Path, answers: InitAnswers, environ: Mapping[str, str], *, exp
     commands = next_commands(answers, export=export and not answers.embedded)
     lines = [f"lmsconf{at} {command}" for command in commands] + _git_commands(target, answers)
     write_stderr("\nNext:\n" + "\n".join(f"  {line}" for line in lines))
+    if not answers.embedded:
+        probe = f"lmsconf{at} doctor --probe --user EMAIL --user EMAIL --content NAME"
+        write_stderr(f"\nBefore the first apply, once:\n  {probe}\n{_PROBE}")
 
 
 def _git_commands(target: Path, answers: InitAnswers) -> list[str]:

@@ -35,17 +35,22 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DialectAssumption:
-    """One dialect key that the manifests depend on. source: where the project file declares it, if it does."""
+    """One dialect key that the manifests depend on.
+
+    known: the project file states its value; any other value is assumed. source: where it does.
+    """
 
     key: str
     value: str
     default: str
+    known: bool
     operations: tuple[str, ...]
     source: SourceLocation | None = None
 
     @property
     def overridden(self) -> bool:
-        return self.source is not None
+        """Whether the project file states another value than the default."""
+        return self.value != self.default
 
 
 class LessonVerdict(StrEnum):

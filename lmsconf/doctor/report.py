@@ -29,8 +29,9 @@ def doctor_text(report: DoctorReport) -> str:
     blocks = [
         [f"Workspace {report.workspace} ({report.url}{people})"],
         _findings(report.findings),
-        _assumptions(report.assumptions),
-        _probe(report.probe) if report.probe else [],
+        _assumed(report.assumptions),
+        _known(report.assumptions),
+        _probe(report.probe) if report.probe else _how_to_try(report.assumptions),
     ]
     return "\n\n".join(filter(None, ("\n".join(map(escape_terminal, block)) for block in blocks))) + "\n"
 
@@ -60,13 +61,25 @@ def _findings(findings: Iterable[CheckResult]) -> Iterator[str]:
             yield f"{'':<{_WIDTH}}{finding.hint}"
 
 
-def _assumptions(assumptions: tuple[DialectAssumption, ...]) -> Iterator[str]:
-    if not assumptions:
-        return
-    yield f"Assumed, because the service does not document it, and relied on by the manifests: {len(assumptions)}"
-    for assumption in assumptions:
-        origin = f"{assumption.source}, instead of {assumption.default}" if assumption.overridden else "default"
-        yield f"  {assumption.key}: {assumption.value} ({origin})"
+def _assumed(assumptions: Iterable[DialectAssumption]) -> Iterator[str]:
+    assumed = [one for one in assumptions if not one.known]
+    if assumed:
+        yield f"Assumed, because the service does not document it, and relied on by the manifests: {len(assumed)}"
+        yield from (f"  {one.key}: {one.value} (default)" for one in assumed)
+
+
+def _known(assumptions: Iterable[DialectAssumption]) -> Iterator[str]:
+    known = [one for one in assumptions if one.known]
+    if known:
+        yield f"Known, because the project file states it, and relied on by the manifests: {len(known)}"
+    for one in known:
+        otherwise = f", instead of {one.default}" if one.overridden else ""
+        yield f"  {one.key}: {one.value} ({one.source}{otherwise})"
+
+
+def _how_to_try(assumptions: Iterable[DialectAssumption]) -> Iterator[str]:
+    if not all(one.known for one in assumptions):
+        yield "Before the first apply, try what is assumed: lmsconf doctor --probe --user EMAIL --content NAME"
 
 
 def _probe(probe: ProbeResult) -> Iterator[str]:
@@ -101,6 +114,7 @@ def _assumption_json(assumption: DialectAssumption) -> Json:
         "key": assumption.key,
         "value": assumption.value,
         "default": assumption.default,
+        "known": assumption.known,
         "overridden": assumption.overridden,
         "operations": operations,
         "source": source,

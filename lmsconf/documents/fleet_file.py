@@ -68,10 +68,18 @@ def entry_json(entry: FleetEntry) -> dict[str, Json]:
         **({} if entry.basis is None else {"basis": entry.basis.value}),
         "guards": dict(entry.guards),
         **({"relaxed": list[Json](entry.relaxed)} if entry.relaxed else {}),
+        **_assumed_json(entry),
         "blocked": [blocker_json(blocker) for blocker in entry.blocked],
         "problems": [problem_json(problem) for problem in entry.problems],
         "file": entry.file,
     }
+
+
+def _assumed_json(entry: FleetEntry) -> dict[str, Json]:
+    """Return the keys about what is assumed, which a result without any does not have."""
+    if not entry.assumed_keys:
+        return {}
+    return {"assumed_keys": list[Json](entry.assumed_keys), "assumed_calls": entry.assumed_calls}
 
 
 def loads(text: str, signing_key: bytes | None = None) -> FleetIndex:
@@ -112,6 +120,8 @@ def entry_from_json(at: JsonObjectReader) -> FleetEntry:
         basis=Basis(at.text("basis")) if at.has("basis") else None,
         guards=_counts(at, "guards"),
         relaxed=at.texts("relaxed") if at.has("relaxed") else (),
+        assumed_keys=at.texts("assumed_keys") if at.has("assumed_keys") else (),
+        assumed_calls=at.number("assumed_calls") if at.has("assumed_calls") else 0,
         blocked=at.each("blocked", blocker_from_json),
         problems=at.each("problems", problem_from_json),
         file=at.maybe("file", at.text),

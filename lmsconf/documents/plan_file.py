@@ -25,6 +25,8 @@ from lmsconf.documents.document import (
 )
 from lmsconf.documents.effect_values import effects_from_json, effects_json, predicted_members_json
 from lmsconf.documents.plan_values import (
+    assumption_from_json,
+    assumption_json,
     call_from_json,
     call_json,
     changes_and_problems,
@@ -167,6 +169,8 @@ def _document(plan: Plan, tool: Json) -> dict[str, Json]:
         "guards": [guard_json(guard) for guard in plan.guards],
         "measures": [measure_json(measure) for measure in plan.measures],
         "effects": effects_json(plan.effects),
+        "assumptions": [assumption_json(one) for one in plan.assumptions],
+        "assumed_calls": plan.assumed_calls,
         "unmanaged": [unmanaged_json(group) for group in plan.unmanaged],
         "left_out": string_list(plan.left_out),
         "problems": [problem_json(problem) for problem in plan.all_problems],
@@ -214,6 +218,8 @@ def _plan(at: JsonObjectReader) -> Plan:
         fingerprints=at.text_map("fingerprints"),
         problems=problems,
         effects=effects_from_json(at.reader("effects"), _members(at) if at.has("predicted_members") else None),
+        assumptions=at.each("assumptions", assumption_from_json),
+        assumed_calls=at.number("assumed_calls"),
         left_out=tuple(map(Address.parse, at.texts("left_out"))),
         base=at.text("base") if at.has("base") else None,
         let_go=at.each("let_go", no_longer_declared_from_json) if at.has("let_go") else (),

@@ -14,6 +14,7 @@ from lmsconf.model.blockers import Blocker, BlockerType, blockers
 from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.plan import (
+    Assumption,
     Change,
     GuardCount,
     GuardResult,
@@ -206,6 +207,14 @@ def measure_from_json(at: JsonObjectReader) -> GuardCount:
     taken = at.maybe("taken", at.number)
     counts = at.flag("counts") if at.has("counts") else True
     return GuardCount(guard=at.text("guard"), of=at.text("of"), taken=taken, size=at.number("size"), counts=counts)
+
+
+def assumption_json(one: Assumption) -> Json:
+    return {"key": one.key, "value": one.value, "known": one.known, "calls": one.calls}
+
+
+def assumption_from_json(at: JsonObjectReader) -> Assumption:
+    return Assumption(key=at.text("key"), value=at.text("value"), known=at.flag("known"), calls=at.number("calls"))
 
 
 def unmanaged_json(unmanaged: UnmanagedResources) -> Json:

@@ -195,6 +195,8 @@ class TaskRunner:
             basis=plan.effects.basis,
             guards={guard.name: guard.total for guard in plan.guards},
             relaxed=tuple(relaxed_settings(plan)),
+            assumed_keys=tuple(one.key for one in plan.assumptions if not one.known),
+            assumed_calls=plan.assumed_calls,
             blocked=blockers(plan),
             file=self._saved(task, "plan", lambda: dumps(plan, self._key)),
         )

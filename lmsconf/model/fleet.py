@@ -37,7 +37,8 @@ class FleetEntry:
     exit: the exit code of the command in that workspace. digest: of its plan. summary: what the command counts, such as
     `create` and `calls` of a plan. people: how many people gain or lose content, None where it is not known.
     basis: what these numbers rest on. guards: the total of each guard of a plan, None where it is not known.
-    relaxed: the settings of a plan that are weaker than the default, in words.
+    relaxed: the settings of a plan that are weaker than the default, in words. assumed_keys: the dialect keys that its
+    calls rest on and that are not known; assumed_calls: how many calls do.
     blocked: what would stop, or has stopped, the apply. problems: the errors. file: the document with the whole result,
     relative to the index.
     """
@@ -52,6 +53,8 @@ class FleetEntry:
     basis: Basis | None = None
     guards: Mapping[str, int | None] = field(default_factory=dict)
     relaxed: tuple[str, ...] = ()
+    assumed_keys: tuple[str, ...] = ()
+    assumed_calls: int = 0
     blocked: tuple[Blocker, ...] = ()
     problems: tuple[Problem, ...] = ()
     file: str | None = None

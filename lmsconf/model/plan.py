@@ -206,6 +206,19 @@ class UndoneRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Assumption:
+    """A point that the API specification leaves open, by its dialect key, and how many calls of a plan rest on it.
+
+    known: whether the project file states its value; any other value is assumed.
+    """
+
+    key: str
+    value: str
+    known: bool
+    calls: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlanSummary:
     """The number of resources to create, update, replace and delete, and of calls."""
 
@@ -238,6 +251,7 @@ class Plan:
     masked_digest: the digest of the original, in a copy with people masked, which cannot be applied; else None.
     effects: what it does to people. rehearsal: what its calls did on a twin of the workspace; None if it was not tried.
     undo_of: the run that it undoes; None for a plan of manifests.
+    assumptions: what its calls rest on, by key. assumed_calls: how many calls rest on any of those that are not known.
     """
 
     workspace: str
@@ -268,6 +282,8 @@ class Plan:
     effects: Effects = EFFECTS_OFF
     rehearsal: Rehearsal | None = None
     undo_of: UndoneRun | None = None
+    assumptions: tuple[Assumption, ...] = ()
+    assumed_calls: int = 0
 
     @property
     def partial(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
@@ -35,6 +35,17 @@ class CallTemplates(Protocol):
 
     def behaviour(self, key: str) -> str:
         """Return the configured behaviour for a point that the API specification leaves open."""
+        ...
+
+    def is_known(self, key: str) -> bool:
+        """Return whether the project states the value of a dialect key; any other value is assumed."""
+        ...
+
+    def assumed_keys(self, operation: str, body: object, *, finds_nothing: bool) -> Iterable[str]:
+        """Return the dialect keys that a call relies on.
+
+        finds_nothing: the list or the assignment that it is for does not exist before it.
+        """
         ...
 
     def request(self, operation: str, path: Mapping[str, str | Ref]) -> tuple[str, str]:

@@ -20,6 +20,7 @@ from lmsconf.model.rows import row_to_json
 from lmsconf.model.scope import PlanScope
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.time_formats import format_utc
+from lmsconf.planner.assumptions import with_assumptions
 from lmsconf.planner.calls import order_calls
 from lmsconf.planner.context import CallTemplates, Match, MatchResult, PlanContext
 from lmsconf.planner.declaration_checks import refuse_expired_absent, refuse_left_alone, refuse_left_alone_renames
@@ -139,7 +140,7 @@ def draft_plan(
         renames=tuple(renames.possible),
     )
     return DraftPlan(
-        plan=plan,
+        plan=with_assumptions(plan, call_templates),
         planning=planning,
         items=tuple(items),
         tests=tuple(test for test in manifests.tests if test.applies_in(policy.workspace)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -9,6 +10,7 @@ from lmsconf.errors import ExitCode
 from lmsconf.model.effects import AccessCounts, Basis, PredictedTotals
 from lmsconf.model.fleet import INTERRUPTIONS, FleetAction, FleetEntry, FleetReport, SharedChanges, SharedFailure
 from lmsconf.render.effects_wording import EFFECTS_HEADING, NOT_COMPUTED, totals_sentence
+from lmsconf.render.plan_wording import assumed_calls_sentence
 
 _FAILURES = {
     ExitCode.ERROR: "failed with errors",
@@ -87,6 +89,19 @@ def fleet_relaxed(report: FleetReport) -> Iterator[str]:
             names.setdefault(line, []).append(entry.workspace)
     for line, workspaces in names.items():
         yield f"{line}, in {workspace_count(len(workspaces))}: {name_list(workspaces, _NAMES)}"
+
+
+def fleet_assumptions(report: FleetReport) -> str | None:
+    """Return how many calls of the plans rest on what is only assumed about the services; None if nothing is."""
+    entries = [entry for entry in report.index.entries if entry.assumed_keys]
+    # Those of most workspaces first; equal ones in alphabetical order.
+    keys = Counter(sorted(key for entry in entries for key in entry.assumed_keys))
+    if not keys:
+        return None
+    calls = sum(entry.assumed_calls for entry in entries)
+    ranked = [key for key, _ in keys.most_common()]
+    where = f"in {workspace_count(len(entries))}"
+    return f"{assumed_calls_sentence(calls, ranked, where)} --workspace NAME"
 
 
 def outcome_words(entry: FleetEntry) -> str:

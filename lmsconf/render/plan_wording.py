@@ -126,6 +126,30 @@ def plan_summary(plan: Plan) -> str:
     )
 
 
+_NAMED_ASSUMPTIONS = 3
+"""How many assumptions are named; the others are counted."""
+
+
+def assumptions_sentence(plan: Plan) -> str | None:
+    """Return how many calls rest on what is only assumed about the service; None if nothing is."""
+    assumed = [one.key for one in sorted(plan.assumptions, key=lambda one: -one.calls) if not one.known]
+    return assumed_calls_sentence(plan.assumed_calls, assumed, "on this workspace") if assumed else None
+
+
+def assumed_calls_sentence(calls: int, keys: Sequence[str], where: str) -> str:
+    """`5 calls rest on 2 assumptions that nobody has tried on this workspace: …`, with the command that tries them.
+
+    keys: the most used first. where: `on this workspace`.
+    """
+    named = ", ".join(keys[:_NAMED_ASSUMPTIONS])
+    more = f" and {len(keys) - _NAMED_ASSUMPTIONS:,} more" if len(keys) > _NAMED_ASSUMPTIONS else ""
+    verb, them = "rests" if calls == 1 else "rest", "it" if len(keys) == 1 else "them"
+    return (
+        f"{count_noun(calls, 'call')} {verb} on {count_noun(len(keys), 'assumption')} that nobody has tried {where}: "
+        f"{named}{more}. Try {them} with: lmsconf doctor --probe"
+    )
+
+
 def skipped_people_clause(number: int) -> str:
     """Return the clause about skipped people (declared, not live) for a workspace that matches otherwise."""
     return f", but for {count_noun(number, 'mention')} of people who are not live" if number else ""

@@ -44,6 +44,7 @@ def test_a_sandbox_plans_applies_and_is_then_empty(tmp_path: Path, capsys: pytes
     project = str(tmp_path / "lms")
     commands = "".join(f"  lmsconf -C {project} {command}\n" for command in ("plan", "apply", "drift"))
     assert f"\nNext:\n{commands}" in shown.err
+    assert "--probe" not in shown.err
     assert run_command_line(app, ["-C", project, "validate"]) == ExitCode.OK
     assert run_command_line(app, ["-C", project, "plan", "--detailed-exitcode"]) == ExitCode.CHANGES
     assert run_command_line(app, ["-C", project, "apply", "--auto-approve"]) == ExitCode.OK
@@ -62,7 +63,10 @@ def test_a_real_workspace_plans_empty(
         with serve(sandbox) as server:
             options = ["--url", server.url, "--workspace-name", "no", "--token-env", "LMSCONF_K", "--timezone", "UTC"]
             assert run_command_line(app, ["init", project, *options]) == ExitCode.OK
-            assert "export --into" in capsys.readouterr().err
+            told = capsys.readouterr().err
+            assert "export --into" in told
+            assert f"\nBefore the first apply, once:\n  lmsconf -C {project} doctor --probe --user EMAIL" in told
+            assert "lmsconf-probe-" in told.splitlines()[-1]
             assert run_command_line(app, ["-C", project, "plan", "--detailed-exitcode"]) == ExitCode.OK
             assert run_command_line(app, ["-C", project, "export", "--into"]) == ExitCode.OK
             assert run_command_line(app, ["-C", project, "plan", "--detailed-exitcode"]) == ExitCode.OK

@@ -48,12 +48,18 @@ def test_a_healthy_workspace(clinic: ServedProject) -> None:
 
 
 def test_assumptions_say_where_they_come_from(clinic: ServedProject) -> None:
-    """Each assumption that the manifests rely on is listed: as the default, or with the place of the project's word."""
+    """Each key that the manifests rely on is listed: as assumed, or as known, with the place of the project's word."""
     (clinic.folder / "manifests" / "all.yaml").write_text("groups: [{name: Coaches, members: []}]\n", encoding="utf-8")
     with (clinic.folder / "lmsconf.yaml").open("a", encoding="utf-8") as file:
-        file.write("dialect:\n  manual-groups.rename.name: newName\n")
+        file.write("dialect:\n  manual-groups.rename.name: newName\n  manual-groups.add.mode: add\n")
     code, out = clinic.run("doctor")
     assert code == 0
+    assert "Known, because the project file states it, and relied on by the manifests: 2\n" in out
+    assert "  manual-groups.add.mode: add (lmsconf.yaml:7:3)\n" in out
+    assert "Before the first apply, try what is assumed: lmsconf doctor --probe" in out
+    told = json.loads(clinic.run("doctor", "--format", "json")[1])["assumptions"]
+    assert {one["key"] for one in told if one["known"]} == {"manual-groups.rename.name", "manual-groups.add.mode"}
+    assert [one["key"] for one in told if one["overridden"]] == ["manual-groups.rename.name"]
     assert "  manual-groups.rename.name: newName (lmsconf.yaml:6:3, instead of name)" in out
     assert "  manual-groups.add-members.userIds: userIds (default)" in out
     assert "custom-fields.in-use" not in out

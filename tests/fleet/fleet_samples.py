@@ -51,6 +51,8 @@ def _planned(name: str, changes: int, *, lost: bool) -> FleetEntry:
         exit=ExitCode.UNREACHABLE if lost else ExitCode.CHANGES if changes else ExitCode.OK,
         summary={"update": changes},
         problems=(problem,) if lost else (),
+        assumed_keys=("custom-fields.clear-description", "custom-fields.in-use")[-changes:] if changes else (),
+        assumed_calls=changes,
     )
 
 
@@ -76,7 +78,8 @@ def _applied() -> FleetReport:
             exit, problems = ExitCode.STALE, (stale,)
         elif entry.labels["ring"] == "canary":
             exit, problems, calls = ExitCode.OK, (), {"calls": 3, "done": 3}
-        entries.append(replace(entry, exit=exit, problems=problems, summary=calls))
+        unplanned = replace(entry, assumed_keys=(), assumed_calls=0)
+        entries.append(replace(unplanned, exit=exit, problems=problems, summary=calls))
     return FleetReport(index=FleetIndex(action=FleetAction.APPLY, created_at=_TIME, entries=tuple(entries)))
 
 

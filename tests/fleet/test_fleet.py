@@ -158,6 +158,26 @@ def test_the_plans_of_a_fleet_tell_what_they_do_to_people(
         assert f"Effects on people in {effects}" in out.replace("\\", "").replace("&#39;", "'")
 
 
+def test_the_plans_of_a_fleet_tell_what_they_rest_on(fleet: Fleet) -> None:
+    """Calls on what is assumed are counted over all plans, in one line of each view; what is known is left out."""
+    fleet.plan()
+    assert fleet.run("fleet", "apply", str(fleet.root / "out"), "--auto-approve")[0] == 0
+    fleet.write("manifests/a.yaml", "custom_fields: [{name: Department, choices: [Sales, Support], hidden: true}]\n")
+    index = fleet.plan()
+    schema_validator("fleet").validate(index)
+    told = [(one["assumed_keys"], one["assumed_calls"]) for one in index["workspaces"]]
+    assert told == [(["custom-fields.in-use"], 1)] * 3
+    line = (
+        "3 calls rest on 1 assumption that nobody has tried in 3 workspaces: custom-fields.in-use. "
+        "Try it with: lmsconf doctor --probe --workspace NAME"
+    )
+    for view in ("text", "markdown", "html"):
+        _, out, _ = fleet.run("fleet", "show", str(fleet.root / "out"), "--format", view)
+        assert out.replace("\\", "").count(line) == 1
+    fleet.write("lmsconf.yaml", f"{PROJECT}dialect: {{custom-fields.in-use: condition}}\n")
+    assert not any("assumed_keys" in one for one in fleet.plan()["workspaces"])
+
+
 def test_the_plans_of_a_fleet_tell_weaker_settings(fleet: Fleet) -> None:
     """Each with the workspaces that have it, in every view."""
     fleet.write("lmsconf.yaml", PROJECT + "guards: {deletes: off}\nsettle: 0s\n")

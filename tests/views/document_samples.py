@@ -17,6 +17,7 @@ from lmsconf.model.outcomes import ApplyReport, CallOutcome, CallStatus
 from lmsconf.model.plan import (
     FULL_UNDO,
     Action,
+    Assumption,
     Change,
     ChangeOrigin,
     FieldChange,
@@ -193,6 +194,12 @@ CREATE = replace(
             needs=("c4",),
         ),
     ),
+    assumptions=(
+        Assumption(key="content-targets.create.mandatory", value="mandatory", known=False, calls=1),
+        Assumption(key="content-targets.everyone", value="EVERYONE", known=True, calls=1),
+        Assumption(key="manual-groups.add-members.userIds", value="userIds", known=False, calls=2),
+    ),
+    assumed_calls=3,
 )
 
 UPDATE = replace(
@@ -407,6 +414,8 @@ HOSTILE = replace(
     problems=(Problem(code="x", message=EVIL, hint=EVIL, source=SourceLocation(f"::{EVIL}", 1, 1)),),
     guards=(GuardResult(name=EVIL, limit={}, total=1, tripped=True, allow=f"{EVIL}=1", reason=EVIL),),
     effects=effect_samples.hostile(EVIL),
+    assumptions=(Assumption(key=EVIL, value=EVIL, known=False, calls=1),),
+    assumed_calls=1,
 )
 
 MIXED = replace(
@@ -436,6 +445,11 @@ MIXED = replace(
         ),
         *UPDATE.problems,
     ),
+    assumptions=(
+        *(Assumption(key=f"a.{n}", value="b", known=False, calls=n) for n in range(1, 5)),
+        Assumption(key="content-targets.on-existing", value="update", known=False, calls=1_204),
+    ),
+    assumed_calls=1_205,
 )
 
 PEOPLE = replace(

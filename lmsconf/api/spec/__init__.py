@@ -28,6 +28,7 @@ class ApiSpec:
         self, dialect: Mapping[str, str | int] | None = None, at: Mapping[str, SourceLocation] | None = None
     ) -> None:
         self._dialect = Dialect(load_api_description(), dialect or {}, at)
+        self._stated = frozenset(dialect or ())
         self.operations: Mapping[str, Operation] = {
             id: operation.with_wire_names(names) if (names := self._dialect.overridden_names(operation)) else operation
             for id, operation in load_api_description().operations.items()
@@ -49,6 +50,10 @@ class ApiSpec:
     def integer_behaviour(self, key: str) -> int:
         """Return the value of a behaviour that is an integer."""
         return int(self._dialect[key])
+
+    def is_known(self, key: str) -> bool:
+        """Return whether the dialect states the value of a key; the value of any other key is assumed."""
+        return key in self._stated
 
     def body_to_wire(self, operation: str, /, **values: object) -> dict[str, object]:
         """Return a body with wire names for canonical ones, values unchanged. Raises ValueError for unknown names."""

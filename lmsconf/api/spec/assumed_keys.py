@@ -1,11 +1,14 @@
-"""Which dialect keys operations rely on: assumed names and behaviours of what lmsconf sends to them and reads."""
+"""Which dialect keys operations and calls rely on: assumed names and behaviours of what lmsconf sends and reads."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Final
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partial
+from typing import Final, cast
 
 from lmsconf.api.spec import ApiSpec
+from lmsconf.api.spec.operations import load_api_description
+from lmsconf.api.spec.value_encoding import ANSWERS, ANSWERS_KEY, clear_answer_key, encode_answer
 
 ADD_MODE: Final = "manual-groups.add.mode"
 """Whether a call adds people to a list, or replaces the list."""
@@ -17,6 +20,11 @@ _NEVER_SENT: Final = frozenset(
     )
 )
 """Optional body fields that manifests never set."""
+_OF_READING: Final = frozenset(("paging.limit",))
+_OF_WHAT_IS_THERE: Final = frozenset((ADD_MODE, "content-targets.on-existing"))
+"""What a call does with what it finds: nothing rests on it where there is nothing yet."""
+Body = Mapping[object, object]
+"""The body of a request, with canonical names."""
 
 
 def assumed_keys(spec: ApiSpec, operations: Collection[str]) -> dict[str, list[str]]:
@@ -27,3 +35,84 @@ def assumed_keys(spec: ApiSpec, operations: Collection[str]) -> dict[str, list[s
             if key not in _NEVER_SENT:
                 dependents.setdefault(key, []).append(operation)
     return dependents
+
+
+def assumed_keys_of_call(spec: ApiSpec, operation: str, body: object, *, finds_nothing: bool) -> Iterator[str]:
+    """Yield the dialect keys that one call relies on: of a name only if its body has it, of a behaviour if it matters.
+
+    body: with wire names. finds_nothing: the list or the assignment that the call is for does not exist before it.
+    Where a body does not show whether a behaviour matters, the call relies on it: `""` clears a CHOICE or a TEXT.
+    """
+    names = load_api_description().names
+    canonical = cast("Body", spec[operation].request_names.from_wire(body) if isinstance(body, Mapping) else {})
+    for key in spec.dialect_keys(operation):
+        if key in names:
+            is_relied_on = _has_name(body, spec.behaviour(key))
+        elif finds_nothing and key in _OF_WHAT_IS_THERE:
+            is_relied_on = False
+        else:
+            is_relied_on = key not in _OF_READING and (key not in _MATTERS or _MATTERS[key](spec, canonical))
+        if is_relied_on:
+            yield key
+
+
+def _has_name(body: object, name: str) -> bool:
+    if isinstance(body, Mapping):
+        return name in body or any(_has_name(part, name) for part in body.values())
+    return isinstance(body, list | tuple) and any(_has_name(part, name) for part in body)
+
+
+def _answers(body: Body) -> Collection[object]:
+    """Return the values of the answers, whether the body is the map or holds it."""
+    answers = body.get(ANSWERS_KEY, body)
+    return answers.values() if isinstance(answers, Mapping) else ()
+
+
+def _chooses_one(_: ApiSpec, body: Body) -> bool:
+    return any(len(answer) == 1 if isinstance(answer, list) else answer for answer in _answers(body))
+
+
+def _clears(type: str, spec: ApiSpec, body: Body) -> bool:
+    return encode_answer(spec.behaviour, type, None) in _answers(body)
+
+
+def _names_several(_: ApiSpec, body: Body) -> bool:
+    people = body.get("userIds")
+    return isinstance(people, list) and len(people) > 1
+
+
+def _names_managers(_: ApiSpec, body: Body) -> bool:
+    return any(body.get(name) for name in ("userIds", "managers", "managerIds"))
+
+
+def _clears_description(_: ApiSpec, body: Body) -> bool:
+    return "description" in body and not body["description"]
+
+
+def _is_for_everyone(spec: ApiSpec, body: Body) -> bool:
+    return body.get("targetId") == spec.behaviour("content-targets.everyone")
+
+
+def _has_time(_: ApiSpec, body: Body) -> bool:
+    return any(body.get(name) for name in _WINDOW)
+
+
+def _clears_time(spec: ApiSpec, body: Body) -> bool:
+    if spec.behaviour("content-targets.clear-time") == "omit":
+        return any(name not in body for name in _WINDOW)
+    return any(name in body and not body[name] for name in _WINDOW)
+
+
+_WINDOW: Final = ("startTime", "finishTime")
+_MATTERS: Final[Mapping[str, Callable[[ApiSpec, Body], bool]]] = {
+    f"{ANSWERS}.value": _chooses_one,
+    **{clear_answer_key(type): partial(_clears, type) for type in ("CHOICE", "MULTI_SELECT", "TEXT")},
+    "manual-groups.add.batch": _names_several,
+    "manual-groups.who-can-manage": _names_managers,
+    "custom-fields.clear-description": _clears_description,
+    "content-targets.everyone": _is_for_everyone,
+    "content-targets.time-format": _has_time,
+    "content-targets.time-precision": _has_time,
+    "content-targets.clear-time": _clears_time,
+}
+"""Key of a behaviour → whether it matters for a call with that body. A behaviour without an entry always matters."""

@@ -5,14 +5,12 @@ Guards and foretold refusals stop nothing here: the calls are sent as if they we
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterator, Set
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from lmsconf import __version__
-from lmsconf.api.spec import ApiSpec
-from lmsconf.api.spec.assumed_keys import assumed_keys
 from lmsconf.api.spec.listings import USERS
 from lmsconf.apply.phases import Phase, unreported
 from lmsconf.apply.rehearsal.injected_faults import RehearsedFaults
@@ -22,7 +20,6 @@ from lmsconf.documents.snapshot_file import snapshot_digest
 from lmsconf.errors import Problem
 from lmsconf.kinds import all_kinds
 from lmsconf.model.address import Address, RemoteId
-from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json, canonical_json
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.outcomes import ApplyReport, CallStatus
@@ -41,6 +38,7 @@ from lmsconf.model.rehearsal import (
 )
 from lmsconf.model.scope import VerifyMode
 from lmsconf.model.snapshot import Snapshot
+from lmsconf.planner.assumptions import calls_by_key
 from lmsconf.planner.reading import keep_keys
 from lmsconf.project.settings import Settings
 from lmsconf.support.lazy_dataclass import dataclass
@@ -141,14 +139,20 @@ class _Rehearsing:
             # What a plan says of such a change is said of the plan itself.
             remaining=tuple(replace(change, problems=()) for change in remaining),
             problems=problems,
-            assumptions=rehearsed_assumptions(self._twin.applier.connection.spec, self._plan.calls, self._declared()),
+            assumptions=tuple(self._assumptions()),
             groups=tuple(self._groups(remaining)),
             pace=RehearsalPace(requests=requests, rate=self._options.rate, is_limit=self._options.is_limit),
             faulted=faulted,
         )
 
-    def _declared(self) -> frozenset[str]:
-        return frozenset(self._twin.applier.settings.dialect)
+    def _assumptions(self) -> Iterator[RehearsedAssumption]:
+        """Yield the dialect keys that the calls of the plan rely on."""
+        terms = self._twin.applier.call_templates
+        for key, calls in calls_by_key(self._plan, terms).items():
+            operations = tuple(dict.fromkeys(call.operation for call in calls))
+            yield RehearsedAssumption(
+                key=key, value=terms.behaviour(key), operations=operations, declared=terms.is_known(key)
+            )
 
     def _planned(self) -> tuple[Plan, tuple[Problem, ...]]:
         """Read the twin and plan the manifests on it."""
@@ -241,17 +245,6 @@ class _Rehearsing:
                     reached=None if members is None else len(members - archived),
                     basis=group.basis,
                 )
-
-
-def rehearsed_assumptions(
-    spec: ApiSpec, calls: Iterable[Call], declared: frozenset[str]
-) -> tuple[RehearsedAssumption, ...]:
-    """Return the dialect keys that these calls rely on. declared: those of the project file."""
-    operations = {call.operation for call in calls}
-    return tuple(
-        RehearsedAssumption(key=key, value=spec.behaviour(key), operations=tuple(relying), declared=key in declared)
-        for key, relying in assumed_keys(spec, operations).items()
-    )
 
 
 def _differs(before: dict[str, Change], now: dict[str, Change], address: str) -> bool:

@@ -25,6 +25,7 @@ def list_dialect_assumptions(
             key=key,
             value=spec.behaviour(key),
             default=default.behaviour(key),
+            known=spec.is_known(key),
             operations=tuple(operations),
             source=at.get(key),
         )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 from urllib.parse import quote, unquote
 
 from lmsconf.api.spec import ApiSpec
+from lmsconf.api.spec.assumed_keys import assumed_keys_of_call
 from lmsconf.api.spec.operations import encode_path_segment
 from lmsconf.model.address import Address, Ref
 
@@ -28,6 +29,14 @@ class SpecCallTemplates:
     def behaviour(self, key: str) -> str:
         """Return the dialect's value for a behaviour that the API specification leaves open."""
         return self.spec.behaviour(key)
+
+    def is_known(self, key: str) -> bool:
+        """Return whether the project's dialect states the value of a key."""
+        return self.spec.is_known(key)
+
+    def assumed_keys(self, operation: str, body: object, *, finds_nothing: bool) -> Iterable[str]:
+        """Return the dialect keys that a call relies on."""
+        return assumed_keys_of_call(self.spec, operation, body, finds_nothing=finds_nothing)
 
     def request(self, operation: str, path: Mapping[str, str | Ref]) -> tuple[str, str]:
         """Return method and path; a Ref is written `{group/New name}`, with braces and percent signs encoded."""

@@ -16,6 +16,7 @@ from lmsconf.model.fleet import (
 )
 from lmsconf.render.fleet_wording import (
     failed_workspaces,
+    fleet_assumptions,
     fleet_effects,
     fleet_headline,
     fleet_relaxed,
@@ -69,7 +70,7 @@ def fleet_html(report: FleetReport) -> str:
     top = [
         page_header("fleet", title, f"Made {index.created_at}"),
         tag("p", fleet_headline(report), class_="verdict"),
-        tag("p", effects) if (effects := fleet_effects(report)) else None,
+        [tag("p", line) for line in filter(None, [fleet_effects(report), fleet_assumptions(report)])],
         count_cards(_counts(report)),
         headed_list(RELAXED_HEADING, fleet_relaxed(report)),
     ]

@@ -52,6 +52,7 @@ from lmsconf.render.html.packed_rows import is_large, packed_notes
 from lmsconf.render.html.rehearsal import rehearsal_section, rehearsal_verdict
 from lmsconf.render.plan_wording import (
     abandoned_heading,
+    assumptions_sentence,
     count_severities,
     plan_summary,
     scope_sentences,
@@ -84,6 +85,7 @@ def plan_html(plan: Plan) -> str:
         list(blocker_notes(plan)),
         rehearsal_verdict(plan),
         tag("p", plan_summary(plan), class_="verdict"),
+        [tag("p", line, class_="scope") for line in filter(None, [assumptions_sentence(plan)])],
         [tag("p", line, class_="scope") for line in scope_sentences(plan)],
         headed_list(settings_wording.CHANGED_HEADING, settings_wording.changed_settings(plan)),
         headed_list(settings_wording.RELAXED_HEADING, settings_wording.relaxed_settings(plan)),

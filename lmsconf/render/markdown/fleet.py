@@ -20,6 +20,7 @@ from lmsconf.render.escape import escape_html, escape_markdown, markdown_code
 from lmsconf.render.fleet_wording import (
     SHOWN_ERRORS,
     failed_workspaces,
+    fleet_assumptions,
     fleet_effects,
     fleet_headline,
     fleet_relaxed,
@@ -58,6 +59,7 @@ def fleet_markdown(report: FleetReport, *, limit: SizeLimit = UNLIMITED) -> str:
         f"### lmsconf fleet {action}",
         f"**{fleet_headline(report)}**",
         escape_markdown(fleet_effects(report)),
+        escape_markdown(fleet_assumptions(report) or ""),
     )
     sections = [
         *section_if_any(

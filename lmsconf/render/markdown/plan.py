@@ -40,6 +40,7 @@ from lmsconf.render.markdown.sections import (
 from lmsconf.render.plan_wording import (
     BLOCKERS_HEADING,
     abandoned_heading,
+    assumptions_sentence,
     count_severities,
     plan_summary,
     scope_sentences,
@@ -62,6 +63,7 @@ def plan_markdown(plan: Plan, *, limit: SizeLimit = UNLIMITED) -> str:
         details,
         rehearsal_paragraph(plan),
         f"**{plan_summary(plan)}**",
+        escape_markdown(assumptions_sentence(plan) or ""),
         *map(escape_markdown, scope_sentences(plan)),
         _listed(settings_wording.CHANGED_HEADING, settings_wording.changed_settings(plan), limit),
         _listed(settings_wording.RELAXED_HEADING, settings_wording.relaxed_settings(plan), limit),

@@ -12,6 +12,7 @@ from lmsconf.render.escape import escape_terminal
 from lmsconf.render.fleet_wording import (
     SHOWN_ERRORS,
     failed_workspaces,
+    fleet_assumptions,
     fleet_effects,
     fleet_headline,
     fleet_relaxed,
@@ -35,7 +36,7 @@ def fleet_text(report: FleetReport, *, color: bool = False) -> str:
         [
             [fleet_headline(report)],
             *(_failure(failure, index.action) for failure in group_failures(index.entries)),
-            [escape_terminal(line) for line in filter(None, [fleet_effects(report)])],
+            [escape_terminal(line) for line in filter(None, [fleet_effects(report), fleet_assumptions(report)])],
             _relaxed(report),
             *(_blocked(blockers, names) for blockers, names in group_blocked(index.entries)),
             *(_shared(shared, len(index.entries)) for shared in report.shared),

@@ -29,6 +29,7 @@ from lmsconf.render.escape import escape_terminal
 from lmsconf.render.plan_wording import (
     BLOCKERS_HEADING,
     abandoned_heading,
+    assumptions_sentence,
     count_severities,
     plan_summary,
     scope_sentences,
@@ -62,6 +63,7 @@ def plan_text(plan: Plan, *, color: bool = False, names_blockers: bool = True) -
                 *effects_reminder(plan),
                 *rehearsal_reminder(plan),
                 plan_summary(plan),
+                *map(escape_terminal, filter(None, [assumptions_sentence(plan)])),
                 *([f"Digest: {plan_digest(plan)}"] if plan.changes else []),
             ],
             _stops(plan) if names_blockers else [],

@@ -1,0 +1,247 @@
+"""What a plan rests on where the API specification is silent: in its JSON, in its views, and in the saved file."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from json_schemas import schema_validator
+from wire.second_dialect import second_dialect
+
+from lmsconf.model.plan import Assumption, Plan
+
+from .project import Project
+from .shell import lmsconf
+
+SEED = """
+people:
+  - {email: anna@acme.example, answers: {Department: Sales, Skills: [SQL], Badge: "7"}, metadata: {cost: "1"}}
+  - {email: bo@acme.example}
+  - {email: cy@acme.example}
+custom_fields:
+  - {name: Department, type: CHOICE, choices: [Sales, HR], description: Where}
+  - {name: Skills, type: MULTI_SELECT, choices: [SQL, Go]}
+  - {name: Badge, type: TEXT}
+groups: [{name: Coaches, members: [bo@acme.example], managers: [anna@acme.example]}, {name: Old}]
+content: [{name: GDPR}, {name: Intro}]
+content_targets:
+  - {content: GDPR, visible_until: "2030-01-01T00:00:00Z", assign_to: [{group: Coaches}]}
+  - {content: Intro, assign_to: [everyone]}
+"""
+OPTIONS = "timezone: Europe/Stockholm\nguards: off\npeople: {create: true}\n"
+RENAME = "groups: [{name: Mentors, previously: [Coaches]}]\n"
+LINE = "that nobody has tried on this workspace: "
+ANSWERS = "users.update-custom-field-choice"
+TARGET = "content-targets.create"
+
+
+@pytest.fixture
+def it(tmp_path: Path) -> Project:
+    return Project(tmp_path, SEED, OPTIONS)
+
+
+def rested_on(plan: Plan) -> dict[str, int]:
+    """Key → how many calls rest on it."""
+    assert [one.key for one in plan.assumptions] == sorted({one.key for one in plan.assumptions})
+    return {one.key: one.calls for one in plan.assumptions}
+
+
+def answered(*more: str) -> set[str]:
+    """The keys of a call with answers."""
+    return {f"{ANSWERS}.{key}" for key in ("shape", "omitted", *more)}
+
+
+@pytest.mark.parametrize(
+    ("manifests", "keys"),
+    [
+        ("groups: [{name: Old}]", set[str]()),
+        (RENAME, {"manual-groups.rename.name"}),
+        ("groups: [{name: New}]", set[str]()),
+        ("groups: [{name: New, members: [bo@acme.example]}]", {"manual-groups.add-members.userIds"}),
+        (
+            "groups: [{name: Coaches, members: [anna@acme.example, bo@acme.example, cy@acme.example]}]",
+            {"manual-groups.add-members.userIds", "manual-groups.add.batch", "manual-groups.add.mode"},
+        ),
+        (
+            "groups: [{name: Coaches, managers: [bo@acme.example, anna@acme.example]}]",
+            {"manual-groups.add-managers.userIds", "manual-groups.add.mode", "manual-groups.who-can-manage"},
+        ),
+        ("groups: [{name: Coaches, members: []}]", set[str]()),
+        ("smart_groups: [{name: A, conditions: [{field: Department, choices: [HR]}]}]", set[str]()),
+        (
+            "smart_groups: [{name: A, managers: [bo@acme.example], conditions: [{field: Department, choices: [HR]}]}]",
+            {"manual-groups.who-can-manage"},
+        ),
+        ("custom_fields: [{name: Site, type: TEXT, description: Where}]", set[str]()),
+        ("custom_fields: [{name: Department, hidden: true}]", {"custom-fields.in-use"}),
+        (
+            "custom_fields: [{name: Department, description: null}]",
+            {"custom-fields.in-use", "custom-fields.clear-description"},
+        ),
+        ("absent: {custom_fields: [Badge]}", {"custom-fields.in-use"}),
+        ("content_targets: [{content: Intro, assign_to: [{group: Old}]}]", {f"{TARGET}.mandatory"}),
+        (
+            "content_targets: [{content: GDPR, visible_from: 2026-01-01, assign_to: [everyone]}]",
+            {f"{TARGET}.mandatory", f"{TARGET}.startTime", "content-targets.everyone", "content-targets.time-format"},
+        ),
+        (
+            "content_targets: [{content: GDPR, mandatory: true, assign_to: [{group: Coaches}]}]",
+            {
+                f"{TARGET}.mandatory",
+                f"{TARGET}.finishTime",
+                "content-targets.clear-time",
+                "content-targets.on-existing",
+            },
+        ),
+        ("absent: {content_targets: [{content: GDPR, assign_to: [{group: Coaches}]}]}", set[str]()),
+        (
+            "absent: {content_targets: [{content: Intro, assign_to: [everyone]}]}",
+            {"content-targets.everyone"},
+        ),
+        ("users: [{email: anna@acme.example, answers: {Skills: [SQL, Go]}}]", answered()),
+        ("users: [{email: anna@acme.example, answers: {Department: HR}}]", answered("value")),
+        ("users: [{email: anna@acme.example, answers: {Skills: []}}]", answered("clear-multi-select")),
+        # The call does not show the type of the field: an empty text clears a TEXT or a CHOICE.
+        ("users: [{email: anna@acme.example, answers: {Badge: null}}]", answered("clear-text", "clear-choice")),
+        ('users: [{email: anna@acme.example, metadata: {cost: "2"}}]', {"users.update-metadata.mode"}),
+        (
+            "users: [{email: anna@acme.example, custom_archive_date: 2030-01-01}]",
+            {"users.set-custom-archived-date.date"},
+        ),
+        ("users: [{email: anna@acme.example, archived: true}]", set[str]()),
+        (
+            "users: [{email: di@acme.example, first_name: Di, last_name: Ek, language: sv}]",
+            {f"users.create.{name}" for name in ("email", "firstName", "lastName", "language", "sendWelcomeEmail")},
+        ),
+    ],
+)
+def test_a_call_rests_on_what_it_sends(it: Project, spoken: str, manifests: str, keys: set[str]) -> None:
+    """A name counts only where the body has it, and a behaviour only where it matters for the call."""
+    if spoken == "second":
+        pytest.skip("bodies differ, so that other behaviours matter")
+    assert rested_on(it.plan(f"{manifests}\n")).keys() == keys
+
+
+def test_calls_are_counted_for_each_key_and_once_in_all(it: Project, spoken: str) -> None:
+    """Three calls rest on two keys and on one of them; a second batch of a new group finds what the first added."""
+    if spoken == "second":
+        pytest.skip("its batches have another size")
+    it.write_options(f"{OPTIONS}dialect: {{manual-groups.add.batch: 1}}\n")
+    plan = it.plan(f"groups:\n- {{name: New, members: [anna@acme.example, bo@acme.example]}}\n- {RENAME[9:-2]}\n")
+    assert rested_on(plan) == {
+        "manual-groups.add-members.userIds": 2,
+        "manual-groups.add.mode": 1,
+        "manual-groups.rename.name": 1,
+    }
+    assert plan.assumed_calls == 3
+
+
+@pytest.mark.parametrize("place", ["project", "workspace"])
+def test_what_the_project_file_states_is_known(it: Project, spoken: str, place: str) -> None:
+    """Also the default, for all workspaces or for one; what is known is in the JSON, and in no view."""
+    if spoken == "second":
+        pytest.skip("its project file states everything")
+    assumed = it.plan(RENAME)
+    assert assumed.assumptions == (Assumption(key="manual-groups.rename.name", value="name", known=False, calls=1),)
+    if place == "project":
+        it.write_options(f"{OPTIONS}dialect: {{manual-groups.rename.name: name}}\n")
+    else:
+        file = it.root / "lmsconf.yaml"
+        said = "seed: workspace.yaml, dialect: {manual-groups.rename.name: name}"
+        file.write_text(file.read_text().replace("seed: workspace.yaml", said))
+    known = it.plan()
+    assert known.assumptions == (Assumption(key="manual-groups.rename.name", value="name", known=True, calls=1),)
+    assert (assumed.assumed_calls, known.assumed_calls) == (1, 0)
+    for view in ("text", "markdown", "html"):
+        assert LINE not in lmsconf(it.root, "plan", "--format", view).out
+
+
+def test_each_view_says_it_in_one_line(it: Project, spoken: str) -> None:
+    """The most used keys are named, the others counted, those that are known left out; and how to try them."""
+    if spoken == "second":
+        pytest.skip("its project file states everything")
+    it.write_options(f"{OPTIONS}dialect: {{content-targets.everyone: EVERYONE}}\n")
+    it.write(
+        f"{RENAME}content_targets:\n"
+        "- {content: GDPR, visible_from: 2026-01-01, assign_to: [everyone, {user: bo@acme.example}, {group: Old}]}\n"
+    )
+    said = (
+        "4 calls rest on 4 assumptions that nobody has tried on this workspace: content-targets.create.mandatory, "
+        "content-targets.create.startTime, content-targets.time-format and 1 more. Try them with: "
+        "lmsconf doctor --probe"
+    )
+    text, html = (lmsconf(it.root, "plan", "--format", view).out for view in ("text", "html"))
+    assert text.splitlines().count(said) == 1
+    assert html.count(said) == 1
+    markdown = lmsconf(it.root, "plan", "--format", "markdown").out
+    assert re.sub(r"\\(.)", r"\1", markdown).count(said) == 1
+    applied = lmsconf(it.root, "apply", "--auto-approve")
+    assert LINE not in applied.out
+    assert LINE not in lmsconf(it.root, "plan").out
+
+
+def test_one_call_is_in_the_singular(it: Project, spoken: str) -> None:
+    """One call, one assumption."""
+    it.write(RENAME)
+    said = f"1 call rests on 1 assumption {LINE}manual-groups.rename.name. Try it with: lmsconf doctor --probe"
+    assert lmsconf(it.root, "plan").out.splitlines().count(said) == (0 if spoken == "second" else 1)
+
+
+def test_drift_and_an_empty_plan_rest_on_nothing(it: Project) -> None:
+    """Neither has a call."""
+    it.write("groups: [{name: Coaches, members: []}]\n")
+    drift = lmsconf(it.root, "drift")
+    assert drift.code == 2
+    assert LINE not in drift.out
+    it.write("groups: [{name: Old}]\n")
+    plan = lmsconf(it.root, "plan", "--format", "json").document
+    assert (plan["assumptions"], plan["assumed_calls"]) == ([], 0)
+
+
+def test_a_saved_plan_keeps_what_it_rests_on(it: Project, spoken: str) -> None:
+    """The file has it below the seal, and not in the digest: what is known may change, what is sent does not."""
+    it.write(RENAME)
+    assert lmsconf(it.root, "plan", "--out", "plan.json").code == 0
+    saved = json.loads((it.root / "plan.json").read_text())
+    schema_validator("plan").validate(saved)
+    value = it.spec.behaviour("manual-groups.rename.name")
+    is_known = spoken == "second"
+    assert saved["assumptions"] == [{"key": "manual-groups.rename.name", "value": value, "known": is_known, "calls": 1}]
+    assert (LINE in lmsconf(it.root, "show", "plan.json").out) is not is_known
+    it.write_options(f"{OPTIONS}dialect: {{manual-groups.rename.name: {value}}}\n")
+    assert lmsconf(it.root, "plan", "--format", "json").document["digest"] == saved["digest"]
+    edited = (it.root / "plan.json").read_text().replace('"known":', '"known" :')
+    (it.root / "edited.json").write_text(edited.replace('"assumed_calls":1', '"assumed_calls":0'))
+    assert lmsconf(it.root, "show", "edited.json").code == 3
+
+
+def test_masked_rehearsed_and_undone_plans_have_the_same(it: Project) -> None:
+    """Masking people changes no key; a rehearsal lists the keys of the plan; the plan back rests on its own calls."""
+    manifests = f"{RENAME}content_targets: [{{content: GDPR, mandatory: true, assign_to: [{{group: Mentors}}]}}]\n"
+    it.write(manifests)
+    plain = lmsconf(it.root, "plan", "--format", "json").document
+    assert plain["assumptions"]
+    for more in ("--mask-people", "--rehearse"):
+        other = lmsconf(it.root, "plan", "--format", "json", more).document
+        assert (other["assumptions"], other["assumed_calls"]) == (plain["assumptions"], plain["assumed_calls"])
+    assumptions = cast("list[dict[str, Any]]", plain["assumptions"])
+    listed = cast("dict[str, Any]", other["rehearsal"])["assumptions"]
+    assert [(one["key"], one["value"], one["declared"]) for one in listed] == [
+        (one["key"], one["value"], one["known"]) for one in assumptions
+    ]
+    assert lmsconf(it.root, "apply", "--auto-approve").code == 0
+    undo = lmsconf(it.root, "plan", "--undo", "latest", "--format", "json").document
+    assert "manual-groups.rename.name" in {one["key"] for one in cast("list[dict[str, Any]]", undo["assumptions"])}
+
+
+def test_every_value_that_differs_is_known(it: Project) -> None:
+    """A project file that states every key leaves nothing assumed, whatever the plan sends."""
+    stated = {key: value for key, value in second_dialect().items() if key != "content-targets.everyone"}
+    it.write_options(f"{OPTIONS}dialect: {json.dumps({**stated, 'content-targets.everyone': 'ALL'})}\n")
+    it.write(f"{RENAME}users: [{{email: anna@acme.example, answers: {{Department: HR}}}}]\n")
+    plan = lmsconf(it.root, "plan", "--format", "json").document
+    assert plan["assumed_calls"] == 0
+    assert all(one["known"] for one in cast("list[dict[str, Any]]", plan["assumptions"]))
