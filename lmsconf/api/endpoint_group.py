@@ -11,7 +11,7 @@ from typing import Final, Literal, TypeAlias, cast
 
 from lmsconf.api.argument_validation import validate_arguments
 from lmsconf.api.client import Client
-from lmsconf.api.spec.value_encoding import build_answers_body, encode_answer
+from lmsconf.api.spec.value_encoding import PickedChoice, build_answers_body, encode_answer
 from lmsconf.api.value_conversion import body_to_wire, query_to_wire, response_from_wire
 from lmsconf.errors import InvalidResponse
 from lmsconf.model.canonical_json import Json
@@ -86,7 +86,8 @@ class EndpointGroup:
         behaviour, values = self._client.spec.behaviour, dict[str, object]()
         for type, given in answers.items():
             _check_answers(operation, type, given, values)
-            values |= {field: encode_answer(behaviour, type, answer) for field, answer in (given or {}).items()}
+            for field, answer in (given or {}).items():
+                values[field] = encode_answer(behaviour, type, _picked(type, answer))
         return build_answers_body(behaviour, values)
 
     def _every(self, page: Page, *, rows: str, id: str | None, total: str | None) -> Iterator[object]:
@@ -126,6 +127,14 @@ def _rows(answer: Mapping[str, object], key: str) -> list[Mapping[str, object]]:
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise InvalidResponse(f"a page is missing its list of {key}")
     return cast("list[Mapping[str, object]]", rows)
+
+
+def _picked(type: str, answer: object) -> str | list[PickedChoice] | None:
+    """Return a checked answer as it is encoded. A choice is whatever the caller has: its id, or its name."""
+    if type == "TEXT":
+        return cast("str | None", answer)
+    choices = cast("list[str]", answer if isinstance(answer, list) else [answer] if answer else [])
+    return [PickedChoice(one, one) for one in choices]
 
 
 def _check_answers(operation: str, type: str, answers: object, others: Mapping[str, object]) -> None:

@@ -196,13 +196,13 @@ def test_the_dialect_stays_inside() -> None:
         "content.meetups.occasions": "dates",
         "content.meetups.occasions.startTime": "from",
         "analytics.contentName": "title",
-        "users.update-custom-field-choice.shape": "wrapped",
+        "users.update-custom-field-choice.wrapper": "answers",
     }
     given = service(network=network, dialect=dialect)
     assert given.content.meetups() == {"meetups": [{"name": "Fika", "occasions": [{"startTime": 5}]}]}
     given.analytics.statistics(content_name="GDPR")
     given.users.update_custom_field_choice("u", choice={"f": "c"})
-    assert [sent(request) for request in network.requests[1:]] == [{"title": "GDPR"}, {"customFields": {"f": "c"}}]
+    assert [sent(request) for request in network.requests[1:]] == [{"title": "GDPR"}, {"answers": {"f": "c"}}]
 
 
 def test_a_refusal_is_an_error_of_its_own() -> None:
@@ -386,7 +386,7 @@ def test_values_are_checked_under_the_descriptions_names() -> None:
     """Whatever the dialect calls them, and in whatever shape it sends them."""
     dialect: dict[str, str | int] = {
         "analytics.contentName": "title",
-        "users.update-custom-field-choice.shape": "wrapped",
+        "users.update-custom-field-choice.wrapper": "answers",
     }
     network = Network(said(200, {}))
     given = service(network=network, dialect=dialect)

@@ -81,7 +81,7 @@ def test_a_created_account_is_archived_instead_of_deleted(admin: bool | None) ->
 def test_people_are_kept_with_the_answers_that_can_be_read() -> None:
     """By id, with None for an answer of no known shape, and for all of them where they are no object."""
     people = PeopleWithAnswers(cast("ReadContext", None))
-    held: dict[str, Json] = {"Skills": ["c-1"], "Badge": "7", "Odd": 7, "Empty": {"choices": []}, "None": None}
+    held: dict[str, Json] = {"Skills": ["c-1"], "Badge": "7", "Odd": True, "Empty": {"choices": []}, "None": None}
     people.add({"userId": "u-5", "email": "e@x.example", "customFields": None})
     people.add({"userId": "u-4", "email": "d@x.example", "archivedAt": None})
     assert not people.finish(None).has_answers

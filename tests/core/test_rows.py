@@ -112,6 +112,26 @@ def test_an_assignment_without_a_window_has_no_limits() -> None:
         ({"text": "", "label": "Badge"}, (frozenset(), None)),
         ({"choices": None}, (frozenset(), None)),
         ({"label": ""}, (frozenset(), None)),
+        (5, (frozenset(), "5")),
+        ({"value": 7}, (frozenset(), "7")),
+        ({"choiceId": 7}, (frozenset({"7"}), None)),
+        ({"choiceIds": ["c-1", "c-2"]}, (frozenset({"c-1", "c-2"}), None)),
+        ({"choice": {"id": "c-1", "name": "Sales"}}, (frozenset({"c-1"}), None)),
+        ({"id": "c-1", "name": "Sales"}, (frozenset({"c-1"}), None)),
+        ({"name": "Sales"}, (frozenset({"Sales"}), None)),
+        ({"type": "CHOICE", "id": "c-1", "name": "Sales"}, (frozenset({"c-1"}), None)),
+        ({"selected": ["c-1"], "choices": [{"choiceId": "c-1"}, {"choiceId": "c-2"}]}, (frozenset({"c-1"}), None)),
+        ({"type": "CHOICE", "value": {"choiceId": "c-1", "name": "Sales"}}, (frozenset({"c-1"}), None)),
+        ({"type": "TEXT", "value": {"text": "7"}}, (frozenset(), "7")),
+        ({"name": "Dept", "type": "CHOICE", "value": [{"id": "c-1", "name": "A"}]}, (frozenset({"c-1"}), None)),
+        ([{"id": "c-1"}, {"value": "C"}, {"choice": {"name": "D"}}], (frozenset({"c-1", "C", "D"}), None)),
+        ([{"text": "7"}], (frozenset({"7"}), None)),
+        ({"name": "Dept", "type": "CHOICE", "value": None}, (frozenset(), None)),
+        ({"name": "Dept", "type": "CHOICE"}, (frozenset(), None)),
+        ({"customFieldId": "f-1", "id": "f-1", "type": "TEXT", "isHidden": True}, (frozenset(), None)),
+        ({"type": "CHOICE", "value": {"choiceId": None, "name": None}}, (frozenset(), None)),
+        ({"value": {}}, (frozenset(), None)),
+        ([], (frozenset(), None)),
         ({}, (frozenset(), None)),
     ],
 )
@@ -120,14 +140,30 @@ def test_an_answer_is_read_in_every_shape(value: Json, answer: tuple[frozenset[s
     assert parse_answer("Dept", value) == (None if answer is None else AnswerRow("Dept", *answer))
 
 
-@pytest.mark.parametrize("value", [{"label": "Badge"}, {"value": {"deep": 1}}, [True], [None], [{"id": "c-1"}], 5])
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"label": "Badge"},
+        {"value": {"deep": 1}},
+        True,
+        {"value": True},
+        [True],
+        [None],
+        [["c-1"]],
+        [{"choices": ["c-1", "c-2"]}],
+        {"id": "f-1", "name": "Dept"},
+        {"type": "CHOICE", "id": "f-1"},
+        {"type": "CHOICE", "picked": "c-1"},
+        {"value": {"value": {"value": {"value": {"value": "c-1"}}}}},
+    ],
+)
 def test_an_answer_of_another_shape_is_not_guessed(value: Json) -> None:
-    """It may be anything, so it is an error."""
-    with pytest.raises(InvalidResponse):
+    """It may be anything, the field's own id among it, so it is an error that names the field."""
+    with pytest.raises(InvalidResponse, match="to Dept h"):
         parse_answer("Dept", value)
 
 
-@pytest.mark.parametrize(("value", "is_known"), [("text", True), (["c-1"], True), (7, False)])
+@pytest.mark.parametrize(("value", "is_known"), [("text", True), (["c-1"], True), (True, False)])
 def test_one_answer_that_cannot_be_read_leaves_none_of_them(value: Json, is_known: bool) -> None:
     """Of a person in a snapshot of everything: the others beside it would read as all that there are."""
     whole = WholePeople(cast("ReadContext", None))  # what is shared while reading, of which this needs nothing

@@ -25,8 +25,9 @@ ACCOUNT = {
     "users.create.sendWelcomeEmail",
 }  # fmt: skip
 PERSON = {
-    "users.set-custom-archived-date.date", "users.update-metadata.mode", "users.update-custom-field-choice.shape",
-    "users.update-custom-field-choice.value", "users.update-custom-field-choice.omitted",
+    "users.set-custom-archived-date.date", "users.update-metadata.mode", "users.update-custom-field-choice.wrapper",
+    "users.update-custom-field-choice.value", "users.update-custom-field-choice.value-multi-select",
+    "users.update-custom-field-choice.value-text", "users.update-custom-field-choice.omitted",
     "users.update-custom-field-choice.clear-choice", "users.update-custom-field-choice.clear-multi-select",
     "users.update-custom-field-choice.clear-text",
 }  # fmt: skip
@@ -144,7 +145,7 @@ def test_what_is_not_learnt_of_people_is_said(
 @pytest.mark.parametrize(
     ("used", "key", "reason"),
     [
-        (10, "users.update-custom-field-choice.shape", "no field is free: 10 of 10 are used"),
+        (10, "users.update-custom-field-choice.wrapper", "no field is free: 10 of 10 are used"),
         (9, "users.update-custom-field-choice.omitted", "only one field is free, and it takes two: 9 are used"),
     ],
 )

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from lmsconf.api.spec.value_encoding import build_answers_body, encode_answer
 from lmsconf.errors import ExitCode
 from lmsconf.model.plan import GuardResult, Plan
 
@@ -93,9 +94,8 @@ def test_an_answer_given_meanwhile_makes_a_plan_stale(it: Project) -> None:
     it.write("absent: {custom_fields: [Badge]}")
     assert lmsconf(it.root, "plan", "--out", str(it.root / "plan.json")).code == ExitCode.OK
     field = str(it.fields()["Badge"]["customFieldId"])
-    wrapped = it.spec.behaviour("users.update-custom-field-choice.shape") == "wrapped"
-    said: dict[str, object] = {field: "9"}
-    it.send("users.update-custom-field-choice", {"userId": "u-d"}, {"customFields": said} if wrapped else said)
+    said = build_answers_body(it.spec.behaviour, {field: encode_answer(it.spec.behaviour, "TEXT", "9")})
+    it.send("users.update-custom-field-choice", {"userId": "u-d"}, said)
     ran = lmsconf(it.root, "apply", str(it.root / "plan.json"), "--allow", "answers=2")
     assert ran.code == ExitCode.STALE
 

@@ -13,7 +13,7 @@ import pytest
 from journals import runs_of
 from json_schemas import schema_validator
 
-from lmsconf.api.spec.value_encoding import build_answers_body, encode_answer
+from lmsconf.api.spec.value_encoding import PickedChoice, build_answers_body, encode_answer
 from lmsconf.documents.snapshot_file import dumps, loads
 from lmsconf.journal.line_codec import decode_line, encode_line
 from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
@@ -264,10 +264,17 @@ def test_an_answer_that_others_have_changed_keeps_a_new_field(tmp_path: Path, by
     assert ("custom_field/Floor will be deleted" in text) is not kept
 
 
-def answers_body(project: Project, answers: Mapping[str, tuple[str, object]]) -> dict[str, object]:
+def _as_encoded(answer: str | list[str]) -> str | list[PickedChoice]:
+    return answer if isinstance(answer, str) else [PickedChoice(id, "") for id in answer]
+
+
+def answers_body(project: Project, answers: Mapping[str, tuple[str, str | list[str]]]) -> dict[str, object]:
     """The body that gives a person these answers, in the dialect of the project. answers: field id → type, answer."""
     behaviour = SpecCallTemplates(project.spec).behaviour
-    body = build_answers_body(behaviour, {field: encode_answer(behaviour, *one) for field, one in answers.items()})
+    body = build_answers_body(
+        behaviour,
+        {field: encode_answer(behaviour, type, _as_encoded(answer)) for field, (type, answer) in answers.items()},
+    )
     made: dict[str, object] = json.loads(json.dumps(body))
     return made
 
@@ -418,7 +425,7 @@ def test_an_answer_comes_back_in_the_field_that_lost_it(tmp_path: Path) -> None:
     fields = cast("dict[str, list[dict[str, Any]]]", project.ask("custom-fields.list"))["customFields"]
     text, choice = (str(one["customFieldId"]) for one in fields)
     picked = next(one["choiceId"] for one in fields[1]["choices"] if one["name"] == "IT")
-    answers = answers_body(project, {choice: ("CHOICE", picked), text: ("TEXT", "Second floor")})
+    answers = answers_body(project, {choice: ("CHOICE", [picked]), text: ("TEXT", "Second floor")})
     project.send("users.update-custom-field-choice", {"userId": "u-anna"}, answers)
     project.write(f"custom_fields: [{{name: Dept, id: {choice}, choices: [Sales]}}]\n")
     assert lmsconf(project.root, "apply", "--auto-approve").code == 0

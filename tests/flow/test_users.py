@@ -125,8 +125,9 @@ def test_what_is_sent_arrives(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "dialect",
     [
-        "users.update-custom-field-choice.shape: wrapped",
+        "users.update-custom-field-choice.wrapper: answers",
         "users.update-custom-field-choice.value: list",
+        "users.update-custom-field-choice.value: name",
         "users.update-custom-field-choice.omitted: clear",
         "users.update-metadata.mode: merge",
         "users.set-custom-archived-date.date: archiveAt",

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Final, cast
 
+from answer_dialects import answer_dialect_values, possible
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
@@ -76,15 +77,10 @@ _said = _maybe(
 )
 _dialects = st.fixed_dictionaries(
     {
-        "users.update-custom-field-choice.shape": st.sampled_from(["map", "wrapped"]),
-        "users.update-custom-field-choice.value": st.sampled_from(["id", "list"]),
-        "users.update-custom-field-choice.omitted": st.sampled_from(["keep", "clear"]),
-        "users.update-custom-field-choice.clear-choice": st.sampled_from(["empty", "null", "list"]),
-        "users.update-custom-field-choice.clear-multi-select": st.sampled_from(["empty", "null"]),
-        "users.update-custom-field-choice.clear-text": st.sampled_from(["empty", "null"]),
+        **{key: st.sampled_from(values) for key, values in answer_dialect_values().items()},
         "users.update-metadata.mode": st.sampled_from(["replace", "merge"]),
     }
-)
+).map(possible)
 
 
 class PeopleWorkspace(RandomWorkspace):

@@ -244,8 +244,8 @@ class Workspace(RuleBasedStateMachine):
 
     @rule(id=person, said=answers)
     def answer(self, id: str, said: dict[str, str | list[str] | None]) -> None:
-        wrapped = self.model.behaviour("users.update-custom-field-choice.shape") == "wrapped"
-        body = {"customFields": said} if wrapped else said
+        wrapper = self.model.behaviour("users.update-custom-field-choice.wrapper")
+        body = said if wrapper == "none" else {wrapper: said}
         self.told("POST", f"/users/{id}/update-custom-field-choice", body, lambda _: self.model.answer(id, said))
 
     @rule(said=answers, id=person)
@@ -404,7 +404,7 @@ class SecondDialectWorkspace(Workspace):
         "paging.limit": 2,
         "custom-fields.in-use": "never",
         "content-targets.on-existing": "recreate",
-        "users.update-custom-field-choice.shape": "wrapped",
+        "users.update-custom-field-choice.wrapper": "customFields",
         "users.update-custom-field-choice.value": "list",
         "users.update-custom-field-choice.omitted": "clear",
         "users.update-custom-field-choice.clear-choice": "null",

@@ -43,9 +43,24 @@ KEY = "users.update-custom-field-choice"
             [{SKILLS: []}, {BADGE: ""}, {DEPARTMENT: ""}, {DEPARTMENT: []}],
         ),
         ({f"{KEY}.clear-choice": "list"}, {SKILLS: [], BADGE: "", DEPARTMENT: []}, [{DEPARTMENT: ""}]),
+        (
+            {f"{KEY}.clear-{type}": "object" for type in ("choice", "multi-select", "text")},
+            {SKILLS: {"choiceIds": []}, BADGE: {"text": ""}, DEPARTMENT: {"choiceId": ""}},
+            [{SKILLS: []}, {BADGE: ""}, {DEPARTMENT: ""}, {DEPARTMENT: {"choiceId": None}}, {BADGE: {"value": ""}}],
+        ),
+        (
+            {f"{KEY}.clear-choice": "object-null", f"{KEY}.value": "object-list"},
+            {SKILLS: [], BADGE: "", DEPARTMENT: {"choiceIds": None}},
+            [{DEPARTMENT: {"choiceIds": []}}, {DEPARTMENT: {}}, {DEPARTMENT: {"choiceId": None}}],
+        ),
+        (
+            {f"{KEY}.clear-text": "omit", f"{KEY}.omitted": "clear"},
+            {SKILLS: [], DEPARTMENT: ""},
+            [{BADGE: ""}, {BADGE: None}, {BADGE: []}],
+        ),
         ({f"{KEY}.value": "list"}, {SKILLS: [], BADGE: "", DEPARTMENT: []}, [{DEPARTMENT: ""}, {DEPARTMENT: None}]),
     ],
-    ids=["assumed", "null", "list", "one choice is a list"],
+    ids=["assumed", "null", "list", "object", "object with null", "left out", "one choice is a list"],
 )
 def test_an_answer_is_cleared_as_the_dialect_says(open_workspace, dialect, cleared, refused):
     """Nothing is an answer any more; another way to say nothing is 400, and the answers stay."""
@@ -83,20 +98,55 @@ def test_an_answer_fits_its_field(api, body):
 
 
 def test_answers_are_wrapped_where_the_dialect_says_so(open_workspace):
-    """With the shape `wrapped` the answers stand under customFields, and nowhere else."""
-    api = open_workspace({"users.update-custom-field-choice.shape": "wrapped"})
-    api.ok("POST", PATH, {"customFields": {DEPARTMENT: ENGINEERING}})
+    """With a wrapper the answers stand under that key, and nowhere else."""
+    api = open_workspace({f"{KEY}.wrapper": "picks"})
+    api.ok("POST", PATH, {"picks": {DEPARTMENT: ENGINEERING}})
     assert answers(api) == {"Department": [ENGINEERING]}
-    assert api.no("POST", PATH, {DEPARTMENT: SALES})[0] == 400
-    assert api.no("POST", PATH, {"customFields": {}, DEPARTMENT: SALES})[0] == 400
+    for body in ({DEPARTMENT: SALES}, {"picks": {}, DEPARTMENT: SALES}, {"customFields": {DEPARTMENT: SALES}}):
+        assert api.no("POST", PATH, body)[0] == 400
 
 
-def test_one_choice_is_a_list_where_the_dialect_says_so(open_workspace):
-    """With the value `list` the answer to a CHOICE is a list of at most one id."""
-    api = open_workspace({"users.update-custom-field-choice.value": "list"})
-    api.ok("POST", PATH, {DEPARTMENT: [ENGINEERING]})
-    assert answers(api) == {"Department": [ENGINEERING]}
-    assert api.no("POST", PATH, {DEPARTMENT: ENGINEERING})[0] == 400
+FORMS = {
+    ("value", "id"): ENGINEERING,
+    ("value", "list"): [ENGINEERING],
+    ("value", "object"): {"choiceId": ENGINEERING},
+    ("value", "object-list"): {"choiceIds": [ENGINEERING]},
+    ("value", "name"): "Engineering",
+    ("value", "name-list"): ["Engineering"],
+    ("value-multi-select", "list"): [PYTHON, SQL],
+    ("value-multi-select", "object-list"): {"choiceIds": [PYTHON, SQL]},
+    ("value-multi-select", "list-of-objects"): [{"choiceId": PYTHON}, {"choiceId": SQL}],
+    ("value-multi-select", "name-list"): ["Python", "SQL"],
+    ("value-text", "text"): "B-2",
+    ("value-text", "object"): {"text": "B-2"},
+    ("value-text", "value"): {"value": "B-2"},
+    ("value-text", "list"): ["B-2"],
+}
+"""Key and value of the dialect → the answer so written."""
+FIELD = {
+    "value": (DEPARTMENT, "Department", [ENGINEERING]),
+    "value-multi-select": (SKILLS, "Skills", [PYTHON, SQL]),
+    "value-text": (BADGE, "Badge", "B-2"),
+}
+"""Key → id and name of the field, and the answer as it is shown."""
+
+
+@pytest.mark.parametrize(("key", "form"), FORMS)
+def test_an_answer_is_written_as_the_dialect_says(open_workspace, key, form):
+    """In that form it is taken; in every other it is 400, and the answer stays."""
+    api = open_workspace({f"{KEY}.{key}": form})
+    field, name, shown = FIELD[key]
+    api.ok("POST", PATH, {field: FORMS[key, form]})
+    assert answers(api)[name] == shown
+    others = [said for (one, other), said in FORMS.items() if (one == key) and other != form]
+    for said in [*others, {"choiceId": ENGINEERING, "more": "x"}, {"choiceIds": "x"}, [{"choiceId": ["x"]}]]:
+        assert api.no("POST", PATH, {field: said})[0] == 400
+    assert answers(api)[name] == shown
+
+
+def test_one_choice_is_one_also_in_a_list(open_workspace):
+    """A list for a CHOICE field has at most one choice."""
+    api = open_workspace({f"{KEY}.value": "list"})
     assert api.no("POST", PATH, {DEPARTMENT: [SALES, ENGINEERING]})[0] == 400
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final, cast
 
 from lmsconf.api.spec.operations import ApiDescription, load_api_description
+from lmsconf.api.spec.value_encoding import WRAPPER
 from lmsconf.doctor.probe.candidate_values import alternative_values
 
 _SMALL: Final = 3
@@ -13,6 +14,8 @@ _SMALL: Final = 3
 _BY_HAND: Final[Mapping[str, str]] = {
     # A service that takes and shows ISO is served by the default, `auto`, just as well, so that would be no difference.
     "content-targets.time-format": "epoch-ms",
+    # The last that a probe tries, as for names.
+    WRAPPER: alternative_values(WRAPPER)[-1],
 }
 
 

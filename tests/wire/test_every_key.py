@@ -33,16 +33,27 @@ WHO = "manual-groups.who-can-manage"
 OTHER = {**second_dialect(), "paging.limit": 1, "manual-groups.add.batch": 1, WHO: "with-right"}
 """Each key's other value."""
 ANSWERS = "users.update-custom-field-choice"
+MULTI = f"{ANSWERS}.value-multi-select"
 BEHAVIOURS: Mapping[str, tuple[Call, list[object], list[object]]] = {
     "paging.limit": (
         lambda s: list(s.groups.list_all()),
         [{"skip": "0", "limit": "100"}],
         [{"skip": "0", "limit": "1"}],
     ),
-    f"{ANSWERS}.shape": (
+    f"{ANSWERS}.wrapper": (
         lambda s: s.users.update_custom_field_choice("u", text={"f": "x"}),
         [{"f": "x"}],
-        [{"customFields": {"f": "x"}}],
+        [{"fields": {"f": "x"}}],
+    ),
+    f"{ANSWERS}.value-multi-select": (
+        lambda s: s.users.update_custom_field_choice("u", choice={"a": "c"}, multi_select={"f": ["d", "e"], "g": []}),
+        [{"a": "c", "f": ["d", "e"], "g": []}],
+        [{"a": "c", "f": {"choiceIds": ["d", "e"]}, "g": ""}],
+    ),
+    f"{ANSWERS}.value-text": (
+        lambda s: s.users.update_custom_field_choice("u", choice={"a": "c"}, text={"f": "x", "g": None}),
+        [{"a": "c", "f": "x", "g": ""}],
+        [{"a": "c", "f": {"text": "x"}, "g": ""}],
     ),
     f"{ANSWERS}.value": (
         lambda s: s.users.update_custom_field_choice("u", choice={"a": "c", "b": None}, text={"f": "x"}),
@@ -205,12 +216,50 @@ def test_the_typed_client_goes_by_a_behaviour(key: str) -> None:
         assert sent(network) == expected
 
 
-def test_a_choice_may_be_cleared_with_an_empty_list() -> None:
-    """Where the dialect says `list`, also of a field that otherwise takes one choice without a list."""
+FORMS: list[tuple[dict[str, str | int], object, object]] = [
+    ({f"{ANSWERS}.value": "object"}, "c", {"choiceId": "c"}),
+    ({f"{ANSWERS}.value": "object-list"}, "c", {"choiceIds": ["c"]}),
+    ({f"{ANSWERS}.value": "name"}, "Sales", "Sales"),
+    ({f"{ANSWERS}.value": "name-list"}, "Sales", ["Sales"]),
+    ({MULTI: "list-of-objects"}, ["c", "d"], [{"choiceId": "c"}, {"choiceId": "d"}]),
+    ({MULTI: "name-list"}, ["SQL", "Go"], ["SQL", "Go"]),
+    ({f"{ANSWERS}.clear-choice": "list"}, None, []),
+    ({f"{ANSWERS}.clear-choice": "object"}, None, {"choiceId": ""}),
+    ({f"{ANSWERS}.clear-choice": "object-null"}, None, {"choiceId": None}),
+    ({f"{ANSWERS}.clear-choice": "object", f"{ANSWERS}.value": "object-list"}, None, {"choiceIds": []}),
+    ({f"{ANSWERS}.clear-multi-select": "object"}, [], {"choiceIds": []}),
+    ({f"{ANSWERS}.clear-multi-select": "list", MULTI: "object-list"}, [], []),
+]
+"""A dialect, an answer to a CHOICE or, if a list, a MULTI_SELECT field, and its value in the body."""
+TEXTS: list[tuple[dict[str, str | int], object, object]] = [
+    ({f"{ANSWERS}.value-text": "value"}, "x", {"value": "x"}),
+    ({f"{ANSWERS}.value-text": "list"}, "x", ["x"]),
+    ({f"{ANSWERS}.value-text": "list"}, None, []),
+    ({f"{ANSWERS}.clear-text": "object"}, None, {"text": ""}),
+    ({f"{ANSWERS}.clear-text": "object-null", f"{ANSWERS}.value-text": "value"}, None, {"value": None}),
+]
+
+
+@pytest.mark.parametrize(("dialect", "answer", "value"), [*FORMS, *TEXTS])
+def test_an_answer_is_written_as_the_dialect_says(dialect: dict[str, str | int], answer: Any, value: object) -> None:
+    """Each form of an answer and of nothing, for each type of field; the caller gives a name where a name is sent."""
     network = Network(said(200, {}))
-    service = Service(client(network=network, dialect={f"{ANSWERS}.clear-choice": "list"}))
+    users = Service(client(network=network, dialect=dialect)).users
+    if any(key.endswith("text") for key in dialect):
+        users.update_custom_field_choice("u", text={"f": answer})
+    elif isinstance(answer, list):
+        users.update_custom_field_choice("u", multi_select={"f": answer})
+    else:
+        users.update_custom_field_choice("u", choice={"f": answer})
+    assert sent(network) == [{"f": value}]
+
+
+def test_an_answer_may_be_cleared_by_leaving_it_out() -> None:
+    """Where the dialect says `omit`, its field is not in the body, and nothing else changes there."""
+    network = Network(said(200, {}))
+    service = Service(client(network=network, dialect={f"{ANSWERS}.clear-choice": "omit"}))
     service.users.update_custom_field_choice("u", choice={"f": None, "g": "c"})
-    assert sent(network) == [{"f": [], "g": "c"}]
+    assert sent(network) == [{"g": "c"}]
 
 
 @pytest.mark.parametrize("key", load_api_description().names)

@@ -11,6 +11,9 @@ from typing import Literal, NotRequired, TypeAlias, TypedDict
 
 from lmsconf.api.endpoint_group import ListOf
 
+Answer: TypeAlias = str | ListOf[str | dict[str, str]] | dict[str, str | ListOf[str] | None] | None
+
+
 ApplicationId: TypeAlias = Literal["achievements", "analyse", "create", "learn", "follow-up"]
 
 

@@ -240,8 +240,8 @@ class Users(EndpointGroup):
     ) -> None:
         """Sets a user's answers to custom fields.
 
-        Keys are ids of custom fields; what a value may be depends on the field: the id of a choice, a list of them,
-        or a text.
+        Keys are ids of custom fields; what a value may be depends on the field: a choice, a list of choices, or a
+        text. A choice is given by its id, or by its name where the dialect says so.
 
         user_id       A user's id
         choice        Id of a CHOICE field → id of the choice; None clears it
@@ -249,9 +249,10 @@ class Users(EndpointGroup):
         text          Id of a TEXT field → text; None clears it
 
         POST /users/{userId}/update-custom-field-choice
-        Assumed: users.update-custom-field-choice.shape, users.update-custom-field-choice.value, users.update-
-        custom-field-choice.omitted, users.update-custom-field-choice.clear-choice, users.update-custom-field-
-        choice.clear-multi-select, users.update-custom-field-choice.clear-text
+        Assumed: users.update-custom-field-choice.wrapper, users.update-custom-field-choice.value, users.update-
+        custom-field-choice.value-multi-select, users.update-custom-field-choice.value-text, users.update-custom-
+        field-choice.omitted, users.update-custom-field-choice.clear-choice, users.update-custom-field-choice.clear-
+        multi-select, users.update-custom-field-choice.clear-text
         """
         self._ask(
             "users.update-custom-field-choice",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import product
 from typing import Final
 
 from lmsconf.api.spec import ApiSpec
+from lmsconf.api.spec.value_encoding import NO_WRAPPER, WRAPPER, answer_value_key, clear_answer_key
 from lmsconf.doctor.findings import Value
 
 _PEOPLE: Final = ("userIds", "users", "ids", "userIdList", "user_ids", "userId", "people")
@@ -54,11 +56,18 @@ _NAMES: Final[Mapping[str, tuple[str, ...]]] = {
         *("date", "customArchiveDate", "archiveDate", "customArchivedDate", "archivedDate", "archiveAt", "archivedAt"),
         *("timestamp", "time", "archive_date", "custom_archive_date"),
     ),
-    "users.update-custom-field-choice.shape": ("map", "wrapped"),
-    "users.update-custom-field-choice.value": ("id", "list"),
-    "users.update-custom-field-choice.clear-choice": ("empty", "list", "null"),
-    "users.update-custom-field-choice.clear-multi-select": ("empty", "null"),
-    "users.update-custom-field-choice.clear-text": ("empty", "null"),
+    WRAPPER: (
+        *(NO_WRAPPER, "customFields", "answers", "values", "choices", "customFieldChoices", "selectedChoices"),
+        *("customFieldAnswers", "fields"),
+    ),
+    answer_value_key("CHOICE"): ("id", "list", "object", "object-list", "name", "name-list"),
+    answer_value_key("MULTI_SELECT"): ("list", "object-list", "list-of-objects", "name-list"),
+    answer_value_key("TEXT"): ("text", "object", "value", "list"),
+    # `omit` last: it says nothing about the field, so it clears only where leaving an answer out clears it.
+    **dict.fromkeys(
+        map(clear_answer_key, ("CHOICE", "MULTI_SELECT", "TEXT")),
+        ("empty", "null", "list", "object", "object-null", "omit"),
+    ),
 }
 
 
@@ -70,3 +79,14 @@ def alternative_values(key: str) -> tuple[str, ...]:
 def candidate_values(key: str, current: str) -> list[Value]:
     """The values to try for a key, without duplicates. current: the project's value."""
     return list(dict.fromkeys([current, ApiSpec.default().behaviour(key), *alternative_values(key)]))
+
+
+def candidate_combinations(keys: Sequence[str], current: Callable[[str], str]) -> Iterator[dict[str, Value]]:
+    """Yield every combination of values to try for several keys at once, the likeliest first.
+
+    The first key goes through all its values for each combination of the others. current: the value of a key so far.
+    """
+    first, *others = ([*enumerate(candidate_values(key, current(key)))] for key in keys)
+    for combination in sorted(product(*others), key=lambda one: sum(rank for rank, _ in one)):
+        for choice in first:
+            yield dict(zip(keys, (value for _, value in (choice, *combination)), strict=True))

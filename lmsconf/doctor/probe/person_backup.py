@@ -7,9 +7,16 @@ from typing import Final, cast
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.listings import CUSTOM_FIELDS
-from lmsconf.api.spec.value_encoding import ANSWERS, build_answers_body, encode_answer
+from lmsconf.api.spec.value_encoding import (
+    ANSWERS,
+    WRAPPER,
+    PickedChoice,
+    answer_value_key,
+    build_answers_body,
+    encode_answer,
+)
 from lmsconf.doctor.findings import Value
-from lmsconf.doctor.probe.candidate_values import candidate_values
+from lmsconf.doctor.probe.candidate_values import candidate_combinations, candidate_values
 from lmsconf.doctor.probe.live_rows import Field, parse_field
 from lmsconf.doctor.probe.trial_client import TrialClient, WriteResult
 from lmsconf.kinds.shared.answer_rows import AnswerRow, try_parse_answers
@@ -18,8 +25,6 @@ from lmsconf.model.names import normalize_name
 from lmsconf.support.lazy_dataclass import dataclass
 
 DATE: Final = "users.set-custom-archived-date.date"
-SHAPE: Final = f"{ANSWERS}.shape"
-VALUE: Final = f"{ANSWERS}.value"
 _RIGHTS: Final = ("admin", "manager")
 """The keys of a person's rights, with which the names of `user-access.make-…` end."""
 
@@ -52,6 +57,12 @@ class PersonBackup:
             answers=_repeatable(try_parse_answers(user), fields),
             fields=fields,
         )
+
+    @property
+    def answered_types(self) -> list[str]:
+        """The types of the fields that the person has answered."""
+        types = {normalize_name(field.name): field.type for field in self.fields}
+        return sorted({types[answer.field] for answer in self.answers or () if answer.field in types})
 
     def retake(self, client: TrialClient) -> PersonBackup:
         """Read the same person again."""
@@ -114,9 +125,9 @@ class PersonBackup:
         client.send("users.update-metadata", path={"userId": self.id}, fields={"metadata": dict(self.metadata)})
 
     def restore_answers(self, client: TrialClient) -> None:
-        """Restore all answers, trying every shape."""
-        shapes, forms = (candidate_values(key, client.spec.behaviour(key)) for key in (SHAPE, VALUE))
-        words = [{SHAPE: shape, VALUE: form} for shape in shapes for form in forms]
+        """Restore all answers, trying every form."""
+        keys = [WRAPPER, *map(answer_value_key, self.answered_types)]
+        words = candidate_combinations(keys, client.spec.behaviour)
         attempts = (lambda trying=trying: self.send_answers(client, {}, trying) for trying in words)
         self._until(client, attempts, lambda now: not now.lacks_answers_of(self))
 
@@ -141,8 +152,13 @@ class PersonBackup:
         return {
             str(field.id): encode_answer(spec.behaviour, field.type, value)
             for field, answer in pairs
-            if field is not None and (value := answer.as_text if field.type == "TEXT" else sorted(answer.choices))
+            if field is not None and (value := answer.as_text if field.type == "TEXT" else _picked(field, answer))
         }
+
+
+def _picked(field: Field, answer: AnswerRow) -> list[PickedChoice]:
+    names = {str(choice.id): choice.name for choice in field.choices}
+    return [PickedChoice(id, names[id]) for id in sorted(answer.choices)]
 
 
 def _repeatable(answers: tuple[AnswerRow, ...] | None, fields: tuple[Field, ...]) -> tuple[AnswerRow, ...] | None:

@@ -1,39 +1,54 @@
 """Lessons on one person, a scratch account or the named person: archive date, metadata, and answers to fields.
 
-A named person's data is never put at risk: existing answers are sent along with those to scratch fields, and metadata
-is only omitted, never added, because it might not be removable.
+A named person's data is never put at risk: existing answers are sent along with those to scratch fields, none is given
+before a call that clears it was accepted, and metadata is only omitted, never added, because it might not be removable.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from itertools import count
 from typing import Final
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.listings import CUSTOM_FIELDS
-from lmsconf.api.spec.value_encoding import ANSWERS, clear_answer_key, encode_answer
+from lmsconf.api.spec.value_encoding import (
+    ANSWERS,
+    WRAPPER,
+    PickedChoice,
+    answer_value_key,
+    clear_answer_key,
+    encode_answer,
+)
 from lmsconf.doctor.findings import Value
-from lmsconf.doctor.probe.candidate_values import candidate_values
+from lmsconf.doctor.probe.candidate_values import candidate_combinations
 from lmsconf.doctor.probe.live_rows import Field, most_fields, parse_field
-from lmsconf.doctor.probe.person_backup import DATE, SHAPE, VALUE, PersonBackup
+from lmsconf.doctor.probe.person_backup import DATE, PersonBackup
 from lmsconf.doctor.probe.scratch_objects import ScratchObjects
 from lmsconf.doctor.probe.trial_client import TrialClient, WriteResult
 from lmsconf.model.canonical_json import Json
 
 MODE: Final = "users.update-metadata.mode"
 OMITTED: Final = f"{ANSWERS}.omitted"
-CLEARING: Final = {type: clear_answer_key(type) for type in ("CHOICE", "MULTI_SELECT", "TEXT")}
+_TYPES: Final = ("TEXT", "CHOICE", "MULTI_SELECT")
+VALUES: Final = {type: answer_value_key(type) for type in _TYPES}
+"""Type of a field → the key for how an answer to it is written."""
+CLEARING: Final = {type: clear_answer_key(type) for type in _TYPES}
 """Type of a field → the key for clearing an answer to it."""
-ANSWER_KEYS: Final = (SHAPE, VALUE, OMITTED, *CLEARING.values())
+ANSWER_KEYS: Final = (WRAPPER, *VALUES.values(), OMITTED, *CLEARING.values())
 KEYS: Final = (DATE, MODE, *ANSWER_KEYS)
 _FAR: Final = timedelta(days=3650)
 _NOTE: Final = "probe"
+_OMIT: Final = "omit"
 
 
 class PersonLessons:
-    """Each lesson builds on the results of those before. scratch_account: the person may be changed permanently."""
+    """Each lesson builds on the results of those before. scratch_account: the person may be changed permanently.
+
+    _along: the values with which the person's existing answers are sent. _fields: the scratch fields that may be
+    answered.
+    """
 
     def __init__(
         self,
@@ -45,6 +60,8 @@ class PersonLessons:
         scratch_account: bool,
     ) -> None:
         self._client, self._scratch, self._person, self._scratch_account = client, scratch, person, scratch_account
+        self._along: dict[str, Value] = {}
+        self._fields: list[Field] = []
         self._days, self._turn = count(int((now + _FAR).timestamp()) // 86_400), count()
 
     def probe_archive_date(self) -> None:
@@ -93,57 +110,110 @@ class PersonLessons:
         )
 
     def probe_answers(self) -> None:
-        """Probe the shape of an answer on one scratch field, and with a second one what happens to omitted answers."""
+        """Probe how answers are written on one scratch field of each type, and with a second one what omission does."""
         most = most_fields()
         free = most - len(self._scratch.list_rows(CUSTOM_FIELDS))
         if free < 1 or self._person.answers is None:
             full = f"no field is free: {most} of {most} are used"
             self._unknown(ANSWER_KEYS, full if free < 1 else "the person's answers have an unknown format")
             return
-        field = self._field("CHOICE")
-        if len(field.choices) != 2:
-            self._unknown(ANSWER_KEYS, "the scratch field did not get its two choices")
-        elif not self._client.try_candidates(SHAPE, self._has_shape(field)):
+        # Existing answers are in every body, so that a type that they have costs no further combinations.
+        first, *others = sorted(_TYPES, key=lambda type: type not in self._person.answered_types)
+        if not (self._can_repeat() and self._learn_first(self._field(first))):
             self._unknown(ANSWER_KEYS[1:], "no answer to a field could be given")
-        else:
-            self._client.try_candidates(VALUE, lambda form: self._answers(field, {VALUE: form}))
-            self._client.try_candidates(CLEARING["CHOICE"], self._clears(field))
-            self._learn_omitted(field, free)
-            for type in ("MULTI_SELECT", "TEXT"):
-                # Free the previous field's place, which is needed where only one is left.
-                self._scratch.delete_created(CUSTOM_FIELDS)
-                self._client.try_candidates(CLEARING[type], self._clears(self._field(type)))
+            return
+        self._learn_omitted(self._fields[0], free)
+        self._learn_clearing(self._fields[0])
+        for type in others:
+            # Free the previous field's place, which is needed where only one is left.
+            self._delete_fields()
+            self._learn_type(self._field(type))
+        self._delete_fields()
 
     def _unknown(self, keys: Iterable[str], reason: str) -> None:
         for key in keys:
             self._client.record_undetermined(key, reason)
 
-    def _has_shape(self, field: Field) -> Callable[[Value], bool]:
-        """Return whether an answer in that shape is stored, in one of the forms that a choice may have."""
+    def _can_repeat(self) -> bool:
+        """Whether the person's existing answers can be sent again as they are: without them nothing is tried."""
+        forms = [VALUES[type] for type in self._person.answered_types]
+        for trying in candidate_combinations((WRAPPER, *forms), self._value) if forms else ():
+            sent = self._person.send_answers(self._client, {}, trying)
+            # A body in a wrong form may be taken for one without answers: the right one brings them back.
+            if sent.accepted and not self._person.retake(self._client).lacks_answers_of(self._person):
+                self._along = trying
+                return True
+        if forms:
+            why = f"the person's answers are refused in every form: {self._client.last}"
+            self._client.record_undetermined(WRAPPER, why)
+        return not forms
 
-        def works(shape: Value) -> bool:
-            forms = candidate_values(VALUE, self._client.project_spec.behaviour(VALUE))
-            return any(self._answers(field, {SHAPE: shape, VALUE: form}) for form in forms)
+    def _learn_first(self, field: Field) -> bool:
+        """Probe where the answers stand in the body, together with how one of that type is written."""
+        held = (VALUES[type] for type in self._person.answered_types if type != field.type)
+        forms = (VALUES[field.type], *held)
+        problem = self._why_unanswered(field)
+        if problem is not None:
+            self._client.record_undetermined(WRAPPER, problem)
+            return False
+        for trying in candidate_combinations((WRAPPER, *forms), self._value):
+            if self._answers(field, trying):
+                self._along = trying
+                for key in (WRAPPER, VALUES[field.type]):
+                    self._client.record_value(key, trying[key], "confirmed by reading back")
+                return True
+        self._client.record_undetermined(WRAPPER, self._client.failure_reason(WRAPPER))
+        return False
 
-        return works
+    def _learn_type(self, field: Field) -> None:
+        """Probe how an answer to a field of that type is written and cleared."""
+        key, clearing = VALUES[field.type], CLEARING[field.type]
+        problem = self._why_unanswered(field)
+        if problem is not None:
+            self._unknown((key, clearing), problem)
+        elif self._client.try_candidates(key, lambda form: self._answers(field, {key: form})):
+            self._learn_clearing(field)
+        else:
+            self._client.record_undetermined(clearing, "no answer to such a field could be given")
+
+    def _why_unanswered(self, field: Field) -> str | None:
+        """Why a scratch field is not answered: it is incomplete, or the answer of a named person might stay."""
+        if field.type != "TEXT" and len(field.choices) != 2:
+            return "the scratch field did not get its two choices"
+        if self._scratch_account:
+            return None
+        known = self._along.keys() | ({WRAPPER} if self._client.is_determined(WRAPPER) else set())
+        keys = [key for key in (WRAPPER, VALUES[field.type]) if key not in known]
+        for trying in candidate_combinations((CLEARING[field.type], *keys), self._value):
+            if trying[CLEARING[field.type]] != _OMIT and self._send(field, None, trying).accepted:
+                self._along |= {key: value for key, value in trying.items() if key not in CLEARING.values()}
+                return None
+        return f"no call that clears an answer is accepted, so none is given that might stay: {self._client.last}"
 
     def _answers(self, field: Field, trying: Mapping[str, Value] | None = None) -> bool:
         """Whether an answer is stored. Each try sends another one, so that an earlier one is not mistaken for it."""
         turn = next(self._turn)
-        answer: str | list[str] = [str(field.choices[turn % 2].id)] if field.choices else f"{_NOTE}-{turn}"
-        sent = self._send(field, answer, trying or {})
-        return sent.accepted and self._answer_to(field) == answer
+        if not field.choices:
+            text = f"{_NOTE}-{turn}"
+            return self._send(field, text, trying or {}).accepted and self._answer_to(field) == [text]
+        choice = field.choices[turn % 2]
+        sent = self._send(field, [PickedChoice(str(choice.id), choice.name)], trying or {})
+        return sent.accepted and self._answer_to(field) == [choice.id]
 
-    def _clears(self, field: Field) -> Callable[[Value], bool]:
-        """Return whether an existing answer is cleared."""
+    def _learn_clearing(self, field: Field) -> None:
+        """Probe what clears an existing answer."""
+        key = CLEARING[field.type]
+        keeps = self._client.is_determined(OMITTED) and self._client.spec.behaviour(OMITTED) == "keep"
 
         def works(form: Value) -> bool:
-            if not self._answers(field):
+            if keeps and form == _OMIT:
                 return False
-            sent = self._send(field, None, {clear_answer_key(field.type): form})
-            return sent.accepted and not self._answer_to(field)
+            return self._send(field, None, {key: form}).accepted and not self._answer_to(field)
 
-        return works
+        if self._answers(field):
+            self._client.try_candidates(key, works)
+        else:
+            self._client.record_undetermined(key, "the scratch field did not take another answer")
 
     def _learn_omitted(self, field: Field, free: int) -> None:
         """Probe omission: answer one field while the answer to the other is omitted."""
@@ -152,7 +222,7 @@ class PersonLessons:
                 OMITTED, f"only one field is free, and it takes two: {most_fields() - 1} are used"
             )
             return
-        other = self._field("TEXT")
+        other = self._field(field.type)
         if not self._answers(field) or not self._answers(other):
             self._client.record_undetermined(OMITTED, "one of the two scratch fields did not take an answer")
         elif self._answer_to(field):
@@ -164,19 +234,30 @@ class PersonLessons:
         """Create a hidden scratch field of that type; with two choices if it takes choices."""
         choices: dict[str, Json] = {} if type == "TEXT" else {"choices": [{"name": "A"}, {"name": "B"}]}
         definition = {"type": type, **choices, "isHidden": True, "isOptional": True}
-        return parse_field(self._scratch.create(CUSTOM_FIELDS, definition, f"answered-{type.lower()}"))
+        field = parse_field(self._scratch.create(CUSTOM_FIELDS, definition, f"answered-{next(self._turn)}"))
+        self._fields.append(field)
+        return field
 
-    def _send(self, field: Field, answer: str | list[str] | None, trying: Mapping[str, Value]) -> WriteResult:
+    def _delete_fields(self) -> None:
+        """Delete the scratch fields, without their answers: a field that is answered may count as in use."""
+        for field in self._fields:
+            if self._client.is_determined(CLEARING[field.type]):
+                self._send(field, None, {})
+        self._fields.clear()
+        self._scratch.delete_created(CUSTOM_FIELDS)
+
+    def _send(self, field: Field, answer: str | list[PickedChoice] | None, trying: Mapping[str, Value]) -> WriteResult:
         """Answer one scratch field, or clear the answer."""
-        behaviour = ApiSpec({**self._client.words, **trying}).behaviour
-        return self._person.send_answers(
-            self._client, {str(field.id): encode_answer(behaviour, field.type, answer)}, trying
-        )
+        words = {key: value for key, value in self._along.items() if not self._client.is_determined(key)}
+        words |= trying
+        behaviour = ApiSpec({**self._client.words, **words}).behaviour
+        return self._person.send_answers(self._client, {field.id: encode_answer(behaviour, field.type, answer)}, words)
 
-    def _answer_to(self, field: Field) -> str | list[str]:
-        """The person's current answer to a scratch field; empty if there is none."""
-        rows = (answer for answer in self._person.retake(self._client).answers or () if answer.field == field.name)
-        row = next(rows, None)
-        if row is None:
-            return []
-        return row.as_text if field.type == "TEXT" else sorted(row.choices)
+    def _value(self, key: str) -> str:
+        """The value of a key as far as it is known."""
+        return str(self._along.get(key, self._client.spec.behaviour(key)))
+
+    def _answer_to(self, field: Field) -> list[str]:
+        """The person's current answer to a scratch field: its text, or its choices by id; empty if there is none."""
+        answers = self._person.retake(self._client).answers or ()
+        return [one for answer in answers if answer.field == field.name for one in sorted(answer.picked)]

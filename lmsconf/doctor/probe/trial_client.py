@@ -40,6 +40,7 @@ class TrialClient:
     """Call through a pool of one worker, so that calls are carried out in the order sent.
 
     words: the dialect as far as it is confirmed. project_spec: the API description with the project's own dialect.
+    last: the reason of the last refusal.
     """
 
     def __init__(self, pool: WorkerPool, words: Mapping[str, Value]) -> None:
@@ -48,7 +49,7 @@ class TrialClient:
         self.words = dict(words)
         self.spec = self.project_spec
         self.lessons: list[DialectLesson] = []
-        self._last = ""
+        self.last = ""
 
     @property
     def reader(self) -> ConcurrentReader:
@@ -97,7 +98,7 @@ class TrialClient:
 
     def first_working_value(self, key: str, works: Callable[[Value], bool]) -> Value | None:
         """The first value that works."""
-        self._last = ""
+        self.last = ""
         return next(filter(works, candidate_values(key, self.project_spec.behaviour(key))), None)
 
     def failure_reason(self, key: str) -> str:
@@ -105,7 +106,7 @@ class TrialClient:
         tried = candidate_values(key, self.project_spec.behaviour(key))
         shown = ", ".join(map(str, tried[:_SHOWN]))
         more = f" and {len(tried) - _SHOWN} more" if len(tried) > _SHOWN else ""
-        last = f"; the last refusal was: {self._last}" if self._last else ""
+        last = f"; the last refusal was: {self.last}" if self.last else ""
         return f"none of {shown}{more} had an effect{last}"
 
     def record_value(self, key: str, value: Value, reason: str) -> None:
@@ -126,5 +127,5 @@ class TrialClient:
         return any(lesson.key == key and lesson.verdict is not LessonVerdict.UNKNOWN for lesson in self.lessons)
 
     def _refused(self, sent: WriteResult) -> WriteResult:
-        self._last = sent.reason
+        self.last = sent.reason
         return sent

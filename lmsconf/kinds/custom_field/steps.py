@@ -143,6 +143,7 @@ def field_steps(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow], 
     old, new = _keyed(sides.before, row), _keyed(after, row)
     dropped = {key: name for key, name in old.items() if key not in new}
     made = frozenset(Ref(at, name) for key, name in new.items() if key.startswith(NEW))
+    named = frozenset(Ref(at, name) for key, name in new.items() if old.get(key, name) != name)
     taken = frozenset(Ref(at, name) for name in dropped.values())
     renamed = normalize_name(row.name) != after["name"]
     # If no smart group keeps referencing the field, change it after groups drop it and before others reference it.
@@ -155,7 +156,7 @@ def field_steps(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow], 
         current: dict[str, str] = {choice.id: choice.name for choice in row.choices}
         body = _body(planning, row, {"name": temporary_name(row.id)}, current, at)
         steps.append(_replacement(row, body, makes=freed_name_ref(CUSTOM_FIELD, row), avoids=whole))
-    makes = made | (freed_name_ref(CUSTOM_FIELD, row) if renamed and not steps else frozenset())
+    makes = made | named | (freed_name_ref(CUSTOM_FIELD, row) if renamed and not steps else frozenset())
     uses = free_name_ref(at) if renamed else frozenset()
     if any(left & taken and gained & made for left, gained in planning.changed_refs):
         body = _body(planning, row, after, {**new, **dropped}, at)

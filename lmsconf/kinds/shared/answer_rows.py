@@ -6,12 +6,22 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from lmsconf.errors import InvalidResponse
-from lmsconf.kinds.shared.response_json import require_object, require_text
+from lmsconf.kinds.shared.response_json import require_object
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
 
-_VALUE_KEYS: Final = ("choices", "choiceIds", "values", "choiceId", "text", "value")
-"""Keys under which an answer object may hold its value; its other keys are descriptive."""
+_PICKS: Final = (
+    *("selected", "selectedChoices", "selectedChoiceIds", "choiceIds", "choices", "values", "choiceId", "choice"),
+    "selectedChoice",
+)
+"""Keys under which an answer object holds choices."""
+_VALUE_KEYS: Final = (*_PICKS, "value", "text", "answer")
+"""Keys under which an answer object may hold its value. The first that is not empty counts."""
+_FIELD_KEYS: Final = frozenset(("type", "fieldType", "fieldName", "customFieldId", "fieldId"))
+"""Keys of an object that describes the field beside the answer."""
+_DESCRIPTIVE: Final = frozenset((*_FIELD_KEYS, "description", "isHidden", "isLocked", "isOptional"))
+_DEEPEST: Final = 4
+"""How many objects and lists an answer may be inside of."""
 
 
 class AnswerRow(NamedTuple):
@@ -51,37 +61,69 @@ def parse_answers(data: Mapping[str, Json]) -> tuple[AnswerRow, ...]:
 
 
 def parse_answer(name: str, value: Json) -> AnswerRow | None:
-    """Parse the answer to one field; None for null. Raises InvalidResponse for an unrecognized shape."""
-    return None if value is None else _answer(name, value)
+    """Parse the answer to one field; None for null. Raises InvalidResponse for an unrecognized shape.
+
+    A text, a number, an object that holds one of these, choices by id or by name, or an object for each of them, and
+    the description of the field with the answer in it (API specification, User: inner shape not shown).
+    """
+    return None if value is None else _answer(name, value, _DEEPEST)
 
 
-def _answer(name: str, value: Json) -> AnswerRow:
-    """Parse an answer, whose shape the API leaves open: choices as objects, ids or names, one choice, or a text."""
-    if isinstance(value, str):
-        return AnswerRow(normalize_name(name), frozenset(), value)
-    if isinstance(value, list):
-        return _choices(name, value)
-    body = require_object(value, f"the answer to {name}")
-    parts = {key: part for key in _VALUE_KEYS if (part := body.get(key)) is not None and part != "" and part != []}
-    for key, part in parts.items():
-        if isinstance(part, list):
-            return _choices(name, part)
-        if key == "choiceId":
-            return AnswerRow(normalize_name(name), frozenset({require_text(body, key)}), None)
-        if key in ("text", "value") and isinstance(part, str):
-            return AnswerRow(normalize_name(name), frozenset(), part)
-    if not parts and (body.keys() & _VALUE_KEYS or not any(part is not None and part != "" for part in body.values())):
-        return AnswerRow(normalize_name(name), frozenset(), None)
-    raise InvalidResponse(f"the answer to {name} has an unknown format: {sorted(body)}")
+def _answer(name: str, value: Json, depth: int) -> AnswerRow:
+    if depth and isinstance(value, list):
+        picked = frozenset(_choice(name, item, depth - 1) for item in value)
+        return AnswerRow(normalize_name(name), picked, None)
+    if depth and isinstance(value, dict):
+        return _object(name, value, depth - 1)
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise InvalidResponse(f"the answer to {name} holds {value!r:.60} instead of an answer")
+    return AnswerRow(normalize_name(name), frozenset(), str(value))
 
 
-def _choices(name: str, picked: list[Json]) -> AnswerRow:
-    return AnswerRow(normalize_name(name), frozenset(_choice(name, choice) for choice in picked), None)
+def _object(name: str, body: Mapping[str, Json], depth: int) -> AnswerRow:
+    filled = {part for part, value in body.items() if not _is_empty(value)}
+    key = next((key for key in _VALUE_KEYS if key in filled), None)
+    if key is not None:
+        answer = _answer(name, body[key], depth)
+        return answer._replace(choices=answer.picked, text=None) if key in _PICKS else answer
+    choice = _own_name(name, body, filled)
+    if choice is not None:
+        return AnswerRow(normalize_name(name), _answer(name, body[choice], 0).picked, None)
+    if filled and body.keys().isdisjoint(_VALUE_KEYS) and not _describes_field(name, body, filled):
+        raise InvalidResponse(f"the answer to {name} has an unknown format: {sorted(body)}")
+    return AnswerRow(normalize_name(name), frozenset(), None)
 
 
-def _choice(name: str, value: Json) -> str:
-    if isinstance(value, dict):
-        return require_text(value, "choiceId" if value.get("choiceId") is not None else "name")
-    if isinstance(value, str | int) and not isinstance(value, bool):
-        return str(value)
-    raise InvalidResponse(f"an answer to {name} holds {value!r:.60} instead of a choice")
+def _own_name(name: str, body: Mapping[str, Json], filled: set[str]) -> str | None:
+    """Return the key of the id or the name of a choice that an object without a value is; None if it is none."""
+    if _is_named_so(name, body) or not body.keys() & set(_VALUE_KEYS) <= {"choiceId", "choice"}:
+        return None
+    if filled & _FIELD_KEYS and "name" not in filled:
+        return None
+    return next((part for part in ("id", "name") if part in filled), None)
+
+
+def _describes_field(name: str, body: Mapping[str, Json], filled: set[str]) -> bool:
+    """Whether an object without a value describes the field: nothing in it can be an answer."""
+    own = {"id", "name"} if _is_named_so(name, body) else set[str]()
+    if body.get("id") in (body.get("customFieldId"), body.get("fieldId")):
+        own.add("id")
+    return bool(filled & _FIELD_KEYS) and filled <= _DESCRIPTIVE | own
+
+
+def _is_named_so(name: str, body: Mapping[str, Json]) -> bool:
+    """Whether the name in an object is that of the field, which it may then describe."""
+    return normalize_name(str(body.get("name"))) == normalize_name(name)
+
+
+def _is_empty(value: Json) -> bool:
+    """Whether a value says that there is no answer."""
+    return value is None or value in ("", [], {})
+
+
+def _choice(name: str, value: Json, depth: int) -> str:
+    """Return the one choice, by id or by name, that an item of a list is."""
+    picked = _answer(name, value, depth).picked
+    if len(picked) != 1 or isinstance(value, list):
+        raise InvalidResponse(f"an answer to {name} holds {value!r:.60} instead of a choice")
+    return next(iter(picked))

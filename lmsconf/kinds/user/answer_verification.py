@@ -1,7 +1,7 @@
 """How it is verified that answers were set, before a field that they were copied from is deleted.
 
-The service lists answers by the name of the field, with ids or names of choices; requests have ids (API specification,
-Users).
+The service lists answers by the name of the field, with ids or names of choices; requests have ids of fields, and ids
+or names of choices (API specification, Users).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from lmsconf.api.spec.listings import CUSTOM_FIELDS
-from lmsconf.api.spec.value_encoding import ANSWERS, ANSWERS_KEY
+from lmsconf.api.spec.value_encoding import ANSWERS, decode_answers_body
 from lmsconf.kinds.custom_field.types import FieldRow, parse_field_row
 from lmsconf.kinds.shared.answer_rows import AnswerRow, try_parse_answers
 from lmsconf.kinds.shared.response_json import object_list, require_object
@@ -22,7 +22,7 @@ from lmsconf.planner.grant_verification import GrantVerification, SentCall
 
 
 class _SentAnswer(NamedTuple):
-    """One part of an answer that a call sets: a choice by id, or a text."""
+    """One part of an answer that a call sets: a choice by id or by name, or a text."""
 
     field: str
     value: str
@@ -46,12 +46,8 @@ def _key(answer: _SentAnswer) -> str:
 
 def _sent_answers(call: SentCall) -> Iterator[_SentAnswer]:
     """Yield what a call sets; an empty answer sets nothing."""
-    body = call.body if isinstance(call.body, Mapping) else {}
-    wrapped = body.get(ANSWERS_KEY)
-    for field, value in (wrapped if isinstance(wrapped, Mapping) else body).items():
-        for one in value if isinstance(value, list) else [value]:
-            if one not in (None, ""):
-                yield _SentAnswer(str(field), normalize_name(str(one)))
+    for field, value in decode_answers_body(call.body):
+        yield _SentAnswer(field, normalize_name(value))
 
 
 def _visible(get: GetRequest, call: SentCall) -> set[str]:
@@ -95,6 +91,6 @@ def _has(held: Mapping[str, AnswerRow], field: FieldRow | None, wanted: _SentAns
         return False
     if field.type == "TEXT":
         return normalize_name(answer.as_text) == wanted.value
-    names: dict[str, str] = {choice.id: normalize_name(choice.name) for choice in field.choices}
-    shown = {wanted.value, names.get(wanted.value)}
+    both = ({str(choice.id), normalize_name(choice.name)} for choice in field.choices)
+    shown = set[str]().union({wanted.value}, *(one for one in both if wanted.value in one))
     return any(normalize_name(choice) in shown for choice in answer.picked)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Final, cast
+from typing import Final, TypeAlias, cast
 
-from lmsconf.api.spec.value_encoding import ANSWERS, build_answers_body, encode_answer
+from lmsconf.api.spec.value_encoding import ANSWERS, PickedChoice, build_answers_body, encode_answer, sends_names
 from lmsconf.errors import shorten
 from lmsconf.kinds.custom_field.choices import answered_ref, choice_has_error, field_types, renamed_choice_hint
 from lmsconf.kinds.custom_field.lost_answers import FieldOrChoiceDeletion, answer_keys, recorded_deletions
@@ -24,6 +24,8 @@ from lmsconf.planner.missing_references import refuse_ambiguous_reference, sugge
 from lmsconf.support.lazy_dataclass import dataclass
 
 _SEVERAL: Final = "MULTI_SELECT"
+_Value: TypeAlias = "str | list[PickedChoice] | None"
+"""An answer as it is encoded."""
 
 
 def resolve_declared_answers(planning: PlanContext, declared: DesiredResource[PersonSpec]) -> dict[str, Answer] | None:
@@ -197,20 +199,24 @@ def _answers_step(
 ) -> Step:
     """Return one call with the changed answers, or with all if the dialect says that omitted ones are cleared."""
     changed = {field: answer for field, answer in after.items() if (before.get(field) or None) != (answer or None)}
-    body: dict[str | RemoteId | Ref, object] = {}
-    if row is not None and planning.call_templates.behaviour(f"{ANSWERS}.omitted") == "clear":
-        body.update(_kept(planning, row))
+    behaviour = planning.call_templates.behaviour
+    sent: dict[RemoteId | Ref, tuple[str, _Value]] = {}
+    if row is not None and behaviour(f"{ANSWERS}.omitted") == "clear":
+        sent.update(_kept(planning, row))
         changed |= {field: answer for field, answer in after.items() if answer}
     for field, answer in changed.items():
-        at = Address.of(CUSTOM_FIELD, field)
-        body[planning.registry.id_or_ref(CUSTOM_FIELD, field, Ref(at))] = _value(planning, field, answer)
+        id = planning.registry.id_or_ref(CUSTOM_FIELD, field, Ref(Address.of(CUSTOM_FIELD, field)))
+        sent[id] = field, _value(planning, field, answer)
+    body = {id: encode_answer(behaviour, _type(planning, field), value) for id, (field, value) in sent.items()}
     old, new = choice_refs_in_answers(planning, before), choice_refs_in_answers(planning, after)
     return Step(
         operation=ANSWERS,
         path=path,
-        body=build_answers_body(planning.call_templates.behaviour, body),
+        body=build_answers_body(behaviour, body),
         makes=_answered(changed, new),
-        uses=_to_come(planning, changed) | frozenset(one for one in path.values() if isinstance(one, Ref)),
+        uses=_to_come(planning, changed)
+        | _named(planning, sent.values())
+        | frozenset(one for one in path.values() if isinstance(one, Ref)),
         releases=(old - new) | _deleted_fields(planning, row),
         follows=_cleared(old, new),
     )
@@ -248,33 +254,48 @@ def _to_come(planning: PlanContext, answers: Mapping[str, Answer]) -> frozenset[
     return frozenset(refs)
 
 
-def _value(planning: PlanContext, field: str, answer: Answer) -> object:
-    """Return an answer as it is sent; an empty one removes the answer."""
-    type = field_types(planning).get(field, _SEVERAL)
-    value: object = answer
-    if type != "TEXT":
-        at, scope = Address.of(CUSTOM_FIELD, field), choices_registry_kind(field)
-        value = [planning.registry.id_or_ref(scope, name, Ref(at, name)) for name in sorted(picked_choices(answer))]
-    return encode_answer(planning.call_templates.behaviour, type, value)
+def _named(planning: PlanContext, sent: Iterable[tuple[str, _Value]]) -> frozenset[Ref]:
+    """Return Refs to the choices that a call names: the plan may give them these names."""
+    behaviour = planning.call_templates.behaviour
+    return frozenset(
+        Ref(Address.of(CUSTOM_FIELD, field), choice.name)
+        for field, value in sent
+        if isinstance(value, list) and sends_names(behaviour, _type(planning, field))
+        for choice in value
+    )
 
 
-def _kept(planning: PlanContext, row: PersonRow) -> dict[str, object]:
-    """Return all live answers of a person by field id, in the form of a request.
+def _type(planning: PlanContext, field: str) -> str:
+    return field_types(planning).get(field, _SEVERAL)
+
+
+def _value(planning: PlanContext, field: str, answer: Answer) -> _Value:
+    """Return an answer as `encode_answer` takes it; an empty one removes the answer."""
+    if _type(planning, field) == "TEXT":
+        return cast("str | None", answer)
+    at, scope = Address.of(CUSTOM_FIELD, field), choices_registry_kind(field)
+    return [
+        PickedChoice(planning.registry.id_or_ref(scope, name, Ref(at, name)), name)
+        for name in sorted(picked_choices(answer))
+    ]
+
+
+def _kept(planning: PlanContext, row: PersonRow) -> dict[RemoteId | Ref, tuple[str, _Value]]:
+    """Return all live answers of a person by field id, with the field's name, as `encode_answer` takes them.
 
     Choices that the plan deletes are left out: their call may come first, and the service would refuse. A field is
     deleted after the call.
     """
-    out: dict[str, object] = {}
+    out: dict[RemoteId | Ref, tuple[str, _Value]] = {}
     lost = {subject for loss in recorded_deletions(planning) for subject in _lost_ids(loss)}
     field_ids = _field_ids(planning)
     for answer in row.answers or ():
         id = field_ids.get(answer.field)
         if id is not None:
             name = _field_name(planning, field_ids, answer)
-            type = field_types(planning).get(name, _SEVERAL)
-            ids = [_choice_id(planning, name, choice) for choice in sorted(answer.picked) if (id, choice) not in lost]
-            if value := answer.as_text if type == "TEXT" else ids:
-                out[id] = encode_answer(planning.call_templates.behaviour, type, value)
+            kept = [_choice(planning, name, choice) for choice in sorted(answer.picked) if (id, choice) not in lost]
+            if value := answer.as_text if _type(planning, name) == "TEXT" else kept:
+                out[id] = name, value
     return out
 
 
@@ -285,9 +306,11 @@ def _lost_ids(loss: FieldOrChoiceDeletion) -> Iterator[object]:
             yield from ((loss.field.id, choice.id), (loss.field.id, choice.name))
 
 
-def _choice_id(planning: PlanContext, field: str, shown: str) -> RemoteId | Ref:
-    """Return the id of a choice that a live answer gives by id or by name."""
+def _choice(planning: PlanContext, field: str, shown: str) -> PickedChoice:
+    """Return a choice that a live answer gives by id or by name."""
     scope = choices_registry_kind(field)
-    if planning.registry.name(scope, shown) is None and planning.registry.has(scope, shown):
-        return planning.registry.id_or_ref(scope, shown, Ref(Address.of(CUSTOM_FIELD, field), shown))
-    return RemoteId(shown)
+    name = planning.registry.name(scope, shown)
+    if name is None and planning.registry.has(scope, shown):
+        at = Address.of(CUSTOM_FIELD, field)
+        return PickedChoice(planning.registry.id_or_ref(scope, shown, Ref(at, shown)), shown)
+    return PickedChoice(shown, name or shown)

@@ -11,8 +11,9 @@ from lmsconf.sandbox.handlers import custom_fields
 from lmsconf.sandbox.request_context import Handler, Json, Request, RequestContext
 from lmsconf.sandbox.store import Value, encode_ids
 
-WRAPPER: Final = "customFields"
 _KEY: Final = "users.update-custom-field-choice"
+_TEXT_KEYS: Final = {"object": "text", "value": "value"}
+"""Form of a text in an object → its key there."""
 
 
 def update_answers(context: RequestContext, request: Request) -> None:
@@ -34,54 +35,103 @@ def update_answers(context: RequestContext, request: Request) -> None:
 
 def _answers(context: RequestContext, request: Request) -> Mapping[str, Json]:
     """Field id → answer: the body itself, or its one wrapper key."""
-    if context.behaviour(f"{_KEY}.shape") == "map":
+    wrapper = context.behaviour(f"{_KEY}.wrapper")
+    if wrapper == "none":
         return request.body
-    wrapped = request.body.get(WRAPPER)
+    wrapped = request.body.get(wrapper)
     if not isinstance(wrapped, Mapping) or len(request.body) > 1:
-        raise bad_request(f"body must hold the answers under {WRAPPER}, and nothing else")
+        raise bad_request(f"body must hold the answers under {wrapper}, and nothing else")
     return wrapped
 
 
 def _rows(context: RequestContext, field: str, type: str, value: Json) -> Sequence[tuple[Value, Value]]:
     """Choice and text of each row of an answer. Raises Refusal (400) for a value that the type does not allow."""
-    if value is None or value in ("", []):
-        return _no_rows(context, field, type, value)
+    form = context.behaviour(f"{_KEY}.value" if type == "CHOICE" else f"{_KEY}.value-{_hyphenated(type)}")
+    if _is_empty(value):
+        clearing = context.behaviour(f"{_KEY}.clear-{_hyphenated(type)}")
+        if clearing == "omit" or value != _cleared(clearing, type, form):
+            raise bad_request(f"{json.dumps(value)} does not clear custom field {field!r}")
+        return []
     if type == "TEXT":
-        if not isinstance(value, str):
-            raise bad_request(f"custom field {field!r} takes a text")
-        return [("", value)]
-    choices = _choices(field, _takes_a_list(context, type), value)
+        return [("", _text(field, form, value))]
+    choices = list(dict.fromkeys(_choices(field, form, value)))
     if type == "CHOICE" and len(choices) > 1:
         raise bad_request(f"custom field {field!r} takes one choice")
-    known = context.repository.column(
-        "SELECT id FROM choices WHERE field = ? AND id IN (SELECT value FROM json_each(?))", field, encode_ids(choices)
+    column = "name" if form.startswith("name") else "id"
+    known = dict(
+        context.repository.pairs(
+            f"SELECT {column}, id FROM choices "  # noqa: S608  one of two names of ours
+            f"WHERE field = ? AND {column} IN (SELECT value FROM json_each(?))",
+            field,
+            encode_ids(choices),
+        )
     )
     if unknown := [choice for choice in choices if choice not in known]:
         raise bad_request(f"custom field {field!r} has no choice {', '.join(map(repr, unknown))}")
-    return [(choice, None) for choice in choices]
+    return [(known[choice], None) for choice in choices]
 
 
-def _no_rows(context: RequestContext, field: str, type: str, value: Json) -> Sequence[tuple[Value, Value]]:
-    """No row, if the dialect clears an answer of that type with this value. Raises Refusal (400) otherwise."""
-    form = context.behaviour(f"{_KEY}.clear-{type.lower().replace('_', '-')}")
-    empty: Json = [] if form == "list" or (form == "empty" and _takes_a_list(context, type)) else ""
-    wanted = None if form == "null" else empty
-    if value != wanted:
-        raise bad_request(f"custom field {field!r} is cleared with {json.dumps(wanted)}, not {json.dumps(value)}")
-    return []
+def _is_empty(value: Json) -> bool:
+    """Whether a value clears an answer: null, an empty text or list, or an object that holds only these."""
+    inside = list(value.values()) if isinstance(value, Mapping) else [value]
+    return all(one is None or one in ("", []) for one in inside)
 
 
-def _takes_a_list(context: RequestContext, type: str) -> bool:
-    return type == "MULTI_SELECT" or (type == "CHOICE" and context.behaviour(f"{_KEY}.value") == "list")
+def _cleared(clearing: str, type: str, form: str) -> Json:
+    """The value that clears an answer of that type, which is otherwise written in that form."""
+    if clearing.startswith("object"):
+        key = _object_key(type, form)
+        empty: Json = [] if key == "choiceIds" else ""
+        return {key: None if clearing == "object-null" else empty}
+    if clearing == "null":
+        return None
+    return [] if clearing == "list" or form in ("list", "list-of-objects", "name-list") else ""
 
 
-def _choices(field: str, takes_a_list: bool, value: Json) -> list[str]:
-    """The choice ids of an answer, without duplicates."""
-    if takes_a_list and isinstance(value, list):
-        return list(dict.fromkeys(map(str, value)))
-    if not takes_a_list and isinstance(value, str):
-        return [value]
-    raise bad_request(f"custom field {field!r} takes {'a list of choice ids' if takes_a_list else 'a choice id'}")
+def _object_key(type: str, form: str) -> str:
+    if type == "TEXT":
+        return _TEXT_KEYS.get(form, "text")
+    return "choiceIds" if type == "MULTI_SELECT" or form == "object-list" else "choiceId"
+
+
+def _hyphenated(type: str) -> str:
+    return type.lower().replace("_", "-")
+
+
+def _text(field: str, form: str, value: Json) -> str:
+    """The text of an answer. Raises Refusal (400) for another form."""
+    if form == "list" and isinstance(value, list) and len(value) == 1:
+        text = value[0]
+    elif form in _TEXT_KEYS and isinstance(value, Mapping) and value.keys() == {_TEXT_KEYS[form]}:
+        text = value[_TEXT_KEYS[form]]
+    else:
+        text = value if form == "text" else None
+    if not isinstance(text, str):
+        raise bad_request(f"custom field {field!r} takes a text, written as {form}")
+    return text
+
+
+def _choices(field: str, form: str, value: Json) -> list[str]:
+    """The ids or names of the choices of an answer. Raises Refusal (400) for another form."""
+    found: Json = None
+    if form in ("list", "name-list"):
+        found = value
+    elif form in ("id", "name"):
+        found = [value]
+    elif form == "list-of-objects" and isinstance(value, list):
+        found = [_inside(one, "choiceId") for one in value]
+    elif form == "object":
+        found = [_inside(value, "choiceId")]
+    elif form == "object-list":
+        found = _inside(value, "choiceIds")
+    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+        raise bad_request(f"the answer to custom field {field!r} must be written as {form}")
+    return [str(one) for one in found]
+
+
+def _inside(value: Json, key: str) -> Json:
+    """The one value of an object; None if it is another object, or none."""
+    return value[key] if isinstance(value, Mapping) and value.keys() == {key} else None
 
 
 HANDLERS: Final[Mapping[str, Handler]] = {

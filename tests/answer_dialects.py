@@ -1,0 +1,27 @@
+"""The values of every key of answers to custom fields, for tests that draw a service."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, cast
+
+from lmsconf.api.spec.operations import load_api_description
+from lmsconf.doctor.probe.candidate_values import alternative_values
+
+ANSWERS: Final = "users.update-custom-field-choice"
+
+
+def answer_dialect_values() -> dict[str, list[str]]:
+    """Key → its values; those that a probe tries where any text is allowed."""
+    known = load_api_description().behaviours
+    return {
+        key: [*(cast("list[str] | None", said["values"]) or alternative_values(key))]
+        for key, said in known.items()
+        if key.startswith(f"{ANSWERS}.")
+    }
+
+
+def possible(drawn: Mapping[str, str]) -> dict[str, str]:
+    """The drawn values as a service can have them: omission clears an answer only where omitted answers are cleared."""
+    keeps = drawn[f"{ANSWERS}.omitted"] == "keep"
+    return {key: "empty" if value == "omit" and keeps else value for key, value in drawn.items()}
