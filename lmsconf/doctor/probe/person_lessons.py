@@ -6,8 +6,9 @@ before a call that clears it was accepted, and metadata is only omitted, never a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import reduce
 from itertools import count
 from typing import Final
 
@@ -137,16 +138,35 @@ class PersonLessons:
     def _can_repeat(self) -> bool:
         """Whether the person's existing answers can be sent again as they are: without them nothing is tried."""
         forms = [VALUES[type] for type in self._person.answered_types]
-        for trying in candidate_combinations((WRAPPER, *forms), self._value) if forms else ():
-            sent = self._person.send_answers(self._client, {}, trying)
-            # A body in a wrong form may be taken for one without answers: the right one brings them back.
-            if sent.accepted and not self._person.retake(self._client).lacks_answers_of(self._person):
-                self._along = trying
-                return True
-        if forms:
-            why = f"the person's answers are refused in every form: {self._client.last}"
-            self._client.record_undetermined(WRAPPER, why)
-        return not forms
+        if not forms or any(map(self._repeats, self._repetitions((WRAPPER, *forms)))):
+            return True
+        why = f"the person's answers are refused in every form: {self._client.last}"
+        self._client.record_undetermined(WRAPPER, why)
+        return False
+
+    def _repetitions(self, keys: Sequence[str]) -> Iterator[dict[str, Value]]:
+        """Yield the combinations to send the existing answers in: there are many, and reasons of refusals help.
+
+        Under the right wrapper the service looks at the answers: it refuses them for another reason than a wrapper.
+        """
+        tries = [*candidate_combinations(keys, self._value)]
+        names = [*dict.fromkeys(str(trying[WRAPPER]) for trying in tries)]
+        reasons: dict[Value, str] = {}
+        for trying in tries[: len(names)]:
+            yield trying
+            reasons[trying[WRAPPER]] = reduce(lambda why, name: why.replace(name, ""), names, self._client.last)
+        alone = [wrapper for wrapper, why in reasons.items() if [*reasons.values()].count(why) == 1]
+        likely = alone[0] if len(alone) == 1 else None
+        yield from sorted(tries[len(names) :], key=lambda trying: trying[WRAPPER] != likely)
+
+    def _repeats(self, trying: dict[str, Value]) -> bool:
+        """Whether the existing answers are accepted in these forms, and are still there."""
+        sent = self._person.send_answers(self._client, {}, trying)
+        # A body in a wrong form may be taken for one without answers: the right one brings them back.
+        if not sent.accepted or self._person.retake(self._client).lacks_answers_of(self._person):
+            return False
+        self._along = trying
+        return True
 
     def _learn_first(self, field: Field) -> bool:
         """Probe where the answers stand in the body, together with how one of that type is written."""
