@@ -8,7 +8,15 @@ from typing import Final, cast
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.operations import load_api_description
-from lmsconf.api.spec.value_encoding import ANSWERS, ANSWERS_KEY, clear_answer_key, encode_answer
+from lmsconf.api.spec.value_encoding import (
+    NO_WRAPPER,
+    WRAPPER,
+    PickedChoice,
+    answer_value_key,
+    clear_answer_key,
+    encode_answer,
+)
+from lmsconf.model.time_formats import parse_response_time
 
 ADD_MODE: Final = "manual-groups.add.mode"
 """Whether a call adds people to a list, or replaces the list."""
@@ -62,18 +70,30 @@ def _has_name(body: object, name: str) -> bool:
     return isinstance(body, list | tuple) and any(_has_name(part, name) for part in body)
 
 
-def _answers(body: Body) -> Collection[object]:
+def _answers(spec: ApiSpec, body: Body) -> Collection[object]:
     """Return the values of the answers, whether the body is the map or holds it."""
-    answers = body.get(ANSWERS_KEY, body)
+    wrapper = spec.behaviour(WRAPPER)
+    answers = body if wrapper == NO_WRAPPER else body.get(wrapper)
     return answers.values() if isinstance(answers, Mapping) else ()
 
 
-def _chooses_one(_: ApiSpec, body: Body) -> bool:
-    return any(len(answer) == 1 if isinstance(answer, list) else answer for answer in _answers(body))
+def _answers_in_form(type: str, spec: ApiSpec, body: Body) -> bool:
+    """Whether an answer has the form of one to a field of that type: types may share a form."""
+    form = _form(encode_answer(spec.behaviour, type, "x" if type == "TEXT" else [PickedChoice("x", "x")]))
+    return any(answer and _form(answer) == form for answer in _answers(spec, body))
+
+
+def _form(value: object) -> object:
+    if isinstance(value, Mapping):
+        return frozenset(value)
+    return [_form(part) for part in value[:1]] if isinstance(value, list) else None
 
 
 def _clears(type: str, spec: ApiSpec, body: Body) -> bool:
-    return encode_answer(spec.behaviour, type, None) in _answers(body)
+    """Whether an answer is cleared as those to fields of that type are; a body does not show what it leaves out."""
+    return spec.behaviour(clear_answer_key(type)) == "omit" or any(
+        answer == encode_answer(spec.behaviour, type, None) for answer in _answers(spec, body)
+    )
 
 
 def _names_several(_: ApiSpec, body: Body) -> bool:
@@ -97,22 +117,27 @@ def _has_time(_: ApiSpec, body: Body) -> bool:
     return any(body.get(name) for name in _WINDOW)
 
 
+def _has_seconds(_: ApiSpec, body: Body) -> bool:
+    return any(parse_response_time(str(body[name])).second for name in _WINDOW if body.get(name))
+
+
 def _clears_time(spec: ApiSpec, body: Body) -> bool:
     if spec.behaviour("content-targets.clear-time") == "omit":
         return any(name not in body for name in _WINDOW)
     return any(name in body and not body[name] for name in _WINDOW)
 
 
+_TYPES: Final = ("CHOICE", "MULTI_SELECT", "TEXT")
 _WINDOW: Final = ("startTime", "finishTime")
 _MATTERS: Final[Mapping[str, Callable[[ApiSpec, Body], bool]]] = {
-    f"{ANSWERS}.value": _chooses_one,
-    **{clear_answer_key(type): partial(_clears, type) for type in ("CHOICE", "MULTI_SELECT", "TEXT")},
+    **{answer_value_key(type): partial(_answers_in_form, type) for type in _TYPES},
+    **{clear_answer_key(type): partial(_clears, type) for type in _TYPES},
     "manual-groups.add.batch": _names_several,
     "manual-groups.who-can-manage": _names_managers,
     "custom-fields.clear-description": _clears_description,
     "content-targets.everyone": _is_for_everyone,
     "content-targets.time-format": _has_time,
-    "content-targets.time-precision": _has_time,
+    "content-targets.time-precision": _has_seconds,
     "content-targets.clear-time": _clears_time,
 }
 """Key of a behaviour → whether it matters for a call with that body. A behaviour without an entry always matters."""
