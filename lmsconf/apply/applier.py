@@ -7,7 +7,6 @@ from dataclasses import field, replace
 from functools import partial
 from typing import TypeVar
 
-from lmsconf.api.spec.assumed_keys import ADD_MODE
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, WaitClock
 from lmsconf.apply.executor import CallExecutor
 from lmsconf.apply.first_calls import FirstCalls
@@ -184,7 +183,7 @@ class Applier(PlanReplayer):
                 grants=grants_to_verify(plan, kinds),
                 hints=hints_on_updates(plan),
                 late=late_checks(plan, kinds, lambda: self._replayed(plan)),
-                first_calls=FirstCalls(tried=self.settings.workspace.embedded or ADD_MODE in self.settings.dialect),
+                first_calls=FirstCalls(None if self.settings.workspace.embedded else self.settings.dialect),
             )
             run = run_calls(
                 plan,

@@ -8,12 +8,15 @@ ends, so that a wrong guess concerns one list and costs nobody a membership.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
+from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.assumed_keys import ADD_MODE
+from lmsconf.api.spec.value_encoding import ANSWERS
+from lmsconf.apply.first_answers import FirstAnswers
 from lmsconf.errors import ApiError, WriteOutcomeUnknown, WrongAssumption
 from lmsconf.kinds.shared.response_json import id_set, require_object
 from lmsconf.planner.grant_verification import SentCall
@@ -31,10 +34,11 @@ _LISTS: Final = {
 
 
 class FirstCalls:
-    """The first calls of one run. tried: nothing is assumed, and no call is compared."""
+    """The first calls of one run. known: the dialect that the project file states; None: nothing is assumed."""
 
-    def __init__(self, *, tried: bool) -> None:
-        self._untried = set() if tried else set(_LISTS)
+    def __init__(self, known: Mapping[str, object] | None) -> None:
+        self._untried = set() if known is None or ADD_MODE in known else set(_LISTS)
+        self._answers = FirstAnswers(known or {}, () if known is None else ApiSpec.default().dialect_keys(ANSWERS))
         self._lock = Lock()
         self._wrong: WrongAssumption | None = None
 
@@ -45,12 +49,18 @@ class FirstCalls:
         Raises WrongAssumption if the call took people out of the list, and for every later call.
         """
         operation = sent.call.operation
+        if operation == ANSWERS and self._answers.untried:
+            with self._alone():
+                if self._answers.untried_keys(client, sent):
+                    with self._answers.comparing(client, sent, resolver):
+                        yield
+                    return
+            yield
+            return
         if operation not in self._untried:
             yield
             return
-        with self._lock:
-            if self._wrong is not None:
-                raise WrongAssumption(self._wrong.message, hint=None, sent=False)
+        with self._alone():
             if operation not in self._untried:
                 yield
                 return
@@ -63,6 +73,18 @@ class FirstCalls:
                 except ApiError as error:
                     why = f"the call was accepted, but the list could not be read after it: {error.message}"
                     raise WriteOutcomeUnknown(why, hint=error.hint, operation=operation) from error
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Compare one call at a time. Raises WrongAssumption once an assumption has turned out to be wrong."""
+        with self._lock:
+            if self._wrong is not None:
+                raise WrongAssumption(self._wrong.message, hint=None, sent=False)
+            try:
+                yield
+            except WrongAssumption as wrong:
+                self._wrong = wrong
+                raise
 
     def _compare(
         self,
@@ -90,8 +112,7 @@ class FirstCalls:
             left = others - _listed(client, sent)
             if not left:
                 break
-        self._wrong = _wrong(sent, len(missing), len(left))
-        raise self._wrong
+        raise _wrong(sent, len(missing), len(left))
 
 
 def _wrong(sent: IssuedRequest, missing: int, left: int) -> WrongAssumption:

@@ -24,6 +24,7 @@ VACANT: Final = "(vacant name)"
 GRANTED: Final = "(granted)"
 SLOT: Final = "(slot)"
 ANSWERED: Final = "(answered)"
+NAMED: Final = "(named)"
 
 
 class CallTemplates(Protocol):

@@ -720,3 +720,24 @@ def test_what_leaves_a_list_of_answers_is_counted(tmp_path: Path) -> None:
     plan = project(tmp_path).plan("users: [{email: anna@acme.example, answers: {Skills: [C]}}]")
     counted = [(one.of, one.taken, one.size) for one in plan.measures if one.guard == "removals"]
     assert counted == [("user/anna@acme.example answers.Skills", 2, 0)]
+
+
+@pytest.mark.parametrize("omitted", ["keep", "clear"])
+def test_a_choice_that_is_sent_by_name_is_renamed_first(tmp_path: Path, omitted: str) -> None:
+    """Where answers name their choices, the calls wait for the names that the plan gives, also for kept answers."""
+    key = "users.update-custom-field-choice"
+    it = project(
+        tmp_path,
+        f"dialect: {{{key}.value: name, {key}.value-multi-select: name-list, {key}.omitted: {omitted}}}\n",
+    )
+    it.settled(
+        "custom_fields:\n"
+        "  - {name: Dept, choices: {include: [{name: People, previously: [HR]}]}}\n"
+        "  - {name: Skills, choices: {include: [{name: Golang, previously: [Go]}]}}\n"
+        "users: [{email: anna@acme.example, answers: {Dept: People}}]"
+    )
+    now = person(it)["customFields"]
+    assert [[one["name"] for one in now[field]["choices"]] for field in ("Dept", "Skills")] == [
+        ["People"],
+        ["SQL", "Golang"],
+    ]

@@ -91,6 +91,14 @@ def build_answers_body(behaviour: Behaviour, answers: Mapping[Key, object]) -> d
     return sent if wrapper == NO_WRAPPER else {wrapper: sent}
 
 
+def answers_in_body(behaviour: Behaviour, body: object) -> Mapping[str, object]:
+    """Return the answers by field id in a body that `build_answers_body` made."""
+    wrapper, answers = behaviour(WRAPPER), body
+    if wrapper != NO_WRAPPER and isinstance(body, Mapping):
+        answers = body.get(wrapper)
+    return answers if isinstance(answers, Mapping) else {}
+
+
 def decode_answers_body(body: object) -> Iterator[tuple[str, str]]:
     """Yield field id and value of each choice, by id or by name, and of each text that a body sets, in any dialect."""
     answers = body if isinstance(body, Mapping) else {}
@@ -98,14 +106,15 @@ def decode_answers_body(body: object) -> Iterator[tuple[str, str]]:
     if len(inner) == 1 and isinstance(inner[0], Mapping) and not inner[0].keys() <= _INSIDE:
         answers = inner[0]
     for field, value in answers.items():
-        for one in _leaves(value):
+        for one in answer_leaves(value):
             yield str(field), one
 
 
-def _leaves(value: object) -> Iterator[str]:
+def answer_leaves(value: object) -> Iterator[str]:
+    """Yield the choices, or the text, in the value of one answer; nothing for one that clears it."""
     if isinstance(value, Mapping | list):
         for part in value.values() if isinstance(value, Mapping) else value:
-            yield from _leaves(part)
+            yield from answer_leaves(part)
     elif value not in (None, ""):
         yield str(value)
 

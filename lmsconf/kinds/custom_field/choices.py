@@ -16,7 +16,7 @@ from lmsconf.model.declarations import DesiredResource, pin_in
 from lmsconf.model.names import normalize_name
 from lmsconf.planner.claim_matching import match_claims
 from lmsconf.planner.claims import Claim
-from lmsconf.planner.context import ANSWERED, Match, MatchResult, NewParts, PlanContext
+from lmsconf.planner.context import ANSWERED, NAMED, Match, MatchResult, NewParts, PlanContext
 from lmsconf.planner.diff import KeyedNames
 from lmsconf.support.lazy_dataclass import dataclass
 
@@ -115,6 +115,11 @@ def choices_before_and_after(planning: PlanContext, address: Address) -> tuple[K
 def answered_ref(field: Address, choice: str | None = None) -> Ref:
     """Return the Ref for answers to a field, or those that pick a choice, being set."""
     return Ref(field, ANSWERED if choice is None else f"{ANSWERED} {choice}")
+
+
+def named_ref(field: Address, choice: str) -> Ref:
+    """Return the Ref for a choice of a field being renamed to that name."""
+    return Ref(field, f"{NAMED} {choice}")
 
 
 def choice_has_error(planning: PlanContext, field: Address, name: str) -> bool:

@@ -13,7 +13,7 @@ from typing import Final
 
 from lmsconf.api.spec.value_encoding import encode_cleared_description
 from lmsconf.errors import Severity, SourceLocation
-from lmsconf.kinds.custom_field.choices import NEW
+from lmsconf.kinds.custom_field.choices import NEW, named_ref
 from lmsconf.kinds.custom_field.migration import ActiveMigration, active_migrations
 from lmsconf.kinds.custom_field.types import FLAGS, MOST_FIELDS, CustomFieldSpec, FieldRow
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP
@@ -143,7 +143,7 @@ def field_steps(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow], 
     old, new = _keyed(sides.before, row), _keyed(after, row)
     dropped = {key: name for key, name in old.items() if key not in new}
     made = frozenset(Ref(at, name) for key, name in new.items() if key.startswith(NEW))
-    named = frozenset(Ref(at, name) for key, name in new.items() if old.get(key, name) != name)
+    named = frozenset(named_ref(at, name) for key, name in new.items() if old.get(key, name) != name)
     taken = frozenset(Ref(at, name) for name in dropped.values())
     renamed = normalize_name(row.name) != after["name"]
     # If no smart group keeps referencing the field, change it after groups drop it and before others reference it.

@@ -9,7 +9,13 @@ from typing import Final, TypeAlias, cast
 
 from lmsconf.api.spec.value_encoding import ANSWERS, PickedChoice, build_answers_body, encode_answer, sends_names
 from lmsconf.errors import shorten
-from lmsconf.kinds.custom_field.choices import answered_ref, choice_has_error, field_types, renamed_choice_hint
+from lmsconf.kinds.custom_field.choices import (
+    answered_ref,
+    choice_has_error,
+    field_types,
+    named_ref,
+    renamed_choice_hint,
+)
 from lmsconf.kinds.custom_field.lost_answers import FieldOrChoiceDeletion, answer_keys, recorded_deletions
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.shared.answer_rows import AnswerRow
@@ -255,10 +261,10 @@ def _to_come(planning: PlanContext, answers: Mapping[str, Answer]) -> frozenset[
 
 
 def _named(planning: PlanContext, sent: Iterable[tuple[str, _Value]]) -> frozenset[Ref]:
-    """Return Refs to the choices that a call names: the plan may give them these names."""
+    """Return Refs to the choices that a call names being renamed so, which the plan may do."""
     behaviour = planning.call_templates.behaviour
     return frozenset(
-        Ref(Address.of(CUSTOM_FIELD, field), choice.name)
+        named_ref(Address.of(CUSTOM_FIELD, field), choice.name)
         for field, value in sent
         if isinstance(value, list) and sends_names(behaviour, _type(planning, field))
         for choice in value

@@ -1,0 +1,114 @@
+"""The first call that sets answers is tried alone: a wrong guess costs nobody an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from lmsconf.api.spec import ApiSpec
+from lmsconf.sandbox.service import SandboxResponse, SandboxService, json_response
+
+from .conftest import Open
+from .served_project import BO, PROJECT, ServedProject
+from .test_probe_answers import ANSWERS, answers, opened
+
+MOVES = """
+users:
+  - {email: bo.ek@acme.example, answers: {Department: Engineering}}
+  - {email: anna.berg@acme.example, answers: {Department: Engineering}}
+"""
+CLEARS = """
+users:
+  - {email: bo.ek@acme.example, answers: {Department: null}}
+  - {email: anna.berg@acme.example, answers: {Department: null}}
+"""
+
+
+def declaring(
+    open_clinic: Open, dialect: dict[str, str], manifest: str = MOVES, made: type[SandboxService] = SandboxService
+) -> ServedProject:
+    clinic = opened(open_clinic, dialect, made, PROJECT)
+    (clinic.folder / "manifests" / "all.yaml").write_text(manifest, encoding="utf-8")
+    return clinic
+
+
+def test_a_service_that_clears_what_is_omitted_costs_nobody_an_answer(open_clinic: Open) -> None:
+    """The first call clears the person's other answers: they are given back, no other is sent, the key is named."""
+    clinic = declaring(open_clinic, {f"{ANSWERS}.omitted": "clear"})
+    before = answers(clinic.service)
+    code, out = clinic.run("apply", "--auto-approve")
+    told = out + clinic.err
+    assert code == 6, told
+    assert "that the call does not name, given back again" in told
+    assert f"{ANSWERS}.omitted: clear" in told
+    after = answers(clinic.service)
+    changed = [email for email in before if after[email] != before[email]]
+    assert len(changed) == 1
+    assert after[changed[0]] == {**before[changed[0]], "Department": ["Engineering"]}
+    (clinic.folder / "lmsconf.yaml").write_text(PROJECT + f"dialect: {{{ANSWERS}.omitted: clear}}\n", encoding="utf-8")
+    assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
+    assert clinic.run("plan", "--detailed-exitcode")[0] == 0
+    assert all(one.get("Desk") for one in answers(clinic.service).values() if one)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "key"),
+    [
+        ({f"{ANSWERS}.wrapper": "answers"}, "wrapper"),
+        ({f"{ANSWERS}.value": "object"}, "value"),
+    ],
+)
+def test_a_refused_form_names_its_keys(open_clinic: Open, dialect: dict[str, str], key: str) -> None:
+    """Nothing is changed, and the hint names what to look at and how to find it out."""
+    clinic = declaring(open_clinic, dialect)
+    before = answers(clinic.service)
+    code, out = clinic.run("apply", "--auto-approve")
+    assert code in (1, 5)
+    assert f"{ANSWERS}.{key}" in out + clinic.err
+    assert "lmsconf doctor --probe" in out + clinic.err
+    assert answers(clinic.service) == before
+
+
+def test_a_right_guess_is_compared_once_and_a_known_one_never(open_clinic: Open) -> None:
+    """The person is read before and after the first call; with all keys in the project file no request is added."""
+    requests: list[int] = []
+    for options in ("", f"dialect: {{{', '.join(f'{key}: {value}' for key, value in _assumed().items())}}}\n"):
+        clinic = declaring(open_clinic, {})
+        (clinic.folder / "lmsconf.yaml").write_text(PROJECT + options, encoding="utf-8")
+        assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
+        people = answers(clinic.service)
+        assert [people[one]["Department"] for one in (BO, "anna.berg@acme.example")] == [["Engineering"]] * 2
+        requests.append(sum(one.operation == "users.get" for one in clinic.service.log))
+    assert requests[0] - requests[1] == 3  # before the first call, after it, and to see what it set
+
+
+def _assumed() -> dict[str, str]:
+    spec = ApiSpec.default()
+    return {key: spec.behaviour(key) for key in spec.dialect_keys(ANSWERS)}
+
+
+class Deaf(SandboxService):
+    """A service that accepts answers and does not take them over."""
+
+    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
+        if path.endswith("/update-custom-field-choice"):
+            return json_response(200, {})
+        return super().answer(method, path, query, headers, body)
+
+
+@pytest.mark.parametrize(
+    ("manifest", "told", "key"),
+    [
+        (MOVES, "1 of 1 are not among the person's answers", "value"),
+        (CLEARS, "the answer to Department is still there", "clear-choice"),
+    ],
+)
+def test_an_answer_without_effect_ends_the_run(open_clinic: Open, manifest: str, told: str, key: str) -> None:
+    """The service accepts the call, and the person is as before: one call is sent, and the keys are named."""
+    clinic = declaring(open_clinic, {}, manifest, Deaf)
+    code, out = clinic.run("apply", "--auto-approve")
+    assert code == 6
+    assert told in out + clinic.err
+    assert f"{ANSWERS}.{key}" in out + clinic.err
+    assert "1 failed, 0 blocked, 1 not attempted" in out
