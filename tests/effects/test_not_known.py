@@ -125,7 +125,7 @@ def assert_not_known(plan: Mapping[str, Any], name: str, text: str) -> None:
 
 SHAPES = {
     "a number": of_one(7),
-    "another key": of_one({"selected": ["A"]}),
+    "another key": of_one({"wonder": ["A"]}),
     "an unknown choice": of_one({"choices": [{"choiceId": "ch-999", "name": "Elsewhere"}]}),
     "choices without ids": of_one({"choices": [{"label": "A"}]}),
     "a list of lists": of_one([["A"]]),

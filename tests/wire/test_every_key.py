@@ -176,7 +176,7 @@ groups: [{name: Trainers, previously: [Coaches], members: [anna@acme.example, bo
 users:
   - {email: anna@acme.example, metadata: {unit: A}, answers: {Dept: null, Skills: [], Badge: null, Desk: A},
      custom_archive_date: 2030-01-01}
-  - {email: bo@acme.example, answers: {Desk: B}}
+  - {email: bo@acme.example, answers: {Desk: B, Badge: "9"}}
   - {email: nia@acme.example, first_name: Nia, last_name: Ny, language: sv}
 content_targets:
   - {content: GDPR, assign_to: [{everyone: true, mandatory: true, visible_from: null, visible_until: 2027-01-01}]}
