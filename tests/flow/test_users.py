@@ -730,12 +730,17 @@ def test_a_choice_that_is_sent_by_name_is_renamed_first(tmp_path: Path, omitted:
         tmp_path,
         f"dialect: {{{key}.value: name, {key}.value-multi-select: name-list, {key}.omitted: {omitted}}}\n",
     )
-    it.settled(
+    manifest = (
         "custom_fields:\n"
         "  - {name: Dept, choices: {include: [{name: People, previously: [HR]}]}}\n"
         "  - {name: Skills, choices: {include: [{name: Golang, previously: [Go]}]}}\n"
         "users: [{email: anna@acme.example, answers: {Dept: People}}]"
     )
+    calls = it.plan(manifest).calls
+    renames = {call.id for call in calls if call.operation == "custom-fields.replace"}
+    [answer] = [call for call in calls if call.operation == key]
+    assert len(renames & set(answer.needs)) == (2 if omitted == "clear" else 1)
+    it.settled(manifest)
     now = person(it)["customFields"]
     assert [[one["name"] for one in now[field]["choices"]] for field in ("Dept", "Skills")] == [
         ["People"],
