@@ -12,6 +12,7 @@ import httpx
 import pytest
 from laws.sandbox_project import TransportConnection
 
+from lmsconf.api.spec import ApiSpec
 from lmsconf.apply.ambiguous_writes import WaitClock
 from lmsconf.apply.applier import Applier
 from lmsconf.errors import ExitCode
@@ -195,7 +196,11 @@ def test_no_group_is_deleted_before_its_members_are_in_another(tmp_path: Path, s
 
 @pytest.mark.parametrize("lag", [0.0, 5.0])
 def test_no_field_is_deleted_before_its_answers_are_in_another(tmp_path: Path, sandbox: Sandbox, lag: float) -> None:
-    """An answer whose copy has no effect keeps the old field; one that shows late is waited for."""
+    """On a service whose ways are known: a copy without effect keeps the old field, a late one does not."""
+    spec = ApiSpec.default()
+    known = {key: spec.behaviour(key) for key in spec.dialect_keys("users.update-custom-field-choice")}
+    with (tmp_path / "lmsconf.yaml").open("a", encoding="utf-8") as options:
+        options.write(f"\ndialect: {json.dumps(known)}\n")
     fields = "custom_fields: [{name: New, type: TEXT, migrate: {from: Old}}]"
     answers = "users: [{email: anna@acme.example, answers: {Old: Red}}, {email: bo@acme.example, answers: {Old: Red}}]"
     applied(tmp_path, StaleReadTransport(sandbox), f"custom_fields: [{{name: Old, type: TEXT}}]\n{answers}")
