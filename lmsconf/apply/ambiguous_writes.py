@@ -111,6 +111,12 @@ class AmbiguousWriteResolver:
                 raise
         raise WriteOutcomeUnknown(lost.message, hint=_OUTCOME_UNKNOWN_HINT, operation=sent.call.operation) from lost
 
+    def is_done(self, sent: IssuedRequest, ids: Learnt) -> bool:
+        """Return whether a fresh plan of the resource shows that a call that was refused has nothing left to do."""
+        # A plan cannot be made while this run deletes what it reads.
+        seen = (self._status_now(sent, ids) for _ in self.poll_visibility())
+        return next((status for status in seen if status is not WriteStatus.UNKNOWN), None) is WriteStatus.DONE
+
     def poll_visibility(self) -> Iterator[None]:
         """Yield for each check of an acknowledged write, until the time is over in which it may not be visible yet."""
         return self._poll_times(self.patience)

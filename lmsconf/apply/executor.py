@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from concurrent.futures import Future
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from lmsconf.api import pagination
 from lmsconf.api.pagination import ListingSchema, PageRequests
@@ -34,6 +34,10 @@ from lmsconf.planner.kind import AnyKind
 if TYPE_CHECKING:
     from lmsconf.api.client import Client
     from lmsconf.apply.late_comparison import LateCheck
+
+
+_MAYBE_MISSING: Final = (400, 409, 422)
+"""Statuses with which a service may refuse to delete what does not exist."""
 
 
 class ResourceInUse(Rejected):
@@ -84,9 +88,9 @@ class CallExecutor:
             check(self._resolver)
         with self._first_calls.comparing(client, sent, self._resolver):
             try:
-                response = self._response(client, sent)
+                response = self._response(client, sent, ids)
             except (WriteOutcomeUnknown, InvalidResponse) as lost:
-                response = self._resolver.resolve(sent, ids, lost, lambda: self._response(client, sent))
+                response = self._resolver.resolve(sent, ids, lost, lambda: self._response(client, sent, ids))
         try:
             return _usable(sent.call, self._created_ids(client, sent, response))
         except DuplicateResource:
@@ -107,7 +111,11 @@ class CallExecutor:
             return learnt
         return {**learnt, **self._resolver.poll_for_ids(lambda: _find_created_ids(client, call, kind, listing))}
 
-    def _response(self, client: Client, sent: IssuedRequest) -> Json:
+    def _response(self, client: Client, sent: IssuedRequest, ids: Learnt) -> Json:
+        """Return the response; None for a DELETE that is refused because what it deletes does not exist any more.
+
+        The API specification does not show the status of that (Errors), so any that may mean it is looked into.
+        """
         call = sent.call
         try:
             return client.send(
@@ -120,7 +128,9 @@ class CallExecutor:
                 label=call.id,
             )
         except Rejected as refused:
-            if refused.is_missing and call.method == "DELETE":
+            if call.method == "DELETE" and (
+                refused.is_missing or (refused.status in _MAYBE_MISSING and self._resolver.is_done(sent, ids))
+            ):
                 return None
             raise self._explain_refusal(client, call, refused) from refused
 

@@ -12,7 +12,7 @@ from lmsconf.model.address import RemoteId
 from lmsconf.model.api import Api
 from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.snapshot import Row
-from lmsconf.planner.context import Match, Spec
+from lmsconf.planner.context import Deletion, Match, PlanContext, Spec
 
 
 class KindReadback(Generic[Spec, Row]):
@@ -23,13 +23,13 @@ class KindReadback(Generic[Spec, Row]):
 
     has_members = False
 
-    def compared_row(self, match: Match[Spec, Row]) -> Row | None:
-        """Return a match's row as its fingerprint has it: equal, however much of the workspace was read.
+    def compared_row(self, planning: PlanContext, subject: Match[Spec, Row] | Deletion[Row]) -> Row | None:
+        """Return the row of a match or a deletion as its fingerprint has it: equal, however the workspace was read.
 
-        A kind whose rows hold more where everything is read overrides this, and drops what the declaration does not
-        compare. A row of most kinds is read as a whole as soon as its resource changes.
+        A kind whose rows hold more where everything is read, or where they are read in another way, overrides this. A
+        row of most kinds is read as a whole as soon as its resource changes.
         """
-        return match.row
+        return subject.row
 
     def single_reads(self, declared: Sequence[DesiredResource[Any]]) -> int:
         """Return how many requests by id, beyond those for its rows, a reading of everything takes for declarations."""

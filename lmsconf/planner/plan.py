@@ -22,7 +22,7 @@ from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.time_formats import format_utc
 from lmsconf.planner.assumptions import with_assumptions
 from lmsconf.planner.calls import order_calls
-from lmsconf.planner.context import CallTemplates, Match, MatchResult, PlanContext
+from lmsconf.planner.context import CallTemplates, Deletion, Match, MatchResult, PlanContext
 from lmsconf.planner.declaration_checks import refuse_expired_absent, refuse_left_alone, refuse_left_alone_renames
 from lmsconf.planner.effects import PredictedEffects
 from lmsconf.planner.guard_counts import count_for_guards
@@ -133,7 +133,7 @@ def draft_plan(
         expires_at=format_utc(datetime.fromisoformat(created_at) + policy.valid_for),
         policy=policy.settings_json(),
         unmanaged=tuple(_unmanaged(results)),
-        fingerprints=_fingerprints(kinds, items),
+        fingerprints=_fingerprints(kinds, planning, items),
         problems=tuple(problems),
         left_out=tuple(left_out),
         measures=measures,
@@ -220,17 +220,20 @@ def attach_problems(changes: Sequence[Change], problems: Sequence[Problem]) -> t
     ), rest
 
 
-def _fingerprints(kinds: Mapping[str, AnyKind], items: Sequence[PlannedResource]) -> dict[str, str]:
+def _fingerprints(
+    kinds: Mapping[str, AnyKind], planning: PlanContext, items: Sequence[PlannedResource]
+) -> dict[str, str]:
     """Return address → fingerprint; a combined one where a resource and a deleted duplicate share an address."""
     fingerprints: dict[str, str] = {}
     for item in items:
-        address, digest = str(item.address), _fingerprint(kinds[item.address.kind], item)
+        address, digest = str(item.address), _fingerprint(kinds[item.address.kind], planning, item)
         fingerprints[address] = sha256([fingerprints[address], digest]) if address in fingerprints else digest
     return fingerprints
 
 
-def _fingerprint(kind: AnyKind, item: PlannedResource) -> str:
-    row = kind.compared_row(item.subject) if isinstance(item.subject, Match) else item.subject.row
+def _fingerprint(kind: AnyKind, planning: PlanContext, item: PlannedResource) -> str:
+    subject = item.subject
+    row = kind.compared_row(planning, subject) if isinstance(subject, Match | Deletion) else subject.row
     return NOT_LIVE if row is None else sha256(row_to_json(row))
 
 

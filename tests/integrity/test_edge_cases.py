@@ -145,6 +145,29 @@ def test_only_what_is_gone_already_counts_as_deleted(tmp_path: Path, operation: 
     assert outcome.status is (CallStatus.DONE if is_done else CallStatus.FAILED)
 
 
+class UnmanagingTransport(httpx.BaseTransport):
+    """A workspace where somebody manages no group any more by the time that they are removed as a manager."""
+
+    def __init__(self, sandbox: Sandbox, status: int) -> None:
+        self.sandbox, self.status = sandbox, status
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        answer = self.sandbox.handle_request(request)
+        removes = request.method == "DELETE" and "/managers/" in request.url.path
+        return httpx.Response(self.status, json={"error": "nobody of that id is in the list"}) if removes else answer
+
+
+@pytest.mark.parametrize("status", [400, 404, 409, 422])
+def test_a_removal_of_somebody_who_is_not_there_is_done(tmp_path: Path, status: int) -> None:
+    """Whatever the status of the refusal: the list is read, and does not have the person."""
+    with project(tmp_path, "groups: [{name: A, managers: []}]") as (settings, sandbox):
+        connection = TransportConnection(UnmanagingTransport(sandbox, status), sandbox.spec)
+        workspace = Applier(settings=settings, connection=connection)
+        policy = replace(settings.policy, guards=GuardLimits(removals=None))
+        report = workspace.execute(workspace.plan(load_manifests(settings), policy), meta={})
+    assert [one.status for one in report.outcomes] == [CallStatus.DONE]
+
+
 class NoIdTransport(httpx.BaseTransport):
     """A workspace that answers creations without an id, makes so many of each, and may ignore `skip`."""
 

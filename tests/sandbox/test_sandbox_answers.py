@@ -110,6 +110,7 @@ FORMS = {
     ("value", "id"): ENGINEERING,
     ("value", "list"): [ENGINEERING],
     ("value", "object"): {"choiceId": ENGINEERING},
+    ("value", "object-id"): {"id": ENGINEERING},
     ("value", "object-list"): {"choiceIds": [ENGINEERING]},
     ("value", "name"): "Engineering",
     ("value", "name-list"): ["Engineering"],

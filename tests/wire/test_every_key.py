@@ -218,6 +218,7 @@ def test_the_typed_client_goes_by_a_behaviour(key: str) -> None:
 
 FORMS: list[tuple[dict[str, str | int], object, object]] = [
     ({f"{ANSWERS}.value": "object"}, "c", {"choiceId": "c"}),
+    ({f"{ANSWERS}.value": "object-id"}, "c", {"id": "c"}),
     ({f"{ANSWERS}.value": "object-list"}, "c", {"choiceIds": ["c"]}),
     ({f"{ANSWERS}.value": "name"}, "Sales", "Sales"),
     ({f"{ANSWERS}.value": "name-list"}, "Sales", ["Sales"]),
@@ -226,6 +227,7 @@ FORMS: list[tuple[dict[str, str | int], object, object]] = [
     ({f"{ANSWERS}.clear-choice": "list"}, None, []),
     ({f"{ANSWERS}.clear-choice": "object"}, None, {"choiceId": ""}),
     ({f"{ANSWERS}.clear-choice": "object-null"}, None, {"choiceId": None}),
+    ({f"{ANSWERS}.clear-choice": "object", f"{ANSWERS}.value": "object-id"}, None, {"id": ""}),
     ({f"{ANSWERS}.clear-choice": "object", f"{ANSWERS}.value": "object-list"}, None, {"choiceIds": []}),
     ({f"{ANSWERS}.clear-multi-select": "object"}, [], {"choiceIds": []}),
     ({f"{ANSWERS}.clear-multi-select": "list", MULTI: "object-list"}, [], []),
@@ -349,7 +351,7 @@ def test_plan_and_sandbox_go_by_a_key(tmp_path: Path, key: str) -> None:
     bodies = [call.body for call in before.calls] != [call.body for call in after.calls]
     guards = before.guards != after.guards
     by_guards = ("custom-fields.in-use", "content-targets.on-existing")
-    assert pages == (key == "paging.limit")
+    assert pages == (key in ("paging.limit", "manual-groups.add.mode"))
     assert bodies == (key not in ("paging.limit", "custom-fields.in-use"))
     assert guards == (key in by_guards)
     if bodies:

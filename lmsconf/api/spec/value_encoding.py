@@ -31,6 +31,7 @@ _CHOICES: Final[Mapping[str, Callable[[_Picked], object]]] = {
     "id": lambda picked: picked[0].id,
     "list": lambda picked: [one.id for one in picked],
     "object": lambda picked: {"choiceId": picked[0].id},
+    "object-id": lambda picked: {"id": picked[0].id},
     "object-list": lambda picked: {"choiceIds": [one.id for one in picked]},
     "list-of-objects": lambda picked: [{"choiceId": one.id} for one in picked],
     "name": lambda picked: picked[0].name,
@@ -46,7 +47,7 @@ _TEXTS: Final[Mapping[str, Callable[[object], object]]] = {
 """Form of an answer to a TEXT field → its value."""
 _LISTS: Final = frozenset(("list", "list-of-objects", "name-list"))
 """The forms whose empty value is an empty list; that of any other is an empty text."""
-_INSIDE: Final = frozenset(("choiceId", "choiceIds", "text", "value"))
+_INSIDE: Final = frozenset(("choiceId", "choiceIds", "id", "text", "value"))
 """The keys of an answer that is an object."""
 
 
@@ -152,4 +153,4 @@ def _empty_object(field_type: str, form: str) -> dict[str, object]:
         return {"value" if form == "value" else "text": ""}
     if field_type == "MULTI_SELECT" or form == "object-list":
         return {"choiceIds": []}
-    return {"choiceId": ""}
+    return {"id" if form == "object-id" else "choiceId": ""}

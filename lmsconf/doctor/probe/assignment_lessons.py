@@ -136,7 +136,17 @@ class AssignmentLessons:
         if not self._client.is_determined(START):
             self._client.record_undetermined(CLEAR, "without the name of startTime there is nothing to clear")
             return
-        self._client.try_candidates(CLEAR, self._clears)
+        value = self._client.first_working_value(CLEAR, self._clears)
+        why = self._client.failure_reason(CLEAR)
+        if value is None and self._client.spec.behaviour(EXISTING) == "update" and self._client.is_determined(EXISTING):
+            self._client.revise_value(
+                EXISTING, "recreate", "a second POST changes an assignment, but opens no end of its window"
+            )
+            value = self._client.first_working_value(CLEAR, self._clears)
+        if value is None:
+            self._client.record_undetermined(CLEAR, why)
+        else:
+            self._client.record_value(CLEAR, value, "confirmed by reading back")
 
     def _clears(self, value: Value) -> bool:
         row = self._fresh(self._with_start())

@@ -60,7 +60,7 @@ _NAMES: Final[Mapping[str, tuple[str, ...]]] = {
         *(NO_WRAPPER, "customFields", "answers", "values", "choices", "customFieldChoices", "selectedChoices"),
         *("customFieldAnswers", "fields"),
     ),
-    answer_value_key("CHOICE"): ("id", "list", "object", "object-list", "name", "name-list"),
+    answer_value_key("CHOICE"): ("id", "list", "object", "object-list", "name", "name-list", "object-id"),
     answer_value_key("MULTI_SELECT"): ("list", "object-list", "list-of-objects", "name-list"),
     answer_value_key("TEXT"): ("text", "object", "value", "list"),
     # `omit` last: it says nothing about the field, so it clears only where leaving an answer out clears it.

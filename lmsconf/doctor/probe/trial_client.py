@@ -118,6 +118,11 @@ class TrialClient:
         self.words[key] = value
         self.spec = ApiSpec(self.words)
 
+    def revise_value(self, key: str, value: Value, reason: str) -> None:
+        """Record another value of a key that was determined before."""
+        self.lessons[:] = [lesson for lesson in self.lessons if lesson.key != key]
+        self.record_value(key, value, reason)
+
     def record_undetermined(self, key: str, reason: str) -> None:
         """Record why a key was not determined."""
         self.lessons.append(DialectLesson(key, LessonVerdict.UNKNOWN, None, reason))

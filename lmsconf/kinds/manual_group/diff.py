@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from lmsconf.kinds.manual_group.types import LISTS, GroupRow, ManualGroupSpec, declared_lists, list_ids
 from lmsconf.kinds.shared.manifest_entries import refuse_unread_list
 from lmsconf.kinds.shared.people_lists import PeopleList
@@ -47,6 +49,13 @@ def diff_group(planning: PlanContext, match: Match[ManualGroupSpec, GroupRow]) -
     if row is None:
         return BeforeAfter(before=None, after=after, defaults=tuple(key for key in LISTS if key not in after))
     return BeforeAfter(before=before, after=after, sizes=sizes, archived=archived)
+
+
+def with_listed_people(planning: PlanContext, row: GroupRow) -> GroupRow:
+    """Return a row without the members and managers who are in no list of people."""
+    listed = people_directory(planning).ids
+    members, managers = (None if ids is None else ids & listed for ids in (row.members, row.managers))
+    return replace(row, members=members, managers=managers)
 
 
 def state_before_deletion(planning: PlanContext, deletion: Deletion[GroupRow]) -> BeforeAfter:

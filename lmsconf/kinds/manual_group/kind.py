@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lmsconf.api.spec.listings import MANUAL_GROUPS
 from lmsconf.errors import Problem
-from lmsconf.kinds.manual_group.diff import diff_group, state_before_deletion
+from lmsconf.kinds.manual_group.diff import diff_group, state_before_deletion, with_listed_people
 from lmsconf.kinds.manual_group.steps import ADDITION_CHECKS, LIST_OPERATIONS, group_deletion, group_steps
 from lmsconf.kinds.manual_group.types import (
     FEWEST_MEMBERS,
@@ -140,6 +140,13 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
     ) -> MatchResult[ManualGroupSpec, GroupRow]:
         """Match by name."""
         return match_named(planning, GroupRow, self.noun, declared, absent)
+
+    def compared_row(
+        self, planning: PlanContext, subject: Match[ManualGroupSpec, GroupRow] | Deletion[GroupRow]
+    ) -> GroupRow | None:
+        """Return the row with listed people alone: archived ones may be in the lists of groups, and in no other."""
+        reads_people = isinstance(subject, Match) and subject.declared.spec.declares_people
+        return with_listed_people(planning, subject.row) if reads_people and subject.row else subject.row
 
     def diff(self, planning: PlanContext, match: Match[ManualGroupSpec, GroupRow]) -> BeforeAfter | None:
         """Compare name, and members and managers where declared; record people who leave a group."""

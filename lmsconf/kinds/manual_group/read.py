@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final, TypeAlias, cast
 
+from lmsconf.api.spec.assumed_keys import ADD_MODE
 from lmsconf.api.spec.listings import MANUAL_GROUPS
 from lmsconf.errors import ApiError, InvalidResponse
 from lmsconf.kinds.manual_group.types import GroupRow, ManualGroupSpec, has_members_to_compare, parse_group_row
@@ -70,7 +71,9 @@ def _details(
     """The wanted groups with members and managers, and the compared groups with members, by group id."""
     queued = partial(reading.end_requests, GROUP)
     total, page = reading.shared_state(PeopleCount).first_page.result()
-    if total and page and -(-total // page) < 2 * len(wanted) + len(compared):
+    # A list that calls replace must be known as a whole, and the extended listing may lack archived people.
+    replaces = reading.call_templates.behaviour(ADD_MODE) == "replace"
+    if not replaces and total and page and -(-total // page) < 2 * len(wanted) + len(compared):
         # The listing of people is compared with this one, so all of it is read.
         reading.report_people(GROUP, None)
         return _from_people(reading, [*wanted, *compared]) or _from_groups(reading.api, wanted, compared, queued)

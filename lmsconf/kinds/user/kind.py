@@ -159,9 +159,13 @@ class UserKind(Kind[PersonSpec, PersonRow]):
         """One for each person whose language or applications are declared."""
         return sum(resource.address.kind == USER and needs_single_read(resource.spec) for resource in declared)
 
-    def compared_row(self, match: Match[PersonSpec, PersonRow]) -> PersonRow | None:
+    def compared_row(
+        self, planning: PlanContext, subject: Match[PersonSpec, PersonRow] | Deletion[PersonRow]
+    ) -> PersonRow | None:
         """Return the row with the declared attributes alone: a reading of everything has those of everybody."""
-        return None if match.row is None else declared_row(match.row, match.declared.spec)
+        if isinstance(subject, Deletion) or subject.row is None:
+            return subject.row
+        return declared_row(subject.row, subject.declared.spec)
 
     def diff(self, planning: PlanContext, match: Match[PersonSpec, PersonRow]) -> BeforeAfter | None:
         """Compare the declared keys; None, with problems reported, if the person cannot be created or compared."""

@@ -91,6 +91,8 @@ def _cleared(clearing: str, type: str, form: str) -> Json:
 def _object_key(type: str, form: str) -> str:
     if type == "TEXT":
         return _TEXT_KEYS.get(form, "text")
+    if form == "object-id":
+        return "id"
     return "choiceIds" if type == "MULTI_SELECT" or form == "object-list" else "choiceId"
 
 
@@ -120,8 +122,8 @@ def _choices(field: str, form: str, value: Json) -> list[str]:
         found = [value]
     elif form == "list-of-objects" and isinstance(value, list):
         found = [_inside(one, "choiceId") for one in value]
-    elif form == "object":
-        found = [_inside(value, "choiceId")]
+    elif form in ("object", "object-id"):
+        found = [_inside(value, "id" if form == "object-id" else "choiceId")]
     elif form == "object-list":
         found = _inside(value, "choiceIds")
     if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
