@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import Final, cast
 
@@ -53,17 +53,17 @@ class ManagerCandidate:
 
 
 def probe_member_keys(
-    client: TrialClient, group: str, person: str, other: str | None, manager: ManagerCandidate
+    client: TrialClient, group: str, person: str, others: Sequence[str], manager: ManagerCandidate
 ) -> None:
     """Probe the fields of user ids: add the person, read back, remove; and who can be a manager.
 
-    other: a second person, whose addition shows whether the first one stays in the list; None if there is none.
+    others: more people, whose addition shows whether the first one stays in the list, and how many a call may name.
     """
     client.try_candidates(MEMBERS, _adds(client, MEMBERS, group, person))
     _take_out(client, MEMBERS, group, person)
     _learn_managers(client, group, manager)
-    _learn_batch(client, group, person)
-    _learn_mode(client, group, person, other)
+    _learn_batch(client, group, [person, *others])
+    _learn_mode(client, group, person, others[0] if others else None)
 
 
 def _learn_mode(client: TrialClient, group: str, person: str, other: str | None) -> None:
@@ -113,8 +113,12 @@ def _learn_managers(client: TrialClient, group: str, candidate: ManagerCandidate
         )
 
 
-def _learn_batch(client: TrialClient, group: str, person: str) -> None:
-    """Probe how many ids a call may carry, by repeating the one person's id."""
+def _learn_batch(client: TrialClient, group: str, people: Sequence[str]) -> None:
+    """Probe how many ids a call may carry, by repeating the first person's id.
+
+    A service may count the same id once, so the few people are named together, too.
+    """
+    person = people[0]
     if not client.is_determined(MEMBERS):
         client.record_undetermined(BATCH, "without the name of the list nobody can be added")
         return
@@ -125,8 +129,17 @@ def _learn_batch(client: TrialClient, group: str, person: str) -> None:
         _take_out(client, MEMBERS, group, person)
         return sent.accepted
 
+    def takes_different(number: int) -> bool:
+        sent = client.send(_LISTS[MEMBERS][1], path={"groupId": group}, fields={"userIds": [*people[:number]]})
+        for one in people[:number]:
+            _take_out(client, MEMBERS, group, one)
+        return sent.accepted
+
     most = client.spec.integer_behaviour(BATCH)
-    if takes(most):
+    too_many = next((number for number in range(2, len(people) + 1) if not takes_different(number)), None)
+    if too_many is not None:
+        client.record_value(BATCH, too_many - 1, f"a call with the ids of {too_many} people was refused")
+    elif takes(most):
         client.record_value(BATCH, most, f"a call with {most} ids, all of the same person, was accepted")
     elif not takes(2):
         client.record_undetermined(

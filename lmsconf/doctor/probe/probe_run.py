@@ -137,9 +137,9 @@ class ProbeRun:
             self._skip(LIST_KEYS, "no person was named; pass --user EMAIL")
         elif group is not None:
             self._tell("Learning how people are added to a group.")
-            other = self._other or self._account
+            others = [one for one in (self._other, self._account) if one is not None]
             self._guarded(
-                LIST_KEYS, lambda: probe_member_keys(self._client, group, person, other, self._manager(person))
+                LIST_KEYS, lambda: probe_member_keys(self._client, group, person, others, self._manager(person))
             )
 
     def _learn_on_group(self, group: str) -> None:

@@ -1,0 +1,1 @@
+"""Services whose every open point is drawn, and a project that meets each of them for the first time."""

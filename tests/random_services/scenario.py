@@ -1,0 +1,365 @@
+"""One project that meets one service for the first time, from the probe to the undo, and what became of everybody."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import pytest
+from waiting import nobody_waits
+
+from lmsconf.api.spec.operations import load_api_description
+from lmsconf.cli import main
+from lmsconf.sandbox.seed import fill_workspace
+from lmsconf.sandbox.serve import serve
+
+from .points import Points
+from .service import RandomService
+
+Fact = tuple[str, ...]
+BO, ANNA, PAST, NEW = "bo.ek@acme.example", "anna.berg@acme.example", "past@acme.example", "new.one@acme.example"
+P0, P1, P2, P3, P4 = (f"p{number}@acme.example" for number in range(5))
+COMPANY: Final = {
+    "custom_fields": [
+        {"name": "Department", "type": "CHOICE", "choices": ["Sales", "Engineering"]},
+        {"name": "Hobbies", "type": "MULTI_SELECT", "choices": ["Chess", "Golf"]},
+    ],
+    "people": [
+        {"email": ANNA, "first_name": "Anna", "last_name": "Berg", "answers": {"Department": "Sales"}, "admin": True},
+        {"email": "ada.ny@acme.example", "admin": True},
+        {"email": BO, "first_name": "Bo", "last_name": "Ek", "answers": {"Department": "Sales", "Hobbies": ["Chess"]},
+         "metadata": {"cost": "100", "unit": "A"}},
+        {"email": PAST, "archived": True, "answers": {"Department": "Engineering"}},
+        *({"email": f"p{number}@acme.example", "answers": {"Department": "Engineering"} if number % 2 else {}}
+          for number in range(5)),
+        *({"email": f"q{number}@acme.example"} for number in range(15)),
+    ],
+    "groups": [
+        {"name": "Coaches", "members": [BO, PAST, P4], "managers": [ANNA]},
+        {"name": "Interns", "members": [P3, P4]},
+        {"name": "Book club", "members": [P0, P1]},
+    ],
+    "smart_groups": [
+        {"name": "Sales", "conditions": [{"field": "Department", "choices": ["Sales"]}]},
+        {"name": "Hobbyists", "conditions": [{"field": "Hobbies", "system_condition": "IS_ANY"}]},
+    ],
+    "content": [{"name": "GDPR basics"}, {"name": "Fire safety"}, {"name": "First aid"}],
+    "content_targets": [
+        {"content": "GDPR basics", "assign_to": ["everyone", {"group": "Coaches"}]},
+        {"content": "Fire safety", "assign_to": [{"group": "Interns"}, {"smart_group": "Sales"}]},
+    ],
+}  # fmt: skip
+PROJECT: Final = """\
+workspaces: {{production: {{url: "{url}", token: {{env: LMSCONF_TOKEN}}}}}}
+manifests: manifests
+timezone: Europe/Stockholm
+people: {{create: true}}
+guards: off
+"""
+FIRST: Final = """
+custom_fields:
+  - {{name: Department, type: CHOICE, choices: [Sales, Engineering]}}
+  - {{name: Region, type: CHOICE, choices: [North, South], description: Where somebody works}}
+  - {{name: Skills, type: MULTI_SELECT, choices: [SQL, Go, Rust]}}
+  - {{name: Room, type: TEXT}}
+  - {{name: Site, type: CHOICE, choices: [Oslo, Bergen], description: The desk, hidden: true}}
+groups:
+  - {{name: Coaches, members: [{bo}, {p0}, {p1}, {p2}, {p4}], managers: [{anna}, {p1}]}}
+  - {{name: Newcomers, members: [{p2}, {p3}, {new}], managers: [{bo}]}}
+smart_groups:
+  - {{name: Sales, conditions: [{{field: Department, choices: [Sales]}}], managers: [{anna}]}}
+  - name: Northern
+    conditions: [{{field: Region, choices: [North]}}, {{field: Department, choices: [Sales, Engineering]}}]
+    managers: [{p1}, {bo}]
+users:
+  - {{email: {bo}, {right}answers: {{Region: North, Skills: [SQL, Go], Room: "7"}}, metadata: {{cost: "200"}}}}
+  - {{email: {p0}, answers: {{Department: Sales, Region: South}}}}
+  - {{email: {p1}, manager: true, answers: {{Skills: [Rust], Room: "Attic"}}, applications: [learn, analyse]}}
+  - {{email: {new}, first_name: New, last_name: One, language: en, answers: {{Department: Sales}},
+     metadata: {{unit: B}}}}
+content_targets:
+  - content: GDPR basics
+    mandatory: true
+    assign_to:
+      - {{group: Coaches, visible_until: 2035-06-30}}
+      - {{smart_group: Northern, visible_from: 2026-02-01T08:00}}
+      - {{group: Newcomers, visible_from: 2026-03-01, visible_until: 2034-06-30}}
+      - {{everyone: true, mandatory: false}}
+      - {{user: {p3}}}
+  - {{content: First aid, assign_to: [{{group: Coaches, visible_from: 2031-01-05}}]}}
+"""
+SECOND: Final = """
+custom_fields:
+  - {{name: Department, type: CHOICE, choices: [Sales, Engineering]}}
+  - {{name: Region, type: CHOICE, choices: [North, South], description: Where somebody works}}
+  - {{name: Skills, type: MULTI_SELECT, choices: [SQL, Go, Rust]}}
+  - {{name: Room, type: TEXT}}
+  - {{name: Office, previously: [Site], type: CHOICE, choices: [Oslo, Bergen, Molde], description: null,
+     optional: true}}
+groups:
+  - {{name: Coaches, members: [{bo}, {p2}, {p4}], managers: [{anna}]}}
+  - {{name: New people, previously: [Newcomers], members: [{p2}, {new}, {p1}], managers: [{bo}]}}
+smart_groups:
+  - {{name: Sales, conditions: [{{field: Department, choices: [Sales, Engineering]}}], managers: [{anna}]}}
+  - {{name: North, previously: [Northern], conditions: [{{field: Region, choices: [North, South]}}], managers: [{bo}]}}
+users:
+  - {{email: {bo}, {right}answers: {{Region: South, Skills: [Go], Room: null}}, metadata: {{cost: "300"}}}}
+  - {{email: {p0}, answers: {{Department: null, Region: South}}}}
+  - {{email: {p1}, manager: false, answers: {{Skills: null, Room: Cellar}}, applications: [learn]}}
+  - {{email: {new}, first_name: Newer, last_name: One, language: sv, answers: {{Department: Engineering}}}}
+content_targets:
+  - content: GDPR basics
+    assign_to:
+      - {{group: Coaches, mandatory: true, visible_from: 2026-01-05, visible_until: 2036-03-31}}
+      - {{smart_group: North, visible_from: 2026-02-01T08:00}}
+      - {{group: New people, mandatory: true, visible_from: 2026-03-01}}
+      - {{everyone: true, mandatory: true}}
+  - {{content: First aid, assign_to: [{{group: Coaches, visible_until: 2032-01-05}}]}}
+absent:
+  groups: [Interns]
+  content_targets:
+    - {{content: GDPR basics, assign_to: [{{user: {p3}}}]}}
+    - {{content: Fire safety, assign_to: [{{smart_group: Sales}}]}}
+"""
+MAY_GO: Final[dict[str, frozenset[Fact]]] = {
+    "apply 1": frozenset(),
+    "apply 2": frozenset({
+        ("member", "Coaches", P0), ("member", "Coaches", P1), ("manager", "Coaches", P1), ("member", "Newcomers", P3),
+        ("member", "Interns", P3), ("member", "Interns", P4), ("manager", "Northern", P1), ("right", P1, "manager"),
+        ("right", P1, "analyse"), ("answer", BO, "Room"), ("answer", P0, "Department"), ("answer", P1, "Skills"),
+        ("assignment", "GDPR basics", P3), ("assignment", "Fire safety", "Interns"),
+        ("assignment", "Fire safety", "Sales"),
+    }),
+}  # fmt: skip
+"""What the plan of each apply announces that somebody loses. An undo may take what the apply before it gave."""
+_SPOKEN: Final = re.compile(r"[a-z-]+\.[a-z-]+(?:\.[A-Za-z-]+)?")
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of one service. stage: where it ended; kind: converged, stopped, part, unsettled, crashed.
+
+    lost: what people had and nobody announced; left: what differs after the probe; keys: dialect keys that the last
+    output names; output: of the stage that it ended in; learnt: what the probe wrote
+    """
+
+    kind: str = "converged"
+    stage: str = ""
+    code: int = 0
+    first: str = ""
+    keys: tuple[str, ...] = ()
+    lost: list[Fact] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
+    output: str = ""
+    learnt: str = ""
+    calls: list[str] = field(default_factory=list)
+    changed: dict[str, object] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        """The outcome in one word, the worst first."""
+        return "loss" if self.lost else "left" if self.left else self.kind
+
+
+def photo(service: RandomService) -> dict[str, list[tuple[object, ...]]]:
+    """Everything in the workspace, without times of changes and the order of creation."""
+    with service.store.read_transaction() as repository:
+        return {
+            table: sorted(repository.rows(f"SELECT {columns} FROM {table}"), key=repr)  # noqa: S608  of this module
+            for table, columns in _TABLES.items()
+        }
+
+
+_TABLES: Final = {
+    "people": "id, email, first_name, last_name, admin, manager, archived_at, custom_archive_at, language, metadata, "
+    "applications",
+    "fields": "id, name, type, description, coalesce(hidden, 0), coalesce(locked, 0), coalesce(optional, 0)",
+    "choices": "id, field, name, position",
+    "answers": "person, field, choice, text",
+    "groups": "id, kind, name",
+    "members": "grp, person",
+    "managers": "grp, person",
+    "conditions": "grp, position, field, system_condition",
+    "condition_choices": "grp, position, choice",
+    "targets": "content, kind, audience, mandatory, start, finish",
+}
+
+
+def facts(service: RandomService, *, values: bool = False) -> set[Fact]:
+    """What people have: memberships, rights, answers, metadata and assignments, each by names.
+
+    values: with the values of answers, of metadata and of assignments.
+    """
+    with service.store.read_transaction() as repository:
+        found: set[Fact] = set()
+        for table in ("member", "manager"):
+            rows = repository.rows(
+                f"SELECT g.name, p.email FROM {table}s m "  # noqa: S608  one of two names of ours
+                "JOIN groups g ON g.id = m.grp JOIN people p ON p.id = m.person"
+            )
+            found |= {(table, str(group), str(person)) for group, person in rows}
+        for email, admin, manager, applications, metadata in repository.rows(
+            "SELECT email, admin, manager, applications, metadata FROM people"
+        ):
+            rights = [right for right, held in (("admin", admin), ("manager", manager)) if held]
+            found |= {("right", str(email), right) for right in [*rights, *json.loads(str(applications))]}
+            found |= {
+                ("metadata", str(email), key, *([text] if values else []))
+                for key, text in json.loads(str(metadata)).items()
+            }
+        for email, name, choice, text in repository.rows(
+            "SELECT p.email, f.name, c.name, a.text FROM answers a JOIN people p ON p.id = a.person "
+            "JOIN fields f ON f.id = a.field LEFT JOIN choices c ON c.id = a.choice"
+        ):
+            found.add(("answer", str(email), str(name), *([str(choice or text)] if values else [])))
+        for content, audience, *value in repository.rows(
+            "SELECT c.name, coalesce(g.name, p.email, t.audience), t.mandatory, t.start, t.finish FROM targets t "
+            "JOIN contents c ON c.id = t.content LEFT JOIN groups g ON g.id = t.audience AND g.kind = t.kind "
+            "LEFT JOIN people p ON p.id = t.audience AND t.kind = 'USER'"
+        ):
+            found.add(("assignment", str(content), str(audience), *(map(str, value) if values else [])))
+        return found
+
+
+class Project:
+    """A project in a folder against one service, as somebody at the command line has it."""
+
+    def __init__(self, folder: Path, service: RandomService, url: str) -> None:
+        self.folder, self.service = folder, service
+        (folder / "manifests").mkdir(exist_ok=True)
+        (folder / "lmsconf.yaml").write_text(PROJECT.format(url=url), encoding="utf-8")
+
+    def write(self, manifest: str) -> None:
+        """Write the one manifest. Where a service demands the manager right of managers, all of them have it."""
+        right = "manager: true, " if self.service.points.manage == "with-right" else ""
+        people = {"bo": BO, "anna": ANNA, "new": NEW, "p0": P0, "p1": P1, "p2": P2, "p3": P3, "p4": P4}
+        (self.folder / "manifests" / "all.yaml").write_text(manifest.format(right=right, **people), encoding="utf-8")
+
+    def run(self, *arguments: str) -> tuple[int, str]:
+        """The exit code of a command, and all that it printed."""
+        out = io.StringIO()
+        with redirect_stdout(out), redirect_stderr(out):
+            try:
+                main(["-C", str(self.folder), *arguments])
+            except SystemExit as ended:
+                return int(ended.code or 0), out.getvalue()
+        raise AssertionError("a command ends with its exit code")
+
+
+@contextmanager
+def opened(points: Points, seed: int, folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Project]:
+    """The company behind a port, and a project that knows nothing of it."""
+    nobody_waits(patch)
+    patch.setenv("LMSCONF_TOKEN", "sandbox")
+    for name in ("LMSCONF_URL", "LMSCONF_WORKSPACE"):
+        patch.delenv(name, raising=False)
+    service = RandomService(points, seed)
+    with service.store.write_transaction() as repository:
+        fill_workspace(repository, COMPANY, spec=service.spec)
+    with serve(service) as server:
+        yield Project(folder, service, server.url)
+    service.close_workspace()
+
+
+def play(project: Project) -> Outcome:
+    """Probe, two manifests, and the undo of the second one."""
+    outcome = Outcome(changed=dict(project.service.points.changed()))
+    before = photo(project.service)
+    project.write(FIRST)
+    code, output = project.run("doctor", "--probe", "--yes", "--user", BO, "--user", P0, "--content", "GDPR basics")
+    outcome.learnt = output
+    after = photo(project.service)
+    outcome.left = list(_differences(before, after))
+    if code != 0:
+        return _ended(outcome, project, "probe", code, output, "part" if outcome.left else "stopped")
+    for stage, manifest in (("apply 1", FIRST), ("apply 2", SECOND)):
+        project.write(manifest)
+        before, had, had_values = photo(project.service), facts(project.service), facts(project.service, values=True)
+        if not _applies(outcome, project, stage, had, MAY_GO[stage], before):
+            return outcome
+    gave = facts(project.service) - had
+    before, has = photo(project.service), facts(project.service)
+    code, output = project.run("plan", "--undo", "latest", "--out", str(project.folder / "undo.json"))
+    if code == 0:
+        asked = len(project.service.asked)
+        code, output = project.run("apply", str(project.folder / "undo.json"))
+        outcome.calls = [str(one) for one in project.service.asked[asked:]]
+    outcome.lost = sorted(has - facts(project.service) - gave)
+    if code != 0:
+        return _ended(outcome, project, "undo", code, output, "stopped" if photo(project.service) == before else "part")
+    now = facts(project.service, values=True)
+    if missing := sorted(had_values - now):
+        _ended(
+            outcome,
+            project,
+            "undo",
+            code,
+            f"not undone: {missing}; instead: {sorted(now - had_values)}\n{output}",
+            "unsettled",
+        )
+    return outcome
+
+
+def _applies(
+    outcome: Outcome, project: Project, stage: str, had: set[Fact], may_go: Iterable[Fact], before: object
+) -> bool:
+    """Whether an apply converges, and the next plan is empty. What people lost is noted in any case."""
+    asked = len(project.service.asked)
+    code, output = project.run("apply", "--auto-approve")
+    outcome.calls = [str(one) for one in project.service.asked[asked:]]
+    names = {"Newcomers": "New people", "Northern": "North", "Site": "Office"} if stage == "apply 2" else {}
+    now = facts(project.service)
+    for fact in sorted(had - now - set(may_go)):
+        if tuple(names.get(word, word) for word in fact) not in now:
+            outcome.lost.append(fact)
+    if code != 0:
+        _ended(outcome, project, stage, code, output, "stopped" if photo(project.service) == before else "part")
+        return False
+    code, output = project.run("plan", "--detailed-exitcode")
+    if code != 0:
+        _ended(outcome, project, f"{stage}, plan", code, output, "unsettled")
+        return False
+    return not outcome.lost
+
+
+def _ended(outcome: Outcome, project: Project, stage: str, code: int, output: str, kind: str) -> Outcome:
+    outcome.kind, outcome.stage, outcome.code, outcome.output = kind, stage, code, output
+    outcome.first = _first_error(output)
+    known = load_api_description()
+    keys = {*known.behaviours, *known.names}
+    outcome.keys = tuple(dict.fromkeys(one for one in _SPOKEN.findall(output) if one in keys))
+    return outcome
+
+
+def _first_error(output: str) -> str:
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    marks = (
+        "error",
+        "refused",
+        "rejected",
+        "failed",
+        "not as planned",
+        "cannot",
+        "not undone",
+        "stops",
+        "unknown format",
+    )
+    return next((line for mark in marks for line in lines if mark in line.lower()), lines[-1] if lines else "")[:300]
+
+
+def _differences(
+    before: dict[str, list[tuple[object, ...]]], after: dict[str, list[tuple[object, ...]]]
+) -> Iterator[str]:
+    for table in before:
+        for row in before[table]:
+            if row not in after[table]:
+                yield f"{table}: lost {row}"
+        for row in after[table]:
+            if row not in before[table]:
+                yield f"{table}: has {row}"
