@@ -11,6 +11,7 @@ import pytest
 from on_terminal import on_terminal
 from wire.second_dialect import FORBIDDING, second_dialect
 
+from lmsconf.api.spec import ApiSpec
 from lmsconf.project.settings import load_settings
 from lmsconf.sandbox.service import LoggedRequest, SandboxResponse, SandboxService, json_response
 
@@ -85,10 +86,11 @@ def test_every_key_is_found_where_nothing_is_as_assumed(open_clinic: Open) -> No
     lessons = clinic.probe(*BOTH)
     found = {key: SECOND[key] for key in keys - NOT_LEARNABLE.keys() - FORBIDDING}
     unknown = dict.fromkeys(NOT_LEARNABLE, ("unknown", None))
-    as_assumed = {"manual-groups.who-can-manage": ("confirmed", "anybody")}
+    defaults = {key: ApiSpec.default().behaviour(key) for key in FORBIDDING}
+    as_assumed = {key: ("confirmed", value) for key, value in defaults.items()}
     assert lessons == {**{key: ("found", value) for key, value in found.items()}, **unknown, **as_assumed}
     assert held(clinic.service) == before
-    assert load_settings(clinic.folder, None, dict(os.environ)).dialect == found
+    assert load_settings(clinic.folder, None, dict(os.environ)).dialect == found | defaults
     assert clinic.project.startswith(CREATES)
     assert keys >= ACCOUNT | PERSON
     assert reasons(clinic, *BOTH) == NOT_LEARNABLE
