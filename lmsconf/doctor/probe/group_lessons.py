@@ -137,7 +137,7 @@ def _learn_batch(client: TrialClient, group: str, people: Sequence[str]) -> None
 
     most = client.spec.integer_behaviour(BATCH)
     too_many = next((number for number in range(2, len(people) + 1) if not takes_different(number)), None)
-    if too_many is not None:
+    if too_many is not None and takes_different(1):
         client.record_value(BATCH, too_many - 1, f"a call with the ids of {too_many} people was refused")
     elif takes(most):
         client.record_value(BATCH, most, f"a call with {most} ids, all of the same person, was accepted")
