@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -162,6 +163,7 @@ def test_the_plans_of_a_fleet_tell_what_they_rest_on(fleet: Fleet) -> None:
     """Calls on what is assumed are counted over all plans, in one line of each view; what is known is left out."""
     fleet.plan()
     assert fleet.run("fleet", "apply", str(fleet.root / "out"), "--auto-approve")[0] == 0
+    shutil.rmtree(fleet.root / "out")
     fleet.write("manifests/a.yaml", "custom_fields: [{name: Department, choices: [Sales, Support], hidden: true}]\n")
     index = fleet.plan()
     schema_validator("fleet").validate(index)
@@ -175,6 +177,7 @@ def test_the_plans_of_a_fleet_tell_what_they_rest_on(fleet: Fleet) -> None:
         _, out, _ = fleet.run("fleet", "show", str(fleet.root / "out"), "--format", view)
         assert out.replace("\\", "").count(line) == 1
     fleet.write("lmsconf.yaml", f"{PROJECT}dialect: {{custom-fields.in-use: condition}}\n")
+    shutil.rmtree(fleet.root / "out")
     assert not any("assumed_keys" in one for one in fleet.plan()["workspaces"])
 
 

@@ -44,8 +44,9 @@ REFUSED = 404
 ONE_PAGE = ("custom-fields.list", "content.list")
 
 
-PAGES = "dialect: {paging.limit: 100}\n"
-"""What is cheaper depends on how many people a page holds, so tests that count requests say it."""
+PAGES = "dialect: {paging.limit: 100, manual-groups.add.mode: add}\n"
+"""What is cheaper depends on how many people a page holds and on what calls do, so tests that count requests say it."""
+REPLACING = PAGES.replace("mode: add", "mode: replace")
 
 
 def project(tmp_path: Path, options: str = "") -> Project:
@@ -135,6 +136,14 @@ def test_memberships_are_read_the_cheaper_way(tmp_path: Path) -> None:
     assert asked(it)["users.extended-info"] == 2
     assert asked(it)["manual-groups.members"] == asked(it)["manual-groups.managers"] == 0
     assert [call.path for call in plan.calls] == ["/groups/g-1/members/u-1"]
+
+
+def test_lists_that_calls_replace_are_read_group_by_group(tmp_path: Path) -> None:
+    """The listing of everybody may lack archived people, who would be taken out of a list that a call replaces."""
+    it = project(tmp_path, REPLACING)
+    it.plan("groups: [{name: A, members: []}, {name: B, members: []}, {name: C, members: []}]")
+    assert asked(it)["users.extended-info"] == 0
+    assert asked(it)["manual-groups.members"] == asked(it)["manual-groups.managers"] == 3
 
 
 @pytest.mark.parametrize(("groups", "pages"), [("AB", 0), ("ABC", 2)])

@@ -148,19 +148,23 @@ def test_a_rehearsal_requests_what_a_snapshot_requests(it: Project, log: list[Lo
 
 
 @pytest.mark.parametrize(
-    ("people", "groups", "page", "requests"), [(2, 1, 2, 8), (4, 1, 2, 12), (6, 1, 2, 14), (2, 2, 2, 9), (3, 1, 1, 15)]
+    ("people", "groups", "page", "mode", "requests"),
+    [
+        *((2, 1, 2, "add", 8), (4, 1, 2, "add", 12), (6, 1, 2, "add", 14), (2, 2, 2, "add", 9), (3, 1, 1, "add", 15)),
+        *((2, 1, 2, "replace", 10), (2, 2, 2, "replace", 13)),
+    ],
 )
 def test_the_cost_of_reading_counts_the_lists_of_groups(
-    tmp_path: Path, log: list[LoggedRequest], people: int, groups: int, page: int, requests: int
+    tmp_path: Path, log: list[LoggedRequest], people: int, groups: int, page: int, mode: str, requests: int
 ) -> None:
-    """Members and managers of a group are two requests, unless all people are read with fewer.
+    """Members and managers of a group are two requests, unless all people are read with fewer and calls do not replace.
 
     After a full page of groups there is another one.
     """
     emails = [f"p{n}@x.example" for n in range(people)]
     named = [{"name": name, "members": emails[:1]} for name in "AB"[:groups]]
     seed = {"people": [{"email": email} for email in emails], "groups": named}
-    it = Project(tmp_path, yaml.safe_dump(seed), f"dialect: {{paging.limit: {page}}}\n")
+    it = Project(tmp_path, yaml.safe_dump(seed), f"dialect: {{paging.limit: {page}, manual-groups.add.mode: {mode}}}\n")
     it.write("groups: [{name: A, members: []}]\n")
     ran, _ = rehearsed(it)
     assert f"reads the whole workspace: at least {requests} requests" in ran.err

@@ -11,6 +11,7 @@ from typing import Final, cast
 
 from lmsconf.api.concurrent_reader import query_key
 from lmsconf.api.pagination import ListingSchema
+from lmsconf.api.spec.assumed_keys import ADD_MODE
 from lmsconf.api.spec.listings import CATALOG, MANUAL_GROUPS, SMART_GROUPS, USERS
 from lmsconf.kinds import all_kinds
 from lmsconf.model.api import ListOperation
@@ -80,12 +81,14 @@ def read_first_pages(
         first[listing.name] = _first_page(pages[listing.name], listing, size)
     people, groups, smart, contents = (first[one.name] for one in _LISTED)
     of_groups = _LISTS_OF_A_GROUP * groups.count
+    of_people = people.pages < of_groups and spec.behaviour(ADD_MODE) != "replace"
     requests = (
         1
         + _PEOPLE_LISTINGS * people.pages
         + groups.pages
-        # The extended listing has the lists of all groups; it is used where it takes fewer requests.
-        + (0 if people.pages < of_groups else of_groups)
+        # The extended listing has the lists of all groups; it is used where it takes fewer requests, and where calls do
+        # not replace a list, which must be known with its archived people then.
+        + (0 if of_people else of_groups)
         + (smart.pages + smart.count)
         + (contents.pages + contents.count)
         + sum(kind.single_reads(manifests.declared) for kind in all_kinds().values())
