@@ -16,7 +16,7 @@ LmsconfError                      exit 1 unless listed otherwise
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import IntEnum, StrEnum
 from typing import Final
 
@@ -205,14 +205,23 @@ class NoEffect(LmsconfError):
 class WrongAssumption(NoEffect):
     """A call did something else than assumed where the API specification is silent.
 
-    sent: False for a call that rests on the same assumption, and was not sent any more.
+    values: dialect key → the value that explains it. sent: False for a call that rests on the same assumption, and was
+    not sent any more. refused: the service refused the call as it was assumed.
     """
 
     code = "apply/wrong-assumption"
 
-    def __init__(self, message: str, *, hint: str | None, sent: bool = True) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str | None = None,
+        values: Mapping[str, str | int] | None = None,
+        sent: bool = True,
+        refused: bool = False,
+    ) -> None:
         super().__init__(message, hint=hint)
-        self.sent = sent
+        self.values, self.sent, self.refused = values or {}, sent, refused
 
 
 class ApiError(LmsconfError):

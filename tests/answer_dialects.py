@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, cast
 
+from lmsconf.api.spec.candidate_values import alternative_values
 from lmsconf.api.spec.operations import load_api_description
-from lmsconf.doctor.probe.candidate_values import alternative_values
 
 ANSWERS: Final = "users.update-custom-field-choice"
 

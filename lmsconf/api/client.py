@@ -5,7 +5,8 @@ Raises ValueError for misuse and ApiError for all that the service or the networ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from lmsconf.api.circuit_breaker import CircuitBreaker
@@ -107,6 +108,16 @@ class Client:
     def close(self) -> None:
         """Close the connection."""
         self._transport.close()
+
+    @contextmanager
+    def speaking(self, values: Mapping[str, str | int]) -> Iterator[None]:
+        """Speak with other values of some dialect keys inside. Raises ProblemsFound for an invalid dialect."""
+        own = self.spec
+        self.spec = own.with_values(values)
+        try:
+            yield
+        finally:
+            self.spec = own
 
     def call(
         self,

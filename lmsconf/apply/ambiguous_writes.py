@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import field
 from enum import Enum
 from threading import Event
@@ -117,6 +118,16 @@ class AmbiguousWriteResolver:
         seen = (self._status_now(sent, ids) for _ in self.poll_visibility())
         return next((status for status in seen if status is not WriteStatus.UNKNOWN), None) is WriteStatus.DONE
 
+    def shown(self, sent: IssuedRequest, ids: Learnt) -> Plan | None:
+        """Return a fresh plan of the resource, the first without the call, or the last; None if none can be made."""
+        fresh: Plan | None = None
+        for _ in self.poll_visibility():
+            with suppress(LmsconfError):
+                fresh = self.look(sent.call.address)
+                if not _is_left(fresh, sent, ids):
+                    break
+        return fresh
+
     def poll_visibility(self) -> Iterator[None]:
         """Yield for each check of an acknowledged write, until the time is over in which it may not be visible yet."""
         return self._poll_times(self.patience)
@@ -159,18 +170,23 @@ class AmbiguousWriteResolver:
             return WriteStatus.UNKNOWN
         except LmsconfError:
             return WriteStatus.UNKNOWN
-        still = any(call.address == address and _is_part_of(call, sent, ids) for call in fresh.calls)
-        if sent.call.creates:
-            # However the service represents its other values: a resource that is still to be created was not created.
-            still = still or any(
-                change.address == address and change.action is Action.CREATE for change in fresh.changes
-            )
-        return WriteStatus.MISSING if still else WriteStatus.DONE
+        return WriteStatus.MISSING if _is_left(fresh, sent, ids) else WriteStatus.DONE
 
 
 _OUTCOME_UNKNOWN_HINT: Final = (
     "It is not known whether it was done. Apply again: what was done is detected, and only the rest is done."
 )
+
+
+def _is_left(fresh: Plan, sent: IssuedRequest, ids: Learnt) -> bool:
+    """Whether a fresh plan of the resource still contains a call."""
+    address = sent.call.address
+    if any(call.address == address and _is_part_of(call, sent, ids) for call in fresh.calls):
+        return True
+    # However the service represents its other values: a resource that is still to be created was not created.
+    return sent.call.creates and any(
+        change.address == address and change.action is Action.CREATE for change in fresh.changes
+    )
 
 
 def _is_part_of(wanted: Call, sent: IssuedRequest, ids: Learnt) -> bool:

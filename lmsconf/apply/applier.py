@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, replace
 from functools import partial
@@ -16,6 +17,7 @@ from lmsconf.apply.phases import CallCounter, Phase, unreported
 from lmsconf.apply.replanning import PlanReplayer
 from lmsconf.apply.run_outcome import exit_code, hints_on_updates, no_effect_problem, unattempted_calls
 from lmsconf.apply.scheduler import Begin, RunResult, Tell, run_calls
+from lmsconf.apply.value_search import ResourceTrials
 from lmsconf.apply.verification import (
     NO_MANIFESTS,
     OTHER_MANIFESTS,
@@ -27,6 +29,7 @@ from lmsconf.apply.verification import (
 )
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import ApiError, LmsconfError, Problem, ProblemsFound, Severity
+from lmsconf.journal.journal_reader import seen_values
 from lmsconf.journal.journal_writer import Journal
 from lmsconf.kinds import all_kinds
 from lmsconf.model.address import Address
@@ -35,6 +38,7 @@ from lmsconf.model.outcomes import ApplyReport, CallOutcome, is_already_accepted
 from lmsconf.model.plan import Plan
 from lmsconf.model.scope import VerifiedScope, VerifyMode, count_skipped_people
 from lmsconf.model.snapshot import Snapshot
+from lmsconf.planner.assumptions import calls_by_key
 from lmsconf.support.lazy_dataclass import dataclass
 from lmsconf.workspace.project_manifests import load_manifests, refuse_errors
 
@@ -103,7 +107,8 @@ class Applier(PlanReplayer):
         before = (keep, None if journal is None else journal.record_intent, sent)
         after = (None if journal is None else journal.record_outcome, ended)
         digest = plan_digest(plan) if journal is None else journal.plan_digest
-        report = self._run(plan, digest, meta, verify_run, phase, _each(after), _each(before))
+        first_calls = self._first_calls(plan, journal)
+        report = self._run(plan, digest, meta, verify_run, phase, _each(after), _each(before), first_calls)
         return report if journal is None else replace(report, problems=(*report.problems, *journal.record_end(report)))
 
     def _run(
@@ -115,10 +120,11 @@ class Applier(PlanReplayer):
         phase: Phase,
         record: Tell,
         begin: Begin,
+        first_calls: FirstCalls,
     ) -> ApplyReport:
         started = self.now()
         with phase("Applying") as report:
-            run, resolver = self._send_calls(plan, CallCounter(len(plan.calls), report), record, begin)
+            run, resolver = self._send_calls(plan, CallCounter(len(plan.calls), report), record, begin, first_calls)
         verification = skipped_verification("The run was stopped before that.")
         try:
             if run.stopped_by is None and run.interrupted_by is None and (run.may_have_written or not plan.calls):
@@ -165,7 +171,7 @@ class Applier(PlanReplayer):
         return replace(verification, problems=(*verification.problems, *more))
 
     def _send_calls(
-        self, plan: Plan, counter: CallCounter, record: Tell, begin: Begin
+        self, plan: Plan, counter: CallCounter, record: Tell, begin: Begin, first_calls: FirstCalls
     ) -> tuple[RunResult, AmbiguousWriteResolver]:
         """Send the calls. record: called with each outcome."""
 
@@ -183,7 +189,7 @@ class Applier(PlanReplayer):
                 grants=grants_to_verify(plan, kinds),
                 hints=hints_on_updates(plan),
                 late=late_checks(plan, kinds, lambda: self._replayed(plan)),
-                first_calls=FirstCalls(None if self.settings.workspace.embedded else self.settings.dialect),
+                first_calls=first_calls,
             )
             run = run_calls(
                 plan,
@@ -192,8 +198,27 @@ class Applier(PlanReplayer):
                 tell=note,
                 begin=begin,
                 stop_waiting=executor.stop_waiting,
+                weight=first_calls.weight,
             )
         return run, resolver
+
+    def _first_calls(self, plan: Plan, journal: Journal | None) -> FirstCalls:
+        """Return what the calls rest on that neither the project file states nor an earlier run has seen."""
+        if self.settings.workspace.embedded:
+            return FirstCalls()
+        templates = self.call_templates
+        resting = {key: calls for key, calls in calls_by_key(plan, templates).items() if not templates.is_known(key)}
+        seen = seen_values(self.settings.root, self.connection.url) if resting else {}
+        keys: defaultdict[str, set[str]] = defaultdict(set)
+        for key, calls in resting.items():
+            for call in calls if seen.get(key) != templates.behaviour(key) else ():
+                keys[call.id].add(key)
+        return FirstCalls(
+            plan,
+            {id: frozenset(some) for id, some in keys.items()},
+            ResourceTrials(partial(self.read_resource, plan), partial(self.replan_resource, plan)),
+            (lambda _: None) if journal is None else lambda key: journal.record_seen(key, templates.behaviour(key)),
+        )
 
     def _verifier(
         self, plan: Plan, verify: VerifyMode, made_from: Manifests | None, kept: Snapshot | None, phase: Phase

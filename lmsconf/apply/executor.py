@@ -86,11 +86,12 @@ class CallExecutor:
     def _send(self, client: Client, sent: IssuedRequest, ids: Learnt) -> Learnt:
         if check := self._late.get(sent.call.id):
             check(self._resolver)
-        with self._first_calls.comparing(client, sent, self._resolver):
+        response: Json = None
+        with self._first_calls.comparing(client, sent, ids, self._resolver) as first:
             try:
-                response = self._response(client, sent, ids)
+                response = self._response(client, first, ids)
             except (WriteOutcomeUnknown, InvalidResponse) as lost:
-                response = self._resolver.resolve(sent, ids, lost, lambda: self._response(client, sent, ids))
+                response = self._resolver.resolve(first, ids, lost, lambda: self._response(client, first, ids))
         try:
             return _usable(sent.call, self._created_ids(client, sent, response))
         except DuplicateResource:

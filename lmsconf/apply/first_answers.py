@@ -7,10 +7,11 @@ the person is read before and after it. Answers that were lost are given back, a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from collections.abc import Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Final, Protocol
 
+from lmsconf.api.spec.candidate_values import Value, joint_values, other_values
 from lmsconf.api.spec.listings import CUSTOM_FIELDS
 from lmsconf.api.spec.value_encoding import (
     ANSWERS,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 OMITTED: Final = f"{ANSWERS}.omitted"
 _FIELD: Final = next(kind for kind in all_kinds().values() if kind.list_operation == CUSTOM_FIELDS)
+_MOST_FORMS: Final = 30
 _Answers = Mapping[str, AnswerRow]
 """Normalized name of a field → a person's answer to it."""
 
@@ -62,120 +64,124 @@ class _Field(Protocol):
     def choices(self) -> tuple[_Choice, ...]: ...
 
 
-class _Tried(NamedTuple):
-    """A call that is compared: the person's answers before it, all fields by id, and what it sends by field id."""
+class AnsweredFields:
+    """The custom fields, as the calls of one run have read them."""
 
-    before: _Answers
-    fields: Mapping[str, _Field]
-    sent: Mapping[str, object]
+    def __init__(self) -> None:
+        self.by_id: dict[str, _Field] = {}
 
-    def others(self) -> _Answers:
-        """Return the answers that the call does not name."""
-        named = {normalize_name(self.fields[id].name) for id in self.sent if id in self.fields}
-        return {name: answer for name, answer in self.before.items() if name not in named}
-
-
-def _keys(fields: Mapping[str, _Field], answers: Mapping[str, object]) -> set[str]:
-    """Return the dialect keys that a call with these answers by field id rests on."""
-    keys = {WRAPPER, OMITTED}
-    for id, value in answers.items():
-        if field := fields.get(id):
-            keys.add(answer_value_key(field.type) if any(answer_leaves(value)) else clear_answer_key(field.type))
-    return keys
-
-
-class FirstAnswers:
-    """The keys that the calls of one run rest on, and that no call has tried yet."""
-
-    def __init__(self, known: Mapping[str, object], all_keys: tuple[str, ...]) -> None:
-        self.untried = {key for key in all_keys if key not in known}
-        self._fields: dict[str, _Field] = {}
-
-    def untried_keys(self, client: Client, sent: IssuedRequest) -> set[str]:
-        """Return the keys that a call rests on and that no call has tried. Reads the fields for their types."""
+    def keys(self, client: Client, sent: IssuedRequest) -> frozenset[str]:
+        """Return the dialect keys that a call rests on. Reads the fields for their types."""
         answers = answers_in_body(client.spec.behaviour, sent.body)
-        if not answers.keys() <= self._fields.keys():
-            self._fields = {str(field.id): field for field in _read_fields(client)}
-        return _keys(self._fields, answers) & self.untried
+        if not answers.keys() <= self.by_id.keys():
+            self.by_id = {str(field.id): field for field in _read_fields(client)}
+        keys = {WRAPPER, OMITTED}
+        for id, value in answers.items():
+            if field := self.by_id.get(id):
+                keys.add(answer_value_key(field.type) if any(answer_leaves(value)) else clear_answer_key(field.type))
+        return frozenset(keys)
 
-    @contextmanager
-    def comparing(self, client: Client, sent: IssuedRequest, resolver: AmbiguousWriteResolver) -> Iterator[None]:
-        """Send a call inside. Raises WrongAssumption if it did something else than it says."""
-        keys, before = self.untried_keys(client, sent), _read(client, sent)
-        tried = _Tried(before or {}, self._fields, answers_in_body(client.spec.behaviour, sent.body))
-        try:
-            yield
-        except Rejected as refused:
-            if refused.is_forbidden:
-                raise
-            raise refused.restated(Rejected, f"If the answer is right: {_check(keys)}") from refused
-        # Nothing shows on a person whose answers cannot be read, and none are lost where there are no others.
-        if before is not None and (keys != {OMITTED} or tried.others()):
-            self._compare(client, sent, resolver, tried, keys)
 
-    def _compare(
-        self,
-        client: Client,
-        sent: IssuedRequest,
-        resolver: AmbiguousWriteResolver,
-        tried: _Tried,
-        keys: set[str],
+class ComparedAnswers:
+    """The answers of the person of one call, as they were before it."""
+
+    def __init__(
+        self, client: Client, sent: IssuedRequest, resolver: AmbiguousWriteResolver, fields: AnsweredFields
     ) -> None:
-        others, after = tried.others(), dict[str, AnswerRow]()
+        self._client, self._sent, self._resolver = client, sent, resolver
+        self._fields = fields.by_id
+        self._answers = answers_in_body(client.spec.behaviour, sent.body)
+        self._before = _read(client, sent)
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether the answers of the person can be read, so that a call shows anything."""
+        return self._before is not None
+
+    @property
+    def others(self) -> _Answers:
+        """The answers that the call does not name."""
+        named = {normalize_name(self._fields[id].name) for id in self._answers if id in self._fields}
+        return {name: answer for name, answer in (self._before or {}).items() if name not in named}
+
+    def compare(self) -> None:
+        """Raise WrongAssumption if the call does not show, or has cleared answers that it does not name.
+
+        These are given back.
+        """
         missing = ""
-        for _ in resolver.poll_visibility():
-            after = dict(_read(client, sent) or {})
-            missing = _missing(client, sent, tried, after)
+        for _ in self._resolver.poll_visibility():
+            missing = self._missing(_read(self._client, self._sent) or {})
             if not missing:
                 break
-        lost = {name: answer for name, answer in others.items() if after.get(name) != answer}
-        if lost:
-            left = _put_back(client, sent, resolver, tried, lost)
-            back = f"{len(lost) - left} of them given back" if left else "given back again"
-            raise WrongAssumption(
-                f"{ANSWERS} cleared {_number(len(lost))} that the call does not name, {back}",
-                hint=f"Set under `dialect:` in the project file: {OMITTED}: clear",
-            )
+        self.compare_others()
         if missing:
-            raise WrongAssumption(f"{ANSWERS} was accepted, and {missing}", hint=_check(keys))
-        # Without another answer, nothing shows whether those are kept.
-        self.untried -= keys if others else keys - {OMITTED}
+            raise WrongAssumption(f"{ANSWERS} was accepted, and {missing}")
 
+    def compare_others(self) -> None:
+        """Raise WrongAssumption if answers that the call does not name have changed, after giving them back."""
+        after = _read(self._client, self._sent) or {}
+        lost = {name: answer for name, answer in self.others.items() if after.get(name) != answer}
+        if not lost:
+            return
+        forms, left = self._give_back({**after, **lost}, lost)
+        back = f"{len(lost) - left} of them given back" if left else "given back again"
+        message = f"{ANSWERS} cleared {_number(len(lost))} that the call does not name, {back}"
+        raise WrongAssumption(message, values={OMITTED: "clear", **forms})
 
-def _missing(client: Client, sent: IssuedRequest, tried: _Tried, after: _Answers) -> str:
-    """Return which effect of a call does not show; empty if all of it does."""
-    cleared = [id for id, value in tried.sent.items() if not any(answer_leaves(value)) and id in tried.fields]
-    still = [tried.fields[id] for id in cleared if normalize_name(tried.fields[id].name) in after]
-    if still:
-        return f"the answer to {still[0].name} is still there"
-    check = all_kinds()[sent.call.address.kind].grant_verification(sent.call)
-    if check is None:
-        return ""
-    call = SentCall(_path(client, sent), sent.body)
-    granted = frozenset(check.granted(call))
-    number = len(granted.difference(check.visible(client.call, call)))
-    return check.missing.format(missing=number, granted=len(granted)) if number else ""
+    def _give_back(self, whole: _Answers, lost: _Answers) -> tuple[Mapping[str, Value], int]:
+        """Send all answers of the person, in other forms if those assumed are refused.
 
+        Returns the forms, and how many of the lost answers are still missing.
+        """
+        own, left = self._client.spec, len(lost)
+        types = {one.type for one in self._fields.values() if normalize_name(one.name) in lost}
+        keys = sorted(key for key in map(answer_value_key, types) if not own.is_known(key))
+        forms: Mapping[str, Value]
+        singles = [{key: value} for key in keys for value in other_values(key)]
+        for forms in islice(({}, *singles, *joint_values(keys, own.behaviour, "")), _MOST_FORMS):
+            try:
+                with self._client.speaking(forms):
+                    self._send(whole)
+            except Rejected:
+                continue
+            left = self._still_lost(lost)
+            if not left:
+                return forms, 0
+        return {}, left
 
-def _put_back(
-    client: Client, sent: IssuedRequest, resolver: AmbiguousWriteResolver, tried: _Tried, lost: _Answers
-) -> int:
-    """Send the lost answers together with those that the call sends; return how many are still missing."""
-    behaviour, by_name = client.spec.behaviour, {normalize_name(one.name): one for one in tried.fields.values()}
-    again = {
-        by_name[name].id: encode_answer(behaviour, by_name[name].type, _value(by_name[name], answer))
-        for name, answer in tried.others().items()
-        if name in by_name
-    }
-    body = build_answers_body(behaviour, {**again, **tried.sent})
-    client.send(sent.call.method, sent.path, body=body, operation=ANSWERS)
-    left = len(lost)
-    for _ in resolver.poll_visibility():
-        after = _read(client, sent) or {}
-        left = sum(after.get(name) != answer for name, answer in lost.items())
-        if not left:
-            break
-    return left
+    def _still_lost(self, lost: _Answers) -> int:
+        left = len(lost)
+        for _ in self._resolver.poll_visibility():
+            after = _read(self._client, self._sent) or {}
+            left = sum(after.get(name) != answer for name, answer in lost.items())
+            if not left:
+                break
+        return left
+
+    def _send(self, whole: _Answers) -> None:
+        behaviour = self._client.spec.behaviour
+        answers = {
+            id: encode_answer(behaviour, field.type, _value(field, whole[name]))
+            for id, field in self._fields.items()
+            if (name := normalize_name(field.name)) in whole
+        }
+        body = build_answers_body(behaviour, answers)
+        self._client.send(self._sent.call.method, self._sent.path, body=body, operation=ANSWERS)
+
+    def _missing(self, after: _Answers) -> str:
+        """Return which effect of the call does not show; empty if all of it does."""
+        cleared = [id for id, value in self._answers.items() if not any(answer_leaves(value)) and id in self._fields]
+        still = [self._fields[id] for id in cleared if normalize_name(self._fields[id].name) in after]
+        if still:
+            return f"the answer to {still[0].name} is still there"
+        check = all_kinds()[self._sent.call.address.kind].grant_verification(self._sent.call)
+        if check is None:
+            return ""
+        call = SentCall(_path(self._client, self._sent), self._sent.body)
+        granted = frozenset(check.granted(call))
+        number = len(granted.difference(check.visible(self._client.call, call)))
+        return check.missing.format(missing=number, granted=len(granted)) if number else ""
 
 
 def _value(field: _Field, answer: AnswerRow) -> str | list[PickedChoice]:
@@ -203,10 +209,6 @@ def _read_fields(client: Client) -> list[_Field]:
 def _path(client: Client, sent: IssuedRequest) -> Mapping[str, str]:
     route = client.spec.match_route(sent.call.method, sent.path)
     return route[1] if route else {}
-
-
-def _check(keys: set[str]) -> str:
-    return f"Check the dialect keys {', '.join(sorted(keys))}, or find them out with `lmsconf doctor --probe`."
 
 
 def _number(answers: int) -> str:

@@ -1,142 +1,268 @@
-"""Try an assumption about the service with one call, before other calls rest on it.
+"""Try each assumption about the service with one call, before other calls rest on it.
 
-The API specification does not say whether adding people to a list keeps those who are in it (Manual Groups, Smart
-Groups). Until the project file says so (`manual-groups.add.mode`), the first call of each operation that could take
-somebody out is sent alone: the list is read before and after it. If people are missing, they are put back and the run
-ends, so that a wrong guess concerns one list and costs nobody a membership.
+The API specification leaves points open that calls rest on: names of body fields, how an answer is written, whether
+adding people to a list keeps those who are in it. The first call that rests on such a point is sent alone, and its
+resource is read before and after it. If anything but the planned change shows, what was lost is put back, the value
+that explains it is searched for, and no other call that rests on the point is sent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from threading import Lock
+from heapq import heappop, heappush
+from itertools import count
+from threading import Condition
 from typing import TYPE_CHECKING, Final
 
-from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.assumed_keys import ADD_MODE
+from lmsconf.api.spec.candidate_values import Value
 from lmsconf.api.spec.value_encoding import ANSWERS
-from lmsconf.apply.first_answers import FirstAnswers
-from lmsconf.errors import ApiError, WriteOutcomeUnknown, WrongAssumption
-from lmsconf.kinds.shared.response_json import id_set, require_object
-from lmsconf.planner.grant_verification import SentCall
+from lmsconf.apply.first_additions import LISTS, ComparedList
+from lmsconf.apply.first_answers import OMITTED, AnsweredFields, ComparedAnswers
+from lmsconf.apply.value_search import ON_EXISTING, ResourceTrials, ValueSearch, calls_left
+from lmsconf.errors import LmsconfError, Rejected, WrongAssumption
+from lmsconf.manifest.edit.yaml_text import format_scalar
+from lmsconf.model.address import Address
+from lmsconf.model.calls import Call
+from lmsconf.model.plan import Action, Plan
 
 if TYPE_CHECKING:
     from lmsconf.api.client import Client
     from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
+    from lmsconf.apply.scheduler import Learnt
 
-_LISTS: Final = {
-    "manual-groups.add-members": "manual-groups.members",
-    "manual-groups.add-managers": "manual-groups.managers",
-    "smart-groups.add-managers": "smart-groups.managers",
-}
-"""Operation that adds people to a list → the operation that reads the list."""
+_OF_OTHERS: Final = frozenset((ADD_MODE, OMITTED))
+"""Keys about what a call does not name: a call that works says nothing about them."""
+
+_OF_THE_MOMENT: Final = frozenset(("content-targets.time-format",))
+"""Keys whose assumed value depends on what is live, so that another run has to try it again."""
 
 
 class FirstCalls:
-    """The first calls of one run. known: the dialect that the project file states; None: nothing is assumed."""
+    """The first calls of one run. Its methods are thread-safe.
 
-    def __init__(self, known: Mapping[str, object] | None) -> None:
-        self._untried = set() if known is None or ADD_MODE in known else set(_LISTS)
-        self._answers = FirstAnswers(known or {}, () if known is None else ApiSpec.default().dialect_keys(ANSWERS))
-        self._lock = Lock()
-        self._wrong: WrongAssumption | None = None
+    keys: call id → the keys that it rests on and that nobody has tried on this workspace. trials: how a resource is
+    planned again under other values. note: called with each key that a call has shown to be right.
+    """
+
+    def __init__(
+        self,
+        plan: Plan | None = None,
+        keys: Mapping[str, frozenset[str]] | None = None,
+        trials: ResourceTrials | None = None,
+        note: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._keys, self._trials, self._note = keys or {}, trials, note
+        self._planned: defaultdict[Address, set[str]] = defaultdict(set)
+        for call in plan.calls if plan else ():
+            self._planned[call.address].add(call.operation)
+        self._created = {one.address for one in plan.changes if one.action is Action.CREATE} if plan else set()
+        deletes = {call.id: call.address for call in plan.calls if call.method == "DELETE"} if plan else {}
+        self._replacing = {
+            call.id for call in (plan.calls if plan else ()) for need in call.needs if deletes.get(need) == call.address
+        }
+        self._found: dict[str, Value] = {}
+        self._untried: set[str] = set().union(*self._keys.values())
+        self._wrong: dict[str, str] = {}
+        self._fields = AnsweredFields()
+        self._turns = _Turns()
+
+    def weight(self, call: Call) -> int:
+        """Return how many untried keys a call rests on: the fewer, the more its outcome says about each of them."""
+        return len(self._keys.get(call.id, ()))
 
     @contextmanager
-    def comparing(self, client: Client, sent: IssuedRequest, resolver: AmbiguousWriteResolver) -> Iterator[None]:
-        """Send a call inside: alone and with its list compared, if it is the first that rests on the assumption.
+    def comparing(
+        self, client: Client, sent: IssuedRequest, ids: Learnt, resolver: AmbiguousWriteResolver
+    ) -> Iterator[IssuedRequest]:
+        """Send the yielded call inside: alone, with its resource compared, if it is the first to rest on an assumption.
 
-        Raises WrongAssumption if the call took people out of the list, and for every later call.
+        Raises WrongAssumption if the call did something else than planned, or if it rests on a key for which an earlier
+        one did; Rejected if it is refused, and no other value of a key helps.
         """
-        operation = sent.call.operation
-        if operation == ANSWERS and self._answers.untried:
-            with self._alone():
-                if self._answers.untried_keys(client, sent):
-                    with self._answers.comparing(client, sent, resolver):
-                        yield
-                    return
-            yield
+        keys = self._keys.get(sent.call.id, frozenset())
+        if not keys & (self._untried | self._wrong.keys()):
+            yield sent
             return
-        if operation not in self._untried:
-            yield
-            return
-        with self._alone():
-            if operation not in self._untried:
-                yield
+        with self._turns.alone(self.weight(sent.call)):
+            for key in sorted(keys & self._wrong.keys()):
+                if sent.call.id not in self._replacing:
+                    raise WrongAssumption(f"it rests on {key}, too: {self._wrong[key]}", sent=False)
+                # What it takes the place of is deleted already.
+                search = self._search(client, sent, ids, resolver)
+                as_found = search.as_spoken(self._found) if search else None
+                with client.speaking(self._found):
+                    yield as_found or sent
                 return
-            before = _listed(client, sent)
-            yield
-            # A call that names everybody in the list shows nothing.
-            if others := before - _named(sent):
-                try:
-                    self._compare(client, sent, resolver, before, others)
-                except ApiError as error:
-                    why = f"the call was accepted, but the list could not be read after it: {error.message}"
-                    raise WriteOutcomeUnknown(why, hint=error.hint, operation=operation) from error
+            if sent.call.operation == ANSWERS and keys & self._untried:
+                # A body does not show the types of the fields.
+                keys = self._fields.keys(client, sent)
+            keys &= self._untried
+            if not keys:
+                yield sent
+            elif sent.call.operation == ANSWERS:
+                yield from self._first_answers(client, sent, ids, resolver, keys)
+            elif sent.call.operation in LISTS and ADD_MODE in keys:
+                yield from self._first_addition(client, sent, ids, resolver, keys)
+            else:
+                yield from self._first(client, sent, ids, resolver, keys)
 
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Compare one call at a time. Raises WrongAssumption once an assumption has turned out to be wrong."""
-        with self._lock:
-            if self._wrong is not None:
-                raise WrongAssumption(self._wrong.message, hint=None, sent=False)
-            try:
-                yield
-            except WrongAssumption as wrong:
-                self._wrong = wrong
-                raise
+    def _first(
+        self, client: Client, sent: IssuedRequest, ids: Learnt, resolver: AmbiguousWriteResolver, keys: frozenset[str]
+    ) -> Iterator[IssuedRequest]:
+        try:
+            yield sent
+            self._refuse_unshown(sent, ids, resolver)
+        except (Rejected, WrongAssumption) as failed:
+            search = self._search(client, sent, ids, resolver)
+            raise self._explained(client, keys, failed, search) or failed from failed
+        self._note_right(keys)
 
-    def _compare(
+    def _first_answers(
+        self, client: Client, sent: IssuedRequest, ids: Learnt, resolver: AmbiguousWriteResolver, keys: frozenset[str]
+    ) -> Iterator[IssuedRequest]:
+        compared = ComparedAnswers(client, sent, resolver, self._fields)
+        try:
+            yield sent
+            if compared.is_readable:
+                compared.compare()
+        except (Rejected, WrongAssumption) as failed:
+            search = self._search(client, sent, ids, resolver)
+            raise self._explained(client, keys, failed, search, compared.compare_others) or failed from failed
+        if compared.is_readable:
+            # Without another answer, nothing shows whether those are kept.
+            self._note_right(keys if compared.others else keys - {OMITTED})
+
+    def _first_addition(
+        self, client: Client, sent: IssuedRequest, ids: Learnt, resolver: AmbiguousWriteResolver, keys: frozenset[str]
+    ) -> Iterator[IssuedRequest]:
+        compared = ComparedList(client, sent, resolver)
+        is_whole = bool(compared.others) and compared.is_small
+        try:
+            yield compared.whole() if is_whole else sent
+            self._refuse_unshown(sent, ids, resolver)
+            shows = compared.compare()
+        except (Rejected, WrongAssumption) as failed:
+            search = self._search(client, sent, ids, resolver, compared.with_others if is_whole else None)
+            error = self._explained(client, keys, failed, search, compared.compare) or failed
+            if not is_whole or not isinstance(error, Rejected) or error.is_forbidden or compared.has_archived:
+                raise error from failed
+            # A service may refuse people who are in the list already.
+            self._wrong = {key: why for key, why in self._wrong.items() if key not in keys}
+            search = self._search(client, sent, ids, resolver)
+            if again := self._explained(client, keys, failed, search, compared.compare, as_assumed=True):
+                raise again from failed
+            shows, is_whole = True, False
+        # A call that names everybody in the list shows nothing about the others.
+        self._note_right(keys if shows and compared.others and not is_whole else keys - {ADD_MODE})
+
+    def _search(
         self,
         client: Client,
         sent: IssuedRequest,
+        ids: Learnt,
         resolver: AmbiguousWriteResolver,
-        before: frozenset[str],
-        others: frozenset[str],
-    ) -> None:
-        after: frozenset[str] = frozenset()
-        for _ in resolver.poll_visibility():
-            after = _listed(client, sent)
-            if _named(sent) <= after:
-                break
-        else:
-            return  # The list does not show the call yet, so it shows nothing about the others.
-        missing = others - after
-        if not missing:
-            self._untried.discard(sent.call.operation)
-            return
-        everybody = before | _named(sent)
-        client.send(sent.call.method, sent.path, body=_naming(sent, everybody), operation=sent.call.operation)
-        left = missing
-        for _ in resolver.poll_visibility():
-            left = others - _listed(client, sent)
-            if not left:
-                break
-        raise _wrong(sent, len(missing), len(left))
+        rewrite: Callable[[object], object] | None = None,
+    ) -> ValueSearch | None:
+        if self._trials is None:
+            return None
+        planned, creates = self._planned[sent.call.address], sent.call.address in self._created
+        return ValueSearch(self._trials, client, sent, ids, resolver, planned, creates=creates, rewrite=rewrite)
+
+    def _refuse_unshown(self, sent: IssuedRequest, ids: Learnt, resolver: AmbiguousWriteResolver) -> None:
+        """Raise WrongAssumption if a fresh plan of the resource has something of the call left, or more calls."""
+        fresh = resolver.shown(sent, ids)
+        if fresh is not None and calls_left(fresh, sent.call, self._planned[sent.call.address]):
+            raise WrongAssumption(f"{sent.call.operation} was accepted, and does not show as planned")
+
+    def _explained(
+        self,
+        client: Client,
+        keys: frozenset[str],
+        failed: Rejected | WrongAssumption,
+        search: ValueSearch | None,
+        compare: Callable[[], object] = lambda: None,
+        *,
+        as_assumed: bool = False,
+    ) -> LmsconfError | None:
+        """Return the error of a call that did not do what was planned, and hold back what rests on the same keys.
+
+        compare: raises WrongAssumption if the calls of the search have changed something else. as_assumed: the call is
+        tried once more as it was assumed; None if it works.
+        """
+        if isinstance(failed, Rejected) and failed.is_forbidden:
+            return failed
+        refused = isinstance(failed, Rejected)
+        values, message = dict(getattr(failed, "values", {})), failed.message
+        if not values and search is not None:
+            found = search.find(keys, failed.message if refused else None, as_assumed=as_assumed)
+            values = dict(found.values)
+            try:
+                with client.speaking(values):
+                    compare()
+            except WrongAssumption as other:
+                message = other.message if found.is_done and not values else f"{message}; {other.message}"
+                values |= other.values
+            if found.is_done:
+                self._note_right(keys - values.keys() - _OF_OTHERS)
+                if not values:
+                    return None
+            elif not values and ON_EXISTING in keys and not search.creates:
+                # What the assignment could be written with was tried.
+                values = {ON_EXISTING: "recreate"}
+            elif not values:
+                search.take_back()
+        if not values and isinstance(failed, Rejected):
+            self._hold_back(keys, message)
+            hint = _look_at(keys)
+            return failed.restated(Rejected, f"{failed.hint}\n{hint}" if failed.hint else hint)
+        return self._told(keys, message, values, refused=refused)
+
+    def _told(
+        self, keys: frozenset[str], message: str, values: Mapping[str, Value], *, refused: bool
+    ) -> WrongAssumption:
+        """Return the error with the values that explain it, and hold back what rests on their keys."""
+        self._found |= values
+        self._hold_back(values or keys, message)
+        lines = [f"    {key}: {format_scalar(value, in_brackets=False)}" for key, value in sorted(values.items())]
+        paste = "\n".join(["Set in the project file, and apply again:", "  dialect:", *lines])
+        return WrongAssumption(message, hint=paste if values else _look_at(keys), values=values, refused=refused)
+
+    def _hold_back(self, keys: Iterable[str], message: str) -> None:
+        self._untried -= set(keys)
+        self._wrong |= dict.fromkeys(keys, message)
+
+    def _note_right(self, keys: frozenset[str]) -> None:
+        for key in sorted(keys & self._untried - _OF_THE_MOMENT):
+            self._note(key)
+        self._untried -= keys
 
 
-def _wrong(sent: IssuedRequest, missing: int, left: int) -> WrongAssumption:
-    """Return the error that says what was sent, what was seen, and what would explain it."""
-    people = "1 person who was" if missing == 1 else f"{missing} people who were"
-    back = f"{missing - left} of them put back" if left else "put back again"
-    return WrongAssumption(
-        f"{sent.call.operation} took {people} in the list before out of it, {back}: the service replaces the list",
-        hint=f"Set under `dialect:` in the project file: {ADD_MODE}: replace",
-    )
+def _look_at(keys: frozenset[str]) -> str:
+    return f"Check the dialect keys {', '.join(sorted(keys))}, or find them out with `lmsconf doctor --probe`."
 
 
-def _listed(client: Client, sent: IssuedRequest) -> frozenset[str]:
-    """Return the user ids in the list of a call."""
-    route = client.spec.match_route(sent.call.method, sent.path)
-    response = client.call(_LISTS[sent.call.operation], path=route[1] if route else {})
-    return frozenset(map(str, id_set(require_object(response, "a list of people"), "userIds")))
+class _Turns:
+    """Lets one thread run at a time: of those that wait, the one with the lightest call."""
 
+    def __init__(self) -> None:
+        self._change, self._number, self._busy = Condition(), count(), False
+        self._waiting: list[tuple[int, int]] = []
 
-def _named(sent: IssuedRequest) -> frozenset[str]:
-    return SentCall({}, sent.body).listed_ids()
-
-
-def _naming(sent: IssuedRequest, people: frozenset[str]) -> dict[str, object]:
-    """Return the body of the call with these people in its list, whatever the field's name in the dialect."""
-    body = sent.body if isinstance(sent.body, dict) else {}
-    return {name: sorted(people) if isinstance(value, list) else value for name, value in body.items()}
+    @contextmanager
+    def alone(self, weight: int) -> Iterator[None]:
+        """Wait for the turn of a call of that weight, and hold it."""
+        with self._change:
+            own = (weight, next(self._number))
+            heappush(self._waiting, own)
+            self._change.wait_for(lambda: not self._busy and self._waiting[0] == own)
+            heappop(self._waiting)
+            self._busy = True
+        try:
+            yield
+        finally:
+            with self._change:
+                self._busy = False
+                self._change.notify_all()

@@ -7,10 +7,12 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
+from lmsconf.api.spec import ApiSpec
 from lmsconf.apply.phases import Phase, unreported
 from lmsconf.apply.staleness import find_foreign_changes, find_stale_resources
 from lmsconf.errors import Problem, ProblemsFound, StalePlan
 from lmsconf.kinds import all_kinds
+from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.model.address import Address
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.names import exact_pattern
@@ -121,6 +123,15 @@ class PlanReplayer(WorkspaceReader):
             with phase(_VERIFYING) as progress:
                 snapshot = self._read_touched(plan, manifests, policy, progress)
         return make_plan(all_kinds(), manifests, snapshot, policy, self.call_templates, created_at=self.now())
+
+    def read_resource(self, plan: Plan, address: Address) -> Snapshot:
+        """Read what the plan's own changes of one resource are compared with."""
+        return self._read_touched(plan, *self._again(plan, address))
+
+    def replan_resource(self, plan: Plan, address: Address, snapshot: Snapshot, spec: ApiSpec) -> Plan:
+        """Plan the plan's own changes of one resource again, in another dialect."""
+        manifests, policy = self._again(plan, address)
+        return make_plan(all_kinds(), manifests, snapshot, policy, SpecCallTemplates(spec), created_at=self.now())
 
     def _read_touched(
         self, plan: Plan, manifests: Manifests, policy: Policy, progress: Report | None = None

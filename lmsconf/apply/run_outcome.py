@@ -33,7 +33,7 @@ def exit_code(run: RunResult, converged: bool | None) -> ExitCode:
             return ExitCode.UNAUTHORIZED
         return ExitCode.BLOCKED if any(error.code == "refusal/in-use" for error in run.errors) else ExitCode.ERROR
     if failed:
-        wrong = any(isinstance(error, WrongAssumption) for error in run.errors)
+        wrong = any(isinstance(error, WrongAssumption) and not error.refused for error in run.errors)
         return ExitCode.NOT_CONVERGED if wrong else ExitCode.PARTIAL
     # A plan without calls whose manifests are not available leaves nothing to do or to verify.
     return ExitCode.OK if converged or (converged is None and not run.outcomes) else ExitCode.NOT_CONVERGED

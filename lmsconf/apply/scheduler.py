@@ -7,10 +7,12 @@ that may be refused run first, alone, while nothing has been changed yet.
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import field
+from heapq import heappop, heappush
+from itertools import count
 from queue import SimpleQueue
 from typing import TypeAlias
 
@@ -65,9 +67,13 @@ def run_calls(
     tell: Tell | None = None,
     begin: Begin | None = None,
     stop_waiting: Callable[[], None] | None = None,
+    weight: Callable[[Call], int] = lambda _: 0,
 ) -> RunResult:
-    """Execute a plan. On Ctrl-C, calls under way finish and no other starts; `stop_waiting` is called then."""
-    return _Runner(plan, submit, width, tell or _nothing, begin or _nothing, stop_waiting or _nothing).run()
+    """Execute a plan. On Ctrl-C, calls under way finish and no other starts; `stop_waiting` is called then.
+
+    weight: of the calls that can be sent, the lightest are sent first.
+    """
+    return _Runner(plan, submit, width, tell or _nothing, begin or _nothing, stop_waiting or _nothing, weight).run()
 
 
 def _nothing(*_: object) -> None:
@@ -77,7 +83,7 @@ def _nothing(*_: object) -> None:
 def _ends_all(error: LmsconfError) -> bool:
     """Whether every other call would fail the same way, or make things worse."""
     lacks_a_right = isinstance(error, Unauthorized) and error.is_forbidden
-    ends = Unauthorized | Unreachable | DuplicateResource | WrongAssumption
+    ends = Unauthorized | Unreachable | DuplicateResource
     return isinstance(error, ends) and not lacks_a_right
 
 
@@ -94,7 +100,14 @@ def _unexpected(call: Call, error: Exception) -> WriteOutcomeUnknown:
 
 class _Runner:
     def __init__(
-        self, plan: Plan, submit: Submit, width: int, tell: Tell, begin: Begin, stop_waiting: Callable[[], None]
+        self,
+        plan: Plan,
+        submit: Submit,
+        width: int,
+        tell: Tell,
+        begin: Begin,
+        stop_waiting: Callable[[], None],
+        weight: Callable[[Call], int],
     ) -> None:
         self.calls = {call.id: call for call in plan.calls}
         self.submit, self.width, self.tell, self.begin, self.stop_waiting = submit, width, tell, begin, stop_waiting
@@ -104,7 +117,9 @@ class _Runner:
             for need in call.needs:
                 self.after[need].append(call.id)
         first = [call.id for call in plan.calls if call.may_be_refused and not call.needs]
-        self.ready = deque(first or [call.id for call in plan.calls if not call.needs])
+        self.weight, self.arrived = weight, count()
+        self.ready: list[tuple[int, int, str]] = []
+        self._add_ready(first or [call.id for call in plan.calls if not call.needs])
         self.later = [call.id for call in plan.calls if not call.needs and not call.may_be_refused] if first else []
         self.ids: dict[Ref, str] = {}
         self.outcomes: dict[str, CallOutcome] = {}
@@ -133,12 +148,12 @@ class _Runner:
         while True:
             # What has ended is recorded first, and may stop the others.
             while self.ready and self.in_flight < self.width and self.ended.empty() and not self._stopped:
-                self._start(self.calls[self.ready.popleft()])
+                self._start(self.calls[heappop(self.ready)[-1]])
             if not self.in_flight:
                 if not self.later or self._stopped:
                     return
                 # The calls that may be refused are done; now all others.
-                self.ready.extend(self.later)
+                self._add_ready(self.later)
                 self.later = []
                 continue
             id, future = self.ended.get()
@@ -168,7 +183,8 @@ class _Runner:
             self._note(call, CallStatus.DONE, id=id)
             self._release(call)
         elif isinstance(error, WrongAssumption) and not error.sent:
-            return  # The call that was sent has stopped the run; this one is noted as not attempted at its end.
+            self._note(call, CallStatus.NOT_ATTEMPTED, reason=error.message)
+            self._block(call)
         elif isinstance(error, LmsconfError):
             self.result.errors.append(error)
             if _ends_all(error):
@@ -189,7 +205,11 @@ class _Runner:
         for id in self.after[call.id]:
             self.waiting[id] -= 1
             if not self.waiting[id] and id not in self.outcomes:
-                self.ready.append(id)
+                self._add_ready([id])
+
+    def _add_ready(self, ids: Iterable[str]) -> None:
+        for id in ids:
+            heappush(self.ready, (self.weight(self.calls[id]), next(self.arrived), id))
 
     def _block(self, failed: Call) -> None:
         """Mark every call that depends on the failed one, directly or not, as blocked."""

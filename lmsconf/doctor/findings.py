@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 from enum import StrEnum
-from typing import TypeAlias
 
+from lmsconf.api.spec.candidate_values import Value
 from lmsconf.errors import ExitCode, SourceLocation
 from lmsconf.support.lazy_dataclass import dataclass
-
-Value: TypeAlias = "str | int"
-"""The value of a dialect key."""
 
 
 class Health(StrEnum):

@@ -37,6 +37,11 @@ def read_runs(root: Path, url: str | None = None) -> Iterator[RecordedRun]:
     return (_read(path) for path in _journals(root, url))
 
 
+def seen_values(root: Path, url: str) -> dict[str, str]:
+    """Return the dialect keys that runs on a workspace have seen to be right → the value; the newest run counts."""
+    return {key: value for run in reversed([*read_runs(root, url)]) for key, value in run.seen.items()}
+
+
 def run_names(root: Path) -> list[str]:
     """Return the names of the runs of a project, newest first. Raises LmsconfError."""
     return [path.stem for path in _journals(root)]
@@ -77,7 +82,12 @@ def parse_journal(name: str, content: bytes) -> RecordedRun:
     for entry in decode_lines(content):
         fold.take(entry)
     return RecordedRun(
-        name=name, opening=fold.opening, calls=tuple(fold.calls.values()), ending=fold.ending, damaged=fold.damaged
+        name=name,
+        opening=fold.opening,
+        calls=tuple(fold.calls.values()),
+        ending=fold.ending,
+        damaged=fold.damaged,
+        seen=fold.seen,
     )
 
 
@@ -89,6 +99,7 @@ class _Fold:
         self.calls: dict[str, RecordedCall] = {}
         self.ending: RunEnding | None = None
         self.damaged = 0
+        self.seen: dict[str, str] = {}
 
     def take(self, entry: dict[str, Json] | None) -> None:
         try:
@@ -111,6 +122,8 @@ class _Fold:
                 report_sha256=entry.maybe("report_sha256", entry.text) if entry.has("report_sha256") else None,
                 after=_digest(entry, "after"),
             )
+        elif event == "seen":
+            self.seen[entry.text("key")] = entry.text("value")
         elif event in ("intent", "outcome"):
             before = self.calls.get(entry.text("call"))
             made = _begun(entry, at) if event == "intent" else _ended(entry, at)

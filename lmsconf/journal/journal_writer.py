@@ -168,6 +168,11 @@ class Journal:
                 }
             )
 
+    def record_seen(self, key: str, value: str) -> None:
+        """Record that a call has shown the assumed value of a dialect key to be right."""
+        with self._turn:
+            self._try({"event": "seen", "key": key, "value": value})
+
     def record_end(self, report: ApplyReport) -> tuple[Problem, ...]:
         """Keep the report, and record how the run ended; return a warning for all that could not be written."""
         with self._turn:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
@@ -135,6 +136,7 @@ class RecordedRun:
     calls    the recorded calls, in the order of their first lines
     ending   None if the run was cut short
     damaged  how many lines cannot be read
+    seen     the dialect keys that its calls have shown to be right, with their values
     journal  the file that it was read from; its plan and report are beside it
     """
 
@@ -143,6 +145,7 @@ class RecordedRun:
     calls: tuple[RecordedCall, ...] = ()
     ending: RunEnding | None = None
     damaged: int = 0
+    seen: Mapping[str, str] = field(default_factory=dict)
     journal: Path | None = None
 
     @property

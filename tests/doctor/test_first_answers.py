@@ -53,21 +53,36 @@ def test_a_service_that_clears_what_is_omitted_costs_nobody_an_answer(open_clini
 
 
 @pytest.mark.parametrize(
-    ("dialect", "key"),
+    ("dialect", "lines"),
     [
-        ({f"{ANSWERS}.wrapper": "answers"}, "wrapper"),
-        ({f"{ANSWERS}.value": "object"}, "value"),
+        ({f"{ANSWERS}.wrapper": "answers"}, [f"{ANSWERS}.wrapper: answers"]),
+        ({f"{ANSWERS}.value": "object"}, [f"{ANSWERS}.value: object"]),
+        (
+            {f"{ANSWERS}.wrapper": "values", f"{ANSWERS}.value": "list"},
+            [f"{ANSWERS}.value: list", f"{ANSWERS}.wrapper: values"],
+        ),
     ],
 )
-def test_a_refused_form_names_its_keys(open_clinic: Open, dialect: dict[str, str], key: str) -> None:
-    """Nothing is changed, and the hint names what to look at and how to find it out."""
+def test_a_refused_form_is_searched_for_on_one_person(
+    open_clinic: Open, dialect: dict[str, str], lines: list[str]
+) -> None:
+    """One person has the planned answers and no other is touched; the lines to paste let the next run converge."""
     clinic = declaring(open_clinic, dialect)
     before = answers(clinic.service)
     code, out = clinic.run("apply", "--auto-approve")
-    assert code in (1, 5)
-    assert f"{ANSWERS}.{key}" in out + clinic.err
-    assert "lmsconf doctor --probe" in out + clinic.err
-    assert answers(clinic.service) == before
+    assert code == 5, out
+    paste = "\n".join(
+        ["  Set in the project file, and apply again:", "    dialect:", *(f"      {one}" for one in lines)]
+    )
+    assert paste in out + clinic.err
+    after = answers(clinic.service)
+    changed = [email for email in before if after[email] != before[email]]
+    assert len(changed) == 1
+    assert after[changed[0]] == {**before[changed[0]], "Department": ["Engineering"]}
+    assert "1 failed, 0 blocked, 1 not attempted" in out
+    (clinic.folder / "lmsconf.yaml").write_text(PROJECT + "dialect: {" + ", ".join(lines) + "}\n", encoding="utf-8")
+    assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
+    assert clinic.run("plan", "--detailed-exitcode")[0] == 0
 
 
 def test_a_right_guess_is_compared_once_and_a_known_one_never(open_clinic: Open) -> None:
@@ -80,7 +95,19 @@ def test_a_right_guess_is_compared_once_and_a_known_one_never(open_clinic: Open)
         people = answers(clinic.service)
         assert [people[one]["Department"] for one in (BO, "anna.berg@acme.example")] == [["Engineering"]] * 2
         requests.append(sum(one.operation == "users.get" for one in clinic.service.log))
-    assert requests[0] - requests[1] == 3  # before the first call, after it, and to see what it set
+    assert requests[0] - requests[1] == 4  # before the first call; after it, to see what it set, what is as before
+
+
+def test_what_a_run_has_seen_is_not_tried_again(open_clinic: Open) -> None:
+    """The journal has the keys that were right: the next run on the workspace compares nothing."""
+    clinic = declaring(open_clinic, {})
+    asked: list[int] = []
+    for manifest in (MOVES, MOVES.replace("Engineering", "Sales")):
+        (clinic.folder / "manifests" / "all.yaml").write_text(manifest, encoding="utf-8")
+        clinic.service.log.clear()
+        assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
+        asked.append(sum(one.operation == "users.get" for one in clinic.service.log))
+    assert asked[0] - asked[1] == 4
 
 
 def _assumed() -> dict[str, str]:
@@ -105,7 +132,7 @@ class Deaf(SandboxService):
     ],
 )
 def test_an_answer_without_effect_ends_the_run(open_clinic: Open, manifest: str, told: str, key: str) -> None:
-    """The service accepts the call, and the person is as before: one call is sent, and the keys are named."""
+    """The service accepts the call, and the person is as before: no other is touched, and the keys are named."""
     clinic = declaring(open_clinic, {}, manifest, Deaf)
     code, out = clinic.run("apply", "--auto-approve")
     assert code == 6

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from wire.second_dialect import second_dialect
+from wire.second_dialect import known_dialect, second_dialect
 
 from . import project
 
-DIALECTS: dict[str, Mapping[str, str | int]] = {"assumed": {}, "second": second_dialect()}
+DIALECTS: dict[str, Mapping[str, str | int]] = {"assumed": {}, "second": {**known_dialect(), **second_dialect()}}
 SPOKEN = ("assumed", pytest.param("second", marks=pytest.mark.sampled))
 OF_ITS_OWN = "independent_server"
 """In the names of modules of tests on a server that is not ours, which has dialects of its own."""

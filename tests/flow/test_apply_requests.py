@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
@@ -12,6 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from integrity.served_project import ServedProject, staged
+from wire.second_dialect import known_dialect
 
 from lmsconf.cli import app
 from lmsconf.cli.frame import run_command_line
@@ -21,7 +23,8 @@ from lmsconf.sandbox.faults import ALWAYS, Fault, FaultScript
 from lmsconf.sandbox.service import LoggedRequest
 
 DIALECT: Mapping[str, str | int] = {"paging.limit": 20}
-OPTIONS = "dialect: {paging.limit: 20, manual-groups.add.mode: add}\nownership: {content_targets: declared_content}\n"
+KNOWN = {**known_dialect(), **DIALECT}
+OPTIONS = f"dialect: {json.dumps(KNOWN)}\nownership: {{content_targets: declared_content}}\n"
 DECLARED = """\
 custom_fields: [{name: Country}, {name: Site, hidden: false, choices: [Rome, Oslo]}]
 groups: [{name: G1, members: [p1@acme.example, p100@acme.example], managers: []}, {name: G2}, {name: G3, members: []}]

@@ -229,7 +229,7 @@ def test_a_call_whose_id_never_came_is_not_sent(tmp_path: Path) -> None:
         project(tmp_path, "groups: [{name: A}]") as (_, sandbox),
         TransportConnection(sandbox, sandbox.spec).worker_pool(1) as pool,
     ):
-        future = CallExecutor(pool, all_kinds(), settling, first_calls=FirstCalls(None)).submit(call, {})
+        future = CallExecutor(pool, all_kinds(), settling, first_calls=FirstCalls()).submit(call, {})
         assert str(future.exception(timeout=HANGS)) == "the service returned no id for group/New"
         assert not sandbox.log
 

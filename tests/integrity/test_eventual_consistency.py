@@ -11,8 +11,8 @@ from threading import Event
 import httpx
 import pytest
 from laws.sandbox_project import TransportConnection
+from wire.second_dialect import known_dialect
 
-from lmsconf.api.spec import ApiSpec
 from lmsconf.apply.ambiguous_writes import WaitClock
 from lmsconf.apply.applier import Applier
 from lmsconf.errors import ExitCode
@@ -87,7 +87,8 @@ class StaleReadTransport(httpx.BaseTransport):
 def sandbox(tmp_path: Path) -> Iterator[Sandbox]:
     (tmp_path / "seed.yaml").write_text(SEED, encoding="utf-8")
     (tmp_path / "lmsconf.yaml").write_text(
-        "workspaces: {w: {url: 'https://lms.example', token: {env: LMSCONF_T}}}\nguards: off\n", encoding="utf-8"
+        "workspaces: {w: {url: 'https://lms.example', token: {env: LMSCONF_T}}}\nguards: off\n",
+        encoding="utf-8",
     )
     sandbox = Sandbox(":memory:", seed=tmp_path / "seed.yaml")
     yield sandbox
@@ -106,7 +107,7 @@ def applied(
     (root / "manifests" / "all.yaml").write_text(manifests, encoding="utf-8")
     settings = load_settings(root, None, {"LMSCONF_T": "sandbox"})
     timing = WaitClock(now=lambda: late.now, sleep=late.sleep, tell=late.told.append)
-    link = TransportConnection(late, late.sandbox.spec)
+    link = TransportConnection(late, ApiSpec(known_dialect()))
     workspace = Applier(settings=settings, connection=link, parallelism=1, timing=timing)
     return workspace.execute(
         workspace.plan(load_manifests(settings), settings.policy), meta={}, keep=keep, verify=verify
@@ -196,11 +197,7 @@ def test_no_group_is_deleted_before_its_members_are_in_another(tmp_path: Path, s
 
 @pytest.mark.parametrize("lag", [0.0, 5.0])
 def test_no_field_is_deleted_before_its_answers_are_in_another(tmp_path: Path, sandbox: Sandbox, lag: float) -> None:
-    """On a service whose ways are known: a copy without effect keeps the old field, a late one does not."""
-    spec = ApiSpec.default()
-    known = {key: spec.behaviour(key) for key in spec.dialect_keys("users.update-custom-field-choice")}
-    with (tmp_path / "lmsconf.yaml").open("a", encoding="utf-8") as options:
-        options.write(f"\ndialect: {json.dumps(known)}\n")
+    """A copy without effect keeps the old field, a late one does not."""
     fields = "custom_fields: [{name: New, type: TEXT, migrate: {from: Old}}]"
     answers = "users: [{email: anna@acme.example, answers: {Old: Red}}, {email: bo@acme.example, answers: {Old: Red}}]"
     applied(tmp_path, StaleReadTransport(sandbox), f"custom_fields: [{{name: Old, type: TEXT}}]\n{answers}")

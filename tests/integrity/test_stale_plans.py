@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+from wire.second_dialect import known_dialect
 
 from lmsconf.cli import app
 from lmsconf.cli.frame import run_command_line
@@ -76,7 +77,7 @@ absent:
   content_targets: [{content: Basics, assign_to: [{group: Team}]}]
 """
 DIALECT: Mapping[str, str | int] = {"custom-fields.in-use": "never"}
-OPTIONS = f"guards: off\ndialect: {json.dumps(DIALECT)}\n"
+OPTIONS = f"guards: off\ndialect: {json.dumps({**known_dialect(), **DIALECT})}\n"
 Hand = Callable[[ServedProject], object]
 
 

@@ -1,6 +1,7 @@
 """Plays services with drawn points: PYTHONPATH=tests python -m tests.random_services --seeds 0-199 --details FILE.
 
 --single                every service that differs from the sandbox in one point alone, in place of seeds
+--unprobed              without `doctor --probe`: what a stop says is pasted, and the next run goes on
 --settled POINT,POINT   these points keep the sandbox's value; `answers` stands for all points of answers
 --details FILE          writes each outcome there, with what the commands printed
 """
@@ -20,19 +21,19 @@ from pathlib import Path
 import pytest
 
 from .points import ANSWERS, NAMES, TABLE, Points, drawn, single_changes
-from .scenario import Outcome, opened, play
+from .scenario import Outcome, opened, play, play_unprobed
 
-Case = tuple[str, int, Points]
+Case = tuple[str, int, Points, bool]
 
 
 def played(case: Case) -> tuple[str, Outcome]:
     """The outcome of one service in a folder of its own."""
-    label, seed, points = case
+    label, seed, points, probed = case
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setenv("HOME", folder)
         try:
             with opened(points, seed, Path(folder), patch) as project:
-                return label, play(project)
+                return label, (play if probed else play_unprobed)(project)
         except Exception:
             said = traceback.format_exc()
             return label, Outcome(
@@ -45,6 +46,7 @@ def main(words: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", default="0-39")
     parser.add_argument("--single", action="store_true")
+    parser.add_argument("--unprobed", action="store_true")
     parser.add_argument("--settled", default="")
     parser.add_argument("--details", type=Path)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
@@ -52,15 +54,17 @@ def main(words: list[str]) -> int:
     settled = frozenset(point for word in given.settled.split(",") if word for point in _points(word))
     if given.single:
         changes = ((point, value, points) for point, value, points in single_changes() if point not in settled)
-        cases = [(f"{point}={value}", 0, points) for point, value, points in changes]
+        cases = [(f"{point}={value}", 0, points, not given.unprobed) for point, value, points in changes]
     else:
         first, _, last = given.seeds.partition("-")
-        cases = [(str(seed), seed, drawn(seed, settled=settled)) for seed in range(int(first), int(last or first) + 1)]
+        seeds = range(int(first), int(last or first) + 1)
+        cases = [(str(seed), seed, drawn(seed, settled=settled), not given.unprobed) for seed in seeds]
     outcomes: list[tuple[str, Outcome]] = []
     with Pool(given.jobs) as pool:
         for label, outcome in pool.imap(played, cases):
             print(
-                f"{label:40} {outcome.label:10} {outcome.stage:14} {outcome.code or '':4} {outcome.first[:150]}",
+                f"{label:40} {outcome.label:10} {outcome.stage:14} {outcome.code or '':4} "
+                f"{list(outcome.rounds.values()) or ''} {outcome.first[:150]}",
                 flush=True,
             )
             outcomes.append((label, outcome))
@@ -97,6 +101,7 @@ def _details(label: str, outcome: Outcome) -> Iterable[str]:
     yield f"keys named: {', '.join(outcome.keys)}"
     yield from (f"LOST {fact}" for fact in outcome.lost)
     yield from (f"LEFT {line}" for line in outcome.left)
+    yield from (f"SAID {line}" for line in outcome.said)
     if outcome.label != "converged":
         yield f"---- printed\n{outcome.output}\n---- probe\n{outcome.learnt}\n---- calls"
         yield from outcome.calls

@@ -19,7 +19,7 @@ FOLDERS = {kind.section: type(kind).__module__.split(".")[-2] for kind in all_ki
 JUSTIFIED = {
     "cli/wrong_usage.py": ({"user", "users", "group", "groups"}, "commands that people try"),
     "documents/effect_values.py": ({"groups"}, "a key of `effects` in plan files"),
-    "doctor/probe/candidate_values.py": ({"users"}, "a key that the body of a request may have"),
+    "api/spec/candidate_values.py": ({"users"}, "a key that the body of a request may have"),
     "kinds/content_target/export.py": ({"user", "group", "smart_group"}, "keys of an audience under `assign_to`"),
     "kinds/content_target/types.py": ({"user", "group", "smart_group"}, "the same, and words in a `targetType`"),
     "kinds/manual_group/kind.py": ({"group"}, "its display name"),

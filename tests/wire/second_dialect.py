@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, cast
 
+from lmsconf.api.spec.candidate_values import alternative_values
 from lmsconf.api.spec.operations import ApiDescription, load_api_description
 from lmsconf.api.spec.value_encoding import WRAPPER
-from lmsconf.doctor.probe.candidate_values import alternative_values
 
 _SMALL: Final = 3
 """Every count, so that even a handful of rows or people is more than one page or call."""
@@ -21,6 +21,13 @@ _BY_HAND: Final[Mapping[str, str]] = {
 
 FORBIDDING: Final = {"manual-groups.who-can-manage", "content-targets.time-precision"}
 """Keys whose other value forbids what many tests do. They have tests of their own."""
+
+
+def known_dialect() -> dict[str, str | int]:
+    """Every key as it is assumed: a project that states them knows its service, and tries nothing."""
+    known = load_api_description()
+    behaviours = {key: cast("str | int", said["default"]) for key, said in known.behaviours.items()}
+    return {**behaviours, **known.names}
 
 
 def second_dialect() -> dict[str, str | int]:

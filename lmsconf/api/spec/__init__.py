@@ -28,7 +28,7 @@ class ApiSpec:
         self, dialect: Mapping[str, str | int] | None = None, at: Mapping[str, SourceLocation] | None = None
     ) -> None:
         self._dialect = Dialect(load_api_description(), dialect or {}, at)
-        self._stated = frozenset(dialect or ())
+        self._overrides = dict(dialect or {})
         self.operations: Mapping[str, Operation] = {
             id: operation.with_wire_names(names) if (names := self._dialect.overridden_names(operation)) else operation
             for id, operation in load_api_description().operations.items()
@@ -39,6 +39,10 @@ class ApiSpec:
     def default() -> ApiSpec:
         """Return the API without overrides, built once per process."""
         return ApiSpec()
+
+    def with_values(self, values: Mapping[str, str | int]) -> ApiSpec:
+        """Return the operations with other values of some keys. Raises ProblemsFound for an invalid dialect."""
+        return ApiSpec({**self._overrides, **values}) if values else self
 
     def __getitem__(self, operation: str) -> Operation:
         return self.operations[operation]
@@ -53,7 +57,7 @@ class ApiSpec:
 
     def is_known(self, key: str) -> bool:
         """Return whether the dialect states the value of a key; the value of any other key is assumed."""
-        return key in self._stated
+        return key in self._overrides
 
     def body_to_wire(self, operation: str, /, **values: object) -> dict[str, object]:
         """Return a body with wire names for canonical ones, values unchanged. Raises ValueError for unknown names."""

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import count
 from typing import Final, cast
 
-from lmsconf.doctor.findings import Value
-from lmsconf.doctor.probe.candidate_values import candidate_values
+from lmsconf.api.spec.candidate_values import Value, candidate_values
 from lmsconf.doctor.probe.scratch_objects import ScratchObjects
 from lmsconf.doctor.probe.trial_client import TrialClient
 from lmsconf.model.canonical_json import Json

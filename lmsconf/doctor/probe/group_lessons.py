@@ -7,8 +7,8 @@ from itertools import count
 from typing import Final, cast
 
 from lmsconf.api.spec.assumed_keys import ADD_MODE
+from lmsconf.api.spec.candidate_values import Value
 from lmsconf.api.spec.listings import MANUAL_GROUPS
-from lmsconf.doctor.findings import Value
 from lmsconf.doctor.probe.scratch_objects import ScratchObjects
 from lmsconf.doctor.probe.trial_client import TrialClient
 from lmsconf.model.canonical_json import Json

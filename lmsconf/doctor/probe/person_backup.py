@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final, cast
 
 from lmsconf.api.spec import ApiSpec
+from lmsconf.api.spec.candidate_values import Value, candidate_combinations, candidate_values
 from lmsconf.api.spec.listings import CUSTOM_FIELDS
 from lmsconf.api.spec.value_encoding import (
     ANSWERS,
@@ -15,8 +16,6 @@ from lmsconf.api.spec.value_encoding import (
     build_answers_body,
     encode_answer,
 )
-from lmsconf.doctor.findings import Value
-from lmsconf.doctor.probe.candidate_values import candidate_combinations, candidate_values
 from lmsconf.doctor.probe.live_rows import Field, parse_field
 from lmsconf.doctor.probe.trial_client import TrialClient, WriteResult
 from lmsconf.kinds.shared.answer_rows import AnswerRow, try_parse_answers

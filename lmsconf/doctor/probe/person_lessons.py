@@ -13,6 +13,7 @@ from itertools import count
 from typing import Final
 
 from lmsconf.api.spec import ApiSpec
+from lmsconf.api.spec.candidate_values import Value, candidate_combinations
 from lmsconf.api.spec.listings import CUSTOM_FIELDS
 from lmsconf.api.spec.value_encoding import (
     ANSWERS,
@@ -22,8 +23,6 @@ from lmsconf.api.spec.value_encoding import (
     clear_answer_key,
     encode_answer,
 )
-from lmsconf.doctor.findings import Value
-from lmsconf.doctor.probe.candidate_values import candidate_combinations
 from lmsconf.doctor.probe.live_rows import Field, most_fields, parse_field
 from lmsconf.doctor.probe.person_backup import DATE, PersonBackup
 from lmsconf.doctor.probe.scratch_objects import ScratchObjects

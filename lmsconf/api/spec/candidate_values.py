@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import product
-from typing import Final
+from itertools import combinations, product
+from typing import Final, TypeAlias, cast
 
 from lmsconf.api.spec import ApiSpec
+from lmsconf.api.spec.operations import load_api_description
 from lmsconf.api.spec.value_encoding import NO_WRAPPER, WRAPPER, answer_value_key, clear_answer_key
-from lmsconf.doctor.findings import Value
 
+_OF_EACH: Final = 6
+"""How many values of each key are combined with those of others."""
+_BATCH: Final = "manual-groups.add.batch"
+_BATCHES: Final = (50, 25, 10, 5, 2, 1)
+Value: TypeAlias = "str | int"
+"""The value of a dialect key."""
 _PEOPLE: Final = ("userIds", "users", "ids", "userIdList", "user_ids", "userId", "people")
 _NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "manual-groups.rename.name": (
@@ -71,6 +78,14 @@ _NAMES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
+def other_values(key: str) -> Sequence[Value]:
+    """Every value that may be tried for a key: its candidates, or those that the description lists."""
+    if key == _BATCH:
+        return _BATCHES
+    listed = load_api_description().behaviours.get(key, {}).get("values")
+    return alternative_values(key) or cast("Sequence[str]", listed or ())
+
+
 def alternative_values(key: str) -> tuple[str, ...]:
     """The candidate values of a key besides the project's and the default; empty if it has no lesson."""
     return _NAMES.get(key, ())
@@ -90,3 +105,27 @@ def candidate_combinations(keys: Sequence[str], current: Callable[[str], str]) -
     for combination in sorted(product(*others), key=lambda one: sum(rank for rank, _ in one)):
         for choice in first:
             yield dict(zip(keys, (value for _, value in (choice, *combination)), strict=True))
+
+
+def likeliest(key: str, current: str, refusal: str) -> list[Value]:
+    """Return the other values of a key, first those that the text of a refusal mentions."""
+    others = (value for value in other_values(key) if str(value) != current)
+    return sorted(others, key=lambda value: not mentions(refusal, str(value)))
+
+
+def joint_values(keys: Sequence[str], current: Callable[[str], str], refusal: str) -> Iterator[dict[str, Value]]:
+    """Yield other values of two or three keys at once, the likeliest first."""
+    ranked = {key: [*enumerate(likeliest(key, current(key), refusal)[:_OF_EACH])] for key in keys}
+    joint = (
+        dict(zip(some, values, strict=True))
+        for number in (2, 3)
+        for some in combinations(keys, number)
+        for values in product(*(ranked[key] for key in some))
+    )
+    for values in sorted(joint, key=lambda one: (len(one), sum(rank for rank, _ in one.values()))):
+        yield {key: value for key, (_, value) in values.items()}
+
+
+def mentions(text: str, word: str) -> bool:
+    """Whether a text has a word."""
+    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None

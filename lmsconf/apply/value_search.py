@@ -1,0 +1,252 @@
+"""Find the values of dialect keys under which a call does what was planned, where those assumed do not.
+
+The API specification is silent on these points. The resource of the call is planned again under other values, what
+that plan sends is sent, and the resource is read back. Nothing but this resource is touched, and every call sent to it
+is one that the plan announces, written in another way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from lmsconf.api.spec import ApiSpec
+from lmsconf.api.spec.candidate_values import Value, joint_values, likeliest, mentions
+from lmsconf.errors import ApiError, InvalidResponse, LmsconfError, ProblemsFound, Rejected, WriteOutcomeUnknown
+from lmsconf.kinds.shared.call_placeholders import fill_refs_in_body, fill_refs_in_path
+from lmsconf.model.address import Address
+from lmsconf.model.calls import Call
+from lmsconf.model.plan import Action, Plan
+from lmsconf.model.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from lmsconf.api.client import Client
+    from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
+    from lmsconf.apply.scheduler import Learnt
+
+ON_EXISTING: Final = "content-targets.on-existing"
+NOT_TRIED: Final = frozenset(
+    (ON_EXISTING, "custom-fields.in-use", "manual-groups.who-can-manage", "content-targets.everyone")
+)
+"""Keys whose other values would delete something, foretell a refusal, or have no candidates."""
+_MOST: Final = 200
+"""How many values, or joint_values of them, are tried for one call."""
+_WHOLE: Final = 1000
+"""How many differences a resource counts that is still to be created."""
+
+
+class ResourceTrials(NamedTuple):
+    """How one resource is read and planned again."""
+
+    read: Callable[[Address], Snapshot]
+    replan: Callable[[Address, Snapshot, ApiSpec], Plan]
+
+
+class _Reached(NamedTuple):
+    """How far a call got: the text of its refusal, or None, and how many planned differences are left."""
+
+    refusal: str | None
+    left: int
+
+    @property
+    def is_done(self) -> bool:
+        return self.refusal is None and not self.left
+
+    def without(self, value: Value) -> _Reached:
+        """Return the same without the value that the refusal repeats, so that two values can be compared."""
+        text = None if self.refusal is None else self.refusal.replace(str(value), "")
+        return _Reached(text, self.left)
+
+
+_Step = tuple[dict[str, Value], _Reached]
+"""Values, and how far they get."""
+
+
+class Explanation(NamedTuple):
+    """The values that explain what a call did. is_done: under them the call has done what was planned."""
+
+    values: Mapping[str, Value]
+    is_done: bool = False
+
+
+class ValueSearch:
+    """The search for one call.
+
+    planned: the operations that the plan has for its resource. creates: whether the plan creates the resource, so that
+    it may be deleted and created again. rewrite: changes a body before it is sent.
+    """
+
+    def __init__(
+        self,
+        trials: ResourceTrials,
+        client: Client,
+        sent: IssuedRequest,
+        ids: Learnt,
+        resolver: AmbiguousWriteResolver,
+        planned: Collection[str],
+        *,
+        creates: bool,
+        rewrite: Callable[[object], object] | None,
+    ) -> None:
+        self._trials, self._client, self._sent, self._ids = trials, client, sent, ids
+        self._resolver, self._planned, self._rewrite = resolver, planned, rewrite or (lambda body: body)
+        self.creates = creates
+        self._reached_with: dict[frozenset[tuple[str, Value]], _Reached | None] = {}
+        self._base: Mapping[str, Value] = {ON_EXISTING: "recreate"} if creates else {}
+
+    def find(self, keys: frozenset[str], refusal: str | None, *, as_assumed: bool = False) -> Explanation:
+        """Return the values of some of the keys under which nothing of the call is left, or less than before.
+
+        refusal: the text with which the call was refused; None if it was accepted. as_assumed: the call itself is tried
+        first.
+        """
+        self._snapshot, self._reached_with = self._trials.read(self._sent.call.address), {}
+        if as_assumed and (now := self._tried({})) is not None:
+            if now.is_done:
+                return Explanation({}, is_done=True)
+            refusal = now.refusal
+        reached = self._reached(self._client.spec, refusal)
+        found: dict[str, Value] = {}
+        tried = keys - NOT_TRIED
+        while reached is not None and (step := self._step(tried, found, reached)):
+            found, reached = step
+            if reached.is_done:
+                return Explanation(found, is_done=True)
+        return Explanation(found)
+
+    def _step(self, keys: frozenset[str], found: Mapping[str, Value], reached: _Reached) -> _Step | None:
+        """Return the next values that are nearer to what was planned, and how far they get; None if there are none.
+
+        Nearer is what leaves less, and the one value of a key to which the service says something else than to all
+        others: it refuses another name then, or, where it passes over names that it does not know, a value.
+        """
+        current, text = self._client.spec.with_values(found).behaviour, reached.refusal or ""
+        for key in sorted(keys, key=lambda key: (not mentions(text, current(key)), key)):
+            seen: dict[_Reached, list[tuple[dict[str, Value], _Reached] | None]] = {
+                reached.without(current(key)): [None]
+            }
+            for value in likeliest(key, current(key), text):
+                values = {**found, key: value}
+                now = self._once(values)
+                if now is None:
+                    continue
+                if now.left < reached.left:
+                    return values, now
+                seen.setdefault(now.without(value), []).append((values, now))
+            alike, *others = sorted(seen.values(), key=len, reverse=True)
+            if len(others) == 1 and len(alike) > 1 and len(others[0]) == 1 and (odd := others[0][0]) is not None:
+                return odd
+        for more in joint_values(sorted(keys), current, text):
+            if self._is_enough:
+                break
+            now = self._once({**found, **more})
+            if now is not None and now.left < reached.left:
+                return {**found, **more}, now
+        return None
+
+    @property
+    def _is_enough(self) -> bool:
+        return len(self._reached_with) == _MOST or self._resolver.stop_waiting.is_set()
+
+    def _once(self, values: Mapping[str, Value]) -> _Reached | None:
+        """Try values that were not tried yet, and only so many; return how far they get."""
+        attempt = frozenset(values.items())
+        if attempt not in self._reached_with:
+            if self._is_enough:
+                return None
+            self._reached_with[attempt] = self._tried(values)
+        return self._reached_with[attempt]
+
+    def as_spoken(self, values: Mapping[str, Value]) -> IssuedRequest | None:
+        """Return the call under these values; None if no plan has it."""
+        self._snapshot = self._trials.read(self._sent.call.address)
+        with suppress(LmsconfError, KeyError):
+            plan = self._trials.replan(self._sent.call.address, self._snapshot, self._client.spec.with_values(values))
+            for call in filter(self._is_like, plan.calls):
+                path, body = fill_refs_in_path(call.path, self._ids), fill_refs_in_body(call.body, self._ids)
+                return replace(self._sent, path=path, body=body)
+        return None
+
+    def take_back(self) -> None:
+        """Delete what the call created, where that is not as planned: it was not there before."""
+        with suppress(ApiError, ProblemsFound):
+            spec = self._client.spec.with_values(self._base)
+            plan = self._trials.replan(self._sent.call.address, self._snapshot, spec)
+            self._refusal(spec, [call for call in self._sendable(plan) if call.method == "DELETE"])
+
+    def _tried(self, values: Mapping[str, Value]) -> _Reached | None:
+        """Send what a plan under these values sends; None if there is no such plan."""
+        try:
+            spec = self._client.spec.with_values({**self._base, **values})
+            plan = self._trials.replan(self._sent.call.address, self._snapshot, spec)
+        except ProblemsFound:
+            return None
+        calls = self._sendable(plan)
+        refusal = self._refusal(spec, calls)
+        if calls:
+            self._snapshot = self._trials.read(self._sent.call.address)
+        return self._reached(spec, refusal)
+
+    def _sendable(self, plan: Plan) -> list[Call]:
+        """Return the calls of a plan that do the same as the call, and those that they need for the same resource.
+
+        Other calls that the first plan did not have may follow from a wrong value, and show what is left.
+        """
+        own = [one for one in plan.calls if one.address == self._sent.call.address]
+        needed = {id for one in own if self._is_like(one) for id in one.needs}
+        return [one for one in own if self._is_like(one) or one.id in needed]
+
+    def _refusal(self, spec: ApiSpec, calls: list[Call]) -> str | None:
+        """Send calls; return the text of the first refusal, but for what is deleted already."""
+        own = self._client.spec
+        self._client.spec = spec
+        try:
+            for call in calls:
+                self._resolver.again(self._sent.call)
+                path, body = fill_refs_in_path(call.path, self._ids), fill_refs_in_body(call.body, self._ids)
+                try:
+                    self._client.send(
+                        call.method, path, query=call.query, body=self._rewrite(body), operation=call.operation
+                    )
+                except Rejected:
+                    if call.method != "DELETE":
+                        raise
+        except Rejected as refused:
+            return refused.message
+        except (WriteOutcomeUnknown, InvalidResponse):
+            return None  # Reading back shows what became of it.
+        except KeyError:
+            return ""  # It needs a resource that this run has not created.
+        finally:
+            self._client.spec = own
+        return None
+
+    def _is_like(self, call: Call) -> bool:
+        """Whether it is the same operation."""
+        return call.operation == self._sent.call.operation
+
+    def _reached(self, spec: ApiSpec, refusal: str | None) -> _Reached | None:
+        try:
+            plan = self._trials.replan(self._sent.call.address, self._snapshot, spec)
+        except ProblemsFound:
+            return None
+        if not calls_left(plan, self._sent.call, self._planned):
+            return _Reached(refusal, 0)
+        changes = [change for change in plan.changes if change.address == self._sent.call.address]
+        # A value that is there, and differs, is nearer than none.
+        fields = (1 if field.before else 2 for one in changes for field in one.fields)
+        return _Reached(refusal, _WHOLE if any(one.action is Action.CREATE for one in changes) else 1 + sum(fields))
+
+
+def calls_left(fresh: Plan, call: Call, planned: Collection[str]) -> list[Call]:
+    """Return what a fresh plan still sends to the resource of a call: of its operation, and of none that was planned.
+
+    planned: the operations that the plan has for the resource.
+    """
+    return [
+        one
+        for one in fresh.calls
+        if one.address == call.address and (one.operation == call.operation or one.operation not in planned)
+    ]
