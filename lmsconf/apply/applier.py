@@ -12,9 +12,10 @@ from lmsconf.apply.executor import CallExecutor
 from lmsconf.apply.first_calls import FirstCalls
 from lmsconf.apply.grant_verification import grants_to_verify
 from lmsconf.apply.late_comparison import late_checks
+from lmsconf.apply.not_as_planned import no_effect_problem
 from lmsconf.apply.phases import CallCounter, Phase, unreported
 from lmsconf.apply.replanning import PlanReplayer
-from lmsconf.apply.run_outcome import exit_code, hints_on_updates, no_effect_problem, unattempted_calls
+from lmsconf.apply.run_outcome import exit_code, hints_on_updates, unattempted_calls
 from lmsconf.apply.scheduler import Begin, RunResult, Tell, run_calls
 from lmsconf.apply.verification import (
     NO_MANIFESTS,
