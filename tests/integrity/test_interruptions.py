@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from operator import itemgetter
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
@@ -33,10 +34,14 @@ TOKEN: Final = "sandbox"
 
 
 class Moments:
-    """Counts the lines that run of the watched code, and sends a signal at one of them."""
+    """Counts the lines that run of the watched code, and sends a signal at one of them.
+
+    last: file and line → the number of the moment at which it ran last.
+    """
 
     def __init__(self, at: int | None = None) -> None:
-        self.seen, self._at = 0, at
+        self.last: dict[tuple[str, int], int] = {}
+        self._seen, self._at = 0, at
 
     def __enter__(self) -> Moments:
         self._before = sys.gettrace()
@@ -52,30 +57,31 @@ class Moments:
     def _line(self, frame: FrameType, event: str, argument: object) -> Callable[..., Any]:
         # Without a handler of Python the command has ended.
         if event == "line" and callable(signal.getsignal(signal.SIGTERM)):
-            self.seen += 1
-            if self.seen == self._at:
+            self._seen += 1
+            self.last[frame.f_code.co_filename, frame.f_lineno] = self._seen
+            if self._seen == self._at:
                 signal.raise_signal(signal.SIGTERM)
         return self._line
 
 
-def applied(folder: Path, at: int | None) -> tuple[int, Ran, list[str]]:
-    """Applies three groups, with a signal at that line; how many lines there were, and which groups there are."""
+def applied(folder: Path, at: int | None = None) -> tuple[Moments, Ran, list[str]]:
+    """Applies three groups, with a signal at that moment; the moments that there were, and which groups there are."""
     it = Project(folder, SEED)
     it.write(MANIFEST)
     with Moments(at) as moments:
         ran = lmsconf(it.root, "apply", "--auto-approve", "--format", "json")
     answer: Any = it.ask("manual-groups.list")
-    return moments.seen, ran, [row["name"] for row in answer["groups"]]
+    return moments, ran, [row["name"] for row in answer["groups"]]
 
 
 def test_at_every_line_what_was_done_is_reported(tmp_path: Path) -> None:
-    """Whatever line runs, stdout is one document, and it lists exactly the calls that were carried out."""
-    applied(tmp_path / "first", None)  # imports what the others have imported then
-    lines, ran, there = applied(tmp_path / "whole", None)
+    """Whatever line runs, every day the last of each module, stdout lists exactly the calls that were carried out."""
+    applied(tmp_path / "first")  # imports what the others have imported then
+    moments, ran, there = applied(tmp_path / "whole")
     assert (ran.code, there) == (0, GROUPS)
-    step = max(1, lines // (400 if WHOLE else 25))
+    last = moments.last if WHOLE else {file: at for (file, _), at in sorted(moments.last.items(), key=itemgetter(1))}
     seen: set[tuple[int, int]] = set()
-    for at in range(1 + lines % step, lines, step):
+    for at in sorted(last.values()):
         _, ran, there = applied(tmp_path / str(at), at)
         told = json.loads(ran.out or '{"format": "none"}')  # before the options are read
         outcomes = told.get("outcomes", [])
