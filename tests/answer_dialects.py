@@ -7,15 +7,20 @@ from typing import Final, cast
 
 from lmsconf.api.spec.candidate_values import alternative_values
 from lmsconf.api.spec.operations import load_api_description
+from lmsconf.api.spec.value_encoding import NEVER_CLEARED
 
 ANSWERS: Final = "users.update-custom-field-choice"
 
 
 def answer_dialect_values() -> dict[str, list[str]]:
-    """Key → its values; those that a probe tries where any text is allowed."""
+    """Key → its values; those that a probe tries where any text is allowed. Every answer can be cleared."""
     known = load_api_description().behaviours
     return {
-        key: [*(cast("list[str] | None", said["values"]) or alternative_values(key))]
+        key: [
+            value
+            for value in cast("list[str] | None", said["values"]) or alternative_values(key)
+            if value != NEVER_CLEARED
+        ]
         for key, said in known.items()
         if key.startswith(f"{ANSWERS}.")
     }

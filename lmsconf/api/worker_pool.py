@@ -168,8 +168,13 @@ class WorkerPool:
         self.report_progress()
 
     def close(self, *, wait: bool = True) -> None:
-        """Stop the workers. With `wait`, submitted jobs finish first; without, those not started are cancelled."""
+        """Stop the workers. With `wait`, submitted jobs finish first; without, those not started are cancelled.
+
+        Does nothing if it was called before.
+        """
         with self._lock:
+            if self._closed:
+                return
             self._closed = True
         self._ended.set()
         for task in () if wait else self._queue.clear():

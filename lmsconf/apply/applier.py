@@ -13,9 +13,10 @@ from lmsconf.apply.executor import CallExecutor
 from lmsconf.apply.first_calls import FirstCalls
 from lmsconf.apply.grant_verification import grants_to_verify
 from lmsconf.apply.late_comparison import late_checks
+from lmsconf.apply.not_as_planned import no_effect_problem
 from lmsconf.apply.phases import CallCounter, Phase, unreported
 from lmsconf.apply.replanning import PlanReplayer
-from lmsconf.apply.run_outcome import exit_code, hints_on_updates, no_effect_problem, unattempted_calls
+from lmsconf.apply.run_outcome import exit_code, hints_on_updates, unattempted_calls
 from lmsconf.apply.scheduler import Begin, RunResult, Tell, run_calls
 from lmsconf.apply.value_search import ResourceTrials
 from lmsconf.apply.verification import (
@@ -39,6 +40,7 @@ from lmsconf.model.plan import Plan
 from lmsconf.model.scope import VerifiedScope, VerifyMode, count_skipped_people
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.assumptions import calls_by_key
+from lmsconf.support.interrupts import Interrupts
 from lmsconf.support.lazy_dataclass import dataclass
 from lmsconf.workspace.project_manifests import load_manifests, refuse_errors
 
@@ -94,6 +96,7 @@ class Applier(PlanReplayer):
         verify: VerifyMode = VerifyMode.ALL,
         made_from: Manifests | None = None,
         kept: Snapshot | None = None,
+        interrupts: Interrupts | None = None,
     ) -> ApplyReport:
         """Send the calls of a plan, verify the result and report. Does no check beforehand: use `lmsconf.apply`.
 
@@ -102,14 +105,19 @@ class Applier(PlanReplayer):
         sent; ended: called with its outcome. verify: what is planned again. made_from: the
         manifests that the plan was just made from; default: the project's manifests, if their digest is the plan's.
         kept: what this run read of the workspace before, so that only what the plan touches needs to be read again.
+        interrupts: keeps Ctrl-C and SIGTERM, so that whatever is interrupted, what was done is reported and recorded.
         """
-        verify_run = self._verifier(plan, verify, made_from, kept, phase)
-        before = (keep, None if journal is None else journal.record_intent, sent)
-        after = (None if journal is None else journal.record_outcome, ended)
-        digest = plan_digest(plan) if journal is None else journal.plan_digest
-        first_calls = self._first_calls(plan, journal)
-        report = self._run(plan, digest, meta, verify_run, phase, _each(after), _each(before), first_calls)
-        return report if journal is None else replace(report, problems=(*report.problems, *journal.record_end(report)))
+        interrupts = interrupts or Interrupts()
+        with interrupts.installed():
+            interrupts.keep()
+            verify_run = self._verifier(plan, verify, made_from, kept, phase)
+            before = (keep, None if journal is None else journal.record_intent, sent)
+            after = (None if journal is None else journal.record_outcome, ended)
+            digest = plan_digest(plan) if journal is None else journal.plan_digest
+            calls = self._first_calls(plan, journal)
+            report = self._run(plan, digest, meta, verify_run, phase, _each(after), _each(before), interrupts, calls)
+            problems = () if journal is None else journal.record_end(report)
+        return replace(report, problems=(*report.problems, *problems)) if problems else report
 
     def _run(
         self,
@@ -120,18 +128,22 @@ class Applier(PlanReplayer):
         phase: Phase,
         record: Tell,
         begin: Begin,
+        interrupts: Interrupts,
         first_calls: FirstCalls,
     ) -> ApplyReport:
         started = self.now()
         with phase("Applying") as report:
-            run, resolver = self._send_calls(plan, CallCounter(len(plan.calls), report), record, begin, first_calls)
+            counter = CallCounter(len(plan.calls), report)
+            run, resolver = self._send_calls(plan, counter, record, begin, interrupts, first_calls)
         verification = skipped_verification("The run was stopped before that.")
         try:
             if run.stopped_by is None and run.interrupted_by is None and (run.may_have_written or not plan.calls):
-                verification = self._compare_prediction(plan, verify_run(run, resolver))
+                with interrupts.raised():
+                    verification = self._compare_prediction(plan, verify_run(run, resolver))
         except KeyboardInterrupt as cut:
             # Report what was done, although verification was interrupted.
             run.interrupted_by = cut
+        run.interrupted_by = run.interrupted_by or interrupts.first
         touched = {outcome.address for outcome in run.outcomes}
         unseen = [
             one for one in verification.residue if one.address in touched and is_already_accepted(one, run.outcomes)
@@ -171,7 +183,13 @@ class Applier(PlanReplayer):
         return replace(verification, problems=(*verification.problems, *more))
 
     def _send_calls(
-        self, plan: Plan, counter: CallCounter, record: Tell, begin: Begin, first_calls: FirstCalls
+        self,
+        plan: Plan,
+        counter: CallCounter,
+        record: Tell,
+        begin: Begin,
+        interrupts: Interrupts,
+        first_calls: FirstCalls,
     ) -> tuple[RunResult, AmbiguousWriteResolver]:
         """Send the calls. record: called with each outcome."""
 
@@ -199,7 +217,10 @@ class Applier(PlanReplayer):
                 begin=begin,
                 stop_waiting=executor.stop_waiting,
                 weight=first_calls.weight,
+                interrupts=interrupts,
             )
+            if run.is_abandoned:
+                pool.close(wait=False)
         return run, resolver
 
     def _first_calls(self, plan: Plan, journal: Journal | None) -> FirstCalls:

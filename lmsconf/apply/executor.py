@@ -13,6 +13,7 @@ from lmsconf.api.worker_pool import WorkerPool
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
 from lmsconf.apply.first_calls import FirstCalls
 from lmsconf.apply.grant_verification import verify_grant
+from lmsconf.apply.manager_rights import missing_manager_right
 from lmsconf.apply.scheduler import Learnt
 from lmsconf.errors import (
     ApiError,
@@ -133,13 +134,16 @@ class CallExecutor:
                 refused.is_missing or (refused.status in _MAYBE_MISSING and self._resolver.is_done(sent, ids))
             ):
                 return None
-            raise self._explain_refusal(client, call, refused) from refused
+            raise self._explain_refusal(client, sent, refused) from refused
 
-    def _explain_refusal(self, client: Client, call: Call, refused: Rejected) -> ApiError:
+    def _explain_refusal(self, client: Client, sent: IssuedRequest, refused: Rejected) -> ApiError:
         """Decide with one read whether a 403 is about a resource in use or the credential, where it may be either.
 
         On any other operation, a 403 is about the credential.
         """
+        call = sent.call
+        if (missing := missing_manager_right(client, sent, refused)) is not None:
+            return missing
         if not refused.is_forbidden:
             return refused.restated(Rejected, self._hints[call.id]) if call.id in self._hints else refused
         kind = self._kinds[call.address.kind]

@@ -1,17 +1,16 @@
-"""What the outcome of a run means: its exit code, changes without effect, and hints for refused updates."""
+"""What the outcome of a run means: its exit code, and hints for refused updates."""
 
 from __future__ import annotations
 
-from lmsconf.api.spec import ApiSpec
 from lmsconf.apply.scheduler import RunResult
-from lmsconf.errors import ExitCode, LmsconfError, Problem, Terminated, Unauthorized, WrongAssumption
+from lmsconf.errors import ExitCode, LmsconfError, Terminated, Unauthorized, WrongAssumption
 from lmsconf.kinds import all_kinds
 from lmsconf.model.outcomes import CallOutcome, CallStatus
 from lmsconf.model.plan import Action, Change, Plan
 
 
 def _hint_on_update(change: Change) -> str | None:
-    """The hint of the kind for an update that is refused or has no effect."""
+    """The hint of the kind for an update that is refused."""
     return all_kinds()[change.address.kind].update_hint if change.action is Action.UPDATE else None
 
 
@@ -37,23 +36,6 @@ def exit_code(run: RunResult, converged: bool | None) -> ExitCode:
         return ExitCode.NOT_CONVERGED if wrong else ExitCode.PARTIAL
     # A plan without calls whose manifests are not available leaves nothing to do or to verify.
     return ExitCode.OK if converged or (converged is None and not run.outcomes) else ExitCode.NOT_CONVERGED
-
-
-def no_effect_problem(plan: Plan, run: RunResult, change: Change, spec: ApiSpec) -> Problem:
-    """A problem for a change whose calls were accepted without effect: the dialect is probably wrong."""
-    whole = all(outcome.status is CallStatus.DONE for outcome in run.outcomes if outcome.address == change.address)
-    accepted = "the calls, but it is still not as planned" if whole else "its creation, but it still cannot be read"
-    operations = dict.fromkeys(call.operation for call in plan.calls if call.address == change.address)
-    keys = [key for operation in operations for key in spec.dialect_keys(operation)]
-    look = "Check the dialect keys " + ", ".join(dict.fromkeys(keys))
-    hint = f"{look}." if keys else "Plan again to see what remains."
-    return Problem(
-        code="apply/no-effect",
-        message=f"{change.address}: the service accepted {accepted}",
-        hint=_hint_on_update(change) or hint,
-        source=change.source,
-        address=str(change.address),
-    )
 
 
 def unattempted_calls(plan: Plan, error: LmsconfError) -> tuple[CallOutcome, ...]:

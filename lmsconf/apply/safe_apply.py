@@ -59,6 +59,7 @@ from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.undo.hooks import MOST_KEPT
 from lmsconf.planner.undo.pre_image import count_destroyed, pre_image
 from lmsconf.project.settings import Settings
+from lmsconf.support.interrupts import Interrupts
 from lmsconf.support.lazy_dataclass import dataclass
 from lmsconf.workspace.connection import Connection
 
@@ -138,6 +139,7 @@ class ApplyOptions:
     pairs for the report and the journal. max_rate: requests a second; default: as many as the service accepts. rates:
     the folder with the rate of each host that processes of this machine share. on_call: called after each attempt of a
     request, from several threads. environ: the environment that git runs with; default: that of the process.
+    interrupts: keeps Ctrl-C and SIGTERM once the run has begun, also after it, while its report is written.
     """
 
     approve: Callable[[Plan], bool] | None = None
@@ -150,6 +152,7 @@ class ApplyOptions:
     rates: Path | None = None
     on_call: Callable[[Exchange], None] | None = None
     environ: Mapping[str, str] | None = None
+    interrupts: Interrupts = field(default_factory=Interrupts)
 
 
 class InterruptedBeforeStart(LmsconfError):
@@ -169,10 +172,12 @@ def apply_safely(
 
     Raises, with nothing sent: Locked and LockHeldElsewhere where another run has the workspace, StalePlan where the
     digest, the rehearsal or the workspace differs, ProblemsFound with exit 4 where a guard or a refusal stops it,
-    LmsconfError where the plan is not approved or the journal cannot be written.
+    LmsconfError where the plan is not approved or the journal cannot be written. Raises KeyboardInterrupt only before
+    the plan is made: from then on an interruption is part of the report.
     """
-    reads = _ReadLog(progress)
+    reads, interrupts = _ReadLog(progress), options.interrupts
     with (
+        interrupts.installed(),
         _local_lock(settings, progress),
         _workspace(settings, options, progress, reads) as workspace,
         ExitStack() as leases,
@@ -183,11 +188,14 @@ def apply_safely(
         try:
             progress.planned(plan)
             keep, kept = _cleared(workspace, prepared, source, options, progress, leases)
+            interrupts.keep()
             journal = reads.journal = _journal(settings, plan, options, kept, progress) if plan.calls else None
         except LmsconfError as error:
+            interrupts.keep()
             progress.stopped(workspace.report_unstarted(plan, error, meta=options.meta))
             raise
         except KeyboardInterrupt as cut:
+            interrupts.keep()
             progress.interrupted(cut)
             return workspace.report_unstarted(plan, InterruptedBeforeStart(cut), meta=options.meta), False
         # Where everything is read anew to verify the run, a second snapshot beside that one would double the memory.
@@ -346,30 +354,16 @@ def _executed(
     kept: Snapshot | None,
 ) -> ApplyReport:
     """Send the calls and verify them."""
-    begun: list[Call] = []
-
-    def begin(call: Call) -> None:
-        begun.append(call)
-        if keep is not None:
-            keep(call)
-
-    try:
-        return workspace.execute(
-            plan,
-            meta=options.meta,
-            phase=progress.phase,
-            journal=journal,
-            keep=begin,
-            sent=progress.call_started,
-            ended=progress.call_ended,
-            verify=options.verify,
-            made_from=manifests,
-            kept=kept,
-        )
-    except KeyboardInterrupt as cut:
-        if begun:
-            raise
-        # Once calls have begun, the scheduler handles an interruption itself; this one was earlier.
-        report = workspace.report_unstarted(plan, InterruptedBeforeStart(cut), meta=options.meta)
-        problems = () if journal is None else journal.record_end(report)
-        return replace(report, problems=(*report.problems, *problems))
+    return workspace.execute(
+        plan,
+        meta=options.meta,
+        phase=progress.phase,
+        journal=journal,
+        keep=keep,
+        sent=progress.call_started,
+        ended=progress.call_ended,
+        verify=options.verify,
+        made_from=manifests,
+        kept=kept,
+        interrupts=options.interrupts,
+    )

@@ -14,7 +14,7 @@ from dataclasses import field
 from heapq import heappop, heappush
 from itertools import count
 from queue import SimpleQueue
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from lmsconf.errors import (
     DuplicateResource,
@@ -29,7 +29,7 @@ from lmsconf.model.address import Ref
 from lmsconf.model.calls import Call
 from lmsconf.model.outcomes import CallOutcome, CallStatus
 from lmsconf.model.plan import Plan
-from lmsconf.support.interrupts import defer_interrupts
+from lmsconf.support.interrupts import Interrupts
 from lmsconf.support.lazy_dataclass import dataclass
 
 Learnt: TypeAlias = "Mapping[Ref, str]"
@@ -43,11 +43,15 @@ Tell: TypeAlias = "Callable[[CallOutcome], None]"
 
 @dataclass(slots=True, kw_only=True)
 class RunResult:
-    """The result of a run: one outcome per call, in plan order, and why it stopped early, if it did."""
+    """The result of a run: one outcome per call, in plan order, and why it stopped early, if it did.
+
+    is_abandoned: calls are still under way after a second interruption.
+    """
 
     outcomes: tuple[CallOutcome, ...] = ()
     stopped_by: LmsconfError | None = None
     interrupted_by: KeyboardInterrupt | None = None
+    is_abandoned: bool = False
     errors: list[LmsconfError] = field(default_factory=list)
 
     @property
@@ -59,6 +63,9 @@ class RunResult:
         )
 
 
+_ABANDONED: Final = "Apply again: what was done is detected, and only the rest is done."
+
+
 def run_calls(
     plan: Plan,
     submit: Submit,
@@ -67,13 +74,16 @@ def run_calls(
     tell: Tell | None = None,
     begin: Begin | None = None,
     stop_waiting: Callable[[], None] | None = None,
+    interrupts: Interrupts | None = None,
     weight: Callable[[Call], int] = lambda _: 0,
 ) -> RunResult:
     """Execute a plan. On Ctrl-C, calls under way finish and no other starts; `stop_waiting` is called then.
 
-    weight: of the calls that can be sent, the lightest are sent first.
+    A second Ctrl-C ends the run at once: it is not known then whether the calls under way were done. weight: of the
+    calls that can be sent, the lightest are sent first.
     """
-    return _Runner(plan, submit, width, tell or _nothing, begin or _nothing, stop_waiting or _nothing, weight).run()
+    runner = _Runner(plan, submit, width, tell or _nothing, begin or _nothing, stop_waiting or _nothing, weight)
+    return runner.run(interrupts or Interrupts())
 
 
 def _nothing(*_: object) -> None:
@@ -121,21 +131,35 @@ class _Runner:
         self.ready: list[tuple[int, int, str]] = []
         self._add_ready(first or [call.id for call in plan.calls if not call.needs])
         self.later = [call.id for call in plan.calls if not call.needs and not call.may_be_refused] if first else []
+        self.started: set[str] = set()
         self.ids: dict[Ref, str] = {}
         self.outcomes: dict[str, CallOutcome] = {}
         self.ended: SimpleQueue[tuple[str, Future[Learnt]]] = SimpleQueue()
         self.in_flight = 0
         self.result = RunResult()
 
-    def run(self) -> RunResult:
+    def run(self, interrupts: Interrupts) -> RunResult:
         # An interruption raised between a response and its recording would leave a call that is never waited for.
-        with defer_interrupts(self._interrupt):
-            self._run_ready_calls()
-        for call in self.calls.values():
-            if call.id not in self.outcomes:
-                self._note(call, CallStatus.NOT_ATTEMPTED, reason=self._why_not(call))
+        with interrupts.installed():
+            try:
+                with interrupts.passed_to(self._interrupt):
+                    self._run_ready_calls()
+            except KeyboardInterrupt as cut:
+                self.result.interrupted_by = self.result.interrupted_by or cut
+                self._abandon()
+            for call in self.calls.values():
+                if call.id not in self.outcomes:
+                    self._note(call, CallStatus.NOT_ATTEMPTED, reason=self._why_not(call))
         self.result.outcomes = tuple(self.outcomes[id] for id in self.calls)
         return self.result
+
+    def _abandon(self) -> None:
+        """Report the calls under way as those whose result is not known."""
+        for id in self.started - self.outcomes.keys():
+            self.result.is_abandoned = True
+            lost = WriteOutcomeUnknown("the run was interrupted twice before its answer")
+            self.result.errors.append(lost)
+            self._note(self.calls[id], CallStatus.FAILED, reason=lost.message, hint=_ABANDONED, unsure=True)
 
     def _interrupt(self, cut: KeyboardInterrupt) -> None:
         """Let calls under way finish; a second interruption is immediate."""
@@ -170,6 +194,7 @@ class _Runner:
         except LmsconfError as error:
             self.result.stopped_by = self.result.stopped_by or error
             return
+        self.started.add(call.id)
         future = self.submit(call, self.ids)
         self.in_flight += 1
         future.add_done_callback(lambda done: self.ended.put((call.id, done)))

@@ -126,9 +126,11 @@ def apply(
         on_call=on_request(events),
     )
     screen = ApplyScreen(output, events, shows_plan=planfile is None)
-    report, journalled = apply_safely(settings, PlanSource(get=prepare, saved=planfile is not None), options, screen)
-    events.applied(report)
-    return write_report(output, report, journalled=journalled, was_asked=asks)
+    source = PlanSource(get=prepare, saved=planfile is not None)
+    with options.interrupts.installed():
+        report, journalled = apply_safely(settings, source, options, screen)
+        events.applied(report)
+        return write_report(output, report, journalled=journalled, was_asked=asks)
 
 
 def _loaded(planfile: Path, key: bytes | None) -> Plan:

@@ -30,6 +30,7 @@ from lmsconf.render.drift_json import drift_json
 from lmsconf.render.json import problems_json
 from lmsconf.render.settings_wording import relaxed_settings
 from lmsconf.support.atomic_files import read_text, write_atomically
+from lmsconf.support.interrupts import Interrupts
 from lmsconf.support.lazy_dataclass import dataclass
 from lmsconf.workspace.access_reader import read_people_view
 from lmsconf.workspace.connection import Connection
@@ -129,13 +130,18 @@ class TaskRunner:
         self._root, self._key, self._rates, self._durable = root, key, rates, durable
         self._environ = {name: value for name, value in environ.items() if name not in OF_ONE_WORKSPACE}
         self._project = read_project_file(root)
+        self._interrupts = Interrupts()
 
     @property
     def project(self) -> ProjectFile:
         return self._project
 
-    def run(self, task: FleetTask) -> FleetEntry:
-        """Run one task and return its result; an error of lmsconf is part of the result, not raised."""
+    def run(self, task: FleetTask, interrupts: Interrupts | None = None) -> FleetEntry:
+        """Run one task and return its result; an error of lmsconf is part of the result, not raised.
+
+        interrupts: keeps Ctrl-C and SIGTERM once an apply has begun, also after it.
+        """
+        self._interrupts = interrupts or Interrupts()
         name = task.workspace
         labels = self._project.labels(name)
         empty = FleetEntry(
@@ -257,17 +263,19 @@ class TaskRunner:
             parallelism=task.parallelism,
             max_rate=task.max_rate,
             rates=self._rates,
+            interrupts=self._interrupts,
         )
         attempt = apply_plan if task.attempt == 1 else partial(apply_again, has_journals=task.has_journals)
-        report, done = attempt(settings, plan, options)
-        return replace(
-            entry,
-            exit=ExitCode(report.exit),
-            digest=report.plan_digest,
-            summary={"calls": len(plan.calls), "done": done},
-            problems=tuple(_errors(report.problems)),
-            file=self._saved(task, "report", lambda: report_file.dumps(report)),
-        )
+        with options.interrupts.installed():
+            report, done = attempt(settings, plan, options)
+            return replace(
+                entry,
+                exit=ExitCode(report.exit),
+                digest=report.plan_digest,
+                summary={"calls": len(plan.calls), "done": done},
+                problems=tuple(_errors(report.problems)),
+                file=self._saved(task, "report", lambda: report_file.dumps(report)),
+            )
 
 
 _ACTIONS: Final[Mapping[FleetAction, Callable[[TaskRunner, FleetTask, Settings, FleetEntry], FleetEntry]]] = {

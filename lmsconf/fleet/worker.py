@@ -24,6 +24,7 @@ from lmsconf.documents.document import JsonObjectReader
 from lmsconf.documents.fleet_file import entry_json
 from lmsconf.errors import Terminated
 from lmsconf.fleet.tasks import TaskRunner, task_from_json
+from lmsconf.support.interrupts import Interrupts
 
 BOUND: Final = "--bound"
 _COLLECT_EVERY = 100_000
@@ -48,9 +49,11 @@ def serve(root: Path, rates: Path, tasks: Iterable[str], results: IO[str], *, bo
     key = os.environ.get("LMSCONF_PLAN_KEY")
     runner = TaskRunner(root, os.environ, None if key is None else os.fsencode(key), rates, durable=not bound)
     for line in _bound(tasks, rates) if bound else tasks:
-        entry = runner.run(task_from_json(JsonObjectReader(json.loads(line))))
-        results.write(json.dumps(entry_json(entry)) + "\n")
-        results.flush()
+        interrupts = Interrupts()
+        with interrupts.installed():
+            entry = runner.run(task_from_json(JsonObjectReader(json.loads(line))), interrupts)
+            results.write(json.dumps(entry_json(entry)) + "\n")
+            results.flush()
 
 
 def _bound(tasks: Iterable[str], rates: Path) -> Iterator[str]:

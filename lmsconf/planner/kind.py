@@ -78,7 +78,7 @@ class Kind(Undoable[Row], AccessHooks[Spec], KindReadback[Spec, Row], ABC, Gener
     schema, absent_schema: the JSON Schema of an entry in its section, and under `absent`.
     list_operation: the operation that lists its resources; None if there is no listing of them all.
     refused_in_use: the operations that the service refuses with 403 while the resource is in use → the hint then.
-    update_hint: the hint if the service refuses an update or it has no effect; None for the usual one.
+    update_hint: the hint if the service refuses an update; None for the usual one.
     ownership_schema: the JSON Schema of its section under `ownership`; None: they are never deleted, so never owned.
     is_person: its resources are people: their names are e-mails, and their values personal data.
     listing_nouns: further listings that it reads → their display names, singular and plural.

@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+Handler = Callable[[KeyboardInterrupt], None]
+
 
 @contextmanager
-def defer_interrupts(handler: Callable[[KeyboardInterrupt], None]) -> Iterator[None]:
+def defer_interrupts(handler: Handler) -> Iterator[None]:
     """While the context is active, pass an interruption to `handler` instead of raising it at an arbitrary point.
 
     Signals arrive in the main thread only; in other threads, and for a signal without a Python handler, nothing
@@ -37,3 +39,71 @@ def defer_interrupts(handler: Callable[[KeyboardInterrupt], None]) -> Iterator[N
     finally:
         for number in replaced:
             signal.signal(number, before[number])
+
+
+class Interrupts:
+    """What an interruption of one run does: it is raised, kept, or passed to a handler, as the run goes on.
+
+    first: the first interruption of the run. Until anything else is asked for, interruptions are raised.
+    """
+
+    def __init__(self) -> None:
+        self.first: KeyboardInterrupt | None = None
+        self._handle: Handler = _raise
+        self._kept = self._installed = False
+
+    @contextmanager
+    def installed(self) -> Iterator[None]:
+        """Handle interruptions while the outermost of these contexts is active."""
+        if self._installed:
+            yield
+            return
+        self._installed, self._handle, self.first = True, _raise, None
+        try:
+            with defer_interrupts(self._hear):
+                yield
+        finally:
+            self._installed = False
+
+    def _hear(self, cut: KeyboardInterrupt) -> None:
+        self.first = self.first or cut
+        self._handle(cut)
+
+    def keep(self) -> None:
+        """Keep interruptions from now on, but raise a second one, so that a run that hangs can be ended."""
+        self._handle, self._kept = self._keep, False
+
+    def _keep(self, cut: KeyboardInterrupt) -> None:
+        if self._kept:
+            raise cut
+        self._kept = True
+
+    @contextmanager
+    def passed_to(self, handler: Handler) -> Iterator[None]:
+        """Pass interruptions to `handler` in this context, also one that was kept; keep those that follow it."""
+        self._handle = handler
+        try:
+            if self.first is not None:
+                handler(self.first)
+            yield
+        finally:
+            self.keep()
+
+    @contextmanager
+    def raised(self) -> Iterator[None]:
+        """Raise the first interruption in this context, also one that was kept, and keep all that follow."""
+        try:
+            self._handle = self._raise_once
+            if self.first is not None:
+                self._raise_once(self.first)
+            yield
+        finally:
+            self.keep()
+
+    def _raise_once(self, cut: KeyboardInterrupt) -> None:
+        self.keep()
+        raise cut
+
+
+def _raise(cut: KeyboardInterrupt) -> None:
+    raise cut

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any, ClassVar
@@ -223,3 +224,18 @@ def test_a_refused_combination_costs_one_request(
     clinic = opened(open_clinic, last, SandboxService, project)
     assert unlearnt(clinic.probe(*options)) == set()
     assert sum(one.operation == ANSWERS for one in clinic.service.log) < most
+
+
+def test_an_answer_that_nothing_clears_is_learnt_and_foretold(open_clinic: Open) -> None:
+    """The probe writes it, the next plan is refused at the place of the answer, and nothing of it is sent."""
+    clinic = opened(open_clinic, {f"{ANSWERS}.clear-choice": "refused"}, SandboxService, CREATES)
+    before = held(clinic.service)
+    lessons = clinic.probe()
+    assert lessons[f"{ANSWERS}.clear-choice"] == ("found", "refused")
+    assert held(clinic.service) == before
+    calls = len([one for one in clinic.service.log if one.writes])
+    code, _ = clinic.run("apply", "--auto-approve", "--only", "user/*")
+    assert code == 4
+    told = 'error: user/anna.berg@acme.example: the answer to "Department" cannot be cleared'
+    assert re.search(rf"manifests/all\.yaml:\d+:\d+: {told}", clinic.err)
+    assert len([one for one in clinic.service.log if one.writes]) == calls

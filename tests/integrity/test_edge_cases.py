@@ -235,14 +235,15 @@ def test_a_call_whose_id_never_came_is_not_sent(tmp_path: Path) -> None:
 
 
 def test_calls_that_were_accepted_and_changed_nothing_are_told(tmp_path: Path) -> None:
-    """Exit 6, with what is left and the dialect key to look at; what did change is not told."""
+    """Exit 6, with what is there instead and the dialect key to look at; what did change is not told."""
     report = applied(tmp_path, {"manual-groups.rename": 200})
     assert (report.exit, report.converged) == (ExitCode.NOT_CONVERGED, False)
     assert {outcome.status for outcome in report.outcomes} == {CallStatus.DONE}
     assert [str(change.address) for change in report.residue] == ["group/E"]
     [problem] = report.problems
     assert (problem.code, problem.address) == ("apply/no-effect", "group/E")
-    assert problem.message == "group/E: the service accepted the calls, but it is still not as planned"
+    said = 'group/E: the service accepted the calls, but it is still not as planned: name is "C", not "E"'
+    assert problem.message == said
     assert "manual-groups.rename.name" in (problem.hint or "")
 
 

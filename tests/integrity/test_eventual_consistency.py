@@ -13,6 +13,7 @@ import pytest
 from laws.sandbox_project import TransportConnection
 from wire.second_dialect import known_dialect
 
+from lmsconf.api.spec import ApiSpec
 from lmsconf.apply.ambiguous_writes import WaitClock
 from lmsconf.apply.applier import Applier
 from lmsconf.errors import ExitCode

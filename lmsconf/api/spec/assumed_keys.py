@@ -20,6 +20,8 @@ from lmsconf.model.time_formats import parse_response_time
 
 ADD_MODE: Final = "manual-groups.add.mode"
 """Whether a call adds people to a list, or replaces the list."""
+WHO_CAN_MANAGE: Final = "manual-groups.who-can-manage"
+"""Whether managers of groups need the manager right."""
 _NEVER_SENT: Final = frozenset(
     (
         "manual-groups.create.memberIds",
@@ -133,7 +135,7 @@ _MATTERS: Final[Mapping[str, Callable[[ApiSpec, Body], bool]]] = {
     **{answer_value_key(type): partial(_answers_in_form, type) for type in _TYPES},
     **{clear_answer_key(type): partial(_clears, type) for type in _TYPES},
     "manual-groups.add.batch": _names_several,
-    "manual-groups.who-can-manage": _names_managers,
+    WHO_CAN_MANAGE: _names_managers,
     "custom-fields.clear-description": _clears_description,
     "content-targets.everyone": _is_for_everyone,
     "content-targets.time-format": _has_time,

@@ -14,6 +14,8 @@ WRAPPER: Final = f"{ANSWERS}.wrapper"
 NO_WRAPPER: Final = "none"
 EVERYONE: Final = "EVERYONE"
 """Canonical id of the group of all users (API specification, Content catalog item); the dialect may override it."""
+NEVER_CLEARED: Final = "refused"
+"""The value of a key for clearing answers where the service clears such an answer in no form."""
 Behaviour = Callable[[str], str]
 """Return the value of a dialect key, as `ApiSpec.behaviour` does."""
 Key = TypeVar("Key")

@@ -17,6 +17,7 @@ from lmsconf.api.spec.candidate_values import Value, candidate_combinations
 from lmsconf.api.spec.listings import CUSTOM_FIELDS
 from lmsconf.api.spec.value_encoding import (
     ANSWERS,
+    NEVER_CLEARED,
     WRAPPER,
     PickedChoice,
     answer_value_key,
@@ -229,10 +230,14 @@ class PersonLessons:
                 return False
             return self._send(field, None, {key: form}).accepted and not self._answer_to(field)
 
-        if self._answers(field):
-            self._client.try_candidates(key, works)
-        else:
+        if not self._answers(field):
             self._client.record_undetermined(key, "the scratch field did not take another answer")
+        elif (value := self._client.first_working_value(key, works)) is not None:
+            self._client.record_value(key, value, "confirmed by reading back")
+        elif self._answer_to(field):
+            self._client.record_value(key, NEVER_CLEARED, self._client.failure_reason(key))
+        else:
+            self._client.record_undetermined(key, self._client.failure_reason(key))
 
     def _learn_omitted(self, field: Field, free: int) -> None:
         """Probe omission: answer one field while the answer to the other is omitted."""

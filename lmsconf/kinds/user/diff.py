@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Final, cast
 
-from lmsconf.kinds.custom_field.choices import refuse_unrenamed_choices
+from lmsconf.api.spec.value_encoding import NEVER_CLEARED, clear_answer_key
+from lmsconf.kinds.custom_field.choices import field_types, refuse_unrenamed_choices
 from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.kinds.shared.manifest_entries import refuse_missing_key, refuse_unread_list
 from lmsconf.kinds.shared.times import format_time
@@ -47,10 +48,12 @@ def diff_person(planning: PlanContext, match: Match[PersonSpec, PersonRow]) -> B
     if row is None:
         refuse_unrenamed_choices(planning, declared, choice_refs_in_answers(planning, answers))
         return BeforeAfter(before=None, after=after, defaults=tuple(key for key in _BY_DEFAULT if key not in after))
-    before = live_form(planning, row, spec, live_answers(planning, row, answers))
+    held = live_answers(planning, row, answers)
+    before = live_form(planning, row, spec, held)
     if not planning.policy.additive:
         record_choice_changes(planning, cast("Mapping[str, Answer]", before.get("answers", {})), answers)
     _refuse_merge(planning, declared, row)
+    _refuse_clearing(planning, declared, held, answers)
     sizes = {"applications": len(row.applications or ())}
     return BeforeAfter(before=before, after=after, sizes=sizes, taken=_taken(before, after), is_archived=row.archived)
 
@@ -94,6 +97,27 @@ def _refuse_merge(planning: PlanContext, declared: DesiredResource[PersonSpec], 
             at=declared.places.at("metadata", key),
             address=declared.address,
         )
+
+
+def _refuse_clearing(
+    planning: PlanContext,
+    declared: DesiredResource[PersonSpec],
+    held: Mapping[str, Answer],
+    wanted: Mapping[str, Answer],
+) -> None:
+    """Report answers that are to be cleared, and that the service clears in no form."""
+    if planning.policy.additive:
+        return
+    for field in sorted(field for field, answer in wanted.items() if held.get(field) and not answer):
+        key = clear_answer_key(field_types(planning).get(field, "MULTI_SELECT"))
+        if planning.call_templates.behaviour(key) == NEVER_CLEARED:
+            planning.problem(
+                "refusal/answer-not-cleared",
+                f'{declared.address}: the answer to "{field}" cannot be cleared, because the service refuses it',
+                hint=f"Give another answer, or remove the entry to keep this one. The dialect key is {key}.",
+                at=declared.places.at("answers", field),
+                address=declared.address,
+            )
 
 
 def _taken(before: Form, after: Form) -> frozenset[str]:

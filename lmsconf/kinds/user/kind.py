@@ -27,7 +27,6 @@ from lmsconf.kinds.user.rights import admin_grant_verification, refuse_admin_loc
 from lmsconf.kinds.user.schema import ABSENT_SCHEMA, SCHEMA
 from lmsconf.kinds.user.steps import person_steps
 from lmsconf.kinds.user.types import (
-    TEXTS,
     AdminRow,
     HolderRow,
     PersonRow,
@@ -229,9 +228,11 @@ class UserKind(Kind[PersonSpec, PersonRow]):
 
         return archived_instead(change)
 
-    def not_restorable(self, key: str, value: Json) -> str | None:
-        """An empty name or language."""
-        return "the service takes no empty text" if key in TEXTS and not value else None
+    def not_restorable(self, planning: PlanContext, key: str, value: Json, part: str | None = None) -> str | None:
+        """An empty name or language, and an answer or a metadata key where the service takes none away."""
+        from lmsconf.kinds.user.undo import why_not_emptied
+
+        return None if value else why_not_emptied(planning, key, part)
 
     # Other systems manage people, and a graph with a node for each is unreadable.
     exported_by_default = False

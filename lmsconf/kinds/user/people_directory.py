@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from typing import Any, Final
 
+from lmsconf.api.spec.assumed_keys import WHO_CAN_MANAGE
 from lmsconf.errors import Severity
 from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.kinds.shared.people_lists import PeopleList
@@ -121,9 +122,6 @@ def count_for_share(planning: PlanContext, ids: frozenset[RemoteId]) -> int:
     unknown = len(people_directory(planning).unknown(ids))
     active = len(ids) - len(archived_among(planning, ids)) - unknown
     return max(active, min(SMALL, active + unknown))
-
-
-WHO_CAN_MANAGE: Final = "manual-groups.who-can-manage"
 
 
 def refuse_ineligible_managers(planning: PlanContext, declared: DesiredResource[Any], added: Iterable[str]) -> None:

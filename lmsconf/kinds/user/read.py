@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
+from lmsconf.api.spec.assumed_keys import WHO_CAN_MANAGE
 from lmsconf.kinds.custom_field.kind import KIND as FIELDS
 from lmsconf.kinds.custom_field.read import copies_answers, may_lose_answers
 from lmsconf.kinds.manual_group.types import ManualGroupSpec
@@ -19,7 +20,6 @@ from lmsconf.kinds.shared.response_json import require_object
 from lmsconf.kinds.smart_group.types import SmartGroupSpec
 from lmsconf.kinds.user.answer_index import PeopleWithAnswers
 from lmsconf.kinds.user.extended_info import ExtendedInfoListing, PeopleCount
-from lmsconf.kinds.user.people_directory import WHO_CAN_MANAGE
 from lmsconf.kinds.user.people_lookup import read_needed_people
 from lmsconf.kinds.user.rights import has_enough_declared_admins
 from lmsconf.kinds.user.types import (

@@ -7,11 +7,15 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
+from lmsconf.api.spec.assumed_keys import WHO_CAN_MANAGE
+from lmsconf.api.spec.value_encoding import NEVER_CLEARED, clear_answer_key
+from lmsconf.kinds.custom_field.choices import field_types
+from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.kinds.shared.times import format_time
 from lmsconf.kinds.user.export import answer_values
-from lmsconf.kinds.user.people_directory import WHO_CAN_MANAGE
 from lmsconf.kinds.user.types import RIGHTS, TEXTS, PersonRow, PersonSpec
+from lmsconf.model.address import RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.forms import Form
@@ -19,6 +23,7 @@ from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import FULL_UNDO, Change, Undo, UndoLevel
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.context import BeforeAfter, PlanContext
+from lmsconf.planner.undo.names import marked_id
 
 _MERGED: Final = "users.update-metadata.mode"
 
@@ -55,6 +60,9 @@ def person_undo(planning: PlanContext, sides: BeforeAfter) -> Undo:
     empty = [key for key in TEXTS if key in sides.before and not sides.before[key] and after.get(key)]
     if empty:
         return Undo(level=UndoLevel.PARTIAL, reason=f"{' and '.join(empty)} cannot be made empty again")
+    if set_for_good := _set_for_good(planning, sides.before, after):
+        answers = " and ".join(f'"{field}"' for field in set_for_good)
+        return Undo(level=UndoLevel.PARTIAL, reason=f"the service refuses to clear the answer to {answers} again")
     merges = planning.call_templates.behaviour(_MERGED) == "merge"
     held, given = sides.before.get("metadata"), after.get("metadata")
     if merges and isinstance(held, dict) and isinstance(given, dict):
@@ -62,6 +70,33 @@ def person_undo(planning: PlanContext, sides: BeforeAfter) -> Undo:
         if new:
             return Undo(level=UndoLevel.PARTIAL, reason="the service merges metadata, so that no key can be removed")
     return FULL_UNDO
+
+
+def _set_for_good(planning: PlanContext, before: Form, after: Form) -> list[str]:
+    """Return the fields that a change answers for the first time, and whose answers the service clears in no form."""
+    held, given = before.get("answers"), after.get("answers")
+    if not isinstance(held, dict) or not isinstance(given, dict):
+        return []
+    new = (field for field, answer in given.items() if answer and not held.get(field))
+    types, behaviour = field_types(planning), planning.call_templates.behaviour
+    return sorted(field for field in new if behaviour(clear_answer_key(types.get(field, "TEXT"))) == NEVER_CLEARED)
+
+
+def why_not_emptied(planning: PlanContext, key: str, part: str | None) -> str | None:
+    """Return why the service removes no such value, in the words of a draft; None if it does."""
+    behaviour = planning.call_templates.behaviour
+    if key in TEXTS:
+        return "the service takes no empty text"
+    if key == "metadata" and part is not None and behaviour(_MERGED) == "merge":
+        return f'the service merges metadata, so that "{part}" cannot be removed'
+    if key != "answers" or part is None:
+        return None
+    fields = {normalize_name(row.name): row for row in planning.snapshot.rows(FieldRow)}
+    by_id = {row.id: row for row in fields.values()}
+    field = by_id.get(RemoteId(marked_id(part) or part)) or fields.get(normalize_name(part))
+    if field is None or behaviour(clear_answer_key(field.type)) != NEVER_CLEARED:
+        return None
+    return f'the service refuses to clear the answer to "{field.name}"'
 
 
 def with_declared_values(

@@ -230,7 +230,7 @@ class Drafter:
                 draft.body[key] = values
             return
         value = restored(before, made, live)
-        reason = draft.kind.not_restorable(key, before) if value is not NoValue.NOTHING else None
+        reason = draft.kind.not_restorable(self._times.live, key, before) if value is not NoValue.NOTHING else None
         if value is NoValue.CONFLICT:
             self._conflict(draft.change, key, before, made, live)
         elif reason is not None:
@@ -246,7 +246,12 @@ class Drafter:
         value = restored(before, made, live)
         if value is NoValue.CONFLICT:
             self._conflict(draft.change, key, {part: before}, {part: made}, {part: live})
-        return {} if isinstance(value, NoValue) else {part: before}
+        if isinstance(value, NoValue):
+            return {}
+        if reason := draft.kind.not_restorable(self._times.live, key, before, part):
+            self._tell(draft.change, key, f"a part of {key} is left as it is: {reason}")
+            return {}
+        return {part: before}
 
     def _list(self, draft: Draft, key: str, live: Json) -> None:
         """Include the people that the run removed and that are not in the list again; exclude those that it added."""

@@ -92,6 +92,9 @@ class Undoable(Generic[Row]):
         """Return the entry that undoes a creation where the resource cannot be deleted; None where it can."""
         return None
 
-    def not_restorable(self, key: str, value: Json) -> str | None:
-        """Return why a key cannot be given its earlier value; None if it can."""
+    def not_restorable(self, planning: PlanContext, key: str, value: Json, part: str | None = None) -> str | None:
+        """Return why the service does not take the earlier value of a key, or of a part of it, back; None if it does.
+
+        part: the key below `key`; that of a custom field with its id, as in the drafts of an undo.
+        """
         return None

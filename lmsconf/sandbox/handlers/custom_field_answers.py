@@ -49,7 +49,7 @@ def _rows(context: RequestContext, field: str, type: str, value: Json) -> Sequen
     form = context.behaviour(f"{_KEY}.value" if type == "CHOICE" else f"{_KEY}.value-{_hyphenated(type)}")
     if _is_empty(value):
         clearing = context.behaviour(f"{_KEY}.clear-{_hyphenated(type)}")
-        if clearing == "omit" or value != _cleared(clearing, type, form):
+        if clearing in ("omit", "refused") or value != _cleared(clearing, type, form):
             raise bad_request(f"{json.dumps(value)} does not clear custom field {field!r}")
         return []
     if type == "TEXT":
