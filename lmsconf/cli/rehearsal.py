@@ -28,15 +28,10 @@ if TYPE_CHECKING:
 _LABEL = "Rehearsing on a twin in memory"
 
 
-def refuse_rehearsal_options(*, rehearses: bool, faults: Path | None, since: Path | None) -> None:
+def refuse_rehearsal_options(*, rehearses: bool, faults: Path | None) -> None:
     """Raise UsageError for options that do not go with --rehearse, or need it."""
     if faults is not None and not rehearses:
         raise UsageError("--faults needs --rehearse", hint="Add --rehearse: faults are injected into a rehearsal only.")
-    if rehearses and since is not None:
-        raise UsageError(
-            "--rehearse and --since exclude each other",
-            hint="Remove one of them: a rehearsal needs the whole workspace, and --since reads a part of it.",
-        )
 
 
 def rehearse_plan(workspace: WorkspaceReader, request: RehearsalRequest, events: CommandEvents) -> Plan:

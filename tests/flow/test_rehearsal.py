@@ -429,7 +429,6 @@ def test_a_base_is_compared_beside_a_rehearsal(it: Project, tmp_path: Path) -> N
     ("options", "message"),
     [
         (("--faults", "faults.yaml"), "--faults needs --rehearse"),
-        (("--rehearse", "--base", "base", "--since", "saved.json"), "--rehearse and --since exclude each other"),
     ],
 )
 def test_options_that_do_not_go_together(it: Project, options: tuple[str, ...], message: str) -> None:
