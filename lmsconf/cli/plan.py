@@ -77,13 +77,6 @@ _FORMATS = ("text", "json", "markdown", "html", "github", "sarif", "codequality"
     is_flag=True,
     help="Read the whole workspace, and try the plan's calls on a twin of it in memory.",
 )
-@click.option(
-    "--faults",
-    "faults_file",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="With --rehearse: inject the faults in this file, as sandbox serve does.",
-)
 @click.option("--detailed-exitcode", "detailed", is_flag=True, help="Exit with 2 when there are changes.")
 @parallelism
 @max_rate
@@ -104,7 +97,6 @@ def plan(
     undone: str | None,
     trust_project: str | None,
     rehearses: bool,
-    faults_file: Path | None,
     detailed: bool,
     parallelism: int,
     max_rate: float | None,
@@ -144,18 +136,13 @@ def plan(
 
     if trust_project is not None and base is None:
         raise UsageError("--trust-project needs --base", hint="Without --base, the project file is trusted.")
-    if rehearses or faults_file is not None:
-        from lmsconf.apply.rehearsal.rehearsed_plan import RehearsalRequest
-        from lmsconf.cli.rehearsal import refuse_rehearsal_options, rehearse_plan
-
-        refuse_rehearsal_options(rehearses=rehearses, faults=faults_file)
     if undone is not None:
         _check_undo(base, snapshot_file, additive=additive, rehearses=rehearses)
     trusted: Collection[str] = parse_trusted_parts(trust_project)
     if snapshot_file is not None:
         # Planning on a snapshot sends no request, so every part counts as trusted.
         trusted = PARTS
-    _refuse_same_file([out, people, Path(output.path), snapshot_file, faults_file])
+    _refuse_same_file([out, people, Path(output.path), snapshot_file])
     for option, file in (("--out", out), ("--people", people)):
         if file is not None:
             refuse_unwritable(file, f"{option} {file}")
@@ -173,12 +160,12 @@ def plan(
     snapshot = None if snapshot_file is None else _loaded(snapshot_file)
     with open_workspace(settings, parallelism, max_rate, events) as workspace:
         if rehearses:
+            from lmsconf.apply.rehearsal.rehearsed_plan import RehearsalRequest
+            from lmsconf.cli.rehearsal import rehearse_plan
             from lmsconf.workspace.base_loader import load_base
 
             beside = None if base is None else load_base(base, settings, policy, context.environ, trusted=trusted)
-            request = RehearsalRequest(
-                policy=policy, snapshot=snapshot, base=beside, faults_file=faults_file, max_rate=max_rate
-            )
+            request = RehearsalRequest(policy=policy, snapshot=snapshot, base=beside, max_rate=max_rate)
             made = rehearse_plan(workspace, request, events)
         elif undone is not None:
             made = _undone(workspace, policy, undone, events)

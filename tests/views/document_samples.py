@@ -484,14 +484,12 @@ REHEARSED = replace(
     UPDATE,
     rehearsal=rehearsal_samples.refused(COACHES, UPDATE.changes[1:2], "409 conflict: the name is taken"),
 )
-FAULTED = replace(UPDATE, rehearsal=rehearsal_samples.with_faults(COACHES, "faults.yaml"))
 HOSTILE_REHEARSAL = replace(
     HOSTILE, rehearsal=rehearsal_samples.refused(Address.of("group", EVIL), HOSTILE.changes[:1], EVIL)
 )
 
 PLANS = {
     "rehearsed": REHEARSED,
-    "rehearsed_with_faults": FAULTED,
     "rehearsed_hostile": HOSTILE_REHEARSAL,
     "empty": EMPTY,
     "create": CREATE,
