@@ -4,7 +4,7 @@ service, sdk, endpoint_group Service: every operation of the API as a typed meth
 client, request, argument_validation, value_conversion, strict_json, error_mapping
                              one call: validated, sent, retried where safe, decoded, failures mapped to ApiError
 transport                    HTTP with deadlines
-retry, rate_limiter, shared_rate_limiter, accepted_rate, circuit_breaker, limits
+retry, rate_limiter, accepted_rate, circuit_breaker, limits
                              retry policy, request rate of a process or of several, and how it is learnt, when to stop
                              sending, size limits of responses
 worker_pool, priority_queue  concurrent requests, ordered by priority

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Sequence
-from itertools import chain
 from typing import Final, NamedTuple
 
 _ENOUGH: Final = 100
@@ -50,23 +48,6 @@ class AcceptedRate:
         self._refusals: deque[_Refusal] = deque(maxlen=_MOST_REFUSALS)
         self._begun: float | None = None
         self._first = _Refusal(0.0, 0)
-
-    @classmethod
-    def from_numbers(cls, numbers: Sequence[float]) -> AcceptedRate:
-        """Return what `numbers` of another one describes."""
-        rate = cls()
-        responses, refused_after, rate._skipped, begun, at, first = numbers[:6]
-        rate._responses, rate._refused_after = int(responses), int(refused_after)
-        rate._begun, rate._first = None if math.isnan(begun) else begun, _Refusal(at, int(first))
-        pairs = zip(numbers[6::2], numbers[7::2], strict=True)
-        rate._refusals.extend(_Refusal(at, int(responses)) for at, responses in pairs)
-        return rate
-
-    def numbers(self) -> list[float]:
-        """Return all that it knows, for another process."""
-        begun = math.nan if self._begun is None else self._begun
-        head = [self._responses, self._refused_after, self._skipped, begun, *self._first]
-        return [*head, *chain.from_iterable(self._refusals)]
 
     @property
     def since_refusal(self) -> int:
@@ -124,17 +105,6 @@ class LearntRate:
     def __init__(self, rate: float) -> None:
         self._target = self._reduced = rate
         self._certainty: float = _LEAST_CERTAIN
-
-    @classmethod
-    def from_numbers(cls, numbers: Sequence[float]) -> LearntRate:
-        """Return what `numbers` of another one describes."""
-        rate = cls(0.0)
-        rate._target, rate._reduced, rate._certainty = numbers
-        return rate
-
-    def numbers(self) -> list[float]:
-        """Return all that it knows, for another process."""
-        return [self._target, self._reduced, self._certainty]
 
     def rate(self, responses: int) -> float:
         """Return the rate after so many responses since the last refusal."""

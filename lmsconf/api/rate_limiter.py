@@ -7,7 +7,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import Final
 
 from lmsconf.api.accepted_rate import AcceptedRate, LearntRate
@@ -19,14 +18,14 @@ _USUAL: Final = 20.0
 """Requests a second: the first learnt rate after too few responses."""
 _TELLING: Final = 8
 """Responses needed to measure a rate; one refusal among the first requests of a run says little about it."""
-NOTICED: Final = 1.0
+_NOTICED: Final = 1.0
 """Seconds of sleep after which a waiting request looks, at the earliest, whether its turn comes sooner."""
-TOLD_EVERY: Final = 60.0
+_TOLD_EVERY: Final = 60.0
 """Maximum seconds of one sleep, so that a waiting run can report its state in between."""
 
 
 @dataclass(slots=True, eq=False)
-class Turn:
+class _Turn:
     """When a waiting request may be sent, on the limiter's clock."""
 
     at: float = math.inf
@@ -57,7 +56,7 @@ class RateLimiter:
         self._accepted = AcceptedRate()
         self._learnt: LearntRate | None = None
         self._since = self._last = self._slept = -math.inf
-        self._waiting: deque[Turn] = deque()
+        self._waiting: deque[_Turn] = deque()
         self._free = limit is None
         self.on_wait: Callable[[], None] = lambda: None
 
@@ -74,7 +73,7 @@ class RateLimiter:
                 if at <= now:
                     return True
                 # A refusal of another request during the sleep postpones the turn, and responses bring it forward.
-                self._nap(min(at - now, left, TOLD_EVERY, max(self._since - now, (at - now) / 2, NOTICED)))
+                self._nap(min(at - now, left, _TOLD_EVERY, max(self._since - now, (at - now) / 2, _NOTICED)))
                 self._slept = self._clock()
         finally:
             with self._lock:
@@ -84,8 +83,8 @@ class RateLimiter:
     def pause(self, seconds: float) -> None:
         """Sleep for so long, before a retry."""
         while seconds > 0:
-            self._nap(min(seconds, TOLD_EVERY))
-            seconds -= TOLD_EVERY
+            self._nap(min(seconds, _TOLD_EVERY))
+            seconds -= _TOLD_EVERY
 
     def record_response(self) -> None:
         """Record a response that is not transient."""
@@ -101,14 +100,14 @@ class RateLimiter:
         retry_after: the seconds in Retry-After, if given.
         """
         again = retry_after or 0.0
-        with self._locked():
+        with self._lock:
             now = self._clock()
             if sent_at >= self._since:
                 self._learn(now)
             elif again <= 0 or now + again <= self._since:
                 return
             resumed = max(now + again, self._since)
-            if again > TOLD_EVERY:
+            if again > _TOLD_EVERY:
                 self._accepted.skip(resumed - max(self._since, now))
             self._since = resumed
             # Without Retry-After, a request sent at once would be refused too.
@@ -126,17 +125,10 @@ class RateLimiter:
     def status(self) -> RateLimit | None:
         """Return what limits the run now; None if no request had to wait in the last minute."""
         now = self._clock()
-        if self._free or now - max(self._slept, self._since) > TOLD_EVERY:
+        if self._free or now - max(self._slept, self._since) > _TOLD_EVERY:
             return None
         pause = max(self._since - now, 0.0)
         return RateLimit(at=now, rate=self._accepted.average(now), resumes_in=pause, wall=self._wall_clock())
-
-    def close(self) -> None:
-        """End what it shares with other processes: here, nothing."""
-
-    def _locked(self) -> AbstractContextManager[object]:
-        """Return the lock of all that is learnt and of the turns."""
-        return self._lock
 
     def _nap(self, seconds: float) -> None:
         self.on_wait()
@@ -151,14 +143,14 @@ class RateLimiter:
         self._accepted.refuse(now)
         self._free = False
 
-    def _taken(self, now: float) -> Turn:
+    def _taken(self, now: float) -> _Turn:
         """Assign the next turn and add it to the waiting ones."""
         with self._lock:
             self._accepted.begin(now)
             if not self._waiting and now > (free := self._last + self._gap()) > -math.inf:
                 # Nobody waited: what the service would have accepted meanwhile is not known.
                 self._accepted.skip(now - free)
-            turn = Turn()
+            turn = _Turn()
             self._waiting.append(turn)
             self._schedule(now)
             return turn

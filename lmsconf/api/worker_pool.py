@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from time import perf_counter, process_time
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from lmsconf.api.priority_queue import Priority, PriorityQueue
@@ -15,11 +15,7 @@ if TYPE_CHECKING:
     from lmsconf.api.client import Client
 
 T = TypeVar("T")
-_BUSY: Final = 0.7
-"""The share of the time that a busy process computes."""
-_LOOK_EVERY: Final = 0.02
-_FEWEST: Final = 2
-_LINGER = 0.1
+_LINGER: Final = 0.1
 """How long to wait for the next request of a chain, as a fraction of the time that the last one took."""
 
 
@@ -47,46 +43,12 @@ class Job(Generic[T]):
         self.future.set_running_or_notify_cancel()
 
 
-class ActiveWorkers:
-    """How many workers take jobs: one fewer while the process is busy, one more while it is not. Thread-safe.
-
-    Only one thread of a process computes at a time. Where the service is near, many workers would wait for each other
-    rather than for it, and take memory; with one, the process would be idle while the service answers.
-
-    most: how many there are. clock, computing: seconds of time, and of computing by the process.
-    """
-
-    def __init__(
-        self,
-        most: int,
-        *,
-        clock: Callable[[], float] = perf_counter,
-        computing: Callable[[], float] = process_time,
-    ) -> None:
-        self._most = self.number = most
-        self._clock, self._computing = clock, computing
-        self._lock = threading.Lock()
-        self._since, self._computed = clock(), computing()
-
-    def adjust(self) -> None:
-        """Change the number by the load since the last change, unless that was just before."""
-        if self._clock() - self._since < _LOOK_EVERY:
-            return
-        with self._lock:
-            seconds, computed = self._clock() - self._since, self._computing() - self._computed
-            if seconds >= _LOOK_EVERY:
-                self._since, self._computed = self._since + seconds, self._computed + computed
-                change = -1 if computed > _BUSY * seconds else 1
-                self.number = max(min(_FEWEST, self._most), min(self.number + change, self._most))
-
-
 class WorkerPool:
     """Runs jobs on at most `parallelism` clients, by priority, FIFO among equals.
 
     Threads start on demand, and are daemons: they do not keep the process alive.
 
-    limit: what limits the rate of requests now, for `progress`. clock: how long a job took. active: how many of the
-    workers take jobs; by default as many as the load allows.
+    limit: what limits the rate of requests now, for `progress`. clock: how long a job took.
     """
 
     def __init__(
@@ -97,7 +59,6 @@ class WorkerPool:
         progress: Report | None = None,
         limit: Callable[[], RateLimit | None] = lambda: None,
         clock: Callable[[], float] = perf_counter,
-        active: ActiveWorkers | None = None,
     ) -> None:
         if parallelism < 1:
             raise ValueError("a worker pool needs at least one worker")
@@ -107,7 +68,6 @@ class WorkerPool:
         self._queue: PriorityQueue[Job[Any] | None] = PriorityQueue()
         self._lock, self._reporting = threading.Lock(), threading.Lock()
         self._workers: list[threading.Thread] = []
-        self._active, self._ended = active or ActiveWorkers(parallelism), threading.Event()
         self._closed = False
         self._busy = self._done = self._submitted = self._expected = 0
         self._is_final = False
@@ -176,7 +136,6 @@ class WorkerPool:
             if self._closed:
                 return
             self._closed = True
-        self._ended.set()
         for task in () if wait else self._queue.clear():
             if task is not None:
                 task.cancel()
@@ -191,21 +150,16 @@ class WorkerPool:
 
     def _start_worker(self) -> None:
         """Start one more worker. Its client is opened here, so that `submit` raises for an invalid URL."""
-        number = len(self._workers)
-        worker = threading.Thread(
-            target=self._work, args=(self._open_client(), number), name=f"lmsconf-{number}", daemon=True
-        )
+        name = f"lmsconf-{len(self._workers)}"
+        worker = threading.Thread(target=self._work, args=(self._open_client(),), name=name, daemon=True)
         self._workers.append(worker)
         worker.start()
 
-    def _work(self, client: Client, number: int) -> None:
+    def _work(self, client: Client) -> None:
         """Run jobs until None is dequeued."""
         with client:
             linger: float | None = None
             while True:
-                self._active.adjust()
-                while number >= self._active.number and not self._ended.wait(_LOOK_EVERY):
-                    self._active.adjust()
                 priority, task = self._queue.get(linger)
                 if task is None:
                     return

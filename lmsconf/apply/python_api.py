@@ -81,7 +81,6 @@ class Project:
         effects: bool = True,
         people: bool = False,
         rehearse: bool = False,
-        faults: str | os.PathLike[str] | None = None,
         progress: Report | None = None,
     ) -> Plan:
         """Return what `apply` would change. Changes nothing.
@@ -90,14 +89,12 @@ class Project:
         base: a folder or a git ref with the manifests that these replace; trust_project: the parts of the project file
         that may differ from the base's (`url`, `token`, `command`, `dialect`). effects: compute what the plan does to
         people; people: list them in `plan.effects.rows`, which is not saved. rehearse: read the whole workspace, and
-        try the plan's calls on a twin of it in memory: `plan.rehearsal`; faults: the file of faults to inject there.
-        progress: called with each request that is done, and at least once a minute while requests wait for a rate
-        limit. Raises ProblemsFound where no plan can be made, CannotRehearse where no twin can.
+        try the plan's calls on a twin of it in memory: `plan.rehearsal`. progress: called with each
+        request that is done, and at least once a minute while requests wait for a rate limit. Raises ProblemsFound
+        where no plan can be made, CannotRehearse where no twin can.
         """
         policy = self._policy(only=tuple(only), excluded=tuple(excluded), additive=additive, allow=allow)
         policy = replace(policy, effects=effects, people=people)
-        if faults is not None and not rehearse:
-            raise UsageError("faults needs rehearse", hint="Pass rehearse=True: faults are injected there only.")
         manifests = self._manifests()
         with self._reader() as reader:
             before = None
@@ -106,11 +103,8 @@ class Project:
             if rehearse:
                 from lmsconf.apply.rehearsal.rehearsed_plan import RehearsalRequest, rehearsed_plan
 
-                file = None if faults is None else Path(faults)
-                request = RehearsalRequest(policy=policy, base=before, faults_file=file, max_rate=self.max_rate)
-                return rehearsed_plan(
-                    reader, request, lambda: manifests, lambda _: reader.snapshot(progress, manifests)
-                )
+                request = RehearsalRequest(policy=policy, base=before, max_rate=self.max_rate)
+                return rehearsed_plan(reader, request, manifests, lambda _: reader.snapshot(progress, manifests))
             if before is None:
                 return reader.plan(manifests, policy, progress)
             return plan_with_base(reader, manifests, policy, before, progress=progress)

@@ -31,7 +31,6 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from lmsconf.apply.ambiguous_writes import WaitClock
@@ -61,7 +60,7 @@ from lmsconf.planner.undo.pre_image import count_destroyed, pre_image
 from lmsconf.project.settings import Settings
 from lmsconf.support.interrupts import Interrupts
 from lmsconf.support.lazy_dataclass import dataclass
-from lmsconf.workspace.connection import Connection
+from lmsconf.workspace.connection import Connection, RateLimiters
 
 if TYPE_CHECKING:
     from lmsconf.api.client import Exchange
@@ -136,8 +135,8 @@ class ApplyOptions:
     approve: called once with the plan after all checks have passed; False ends the run with nothing sent. Default:
     approved. digest: the digest that the plan must have. needs_rehearsal: whether the plan must have the receipt of a
     rehearsal that succeeded. verify: what is planned again afterwards. meta: key and value
-    pairs for the report and the journal. max_rate: requests a second; default: as many as the service accepts. rates:
-    the folder with the rate of each host that processes of this machine share. on_call: called after each attempt of a
+    pairs for the report and the journal. max_rate: requests a second; default: as many as the service accepts.
+    rate_limiters: those of earlier connections of this process. on_call: called after each attempt of a
     request, from several threads. environ: the environment that git runs with; default: that of the process.
     interrupts: keeps Ctrl-C and SIGTERM once the run has begun, also after it, while its report is written.
     """
@@ -149,7 +148,7 @@ class ApplyOptions:
     meta: Mapping[str, str] = field(default_factory=dict)
     parallelism: int = 8
     max_rate: float | None = None
-    rates: Path | None = None
+    rate_limiters: RateLimiters | None = None
     on_call: Callable[[Exchange], None] | None = None
     environ: Mapping[str, str] | None = None
     interrupts: Interrupts = field(default_factory=Interrupts)
@@ -315,7 +314,9 @@ def _workspace(
     settings: Settings, options: ApplyOptions, progress: ApplyProgress, reads: _ReadLog
 ) -> Iterator[Applier]:
     timing = WaitClock(tell=progress.waiting)
-    with Connection(settings, max_rate=options.max_rate, rates=options.rates, on_call=options.on_call) as connection:
+    with Connection(
+        settings, max_rate=options.max_rate, rate_limiters=options.rate_limiters, on_call=options.on_call
+    ) as connection:
         yield Applier(
             settings=settings,
             connection=connection,

@@ -65,9 +65,6 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "doctor": CommandEntry(
         "lmsconf.cli.doctor", "doctor", "Check the connection, the token, and the assumptions about the service."
     ),
-    "self-check": CommandEntry(
-        "lmsconf.cli.self_check", "self_check", "Describe the installation and the project for a support request."
-    ),
     "api": CommandEntry("lmsconf.cli.api", "api", "Send one request to the API and print the response."),
     "completion": CommandEntry("lmsconf.cli.small_commands", "completion", "Print the completion script of a shell."),
     "fleet": CommandEntry("lmsconf.cli.fleet", "fleet", "Work on many workspaces of one project."),

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     "--require-rehearsal",
     "needs_rehearsal",
     is_flag=True,
-    help="Apply only a plan file made with plan --rehearse whose rehearsal succeeded, without faults.",
+    help="Apply only a plan file made with plan --rehearse whose rehearsal succeeded.",
 )
 @allow
 @click.option(

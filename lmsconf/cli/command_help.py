@@ -21,10 +21,10 @@ OPTION_GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
         "--by",
         "--members",
         "--live",
-        "--hosts",
         "--select",
+        "--since",
     ),
-    "Compare": ("--snapshot", "--base", "--since", "--undo", "--unmanaged", "--coverage"),
+    "Compare": ("--snapshot", "--base", "--undo", "--unmanaged", "--coverage"),
     "Fleet": ("--processes", "--time-limit", "--shard", "--shards", "--image", "--max-failures"),
     "Engine": ("--engine", "--scheduler", "--worker-project", "--allow-unencrypted"),
     "Accept": ("--accept",),
@@ -145,13 +145,6 @@ EXAMPLES: Final[Mapping[str, tuple[Example, Example]]] = {
     "lmsconf doctor": (
         ("Check connection, token and limits", "lmsconf doctor"),
         ("Learn the names of the API on scratch objects", "lmsconf doctor --probe"),
-    ),
-    "lmsconf self-check": (
-        ("Describe this installation for a support request", "lmsconf self-check"),
-        (
-            "Save it as JSON, with the hosts of the workspaces",
-            "lmsconf self-check --hosts --format json --output me.json",
-        ),
     ),
     "lmsconf api": (
         ("Read a page of people", "lmsconf api GET /users --query limit=5"),

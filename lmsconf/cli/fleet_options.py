@@ -49,7 +49,7 @@ _OPTIONS = (
         "--max-rate",
         type=click.FloatRange(min=0.1),
         metavar="N",
-        help="Limit requests per second to each host, of all processes together.",
+        help="Limit requests per second to each host: of each process, to an equal part of N.",
     ),
     click.option(
         "--engine",

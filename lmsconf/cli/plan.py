@@ -58,13 +58,6 @@ _FORMATS = ("text", "json", "markdown", "html", "github", "sarif", "codequality"
     help="Compare with the manifests of a folder or commit, and show which changes are new.",
 )
 @click.option(
-    "--since",
-    "since_file",
-    type=click.Path(path_type=Path),
-    metavar="SNAPSHOT",
-    help="With --base: plan only what differs from it, and take what it refers to from this saved snapshot.",
-)
-@click.option(
     "--undo",
     "undone",
     metavar="RUN",
@@ -84,13 +77,6 @@ _FORMATS = ("text", "json", "markdown", "html", "github", "sarif", "codequality"
     is_flag=True,
     help="Read the whole workspace, and try the plan's calls on a twin of it in memory.",
 )
-@click.option(
-    "--faults",
-    "faults_file",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="With --rehearse: inject the faults in this file, as sandbox serve does.",
-)
 @click.option("--detailed-exitcode", "detailed", is_flag=True, help="Exit with 2 when there are changes.")
 @parallelism
 @max_rate
@@ -108,11 +94,9 @@ def plan(
     out: Path | None,
     snapshot_file: Path | None,
     base: str | None,
-    since_file: Path | None,
     undone: str | None,
     trust_project: str | None,
     rehearses: bool,
-    faults_file: Path | None,
     detailed: bool,
     parallelism: int,
     max_rate: float | None,
@@ -134,11 +118,6 @@ def plan(
     No request is sent for a project file whose url, token or dialect differs from the base's, unless --trust-project
     names it.
 
-    With --base and --since, only declarations that differ from the base are planned, with what they need, as with
-    --only. Only these resources are read; the people, contents and audiences that they refer to come from a snapshot
-    saved with `lmsconf snapshot`. Nothing is deleted by ownership. Such a plan can be applied. The snapshot must be
-    complete, of this workspace, and not older than plans are valid.
-
     With --rehearse, the whole workspace is read, as by `lmsconf snapshot`, and loaded into an embedded workspace in
     memory, the twin. The plan's own calls are sent to the twin, which is then read back and planned again. The plan
     shows what was refused, what is left, and on which assumptions about the service that rests. With --out, the file
@@ -157,20 +136,13 @@ def plan(
 
     if trust_project is not None and base is None:
         raise UsageError("--trust-project needs --base", hint="Without --base, the project file is trusted.")
-    if since_file is not None:
-        _check_since(base, snapshot_file, only)
-    if rehearses or faults_file is not None:
-        from lmsconf.apply.rehearsal.rehearsed_plan import RehearsalRequest
-        from lmsconf.cli.rehearsal import refuse_rehearsal_options, rehearse_plan
-
-        refuse_rehearsal_options(rehearses=rehearses, faults=faults_file, since=since_file)
     if undone is not None:
         _check_undo(base, snapshot_file, additive=additive, rehearses=rehearses)
     trusted: Collection[str] = parse_trusted_parts(trust_project)
     if snapshot_file is not None:
         # Planning on a snapshot sends no request, so every part counts as trusted.
         trusted = PARTS
-    _refuse_same_file([out, people, Path(output.path), snapshot_file, since_file, faults_file])
+    _refuse_same_file([out, people, Path(output.path), snapshot_file])
     for option, file in (("--out", out), ("--people", people)):
         if file is not None:
             refuse_unwritable(file, f"{option} {file}")
@@ -186,20 +158,19 @@ def plan(
         settings, only, excluded, additive, effects=not no_effects, people=people is not None, pace=max_rate
     )
     snapshot = None if snapshot_file is None else _loaded(snapshot_file)
-    since = None if since_file is None else _loaded(since_file)
     with open_workspace(settings, parallelism, max_rate, events) as workspace:
         if rehearses:
+            from lmsconf.apply.rehearsal.rehearsed_plan import RehearsalRequest
+            from lmsconf.cli.rehearsal import rehearse_plan
             from lmsconf.workspace.base_loader import load_base
 
             beside = None if base is None else load_base(base, settings, policy, context.environ, trusted=trusted)
-            request = RehearsalRequest(
-                policy=policy, snapshot=snapshot, base=beside, faults_file=faults_file, max_rate=max_rate
-            )
+            request = RehearsalRequest(policy=policy, snapshot=snapshot, base=beside, max_rate=max_rate)
             made = rehearse_plan(workspace, request, events)
         elif undone is not None:
             made = _undone(workspace, policy, undone, events)
         elif base is not None:
-            made = _with_base(workspace, policy, base, snapshot, since, context, trusted, events)
+            made = _with_base(workspace, policy, base, snapshot, context, trusted, events)
         elif snapshot is None:
             made = make_live_plan(workspace, load_valid_manifests(workspace, events), policy, events)
         else:
@@ -250,22 +221,6 @@ def _undone(workspace: WorkspaceReader, policy: Policy, name: str, events: Comma
         return plan_undo(workspace, run, policy, tell)
 
 
-def _check_since(base: str | None, snapshot_file: Path | None, only: tuple[str, ...]) -> None:
-    """Raise UsageError for options that do not go with --since."""
-    if base is None:
-        raise UsageError("--since needs --base", hint="Pass --base with the manifests to compare with.")
-    if snapshot_file is not None:
-        raise UsageError(
-            "--since and --snapshot exclude each other",
-            hint="Remove one of them: with --snapshot nothing is read live.",
-        )
-    if only:
-        raise UsageError(
-            "--since and --only exclude each other",
-            hint="Remove one of them: --since already selects what differs from the base.",
-        )
-
-
 def _loaded(file: Path) -> Snapshot:
     from lmsconf.documents.document import errors_of_file
     from lmsconf.documents.snapshot_file import loads
@@ -281,12 +236,11 @@ def _with_base(
     policy: Policy,
     base_name: str,
     snapshot: Snapshot | None,
-    since: Snapshot | None,
     context: CommandContext,
     trusted: Collection[str],
     events: CommandEvents,
 ) -> Plan:
-    """Return the plan compared with the base's: on a snapshot, on the live workspace, or of what differs from it."""
+    """Return the plan compared with the base's, on a snapshot or on the live workspace."""
     from lmsconf.workspace.base_loader import load_base
     from lmsconf.workspace.plan_with_base import plan_with_base
 
@@ -295,11 +249,7 @@ def _with_base(
     if snapshot is not None:
         return plan_with_base(workspace, manifests, policy, base, snapshot=snapshot)
     with show_reading_progress("Reading", events) as tell:
-        if since is None:
-            return plan_with_base(workspace, manifests, policy, base, progress=tell)
-        from lmsconf.workspace.plan_since import plan_since
-
-        return plan_since(workspace, manifests, policy, base, since, tell)
+        return plan_with_base(workspace, manifests, policy, base, progress=tell)
 
 
 def _refuse_same_file(files: Sequence[Path | None]) -> None:

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lmsconf.apply.rehearsal.reading_cost import ReadingCost, read_first_pages
@@ -14,7 +13,6 @@ from lmsconf.apply.rehearsal.rehearsed_plan import RehearsalRequest, rehearsed_p
 from lmsconf.cli.events import CommandEvents
 from lmsconf.cli.output_streams import show_progress, write_stderr
 from lmsconf.cli.planning import load_valid_manifests, show_reading_progress
-from lmsconf.errors import UsageError
 from lmsconf.model.time_formats import duration_in_words
 from lmsconf.render.rehearsal_wording import rate_text
 
@@ -28,23 +26,12 @@ if TYPE_CHECKING:
 _LABEL = "Rehearsing on a twin in memory"
 
 
-def refuse_rehearsal_options(*, rehearses: bool, faults: Path | None, since: Path | None) -> None:
-    """Raise UsageError for options that do not go with --rehearse, or need it."""
-    if faults is not None and not rehearses:
-        raise UsageError("--faults needs --rehearse", hint="Add --rehearse: faults are injected into a rehearsal only.")
-    if rehearses and since is not None:
-        raise UsageError(
-            "--rehearse and --since exclude each other",
-            hint="Remove one of them: a rehearsal needs the whole workspace, and --since reads a part of it.",
-        )
-
-
 def rehearse_plan(workspace: WorkspaceReader, request: RehearsalRequest, events: CommandEvents) -> Plan:
     """Return the plan of the manifests with its rehearsal, showing what the reading costs, and the progress."""
     return rehearsed_plan(
         workspace,
         replace(request, phase=_shown_phase),
-        lambda: load_valid_manifests(workspace, events),
+        load_valid_manifests(workspace, events),
         lambda manifests: _read(workspace, manifests, events),
     )
 

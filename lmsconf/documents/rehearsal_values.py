@@ -10,9 +10,6 @@ from lmsconf.model.effects import Basis
 from lmsconf.model.outcomes import CallStatus
 from lmsconf.model.rehearsal import (
     FailedCall,
-    FaultedCall,
-    FaultedRun,
-    InjectedFaults,
     Rehearsal,
     RehearsalOutcome,
     RehearsalPace,
@@ -38,7 +35,6 @@ def rehearsal_json(rehearsal: Rehearsal) -> dict[str, Json]:
             "is_limit": rehearsal.pace.is_limit,
             "seconds": rehearsal.pace.seconds,
         },
-        "faults": None if rehearsal.faulted is None else _faulted_json(rehearsal.faulted),
     }
 
 
@@ -57,7 +53,6 @@ def rehearsal_from_json(at: JsonObjectReader) -> Rehearsal:
         pace=RehearsalPace(
             requests=pace.number("requests"), rate=_rate(pace.json("rate")), is_limit=pace.flag("is_limit")
         ),
-        faulted=at.maybe("faults", lambda key: _faulted_value(at.reader(key))),
     )
 
 
@@ -68,13 +63,11 @@ def _rate(value: Json) -> float | None:
 
 
 def _receipt_json(receipt: RehearsalReceipt) -> Json:
-    faults = receipt.faults
     return {
         "plan_digest": receipt.plan_digest,
         "snapshot_digest": receipt.snapshot_digest,
         "outcome": receipt.outcome.value,
         "at": receipt.at,
-        "faults": None if faults is None else {"file": faults.file, "digest": faults.digest},
         "tool": receipt.tool,
     }
 
@@ -85,9 +78,6 @@ def _receipt_value(at: JsonObjectReader) -> RehearsalReceipt:
         snapshot_digest=at.text("snapshot_digest"),
         outcome=RehearsalOutcome(at.text("outcome")),
         at=at.text("at"),
-        faults=at.maybe(
-            "faults", lambda key: InjectedFaults(file=at.reader(key).text("file"), digest=at.reader(key).text("digest"))
-        ),
         tool=at.text("tool"),
     )
 
@@ -141,47 +131,4 @@ def _group_value(at: JsonObjectReader) -> RehearsedGroup:
         predicted=at.maybe("predicted", at.number),
         reached=at.maybe("reached", at.number),
         basis=Basis(at.text("basis")),
-    )
-
-
-def _faulted_json(run: FaultedRun) -> Json:
-    return {
-        "calls": [
-            {
-                "call": call.call,
-                "address": str(call.address),
-                "operation": call.operation,
-                "faults": string_list(call.faults),
-                "sent": call.sent,
-                "status": call.status.value,
-                "adopted": call.adopted,
-            }
-            for call in run.calls
-        ],
-        "reads": run.reads,
-        "waited": run.waited,
-        "second_calls": run.second_calls,
-        "converged": run.converged,
-    }
-
-
-def _faulted_value(at: JsonObjectReader) -> FaultedRun:
-    return FaultedRun(
-        calls=at.each("calls", _faulted_call_value),
-        reads=at.number("reads"),
-        waited=_rate(at.json("waited")) or 0.0,
-        second_calls=at.maybe("second_calls", at.number),
-        converged=at.flag("converged"),
-    )
-
-
-def _faulted_call_value(at: JsonObjectReader) -> FaultedCall:
-    return FaultedCall(
-        call=at.text("call"),
-        address=Address.parse(at.text("address")),
-        operation=at.text("operation"),
-        faults=at.texts("faults"),
-        sent=at.number("sent"),
-        status=CallStatus(at.text("status")),
-        adopted=at.flag("adopted"),
     )

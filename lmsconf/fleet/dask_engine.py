@@ -30,7 +30,7 @@ from lmsconf.fleet.fleet_run import Lost
 from lmsconf.fleet.local_engine import ended_problem
 from lmsconf.fleet.project_digest import ProjectDigests, digest_json, other_project
 from lmsconf.fleet.task_process import interrupt_run
-from lmsconf.fleet.tasks import FleetTask, plan_path, result_files, task_json
+from lmsconf.fleet.tasks import FleetTask, plan_path, result_files, task_json, with_part_of_rate
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.fleet import FleetAction, FleetEntry
 from lmsconf.support.atomic_files import read_text, write_atomically
@@ -215,11 +215,9 @@ class _DaskRun:
         self._completed.add(future)
 
     def _job(self, task: FleetTask) -> dict[str, Json]:
-        # Machines share no pace, so each task has its part of the rate.
-        rate = None if task.max_rate is None else max(0.01, task.max_rate / self._most)
         job: dict[str, Json] = {
             "project": digest_json(self._engine.digests.of(task.workspace)),
-            "task": task_json(replace(task, out=None, max_rate=rate)),
+            "task": task_json(replace(with_part_of_rate(task, self._most), out=None)),
         }
         if task.action is FleetAction.APPLY and task.out is not None:
             job["plan"] = read_text(plan_path(task.out, task.workspace), regular=True)

@@ -1,7 +1,7 @@
 """Worker processes on this machine: a bounded number, each with one task at a time.
 
 A worker that dies or exceeds the time limit ends its task alone: the others go on, and a new worker takes its place.
-All of them share the rate of requests to each host, in a folder that exists while they run.
+Each has an equal part of the rate of requests.
 """
 
 from __future__ import annotations
@@ -14,18 +14,17 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import IO, Final, cast
 
 from lmsconf.documents.document import JsonObjectReader
 from lmsconf.documents.fleet_file import entry_from_json
 from lmsconf.errors import ExitCode, LmsconfError, Problem, Terminated
 from lmsconf.fleet.fleet_run import Lost
-from lmsconf.fleet.tasks import OF_ONE_WORKSPACE, FleetTask, task_json
+from lmsconf.fleet.tasks import OF_ONE_WORKSPACE, FleetTask, task_json, with_part_of_rate
 from lmsconf.model.fleet import FleetAction, FleetEntry
 from lmsconf.support.atomic_files import os_error_message
 from lmsconf.support.lazy_dataclass import dataclass
@@ -75,10 +74,12 @@ class LocalEngine:
         Interrupted, it stops the workers, yields the results of those that end their tasks nevertheless, and raises
         again.
         """
-        with TemporaryDirectory(prefix="lmsconf-rates-") as rates, selectors.DefaultSelector() as selector:
+        number = min(self.processes, len(tasks))
+        waiting = deque(with_part_of_rate(task, number) for task in tasks)
+        with selectors.DefaultSelector() as selector:
             workers: list[_Worker] = []
             try:
-                yield from self._run(deque(tasks), workers, selector, lambda: self._start(selector, rates))
+                yield from self._run(waiting, workers, selector)
             except KeyboardInterrupt as cut:
                 _interrupt(workers, signal.SIGTERM if isinstance(cut, Terminated) else signal.SIGINT)
                 try:
@@ -90,15 +91,11 @@ class LocalEngine:
                 _stop(workers)
 
     def _run(
-        self,
-        waiting: deque[FleetTask],
-        workers: list[_Worker],
-        selector: selectors.BaseSelector,
-        start: Callable[[], _Worker],
+        self, waiting: deque[FleetTask], workers: list[_Worker], selector: selectors.BaseSelector
     ) -> Iterator[FleetEntry]:
         """Start workers, give them tasks, and yield the results."""
         for _ in range(min(self.processes, len(waiting))):
-            workers.append(start())
+            workers.append(self._start(selector))
             self._give(workers[-1], waiting)
         while any(worker.task is not None for worker in workers):
             for key, _ in selector.select(self._wait(workers)):
@@ -111,7 +108,7 @@ class LocalEngine:
                 worker.task = None
                 yield entry
                 if waiting and worker.process.poll() is not None:
-                    workers[workers.index(worker)] = worker = start()
+                    workers[workers.index(worker)] = worker = self._start(selector)
                 self._give(worker, waiting)
             for worker in workers:
                 if worker.task is not None and self._is_late(worker):
@@ -127,11 +124,11 @@ class LocalEngine:
                     key.data.task = None
                     yield entry
 
-    def _start(self, selector: selectors.BaseSelector, rates: str) -> _Worker:
+    def _start(self, selector: selectors.BaseSelector) -> _Worker:
         environ = {name: value for name, value in self.environ.items() if name not in OF_ONE_WORKSPACE}
         try:
             process = subprocess.Popen(  # noqa: S603  this very program
-                [sys.executable, "-P", "-m", "lmsconf.fleet.worker", str(self.root), rates],
+                [sys.executable, "-P", "-m", "lmsconf.fleet.worker", str(self.root)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 process_group=0,  # so that a token's command ends with its worker

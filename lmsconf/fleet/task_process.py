@@ -18,7 +18,6 @@ from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import IO, Final, cast
 
 from lmsconf.fleet.tasks import OF_ONE_WORKSPACE, FleetTask, task_json
@@ -53,9 +52,8 @@ class TaskProcess:
 
     def __init__(self, root: Path) -> None:
         environ = {name: value for name, value in os.environ.items() if name not in OF_ONE_WORKSPACE}
-        self._rates = TemporaryDirectory(prefix="lmsconf-rates-")
         self._process = subprocess.Popen(  # noqa: S603  this very program
-            [sys.executable, "-P", "-m", "lmsconf.fleet.worker", str(root), self._rates.name, BOUND],
+            [sys.executable, "-P", "-m", "lmsconf.fleet.worker", str(root), BOUND],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             process_group=0,  # so that a token's command ends with it
@@ -116,7 +114,6 @@ class TaskProcess:
         cast("IO[bytes]", self._process.stdin).close()
         self._process.wait()
         cast("IO[bytes]", self._process.stdout).close()
-        self._rates.cleanup()
 
 
 class TaskProcesses:

@@ -33,7 +33,7 @@ from lmsconf.support.atomic_files import read_text, write_atomically
 from lmsconf.support.interrupts import Interrupts
 from lmsconf.support.lazy_dataclass import dataclass
 from lmsconf.workspace.access_reader import read_people_view
-from lmsconf.workspace.connection import Connection
+from lmsconf.workspace.connection import Connection, RateLimiters
 from lmsconf.workspace.project_manifests import load_manifests, refuse_errors, validate_offline
 from lmsconf.workspace.reader import WorkspaceReader
 
@@ -52,8 +52,8 @@ class FleetTask:
     """One command in one workspace.
 
     out: the folder for its result file, or with the plan file to apply; None: no file is written. digest: that the plan
-    to apply must have. parallelism: concurrent requests. max_rate: requests a second to the workspace's host, of all
-    processes that share a rate. effects: whether a plan has its effects on people. meta: key and value pairs for the
+    to apply must have. parallelism: concurrent requests. max_rate: requests a second to the workspace's host, of the
+    process that works on the task. effects: whether a plan has its effects on people. meta: key and value pairs for the
     report of an apply. base, trusted: of a plan, what `--base` and `--trust-project` name. attempt: of an apply, from
     1; more than 1 where a machine has died that may have carried out a part of the plan. has_journals: whether the
     journals of all earlier attempts are in the project's folder.
@@ -71,6 +71,11 @@ class FleetTask:
     trusted: tuple[str, ...] = ()
     attempt: int = 1
     has_journals: bool = True
+
+
+def with_part_of_rate(task: FleetTask, processes: int) -> FleetTask:
+    """Return a task with the part of its rate that each of several processes may send at."""
+    return task if task.max_rate is None else replace(task, max_rate=max(0.01, task.max_rate / processes))
 
 
 def task_json(task: FleetTask) -> dict[str, Json]:
@@ -120,14 +125,14 @@ class TaskRunner:
         root: Path,
         environ: Mapping[str, str],
         key: bytes | None = None,
-        rates: Path | None = None,
         *,
         durable: bool = True,
     ) -> None:
-        """key: the secret that signs plan files, and that they must be signed with. rates: the folder with the rate of
-        each host that processes of this machine share. durable: whether result files are synced to disk.
+        """key: the secret that signs plan files, and that they must be signed with. durable: whether result files are
+        synced to disk.
         """
-        self._root, self._key, self._rates, self._durable = root, key, rates, durable
+        self._root, self._key, self._durable = root, key, durable
+        self._rate_limiters: RateLimiters = {}
         self._environ = {name: value for name, value in environ.items() if name not in OF_ONE_WORKSPACE}
         self._project = read_project_file(root)
         self._interrupts = Interrupts()
@@ -163,7 +168,7 @@ class TaskRunner:
             return replace(empty, exit=error.exit, problems=tuple(_errors(problems)), file=file)
 
     def _connected(self, task: FleetTask, settings: Settings) -> Connection:
-        return Connection(settings, max_rate=task.max_rate, rates=self._rates, only_reads=True)
+        return Connection(settings, max_rate=task.max_rate, rate_limiters=self._rate_limiters, only_reads=True)
 
     def validate(self, task: FleetTask, settings: Settings, entry: FleetEntry) -> FleetEntry:
         problems = validate_offline(settings).problems
@@ -262,8 +267,8 @@ class TaskRunner:
             meta=task.meta,
             parallelism=task.parallelism,
             max_rate=task.max_rate,
-            rates=self._rates,
             interrupts=self._interrupts,
+            rate_limiters=self._rate_limiters,
         )
         attempt = apply_plan if task.attempt == 1 else partial(apply_again, has_journals=task.has_journals)
         with options.interrupts.installed():

@@ -1,9 +1,8 @@
 """A process that runs tasks: a JSON line for each task on stdin, and a JSON line for each result on stdout.
 
-`python -m lmsconf.fleet.worker FOLDER RATES` works in the project in FOLDER until stdin ends. RATES is the folder with
-the rates that it shares with other processes. LMSCONF_PLAN_KEY signs plans. With `--bound`, it also ends in the middle
-of a task, at once, and removes RATES: then another machine is given that task. Its result files are temporary then,
-and are not synced.
+`python -m lmsconf.fleet.worker FOLDER` works in the project in FOLDER until stdin ends. LMSCONF_PLAN_KEY signs plans.
+With `--bound`, it also ends in the middle of a task, at once: then another machine is given that task. Its result files
+are temporary then, and are not synced.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 import gc
 import json
 import os
-import shutil
 import signal
 import sys
 import threading
@@ -38,17 +36,17 @@ def main(arguments: list[str]) -> int:
     signal.signal(signal.SIGTERM, _terminate)
     gc.set_threshold(_COLLECT_EVERY)
     try:
-        serve(Path(arguments[0]), Path(arguments[1]), sys.stdin, results, bound=BOUND in arguments)
+        serve(Path(arguments[0]), sys.stdin, results, bound=BOUND in arguments)
     except KeyboardInterrupt:
         return 130
     return 0
 
 
-def serve(root: Path, rates: Path, tasks: Iterable[str], results: IO[str], *, bound: bool) -> None:
+def serve(root: Path, tasks: Iterable[str], results: IO[str], *, bound: bool) -> None:
     """Run each task that is read, and write its result."""
     key = os.environ.get("LMSCONF_PLAN_KEY")
-    runner = TaskRunner(root, os.environ, None if key is None else os.fsencode(key), rates, durable=not bound)
-    for line in _bound(tasks, rates) if bound else tasks:
+    runner = TaskRunner(root, os.environ, None if key is None else os.fsencode(key), durable=not bound)
+    for line in _bound(tasks) if bound else tasks:
         interrupts = Interrupts()
         with interrupts.installed():
             entry = runner.run(task_from_json(JsonObjectReader(json.loads(line))), interrupts)
@@ -56,7 +54,7 @@ def serve(root: Path, rates: Path, tasks: Iterable[str], results: IO[str], *, bo
             results.flush()
 
 
-def _bound(tasks: Iterable[str], rates: Path) -> Iterator[str]:
+def _bound(tasks: Iterable[str]) -> Iterator[str]:
     """Yield the lines of stdin; kill this process group where stdin ends before the work on a line does."""
     lines: SimpleQueue[str | None] = SimpleQueue()
     begun = ended = 0  # counted: the next line may be read before the work on this one is noted as ended
@@ -66,7 +64,6 @@ def _bound(tasks: Iterable[str], rates: Path) -> Iterator[str]:
         for line in tasks:
             begun += 1
             lines.put(line)
-        shutil.rmtree(rates, ignore_errors=True)  # the process that made it may have been killed
         if begun > ended:
             os.killpg(0, signal.SIGKILL)
         lines.put(None)

@@ -17,7 +17,7 @@ from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.effects import EFFECTS_OFF, Effects
-from lmsconf.model.scope import EVERYTHING, SINCE_CODE, PlanScope
+from lmsconf.model.scope import EVERYTHING, PlanScope
 from lmsconf.support.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -289,11 +289,6 @@ class Plan:
     def partial(self) -> bool:
         """Whether it covers a selection of the resources only."""
         return self.selection.partial
-
-    @property
-    def is_of_change(self) -> bool:
-        """Whether it covers only what a change of the manifests touches, as with `--since`."""
-        return any(problem.code == SINCE_CODE for problem in self.problems)
 
     @property
     def summary(self) -> PlanSummary:

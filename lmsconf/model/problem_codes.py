@@ -241,8 +241,6 @@ MEANINGS: Final[Mapping[str, str]] = {
     "sheet/ignored-column": "A column of the sheet is not one that assignments have, and is ignored.",
     "sheet/nothing": "The sheet declares no assignment. Set `allow_empty: true` to allow this.",
     "sheet/too-many": "Sheets have more rows than are read.",
-    "since/no-longer-declared": "Resources are no longer declared, and this plan does not delete them. To delete them, list them under `absent`.",
-    "since/read": "The plan was made from a snapshot, and only what the change touches was read again.",
     "snapshot/age": "How old the snapshot is that the plan was made from.",
     "snapshot/incomplete": "A list of the snapshot is not complete.",
     "snapshot/not-compared": "A person was not in the manifests when the redacted snapshot was saved, and is not compared.",

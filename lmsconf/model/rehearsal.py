@@ -27,14 +27,6 @@ class RehearsalOutcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InjectedFaults:
-    """The file of faults that a rehearsal ran with, and the SHA-256 of its content."""
-
-    file: str
-    digest: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RehearsalReceipt:
     """Proof, inside a plan file, of what was rehearsed. at: when, in UTC.
 
@@ -45,7 +37,6 @@ class RehearsalReceipt:
     snapshot_digest: str
     outcome: RehearsalOutcome
     at: str
-    faults: InjectedFaults | None
     tool: str
 
 
@@ -59,38 +50,6 @@ class FailedCall:
     status: CallStatus
     reason: str | None
     hint: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FaultedCall:
-    """A call that met faults. sent: how many times it was sent. status: how it ended.
-
-    adopted: its response was lost, and reading back showed that it had been carried out.
-    """
-
-    call: str
-    address: Address
-    operation: str
-    faults: tuple[str, ...]
-    sent: int
-    status: CallStatus
-    adopted: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FaultedRun:
-    """What faults did to a rehearsed apply.
-
-    reads: requests that read and met a fault. waited: seconds that the run would have waited, on a clock of its own.
-    second_calls: the calls of a second apply, without faults; None if it was not needed. converged: whether the
-    workspace was as planned at the end.
-    """
-
-    calls: tuple[FaultedCall, ...]
-    reads: int
-    waited: float
-    second_calls: int | None
-    converged: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +101,7 @@ class Rehearsal:
 
     taken_at: when the workspace was read. calls: how many the plan has; done: how many were done on the twin.
     failed: the others. remaining: the changes of the second plan. problems: errors of the second plan, and where the
-    twin is not as predicted. faulted: what faults did; None without faults.
+    twin is not as predicted.
     """
 
     receipt: RehearsalReceipt
@@ -155,4 +114,3 @@ class Rehearsal:
     assumptions: tuple[RehearsedAssumption, ...]
     groups: tuple[RehearsedGroup, ...]
     pace: RehearsalPace
-    faulted: FaultedRun | None = None

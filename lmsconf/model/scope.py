@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import Final
 
 from lmsconf.errors import Problem
 from lmsconf.support.lazy_dataclass import dataclass
@@ -25,9 +24,6 @@ class PlanScope:
 
 
 EVERYTHING = PlanScope()
-
-SINCE_CODE: Final = "since/read"
-"""The code of the note in a plan of what a change touches, made with `--since`."""
 
 
 class VerifyMode(StrEnum):

@@ -52,8 +52,7 @@ class DraftPlan:
     """A plan without its effects on people and its lints, with what they are computed from.
 
     tests: those of the manifests that apply in its workspace. declared: in the order of the manifests. results: by
-    kind. lint_levels: as in the policy, or stricter under a base. rests_on_file: a part of the
-    snapshot is that of a file, so that the effects on people read all that they rest on themselves.
+    kind. lint_levels: as in the policy, or stricter under a base.
     """
 
     plan: Plan
@@ -63,7 +62,6 @@ class DraftPlan:
     declared: tuple[DesiredResource[Any], ...] = ()
     results: Mapping[str, MatchResult[Any, Any]] = field(default_factory=dict)
     lint_levels: Mapping[str, LintLevel] = field(default_factory=dict)
-    rests_on_file: bool = False
 
 
 def make_plan(

@@ -55,11 +55,10 @@ def scope_sentences(plan: Plan) -> Iterator[str]:
 
 
 def _part(plan: Plan) -> str:
-    if not (plan.is_of_change or plan.selection.only):
+    if not plan.selection.only:
         return "everything except the resources excluded on the command line"
-    named = "that this change touches" if plan.is_of_change else "named on the command line"
     less = ", except those excluded" if plan.selection.excluded else ""
-    return f"only the resources {named} and what they need{less}"
+    return f"only the resources named on the command line and what they need{less}"
 
 
 def count_origins(plan: Plan) -> str:

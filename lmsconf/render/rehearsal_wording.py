@@ -9,8 +9,6 @@ from lmsconf.model.outcomes import CallStatus
 from lmsconf.model.plan import Change, Plan
 from lmsconf.model.rehearsal import (
     FailedCall,
-    FaultedCall,
-    FaultedRun,
     Rehearsal,
     RehearsalOutcome,
     RehearsalPace,
@@ -30,7 +28,6 @@ ASSUMPTIONS_HEADING = "The calls rely on these assumptions about the service, wh
 FAILED_HEADING = "Calls that were not done on the twin"
 GROUPS_HEADING = "Active members"
 REMAINING_HEADING = "The second plan on the twin still has these changes"
-FAULTS_HEADING = "With faults"
 
 
 def rehearsal_sentences(plan: Plan, rehearsal: Rehearsal) -> Iterator[str]:
@@ -56,8 +53,6 @@ def outcome_sentence(rehearsal: Rehearsal) -> str:
 
 def _outcome_clause(rehearsal: Rehearsal) -> str:
     calls = count_noun(rehearsal.calls, "API call")
-    if rehearsal.faulted is not None:
-        return f"{rehearsal.done:,} of {calls} were done on the twin with faults. {_after_faults(rehearsal.faulted)}"
     match rehearsal.receipt.outcome:
         case RehearsalOutcome.SUCCESS:
             if not rehearsal.calls:
@@ -68,14 +63,6 @@ def _outcome_clause(rehearsal: Rehearsal) -> str:
             return f"{rehearsal.done:,} of {calls} were done on the twin, and {refused:,} failed."
         case RehearsalOutcome.NOT_CONVERGED:
             return f"all {calls} were done on the twin, but a second plan is not empty."
-
-
-def _after_faults(run: FaultedRun) -> str:
-    if run.second_calls is None:
-        return f"A second plan is {'' if run.converged else 'not '}empty."
-    if not run.converged:
-        return "After a second apply without faults, a plan is still not empty."
-    return f"A second apply without faults did the rest ({count_noun(run.second_calls, 'API call')}); a plan is empty."
 
 
 def failed_call_line(call: FailedCall) -> str:
@@ -123,28 +110,3 @@ def group_line(group: RehearsedGroup) -> str:
 
 def _number(number: int | None) -> str:
     return "unknown" if number is None else f"{number:,}"
-
-
-def faulted_call_line(call: FaultedCall) -> str:
-    """Return what faults a call met, and how it ended."""
-    met = "; ".join(call.faults)
-    return f"{resource_title(call.address)} ({call.operation}): {met}: {_ending(call)}"
-
-
-def _ending(call: FaultedCall) -> str:
-    times = f"sent {count_noun(call.sent, 'time')}"
-    if call.status is not CallStatus.DONE:
-        return f"left for the next apply ({times})"
-    if call.adopted:
-        return f"its response was lost, but reading back showed that it was done ({times})"
-    return f"done ({times})"
-
-
-def faults_sentences(run: FaultedRun) -> Iterator[str]:
-    """Yield what the faults did beside the calls."""
-    if run.reads:
-        yield f"{count_noun(run.reads, 'request')} that only read met a fault."
-    if run.waited:
-        yield f"The run would have waited {duration_in_words(run.waited)}; here that took no time."
-    if not run.calls and not run.reads:
-        yield "No request of the apply met a fault."

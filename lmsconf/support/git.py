@@ -66,13 +66,6 @@ class GitRepository:
         return answer
 
 
-def git_version() -> str:
-    """Return git's version, such as `2.39.2`. Raises GitFailed if git cannot be run."""
-    with TemporaryDirectory(prefix="lmsconf-git-") as name:
-        done = _run(Path(name), ("version",))
-    return done.stdout.decode("utf-8", "replace").removeprefix("git version").strip()
-
-
 @contextmanager
 def open_repository(folder: Path, environ: Mapping[str, str]) -> Iterator[GitRepository | None]:
     """Yield Git for the repository that contains a folder; None if there is none.

@@ -7,6 +7,4 @@ base_loader, base_comparison the manifests before a change, and which changes co
 manifests_commit             the commit of the manifests, and whether they are as in it
 settings_comparison          its settings compared with those of the base
 snapshot_notices             limits of a plan made from a snapshot file
-plan_since                   plan what a change touches, the rest from a snapshot file
-since_checks, since_notices  what a change touches, when that is refused, and what such a plan says of itself
 """

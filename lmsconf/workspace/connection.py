@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
+from urllib.parse import urlsplit
 
 from lmsconf.api.circuit_breaker import CircuitBreaker
 from lmsconf.api.concurrent_reader import AnsweredRequests, ConcurrentReader
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from lmsconf.api.client import Client, Exchange
     from lmsconf.model.progress import Report
     from lmsconf.sandbox.service import SandboxService
+
+
+RateLimiters: TypeAlias = "dict[tuple[str, float | None], RateLimiter]"
+"""Host and port, or an embedded workspace, and maximum rate → the rate limiter of its connections."""
 
 
 class HostNotAllowed(LmsconfError):
@@ -47,24 +51,13 @@ def _url_name(workspace: str) -> str:
     return "LMSCONF_URL" if workspace == _OF_ENVIRONMENT else f"`url` of the workspace {workspace}"
 
 
-def _rate_limiter(url: str, max_rate: float | None, folder: Path | None, retry: RetryPolicy) -> RateLimiter:
-    """Return the rate limiter of a connection; folder: where processes share that of each host."""
-    if folder is None:
-        return RateLimiter(max_rate, clock=retry.clock, sleep=retry.sleep, wall_clock=retry.wall_clock)
-    from lmsconf.api.shared_rate_limiter import SharedRateLimiter, rate_file  # only in a fleet
-
-    file = rate_file(folder, url)
-    return SharedRateLimiter(file, max_rate, clock=retry.clock, sleep=retry.sleep, wall_clock=retry.wall_clock)
-
-
 class Connection:
     """A connection to one workspace: worker pools to read and write with, in the names of the project's dialect.
 
     All clients of all its pools share one RateLimiter and one CircuitBreaker.
 
-    max_rate: requests a second, at most. rates: the folder with the rate of each host that processes of this machine
-    share, `max_rate` included; None: this connection has its own. retry: the retry policy, with its clock.
-    only_reads: no client can write.
+    max_rate: requests a second, at most. rate_limiters: those of earlier connections of this process, to go on with
+    that of the host. retry: the retry policy, with its clock. only_reads: no client can write.
     service: an embedded workspace that answers instead of the one that the settings name; it stays open.
     """
 
@@ -74,7 +67,7 @@ class Connection:
         *,
         on_call: Callable[[Exchange], None] | None = None,
         max_rate: float | None = None,
-        rates: Path | None = None,
+        rate_limiters: RateLimiters | None = None,
         retry: RetryPolicy | None = None,
         only_reads: bool = False,
         service: SandboxService | None = None,
@@ -85,9 +78,10 @@ class Connection:
         self._settings = settings
         self._on_call, self._only_reads = on_call, only_reads
         self._retry = retry or RetryPolicy()
-        # Each embedded workspace is a service of its own.
-        shared = None if settings.workspace.embedded or service is not None else rates
-        self._rate_limiter = _rate_limiter(self.url, max_rate, shared, self._retry)
+        clocks = self._retry
+        limiter = RateLimiter(max_rate, clock=clocks.clock, sleep=clocks.sleep, wall_clock=clocks.wall_clock)
+        host = self.url if settings.workspace.embedded else urlsplit(self.url).netloc.lower()
+        self._rate_limiter = limiter if rate_limiters is None else rate_limiters.setdefault((host, max_rate), limiter)
         self._circuit_breaker = CircuitBreaker(self._retry)
         self._sandbox: SandboxService | None = service
         self._token: str | None = None if service is None else "sandbox"
@@ -97,7 +91,6 @@ class Connection:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._rate_limiter.close()
         if self._sandbox is not None and not self._is_given:
             self._sandbox.close_workspace()
 

@@ -54,10 +54,10 @@ def plan_with_base(
         planned = drop_unknown_people(live, manifests, all_kinds())
         draft = draft_plan(all_kinds(), planned, live, policy, reader.call_templates, created_at=at, offline=True)
         made = reader.with_effects_and_lints(replace(draft, lint_levels=lint_levels), None)
-    return compare_with_base(reader, made, manifests, policy, base, live)
+    return _compared(reader, made, manifests, policy, base, live)
 
 
-def compare_with_base(
+def _compared(
     reader: WorkspaceReader, made: Plan, manifests: Manifests, policy: Policy, base: BaseManifests, live: Snapshot
 ) -> Plan:
     """Return a plan, made on a snapshot, with the origin of each change and what the base's settings refuse."""

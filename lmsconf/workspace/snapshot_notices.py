@@ -30,7 +30,7 @@ def _notices(snapshot: Snapshot, workspace: str, now: datetime) -> Iterator[Prob
     again = "Save a new one with `lmsconf snapshot FILE`: later changes are not in this plan."
     yield Problem(
         code="snapshot/age",
-        message=f"the snapshot was taken {format_age(age)}, {snapshot.taken_at}, and holds {', '.join(held)}",
+        message=f"the snapshot was taken {_format_age(age)}, {snapshot.taken_at}, and holds {', '.join(held)}",
         hint=again if age > _OLD else None,
         severity=Severity.WARNING if age > _OLD else Severity.NOTE,
     )
@@ -59,7 +59,7 @@ def _nouns() -> dict[str, tuple[str, str]]:
     return nouns
 
 
-def format_age(age: timedelta) -> str:
+def _format_age(age: timedelta) -> str:
     """An age in its largest whole unit: `3 days ago`."""
     seconds = max(0, int(age.total_seconds()))
     for unit, size in (("day", 86_400), ("hour", 3_600), ("minute", 60)):

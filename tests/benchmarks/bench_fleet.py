@@ -2,7 +2,7 @@
 
     python tests/benchmarks/bench_fleet.py [--sizes 100 1000]
 
-At the end, the share of the embedded service in it, and what the shared rate costs a request.
+At the end, the share of the embedded service in it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 
 from measuring import exponent, tell, verdict
 
-from lmsconf.api.shared_rate_limiter import SharedRateLimiter
 from lmsconf.fleet.tasks import FleetTask, TaskRunner
 from lmsconf.model.fleet import FleetAction
 from lmsconf.sandbox.service import SandboxService
@@ -78,7 +77,6 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         _project(Path(folder), _APART)
         _tell_apart(Path(folder))
-        _tell_rate(Path(folder) / "rate")
 
 
 def _tell_apart(folder: Path) -> None:
@@ -117,17 +115,6 @@ class ServiceTime:
                     self.seconds += time.thread_time() - begun
 
         return timed
-
-
-def _tell_rate(file: Path) -> None:
-    for words, limit in (("a rate that nothing limits", None), ("a limit", 1e9)):
-        limiter = SharedRateLimiter(file.with_name(f"rate-{limit}"), limit)
-        begun = time.process_time()
-        for _ in range(5_000):
-            limiter.wait_turn(lambda: 60.0)
-            limiter.record_response()
-        cost = (time.process_time() - begun) / 5_000 * 1e6
-        tell(f"sharing {words}: {cost:.0f} µs a request {verdict(cost, 50)}")
 
 
 def _project(folder: Path, size: int) -> None:

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import stat
-from hashlib import sha256
-from itertools import cycle
-from pathlib import Path
-
 import pytest
 
 from lmsconf.api.rate_limiter import RateLimiter
-from lmsconf.api.shared_rate_limiter import SharedRateLimiter, rate_file
 
 from .network import Clock
 
@@ -163,11 +157,11 @@ turn: 0.000 s, rate 8.746, average 2.352, resumes in 0.000
 """
 
 
-def told(limiters: list[RateLimiter], clock: Clock, steps: str) -> list[str]:
-    """What is known after each step; each step is another limiter's, but for those in which nothing happens."""
-    lines, last, limiter, turns = [], clock.time, limiters[-1], cycle(limiters)
+def told(limiter: RateLimiter, clock: Clock, steps: str) -> list[str]:
+    """What is known after each step."""
+    lines, last = [], clock.time
     for step in filter(None, steps.split("\n")):
-        start, limiter = clock.time, limiter if step.startswith("idle") else next(turns)
+        start = clock.time
         match step.split():
             case ["turn"]:
                 assert limiter.wait_turn(lambda: 600.0)
@@ -195,55 +189,22 @@ def told(limiters: list[RateLimiter], clock: Clock, steps: str) -> list[str]:
     return lines
 
 
-ALONE, SHARED, IN_TURNS = "alone", "through a file", "two through a file, in turns"
-
-
-@pytest.mark.parametrize("which", [ALONE, SHARED, IN_TURNS])
 @pytest.mark.parametrize(
     ("limit", "before", "expected"), [(None, FEW, UNLIMITED), (12.0, MANY, LIMITED)], ids=["unlimited", "limited"]
 )
-def test_what_is_learnt_step_by_step(
-    tmp_path: Path, which: str, limit: float | None, before: str, expected: str
-) -> None:
-    """The same, to the millisecond, by one process alone and by processes that share what they have learnt."""
+def test_what_is_learnt_step_by_step(limit: float | None, before: str, expected: str) -> None:
+    """The same, to the millisecond."""
     clock = Clock()
-    limiters: list[RateLimiter] = [
-        SharedRateLimiter(tmp_path / "rate", limit, clock=clock, sleep=clock.sleep, wall_clock=clock)
-        for _ in range({ALONE: 0, SHARED: 1, IN_TURNS: 2}[which])
-    ]
-    alone = RateLimiter(limit, clock=clock, sleep=clock.sleep, wall_clock=clock)
-    lines = told(limiters or [alone], clock, before + STEPS)
-    for limiter in limiters:
-        limiter.close()
-    assert lines == expected.strip().split("\n")
-
-
-@pytest.mark.parametrize(
-    ("url", "place"),
-    [
-        ("https://lms.example/api", "lms.example:443"),
-        ("https://LMS.example.", "lms.example:443"),
-        ("https://lms.example:8443", "lms.example:8443"),
-        ("http://localhost", "localhost:80"),
-    ],
-)
-def test_a_service_has_one_file_for_its_rate(tmp_path: Path, url: str, place: str) -> None:
-    """Whatever path a URL has, and in whatever case its host is written; other users cannot read it."""
-    path = rate_file(tmp_path, url)
-    assert path == tmp_path / sha256(place.encode()).hexdigest()[:32]
-    SharedRateLimiter(path).close()
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    limiter = RateLimiter(limit, clock=clock, sleep=clock.sleep, wall_clock=clock)
+    assert told(limiter, clock, before + STEPS) == expected.strip().split("\n")
 
 
 @pytest.mark.parametrize(("left", "waits"), [(0.0, False), (6.9, False), (7.0, False), (7.1, True)])
-def test_processes_do_not_wait_in_vain_for_a_time_that_the_service_named(
-    tmp_path: Path, left: float, waits: bool
-) -> None:
+def test_nobody_waits_in_vain_for_a_time_that_the_service_named(left: float, waits: bool) -> None:
     """A Retry-After that takes all that is left of the run's budget, or more, is not waited for."""
     clock = Clock()
-    told = SharedRateLimiter(tmp_path / "rate", clock=clock, sleep=clock.sleep)
-    told.record_rate_limited(clock.time, 7.0)
+    limiter = RateLimiter(clock=clock, sleep=clock.sleep)
+    limiter.record_rate_limited(clock.time, 7.0)
     end = clock.time + left
-    assert told.wait_turn(lambda: end - clock.time) is waits
+    assert limiter.wait_turn(lambda: end - clock.time) is waits
     assert clock.time == (1_007.0 if waits else 1_000.0)
-    told.close()

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 import httpx
 import pytest
@@ -14,7 +13,6 @@ import pytest
 from lmsconf.api.circuit_breaker import CircuitBreaker
 from lmsconf.api.client import Client
 from lmsconf.api.rate_limiter import RateLimiter
-from lmsconf.api.shared_rate_limiter import SharedRateLimiter
 from lmsconf.api.transport.deadline import Deadline
 
 from .network import CANARY, Network, said
@@ -85,30 +83,6 @@ def test_a_bucket_is_emptied_as_fast_as_it_fills(rate: float, seconds: float, as
     assert refused <= CALLS / 6
 
 
-@pytest.mark.sampled
-@pytest.mark.parametrize("name", LIMITERS)
-@pytest.mark.parametrize("rate", [4.0, 10.0])
-@pytest.mark.parametrize(("processes", "width"), [(2, 4), (8, 1), (4, 4)])
-def test_processes_that_share_a_rate_keep_to_a_limit_together(
-    name: str, rate: float, processes: int, width: int, tmp_path: Path
-) -> None:
-    """As many reads as by one process, in about the same time, with about as few refusals."""
-    took, refused = read_behind(
-        lambda clock: LIMITERS[name](clock, rate), width=width, files=[tmp_path / "rate"] * processes
-    )
-    assert took <= 1.8 * CALLS / rate
-    assert refused <= CALLS / 5
-
-
-def test_processes_that_share_nothing_are_refused_more(tmp_path: Path) -> None:
-    """What sharing is for: each of eight processes that learns alone is refused before it knows the rate."""
-    shared, alone = (
-        read_behind(lambda clock: bucket(clock, 10.0, 10.0), width=1, files=files)[1]
-        for files in ([tmp_path / "rate"] * 8, [tmp_path / str(number) for number in range(8)])
-    )
-    assert alone >= 3 * shared
-
-
 def read_behind(
     limiter: Callable[[VirtualThreads], Limiter],
     *,
@@ -116,12 +90,8 @@ def read_behind(
     status: int = 429,
     seed: int = 1,
     rate: float | None = None,
-    files: Sequence[Path] = (),
 ) -> tuple[float, int]:
-    """The seconds that all reads take, and how many are refused. rate: in a Retry-After, in whole seconds.
-
-    files: as if a process for each file, with a rate limiter in it and so many threads.
-    """
+    """The seconds that all reads take, and how many are refused. rate: in a Retry-After, in whole seconds."""
     clock = VirtualThreads(seed)
     let = limiter(clock)
     refused: list[float] = []
@@ -149,16 +119,9 @@ def read_behind(
             for _ in todo:
                 assert by.call("manual-groups.members", path={"groupId": "g"}) == {"userIds": []}
 
-    jobs: list[Callable[[], None]] = []
-    for file in files or (None,):
-        rate_limiter = (
-            RateLimiter(clock=clock, sleep=clock.sleep)
-            if file is None
-            else SharedRateLimiter(file, clock=clock, sleep=clock.sleep)
-        )
-        breaker = CircuitBreaker(retry)
-        breaker.set_concurrency(width)
-        jobs += [partial(worker, rate_limiter, breaker)] * width
+    breaker = CircuitBreaker(retry)
+    breaker.set_concurrency(width)
+    jobs = [partial(worker, RateLimiter(clock=clock, sleep=clock.sleep), breaker)] * width
     start = clock.time
     clock.run(jobs)
     return clock.time - start, len(refused)

@@ -17,7 +17,7 @@ from lmsconf.api.client import Client
 from lmsconf.api.concurrent_reader import ConcurrentReader, query_key
 from lmsconf.api.priority_queue import Priority, PriorityQueue
 from lmsconf.api.spec.listings import USERS
-from lmsconf.api.worker_pool import ActiveWorkers, WorkerPool
+from lmsconf.api.worker_pool import WorkerPool
 from lmsconf.errors import LmsconfError, Rejected, Unreachable
 from lmsconf.model.api import Api, ListOperation, ReadArguments
 from lmsconf.model.canonical_json import Json
@@ -357,50 +357,6 @@ def test_a_real_connection_is_spoken_over() -> None:
         assert spoken.call("manual-groups.members", path={"groupId": "g"}) == {"userIds": []}
     with Client(url, CANARY, retry=Clock().retry()) as nobody, pytest.raises(Unreachable):
         nobody.call("manual-groups.members", path={"groupId": "g"})
-
-
-def test_fewer_workers_take_jobs_while_the_process_is_busy() -> None:
-    """One fewer each 20 ms in which it computed more than 70 % of the time, at least two; one more in others."""
-    now, computed, numbers = 100.0, 5.0, list[int]()
-    active = ActiveWorkers(4, clock=lambda: now, computing=lambda: computed)
-    loads = ((0.03, 0.75), (0.01, 1.0), (0.015, 1.0), (0.5, 0.75), (0.03, 0.65), (0.03, 0.0), (0.03, 0.1))
-    for seconds, share in loads:
-        now, computed = now + seconds, computed + share * seconds
-        active.adjust()
-        numbers.append(active.number)
-    assert numbers == [3, 3, 2, 2, 3, 4, 4]
-
-
-def test_one_worker_takes_jobs_however_busy_the_process_is() -> None:
-    """As many as there are, where there are fewer than two."""
-    now = 0.0
-    active = ActiveWorkers(1, clock=lambda: now, computing=lambda: now)
-    now = 1.0
-    active.adjust()
-    assert active.number == 1
-
-
-def test_workers_come_back_once_the_process_waits() -> None:
-    """Jobs that wait for each other all begin, though all workers but two had been left out before."""
-    busy, moment = True, 0.0
-
-    def clock() -> float:
-        nonlocal moment
-        moment += 0.01
-        return moment
-
-    active = ActiveWorkers(8, clock=clock, computing=lambda: moment if busy else 0.0)
-    meeting = threading.Barrier(8, timeout=HANGS)
-    with WorkerPool(lambda: client(network=Network(answering=echo)), parallelism=8, active=active) as pool:
-        for future in [pool.submit(lambda _: None) for _ in range(100)]:
-            future.result()
-        assert active.number == 2
-        # Those that waited for a job before they were left out have had one by now.
-        later = [pool.submit(lambda _: threading.current_thread().name).result() for _ in range(100)][50:]
-        assert set(later) <= {"lmsconf-0", "lmsconf-1"}
-        busy = False
-        for future in [pool.submit(lambda _: meeting.wait()) for _ in range(8)]:
-            future.result()
 
 
 def test_those_who_wait_for_a_cancelled_job_are_told() -> None:

@@ -184,7 +184,7 @@ def test_what_a_comment_makes_of_an_address_is_understood() -> None:
 
 
 def test_many_addresses_are_resolved_in_one_pass() -> None:
-    """`--since` selects each resource that a change touches: the known addresses are spelled once, not for each."""
+    """A selection may name each of thousands of resources: the known addresses are spelled once, not for each."""
     known = [CountedAddress.of("group", f"G{number}") for number in range(200)]
     CountedAddress.spelled = 0
     assert all(

@@ -18,7 +18,6 @@ from lmsconf.errors import ExitCode, LmsconfError, Problem, Severity, SourceLoca
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json, canonical_json, sha256
-from lmsconf.model.outcomes import CallStatus
 from lmsconf.model.plan import (
     Action,
     Change,
@@ -32,9 +31,6 @@ from lmsconf.model.plan import (
     UnmanagedResources,
 )
 from lmsconf.model.rehearsal import (
-    FaultedCall,
-    FaultedRun,
-    InjectedFaults,
     Rehearsal,
     RehearsalOutcome,
     RehearsalPace,
@@ -191,40 +187,34 @@ def test_refs_are_written_as_names() -> None:
     assert body["choice"] == [{"$ref": "group/Å/B", "choice": "No/rth"}]
 
 
-def test_what_faults_did_to_a_rehearsal_is_kept() -> None:
-    """Each call that met some, with what became of it, as far as that is known."""
-    met = FaultedCall(
-        call="c1", address=GROUP, operation="x", faults=("429",), sent=2, status=CallStatus.DONE, adopted=True
+def test_the_rate_of_a_rehearsal_is_a_number() -> None:
+    """A plan file in which it is anything else is refused."""
+    rehearsal = Rehearsal(
+        receipt=RehearsalReceipt(
+            plan_digest="a",
+            snapshot_digest="b",
+            outcome=RehearsalOutcome.NOT_CONVERGED,
+            at="2026-03-01T08:00:00Z",
+            tool="lmsconf 0",
+        ),
+        taken_at="2026-03-01T08:00:00Z",
+        calls=1,
+        done=1,
+        failed=(),
+        remaining=(),
+        problems=(),
+        assumptions=(),
+        groups=(),
+        pace=RehearsalPace(requests=7),
     )
-    for second, waited in ((None, 2.5), (3, 0.0)):
-        rehearsal = Rehearsal(
-            receipt=RehearsalReceipt(
-                plan_digest="a",
-                snapshot_digest="b",
-                outcome=RehearsalOutcome.NOT_CONVERGED,
-                at="2026-03-01T08:00:00Z",
-                faults=InjectedFaults(file="faults.yaml", digest="c"),
-                tool="lmsconf 0",
-            ),
-            taken_at="2026-03-01T08:00:00Z",
-            calls=1,
-            done=1,
-            failed=(),
-            remaining=(),
-            problems=(),
-            assumptions=(),
-            groups=(),
-            pace=RehearsalPace(requests=7),
-            faulted=FaultedRun(calls=(met,), reads=1, waited=waited, second_calls=second, converged=False),
-        )
-        text = plan_file.dumps(replace(PLAN, rehearsal=rehearsal))
-        assert plan_file.loads(text).rehearsal == rehearsal
-        for rate in ("fast", True):
-            document = json.loads(text)
-            document["rehearsal"]["pace"]["rate"] = rate
-            document["seal"] = sha256({**document, "seal": ""})
-            with pytest.raises(StalePlan):
-                plan_file.loads(render_canonical_json(document))
+    text = plan_file.dumps(replace(PLAN, rehearsal=rehearsal))
+    assert plan_file.loads(text).rehearsal == rehearsal
+    for rate in ("fast", True):
+        document = json.loads(text)
+        document["rehearsal"]["pace"]["rate"] = rate
+        document["seal"] = sha256({**document, "seal": ""})
+        with pytest.raises(StalePlan):
+            plan_file.loads(render_canonical_json(document))
 
 
 def test_the_rehearsal_of_another_plan_is_none() -> None:
@@ -234,7 +224,6 @@ def test_the_rehearsal_of_another_plan_is_none() -> None:
         snapshot_digest="b",
         outcome=RehearsalOutcome.SUCCESS,
         at="2026-03-01T08:00:00Z",
-        faults=None,
         tool="lmsconf 0",
     )
     rehearsal = Rehearsal(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import base64
 import json
+import platform
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import lmsconf.kinds
+from lmsconf import __version__
 from lmsconf.api.client import Exchange
 from lmsconf.api.spec import ApiSpec
 from lmsconf.doctor.diagnose.checks import ClockSkewCheck
@@ -43,6 +45,7 @@ def test_a_healthy_workspace(clinic: ServedProject) -> None:
     assert found["fields"] == ("ok", "1 of 10 custom fields are used")
     assert found["names"] == ("ok", "no duplicate names within a kind")
     assert found["manifests"] == ("ok", "4 resources are declared")
+    assert found["versions"][1].startswith(f"lmsconf {__version__}, Python {platform.python_version()}, httpx 0.")
     assert not any(one.writes for one in clinic.service.log)
     assert held(clinic.service) == before
 

@@ -74,7 +74,7 @@ def install_seconds(tool: str, folder: Path) -> float:
     began = time.perf_counter()
     subprocess.run(command, cwd=tree, env=environment, check=True, capture_output=True)
     taken = time.perf_counter() - began
-    subprocess.run([str(folder / "bin" / "lmsconf"), "self-check"], check=True, capture_output=True, cwd=folder)
+    subprocess.run([str(folder / "bin" / "lmsconf"), "--version"], check=True, capture_output=True, cwd=folder)
     return taken
 
 

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Generator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -283,3 +284,28 @@ def test_an_apply_whose_time_is_over_may_have_done_a_part(served: ServedFleet) -
     assert "): applied in part, or not at all\n  error: the time limit of 3 seconds is over [fleet/lost]\n" in text
     assert "What it has done is not done twice." in text
     finish(served)
+
+
+class RequestTimes(FaultScript):
+    """No fault, but the time of each request."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.times: list[float] = []
+
+    def take_fault(self, operation: str, *, writes: bool = False) -> Fault | None:
+        """Keep the time."""
+        self.times.append(time.monotonic())
+        return None
+
+
+def test_processes_keep_to_a_limit_together(served: ServedFleet) -> None:
+    """Two processes that plan four workspaces of one host send no more requests a second than --max-rate says."""
+    asked = RequestTimes()
+    served.serve("w0", faults=asked)
+    url = (served.root / "workspaces.csv").read_text().split(",")[-2]
+    for number in range(1, 4):
+        served.add(f"w{number}", url)
+    assert served.run("fleet", "plan", "--processes", "2", "--max-rate", "20")[0] == 0
+    # Each process may send its first request at once.
+    assert len(asked.times) - 2 <= 20 * (asked.times[-1] - asked.times[0])

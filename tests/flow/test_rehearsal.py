@@ -77,12 +77,7 @@ def test_a_rehearsal_shows_that_all_calls_work(it: Project) -> None:
     ran, rehearsal = rehearsed(it)
     assert rehearsal["receipt"]["outcome"] == "success"
     assert rehearsal["calls"] == {"total": len(ran.document["calls"]), "done": len(ran.document["calls"])}  # type: ignore[arg-type]  # a list, as the schema of plans says
-    assert (rehearsal["failed"], rehearsal["remaining"], rehearsal["problems"], rehearsal["faults"]) == (
-        [],
-        [],
-        [],
-        None,
-    )
+    assert (rehearsal["failed"], rehearsal["remaining"], rehearsal["problems"]) == ([], [], [])
     assert ran.document["digest"] == plain["digest"] == rehearsal["receipt"]["plan_digest"]
     assert lmsconf(it.root, "plan", "--format", "json").document["digest"] == plain["digest"]
 
@@ -106,14 +101,11 @@ def test_memberships_are_predicted_and_reached(it: Project) -> None:
     assert "group/Mentors: 2 → 3, as predicted" in lmsconf(it.root, "show", "plan.json").out
 
 
-@pytest.mark.parametrize("failing", [(), ("manual-groups.delete",), ("manual-groups.delete", "manual-groups.create")])
-def test_groups_that_come_and_go_have_the_members_of_the_twin(it: Project, failing: tuple[str, ...]) -> None:
-    """A deleted group has none, and a new one those who are active, also where a second apply did what failed."""
-    faults = [{"operation": operation, "status": 400} for operation in failing]
-    (it.root / "faults.yaml").write_text(json.dumps(faults), encoding="utf-8")
+def test_groups_that_come_and_go_have_the_members_of_the_twin(it: Project) -> None:
+    """A deleted group has none, and a new one those who are active."""
     new = f"{{name: New, members: [{PEOPLE[2]}, {PEOPLE[4]}]}}"
     it.write(f"groups: [{new}]\nusers: [{{email: {PEOPLE[4]}, archived: true}}]\nabsent: {{groups: [Old]}}\n")
-    _, rehearsal = rehearsed(it, *(("--faults", "faults.yaml") if failing else ()))
+    _, rehearsal = rehearsed(it)
     groups = {one["address"]: (one["before"], one["predicted"], one["reached"]) for one in rehearsal["memberships"]}
     assert groups == {"group/New": (0, 1, 1), "group/Old": (1, 0, 0)}
 
@@ -213,11 +205,7 @@ def test_a_receipt_is_required(it: Project) -> None:
 
 @pytest.mark.sampled
 def test_a_rehearsal_that_did_not_succeed_is_no_receipt(it: Project) -> None:
-    """What was refused on the twin, or ran with faults, is not applied where a rehearsal is required."""
-    (it.root / "faults.yaml").write_text("- {operation: custom-fields.create, status: 503}\n", encoding="utf-8")
-    assert lmsconf(it.root, "plan", "--rehearse", "--faults", "faults.yaml", "--out", "faults.json").code == 0
-    ran = lmsconf(it.root, "apply", "faults.json", "--require-rehearsal")
-    assert (ran.code, "rehearsed with the faults of faults.yaml" in ran.err) == (3, True)
+    """What was refused on the twin is not applied where a rehearsal is required."""
     it.write(IN_USE)
     it.write_options("dialect: {custom-fields.in-use: condition}\n")
     assert lmsconf(it.root, "plan", "--rehearse", "--out", "refused.json").code == 0
@@ -262,64 +250,6 @@ def test_a_saved_rehearsal_is_shown_as_it_was(it: Project) -> None:
         part = "Rehearsal: all " if format == "text" else "were done on the twin, and a second plan is empty"
         assert (part in made, part in shown) == (True, True)
         assert made.count("assumptions") == shown.count("assumptions") > 0
-
-
-def test_faults_are_rehearsed_without_waiting(it: Project) -> None:
-    """A refused call is sent again, a lost answer is looked for, and a second apply does what was left.
-
-    Requests that only read are counted where they met a fault.
-    """
-    faults = [
-        {"operation": "custom-fields.create", "lose_answer": True},
-        {"operation": "manual-groups.rename", "status": 429, "headers": {"retry-after": 50}},
-        {"operation": "manual-groups.add-members", "status": 400},
-        {"operation": "smart-groups.create", "delay": 3000},
-        {"operation": "users.list", "status": 503},
-    ]
-    (it.root / "faults.yaml").write_text(json.dumps(faults), encoding="utf-8")
-    _, rehearsal = rehearsed(it, "--faults", "faults.yaml")
-    ended = {one["operation"]: (one["status"], one["sent"], one["adopted"]) for one in rehearsal["faults"]["calls"]}
-    assert ended == {
-        "custom-fields.create": ("done", 1, True),
-        "manual-groups.rename": ("done", 2, False),
-        "manual-groups.add-members": ("failed", 1, False),
-        "smart-groups.create": ("done", 1, False),
-    }
-    described = {one["operation"]: one["faults"] for one in rehearsal["faults"]["calls"]}
-    assert described == {
-        "custom-fields.create": ["lose_answer"],
-        "manual-groups.rename": ["status 429"],
-        "manual-groups.add-members": ["status 400"],
-        "smart-groups.create": ["delay 3000 s"],
-    }
-    assert rehearsal["faults"]["waited"] >= 3050
-    assert rehearsal["faults"]["reads"] == 1
-    assert rehearsal["faults"]["converged"] is True
-    assert rehearsal["faults"]["second_calls"] >= 1
-    assert rehearsal["remaining"] == []
-    text = lmsconf(it.root, "plan", "--rehearse", "--faults", "faults.yaml").out
-    assert "lose_answer: its response was lost, but reading back showed that it was done (sent 1 time)" in text
-    assert "A second apply without faults did the rest" in text
-
-
-def test_faults_that_never_end_leave_the_rest_to_a_second_apply(it: Project) -> None:
-    """A service that answers nothing any more ends the run; once it answers, the next one converges."""
-    (it.root / "faults.yaml").write_text(
-        "- {operation: '*', after: 20, times: always, status: 503}\n", encoding="utf-8"
-    )
-    _, rehearsal = rehearsed(it, "--faults", "faults.yaml")
-    assert rehearsal["faults"]["converged"] is True
-    assert rehearsal["receipt"]["faults"]["file"] == "faults.yaml"
-
-
-def test_what_a_second_apply_cannot_do_either_is_not_converged(it: Project) -> None:
-    """A field in use cannot be changed, with faults or without."""
-    it.write(IN_USE)
-    it.write_options("dialect: {custom-fields.in-use: condition}\n")
-    (it.root / "faults.yaml").write_text("- {operation: users.list, status: 503}\n", encoding="utf-8")
-    _, rehearsal = rehearsed(it, "--faults", "faults.yaml")
-    assert (rehearsal["receipt"]["outcome"], rehearsal["faults"]["converged"]) == ("not_converged", False)
-    assert [change["address"] for change in rehearsal["remaining"]] == ["custom_field/Department"]
 
 
 @pytest.mark.sampled
@@ -427,19 +357,6 @@ def test_a_base_is_compared_beside_a_rehearsal(it: Project, tmp_path: Path) -> N
     changes: Any = ran.document["changes"]
     assert (rehearsal["receipt"]["outcome"], {one["origin"] for one in changes}) == ("success", {"from this change"})
     assert lmsconf(it.root, "apply", "plan.json", "--require-rehearsal").code == 0
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--faults", "faults.yaml"), "--faults needs --rehearse"),
-        (("--rehearse", "--base", "base", "--since", "saved.json"), "--rehearse and --since exclude each other"),
-    ],
-)
-def test_options_that_do_not_go_together(it: Project, options: tuple[str, ...], message: str) -> None:
-    """They are a wrong command line, before anything is read."""
-    ran = lmsconf(it.root, "plan", *options)
-    assert (ran.code, message in ran.err) == (64, True)
 
 
 @pytest.mark.sampled

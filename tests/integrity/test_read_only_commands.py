@@ -33,7 +33,6 @@ READING: Mapping[str, Sequence[Sequence[str]]] = {
     "snapshot": [["{root}/snapshot.json"], ["{root}/snapshot.json", "--redact"]],
     "doctor": [[], ["--format", "json"]],
     "fmt": [[], ["--check"], ["--diff"]],
-    "self-check": [[], ["--hosts", "--format", "json"]],
     "graph": [[], ["--format", "dot"]],
     "explain": [["groups"], ["smart_groups.conditions"]],
     "init": [["{root}/new"]],

@@ -104,18 +104,6 @@ def test_a_plan_is_rehearsed_as_on_the_command_line(folder: Folder) -> None:
     assert project.apply(plan, approve=agree, require_rehearsal=True).exit == ExitCode.OK
 
 
-def test_faults_of_a_rehearsal(folder: Folder) -> None:
-    """They strike on the twin alone, and need a rehearsal."""
-    faults = folder.root / "faults.yaml"
-    faults.write_text("- {operation: manual-groups.create, status: 503, times: 1}\n", encoding="utf-8")
-    project = opened(folder)
-    rehearsal = project.plan(rehearse=True, faults=faults).rehearsal
-    assert rehearsal is not None
-    assert rehearsal.receipt.faults is not None
-    with pytest.raises(UsageError, match="faults needs rehearse"):
-        project.plan(faults=faults)
-
-
 def test_export_and_snapshot(folder: Folder) -> None:
     """What no manifest declares comes as YAML, of all kinds or of those that are named; nothing is written."""
     folder.send("custom-fields.create", None, {"name": "Dept", "type": "TEXT"})

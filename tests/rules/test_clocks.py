@@ -36,10 +36,11 @@ REASONS = {
     "fleet/test_dask.py test_an_interrupted_apply_stops_on_the_workers": (
         "for so long nothing may be written; load can only hide it"
     ),
+    "fleet/test_failing_workspaces.py RequestTimes.take_fault": "a limit is never exceeded; load only slows requests",
     "fleet/served_fleet.py wait_for_orphans": "processes are looked at until they have ended; only a hang takes long",
     "fleet/test_thousand_workspaces.py Bucket.__init__": "processes share a service with a limit; load only slows them",
     "fleet/test_thousand_workspaces.py Bucket.take_fault": "the same limit: so many requests a second",
-    "fleet/test_thousand_workspaces.py test_processes_at_one_host_share_its_rate": (
+    "fleet/test_thousand_workspaces.py test_processes_divide_the_rate": (
         "no more can be answered than the limit allows; load makes it fewer"
     ),
     "judges/prism.py _awaited": "the log of a program of others, which tells nobody when it writes",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import date
 
 import effect_samples
 import rehearsal_samples
@@ -19,7 +19,6 @@ from lmsconf.model.plan import (
     Action,
     Assumption,
     Change,
-    ChangeOrigin,
     FieldChange,
     GuardCount,
     GuardResult,
@@ -31,7 +30,6 @@ from lmsconf.model.plan import (
 )
 from lmsconf.model.policy import GuardLimit, GuardLimits, Policy
 from lmsconf.model.scope import PlanScope, VerifiedScope, VerifyMode
-from lmsconf.workspace.since_notices import dropped_notices, scope_notice
 
 EVERYONE = Address("everyone", "")
 HASH = "5f" * 32
@@ -482,32 +480,17 @@ NOT_KNOWN = replace(
 )
 OFF = replace(NOT_KNOWN, effects=EFFECTS_OFF)
 
-SINCE = replace(
-    CREATE,
-    base="main",
-    changes=tuple(replace(one, origin=ChangeOrigin.THIS_CHANGE) for one in CREATE.changes),
-    selection=PlanScope(only=tuple(str(one.address) for one in CREATE.changes)),
-    unmanaged=(),
-    problems=(
-        scope_notice(3, 1_240, timedelta(hours=9), "2026-02-28T23:00:00Z", is_used=True),
-        *dropped_notices([Address("group", "Mentors"), Address("group", "Readers")]),
-    ),
-)
-
 REHEARSED = replace(
     UPDATE,
     rehearsal=rehearsal_samples.refused(COACHES, UPDATE.changes[1:2], "409 conflict: the name is taken"),
 )
-FAULTED = replace(UPDATE, rehearsal=rehearsal_samples.with_faults(COACHES, "faults.yaml"))
 HOSTILE_REHEARSAL = replace(
     HOSTILE, rehearsal=rehearsal_samples.refused(Address.of("group", EVIL), HOSTILE.changes[:1], EVIL)
 )
 
 PLANS = {
     "rehearsed": REHEARSED,
-    "rehearsed_with_faults": FAULTED,
     "rehearsed_hostile": HOSTILE_REHEARSAL,
-    "since": SINCE,
     "empty": EMPTY,
     "create": CREATE,
     "update": UPDATE,

@@ -9,9 +9,6 @@ from lmsconf.model.outcomes import CallStatus
 from lmsconf.model.plan import Change
 from lmsconf.model.rehearsal import (
     FailedCall,
-    FaultedCall,
-    FaultedRun,
-    InjectedFaults,
     Rehearsal,
     RehearsalOutcome,
     RehearsalPace,
@@ -24,7 +21,7 @@ _HASH = "7c" * 32
 
 
 def refused(address: Address, remaining: tuple[Change, ...], text: str) -> Rehearsal:
-    """A rehearsal in which calls were refused and skipped, faults struck, and groups are not as predicted.
+    """A rehearsal in which calls were refused and skipped, and groups are not as predicted.
 
     text: what the service answers, and what everything is called that a service or a file names.
     """
@@ -34,7 +31,6 @@ def refused(address: Address, remaining: tuple[Change, ...], text: str) -> Rehea
             snapshot_digest=_HASH,
             outcome=RehearsalOutcome.REFUSED,
             at="2026-03-01T08:00:00Z",
-            faults=None,
             tool="lmsconf 0.1.0",
         ),
         taken_at="2026-03-01T08:00:00Z",
@@ -58,55 +54,6 @@ def refused(address: Address, remaining: tuple[Change, ...], text: str) -> Rehea
             RehearsedGroup(address=address, before=0, predicted=3, reached=None, basis=Basis.EXACT),
         ),
         pace=RehearsalPace(requests=1_204, rate=5.0, is_limit=True),
-    )
-
-
-def with_faults(address: Address, text: str) -> Rehearsal:
-    """A rehearsal with faults, of which a second apply did the rest."""
-    return Rehearsal(
-        receipt=RehearsalReceipt(
-            plan_digest=_HASH,
-            snapshot_digest=_HASH,
-            outcome=RehearsalOutcome.SUCCESS,
-            at="2026-03-01T08:00:00Z",
-            faults=InjectedFaults(file=text, digest=_HASH),
-            tool="lmsconf 0.1.0",
-        ),
-        taken_at="2026-03-01T08:00:00Z",
-        calls=4,
-        done=3,
-        failed=(_failed("c2", address, CallStatus.FAILED, text, None),),
-        remaining=(),
-        problems=(),
-        assumptions=(),
-        groups=(),
-        pace=RehearsalPace(requests=61, rate=12.5),
-        faulted=FaultedRun(
-            calls=(
-                FaultedCall(
-                    call="c1",
-                    address=address,
-                    operation="manual-groups.create",
-                    faults=("lose_answer",),
-                    sent=1,
-                    status=CallStatus.DONE,
-                    adopted=True,
-                ),
-                FaultedCall(
-                    call="c2",
-                    address=address,
-                    operation="manual-groups.rename",
-                    faults=("status 429", "cut"),
-                    sent=3,
-                    status=CallStatus.FAILED,
-                    adopted=False,
-                ),
-            ),
-            reads=4,
-            waited=95.0,
-            second_calls=1,
-            converged=True,
-        ),
     )
 
 

@@ -10,7 +10,7 @@ _AGAIN = "Rehearse it with: lmsconf plan --rehearse --out FILE. Review and apply
 
 
 def refuse_unrehearsed(plan: Plan, digest: str) -> None:
-    """Raise StalePlan unless the plan, with this digest, was rehearsed successfully and without faults.
+    """Raise StalePlan unless the plan, with this digest, was rehearsed successfully.
 
     The receipt is covered by the seal and the signature of the plan file, which loading it verifies.
     """
@@ -21,11 +21,6 @@ def refuse_unrehearsed(plan: Plan, digest: str) -> None:
         raise StalePlan(
             f"the rehearsal in the file is of a plan with the digest {receipt.plan_digest}, and this one's is {digest}",
             hint=_AGAIN,
-        )
-    if receipt.faults is not None:
-        raise StalePlan(
-            f"the plan was rehearsed with the faults of {receipt.faults.file}, and not without them",
-            hint="Rehearse it without --faults.",
         )
     if receipt.outcome is not RehearsalOutcome.SUCCESS:
         words = {RehearsalOutcome.REFUSED: "some of its calls were refused"}

@@ -6,20 +6,18 @@ Guards and foretold refusals stop nothing here: the calls are sent as if they we
 from __future__ import annotations
 
 from collections.abc import Iterator, Set
-from contextlib import nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from lmsconf import __version__
 from lmsconf.api.spec.listings import USERS
 from lmsconf.apply.phases import Phase, unreported
-from lmsconf.apply.rehearsal.injected_faults import RehearsedFaults
 from lmsconf.apply.rehearsal.twin import CannotRehearse, Twin, open_twin
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.documents.snapshot_file import snapshot_digest
 from lmsconf.errors import Problem
 from lmsconf.kinds import all_kinds
-from lmsconf.model.address import Address, RemoteId
+from lmsconf.model.address import RemoteId
 from lmsconf.model.canonical_json import Json, canonical_json
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.outcomes import ApplyReport, CallStatus
@@ -27,8 +25,6 @@ from lmsconf.model.plan import Action, Change, Plan
 from lmsconf.model.policy import Policy
 from lmsconf.model.rehearsal import (
     FailedCall,
-    FaultedRun,
-    InjectedFaults,
     Rehearsal,
     RehearsalOutcome,
     RehearsalPace,
@@ -44,9 +40,6 @@ from lmsconf.project.settings import Settings
 from lmsconf.support.lazy_dataclass import dataclass
 from lmsconf.workspace.reader import reads_needed
 
-if TYPE_CHECKING:
-    from lmsconf.sandbox.faults import Fault
-
 _SHOWN: Final = 5
 """How many resources are named that the twin plans otherwise; the others are counted."""
 
@@ -55,14 +48,12 @@ _SHOWN: Final = 5
 class RehearsalOptions:
     """How a plan is rehearsed.
 
-    rate: requests a second that the service takes, as far as it is known. is_limit: it is `--max-rate`. injected: the
-    file of `faults`. phase: receives the progress.
+    rate: requests a second that the service takes, as far as it is known. is_limit: it is `--max-rate`. phase: receives
+    the progress.
     """
 
     rate: float | None = None
     is_limit: bool = False
-    faults: tuple[Fault, ...] | None = None
-    injected: InjectedFaults | None = None
     phase: Phase = unreported
 
 
@@ -73,10 +64,8 @@ def rehearse(
 
     Raises CannotRehearse where no twin can be made of the snapshot, or where the twin gives another plan.
     """
-    faults = None if options.faults is None else RehearsedFaults(options.faults)
-    on_call = None if faults is None else faults.record
-    with open_twin(snapshot, settings, plan.created_at, faults=faults, on_call=on_call) as twin:
-        return rehearse_on(twin, plan, manifests, policy, snapshot, options, faults)
+    with open_twin(snapshot, settings, plan.created_at) as twin:
+        return rehearse_on(twin, plan, manifests, policy, snapshot, options)
 
 
 def rehearse_on(
@@ -86,50 +75,36 @@ def rehearse_on(
     policy: Policy,
     snapshot: Snapshot,
     options: RehearsalOptions,
-    faults: RehearsedFaults | None = None,
 ) -> Rehearsal:
-    """Rehearse a plan on an open twin of the snapshot, which is then as the plan leaves it. faults: those of the twin.
+    """Rehearse a plan on an open twin of the snapshot, which is then as the plan leaves it.
 
     Raises CannotRehearse where the twin gives another plan.
     """
-    return _Rehearsing(plan, manifests, policy, twin, options, faults).run(snapshot)
+    return _Rehearsing(plan, manifests, policy, twin, options).run(snapshot)
 
 
 class _Rehearsing:
     """One rehearsal on an open twin."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        manifests: Manifests,
-        policy: Policy,
-        twin: Twin,
-        options: RehearsalOptions,
-        faults: RehearsedFaults | None,
-    ) -> None:
+    def __init__(self, plan: Plan, manifests: Manifests, policy: Policy, twin: Twin, options: RehearsalOptions) -> None:
         self._plan, self._manifests, self._policy = plan, manifests, policy
-        self._twin, self._options, self._faults = twin, options, faults
-        self._made: dict[Address, RemoteId] = {}
+        self._twin, self._options = twin, options
 
     def run(self, snapshot: Snapshot) -> Rehearsal:
         """Rehearse the plan, and return what came of it."""
         self._refuse_other_plan()
-        report = self._applied(self._plan, self._faults)
-        requests, waited = self._twin.requests, self._twin.clock.passed()
-        if self._faults is not None:
-            self._twin = self._twin.reconnected()
+        report = self._twin.applier.execute(
+            self._plan, meta={}, phase=self._options.phase, verify=VerifyMode.ALL, made_from=self._manifests
+        )
+        requests = self._twin.requests
         remaining, problems = self._second_plan(report)
-        faulted = None
-        if self._faults is not None:
-            faulted, remaining, problems = self._finished(self._faults, report, remaining, problems, waited)
         failed = tuple(_failed_calls(report))
         return Rehearsal(
             receipt=RehearsalReceipt(
                 plan_digest=plan_digest(self._plan),
                 snapshot_digest=snapshot_digest(snapshot),
-                outcome=_outcome(failed, remaining, problems, faulted),
+                outcome=_outcome(failed, remaining, problems),
                 at=self._plan.created_at,
-                faults=self._options.injected,
                 tool=f"lmsconf {__version__}",
             ),
             taken_at=snapshot.taken_at,
@@ -140,9 +115,8 @@ class _Rehearsing:
             remaining=tuple(replace(change, problems=()) for change in remaining),
             problems=problems,
             assumptions=tuple(self._assumptions()),
-            groups=tuple(self._groups(remaining)),
+            groups=tuple(self._groups(report, remaining)),
             pace=RehearsalPace(requests=requests, rate=self._options.rate, is_limit=self._options.is_limit),
-            faulted=faulted,
         )
 
     def _assumptions(self) -> Iterator[RehearsedAssumption]:
@@ -173,59 +147,20 @@ class _Rehearsing:
                 hint="The service returns something that the sandbox cannot hold. Review the plan without --rehearse.",
             )
 
-    def _applied(self, plan: Plan, faults: RehearsedFaults | None) -> ApplyReport:
-        with nullcontext() if faults is None else faults.active():
-            report = self._twin.applier.execute(
-                plan,
-                meta={},
-                phase=self._options.phase,
-                verify=VerifyMode.ALL,
-                made_from=self._manifests,
-            )
-        self._made |= {outcome.address: RemoteId(outcome.id) for outcome in report.outcomes if outcome.id is not None}
-        return report
-
     def _second_plan(self, report: ApplyReport) -> tuple[tuple[Change, ...], tuple[Problem, ...]]:
-        """Return the changes and errors of the second plan: that of the run's verification, if it was made.
-
-        Faults may have hidden something from the verification, or given it an old state, and what went wrong with it
-        then is not what is left.
-        """
-        problems = report.problems if self._faults is None else ()
-        if report.verified.scope is VerifyMode.ALL and self._faults is None:
-            return report.residue, problems
+        """Return the changes and errors of the second plan: that of the run's verification, if it was made."""
+        if report.verified.scope is VerifyMode.ALL:
+            return report.residue, report.problems
         now, broken = self._planned()
-        return now.changes, tuple(dict.fromkeys((*problems, *broken)))
+        return now.changes, tuple(dict.fromkeys((*report.problems, *broken)))
 
-    def _finished(
-        self,
-        faults: RehearsedFaults,
-        report: ApplyReport,
-        remaining: tuple[Change, ...],
-        problems: tuple[Problem, ...],
-        waited: float,
-    ) -> tuple[FaultedRun, tuple[Change, ...], tuple[Problem, ...]]:
-        """Apply a second time, without faults, if something is left; return what the faults did, and what is left."""
-        calls, second = faults.faulted_calls(report.outcomes), None
-        if remaining:
-            again = self._planned()[0]
-            second = len(again.calls)
-            remaining, problems = self._second_plan(self._applied(again, None))
-        faulted = FaultedRun(
-            calls=calls,
-            reads=faults.reads,
-            waited=waited,
-            second_calls=second,
-            converged=not remaining and not any(problem.is_error for problem in problems),
-        )
-        return faulted, remaining, problems
-
-    def _groups(self, remaining: tuple[Change, ...]) -> Iterator[RehearsedGroup]:
+    def _groups(self, report: ApplyReport, remaining: tuple[Change, ...]) -> Iterator[RehearsedGroup]:
         """Yield the groups whose membership the plan changes, with the members that they have on the twin now."""
         kinds = all_kinds()
         deleted = {change.address for change in self._plan.changes if change.action is Action.DELETE}
         deleted -= {change.address for change in remaining}
         ids = {change.address: change.id for change in self._plan.changes if change.id is not None}
+        made = {outcome.address: RemoteId(outcome.id) for outcome in report.outcomes if outcome.id is not None}
         wanted = [one for one in self._plan.effects.groups if kinds[one.address.kind].has_members]
         if not wanted:
             return
@@ -236,7 +171,7 @@ class _Rehearsing:
             for group in wanted:
                 members: Set[RemoteId] | None = frozenset()
                 if group.address not in deleted:
-                    kind, id = kinds[group.address.kind], ids.get(group.address) or self._made.get(group.address)
+                    kind, id = kinds[group.address.kind], ids.get(group.address) or made.get(group.address)
                     members = kind.live_members(api, group.address.name, id)
                 yield RehearsedGroup(
                     address=group.address,
@@ -278,14 +213,8 @@ def _failed_calls(report: ApplyReport) -> Iterator[FailedCall]:
 
 
 def _outcome(
-    failed: tuple[FailedCall, ...],
-    remaining: tuple[Change, ...],
-    problems: tuple[Problem, ...],
-    faulted: FaultedRun | None,
+    failed: tuple[FailedCall, ...], remaining: tuple[Change, ...], problems: tuple[Problem, ...]
 ) -> RehearsalOutcome:
-    """Return the outcome: with faults, only whether the workspace was as planned at the end."""
-    if faulted is not None:
-        return RehearsalOutcome.SUCCESS if faulted.converged else RehearsalOutcome.NOT_CONVERGED
     if failed:
         return RehearsalOutcome.REFUSED
     if remaining or any(problem.is_error for problem in problems):

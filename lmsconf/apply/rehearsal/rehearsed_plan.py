@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from hashlib import sha256
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lmsconf.apply.phases import Phase, unreported
@@ -13,10 +11,7 @@ from lmsconf.apply.rehearsal.rehearse import RehearsalOptions, rehearse
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.plan import Plan
 from lmsconf.model.policy import Policy
-from lmsconf.model.rehearsal import InjectedFaults
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.sandbox.fault_file import parse_faults
-from lmsconf.support.atomic_files import read_text
 from lmsconf.support.lazy_dataclass import dataclass
 from lmsconf.workspace.plan_with_base import plan_with_base
 from lmsconf.workspace.reader import WorkspaceReader
@@ -30,13 +25,12 @@ class RehearsalRequest:
     """What is rehearsed, and how.
 
     snapshot: the saved snapshot to plan on; None: the workspace is read. base: the manifests to compare with.
-    faults_file: the faults to inject. max_rate: requests a second, at most. phase: receives the progress.
+    max_rate: requests a second, at most. phase: receives the progress.
     """
 
     policy: Policy
     snapshot: Snapshot | None = None
     base: BaseManifests | None = None
-    faults_file: Path | None = None
     max_rate: float | None = None
     phase: Phase = unreported
 
@@ -44,16 +38,13 @@ class RehearsalRequest:
 def rehearsed_plan(
     reader: WorkspaceReader,
     request: RehearsalRequest,
-    load: Callable[[], Manifests],
+    manifests: Manifests,
     read: Callable[[Manifests], Snapshot],
 ) -> Plan:
     """Return the plan of the manifests with its rehearsal. Raises CannotRehearse, and ProblemsFound like any plan.
 
-    load: loads the manifests, after the faults are parsed. read: reads the whole workspace, unless a snapshot is given.
+    read: reads the whole workspace, unless a snapshot is given.
     """
-    file = request.faults_file
-    faults = None if file is None else tuple(parse_faults(file))
-    manifests = load()
     live = read(manifests) if request.snapshot is None else request.snapshot
     if request.base is None:
         plan = reader.plan_offline(manifests, request.policy, live)
@@ -61,15 +52,5 @@ def rehearsed_plan(
         plan = plan_with_base(reader, manifests, request.policy, request.base, snapshot=live)
     plan = replace(plan, offline=request.snapshot is not None)
     rate = None if request.snapshot is not None else reader.connection.rate
-    options = RehearsalOptions(
-        rate=rate,
-        is_limit=rate is not None and rate == request.max_rate,
-        faults=faults,
-        injected=None if file is None else _injected(file),
-        phase=request.phase,
-    )
+    options = RehearsalOptions(rate=rate, is_limit=rate is not None and rate == request.max_rate, phase=request.phase)
     return replace(plan, rehearsal=rehearse(plan, manifests, request.policy, live, reader.settings, options))
-
-
-def _injected(file: Path) -> InjectedFaults:
-    return InjectedFaults(file=file.name, digest=sha256(read_text(file).encode("utf-8", "surrogatepass")).hexdigest())

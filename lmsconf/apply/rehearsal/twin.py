@@ -6,11 +6,10 @@ import random
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from lmsconf.api.retry import RetryPolicy
 from lmsconf.api.spec import ApiSpec
@@ -20,17 +19,11 @@ from lmsconf.documents.snapshot_file import snapshot_json
 from lmsconf.errors import LmsconfError, ProblemsFound
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.project.settings import Settings
-from lmsconf.sandbox.faults import FaultScript
 from lmsconf.sandbox.seed import fill_workspace
 from lmsconf.sandbox.service import SandboxService
 from lmsconf.sandbox.snapshot_seed import REDACTED
 from lmsconf.support.lazy_dataclass import dataclass
 from lmsconf.workspace.connection import Connection
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from lmsconf.api.client import Exchange
 
 _TIME_FORMAT: Final = "content-targets.time-format"
 _SHOWN: Final = 5
@@ -44,7 +37,7 @@ class CannotRehearse(LmsconfError):
 
 
 class RehearsalClock:
-    """A clock that passes only by waiting, so that a rehearsal with faults and retries takes no time. Thread-safe.
+    """A clock that passes only by waiting, so that retries of a rehearsal take no time. Thread-safe.
 
     start: when it starts, as ISO 8601.
     """
@@ -78,11 +71,6 @@ class Twin:
 
     service: SandboxService
     applier: Applier
-    clock: RehearsalClock
-
-    def reconnected(self) -> Twin:
-        """Return the twin with a new connection, as the next run has one: it knows nothing of earlier failures."""
-        return replace(self, applier=_applier(self.service, self.applier.settings, self.clock, patience=0.0))
 
     @property
     def requests(self) -> int:
@@ -91,18 +79,11 @@ class Twin:
 
 
 @contextmanager
-def open_twin(
-    snapshot: Snapshot,
-    settings: Settings,
-    at: str,
-    *,
-    faults: FaultScript | None = None,
-    on_call: Callable[[Exchange], None] | None = None,
-) -> Iterator[Twin]:
+def open_twin(snapshot: Snapshot, settings: Settings, at: str) -> Iterator[Twin]:
     """Open a twin of a workspace for the length of a block. at: the time on its clock.
 
-    faults: with them, writes are looked for as long as on the service. Raises CannotRehearse for a snapshot that cannot
-    be loaded: one that is redacted or incomplete, or that refers to what it does not hold.
+    Raises CannotRehearse for a snapshot that cannot be loaded: one that is redacted or incomplete, or that refers to
+    what it does not hold.
     """
     if snapshot.redaction is not None:
         hint = "Save one without --redact, or rehearse on the workspace itself, without --snapshot."
@@ -112,26 +93,15 @@ def open_twin(
         spec=ApiSpec(_service_dialect(snapshot, settings), settings.dialect_at),
         clock=clock.epoch,
         ids=partial(_new_id, count(1)),
-        faults=faults,
-        sleep=clock.wait,
     )
     try:
         _fill(service, snapshot)
-        patience = settings.settle if faults is not None else 0.0
-        applier = _applier(service, settings, clock, patience=patience, on_call=on_call)
-        yield Twin(service=service, applier=applier, clock=clock)
+        yield Twin(service=service, applier=_applier(service, settings, clock))
     finally:
         service.close_workspace()
 
 
-def _applier(
-    service: SandboxService,
-    settings: Settings,
-    clock: RehearsalClock,
-    *,
-    patience: float,
-    on_call: Callable[[Exchange], None] | None = None,
-) -> Applier:
+def _applier(service: SandboxService, settings: Settings, clock: RehearsalClock) -> Applier:
     """Return an applier with a connection of its own, on which waiting takes no time."""
     retry = RetryPolicy(
         sleep=clock.wait,
@@ -141,11 +111,11 @@ def _applier(
     )
     return Applier(
         settings=settings,
-        connection=Connection(settings, retry=retry, service=service, on_call=on_call),
+        connection=Connection(settings, retry=retry, service=service),
         parallelism=1,
         clock=clock.now,
         timing=WaitClock(now=clock.passed, sleep=clock.wait),
-        patience=patience,
+        patience=0.0,
     )
 
 

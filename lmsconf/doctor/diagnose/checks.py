@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import platform
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from functools import partial
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Final, cast
 
+from lmsconf import __version__
 from lmsconf.api.spec import ApiSpec
 from lmsconf.doctor.diagnose.dialect_assumptions import list_dialect_assumptions
 from lmsconf.doctor.diagnose.page_size import check_page_size, measure_page_sizes
@@ -89,10 +92,17 @@ def run_read_only_checks(
         workspace=settings.workspace.name,
         url=settings.workspace.url,
         people=people,
-        findings=(*findings, manifests),
+        findings=(*findings, manifests, _versions()),
         assumptions=list_dialect_assumptions(spec, kinds, settings.dialect_at),
         failure=failure,
     )
+
+
+def _versions() -> CheckResult:
+    """Report what a support request needs to know of the installation."""
+    system = f"{platform.system()} {platform.release()} {platform.machine()}"
+    message = f"lmsconf {__version__}, Python {platform.python_version()}, httpx {version('httpx')}, {system}"
+    return CheckResult("versions", Health.OK, message)
 
 
 def _token(settings: Settings, now: datetime) -> CheckResult:

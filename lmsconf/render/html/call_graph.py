@@ -10,8 +10,8 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from lmsconf.documents.plan_values import request_body_json
 from lmsconf.model.calls import Call
 from lmsconf.model.plan import Action, Plan
+from lmsconf.render.html.components import MOST_ROWS
 from lmsconf.render.html.document import Child, Markup, tag
-from lmsconf.render.html.packed_rows import PackedRow, packed_list
 from lmsconf.render.resource_wording import count_kind, count_noun, resource_title, short_title
 from lmsconf.support.lazy_dataclass import dataclass
 
@@ -21,22 +21,23 @@ MAX_NODES = 300
 _WIDE, _HIGH, _GAP, _ALLEY, _EDGE = 250, 30, 10, 70, 16
 
 
-def call_anchors(calls: Sequence[Call]) -> Mapping[str, str]:
-    """Return call id → HTML anchor."""
-    return {call.id: f"call-{number}" for number, call in enumerate(calls, 1)}
+def call_anchors(plan: Plan, resource_anchors: Mapping[str, str]) -> Mapping[str, str]:
+    """Return call id → HTML anchor; if the page does not show all changes, only of the calls of those it shows.
 
-
-def call_list(calls: Sequence[Call], resource_anchors: Mapping[str, str], packed_for: str | None = None) -> Markup:
-    """Render every call in the plan's order.
-
-    resource_anchors: address → HTML anchor of its row. packed_for: the command that prints the calls of a large page,
-    whose script shows them.
+    resource_anchors: address → HTML anchor of its row.
     """
-    names, numbers = call_anchors(calls), _numbers(calls)
-    rows = ((call, _call(call, names, numbers, resource_anchors.get(str(call.address)))) for call in calls)
-    if packed_for is not None:
-        return packed_list("calls", (PackedRow(row, names[call.id]) for call, row in rows), packed_for)
-    return tag("div", [row for _, row in rows], class_="list")
+    whole = len(plan.changes) <= MOST_ROWS
+    numbered = enumerate(plan.calls, 1)
+    return {call.id: f"call-{number}" for number, call in numbered if whole or str(call.address) in resource_anchors}
+
+
+def call_list(calls: Sequence[Call], anchors: Mapping[str, str], resource_anchors: Mapping[str, str]) -> Markup:
+    """Render every call that has an anchor, in the plan's order."""
+    numbers = _numbers(calls)
+    rows = [
+        _call(call, anchors, numbers, resource_anchors.get(str(call.address))) for call in calls if call.id in anchors
+    ]
+    return tag("div", rows, class_="list")
 
 
 def _numbers(calls: Sequence[Call]) -> Mapping[str, int]:
@@ -52,7 +53,7 @@ def _call(call: Call, names: Mapping[str, str], numbers: Mapping[str, int], reso
         tag("span", call.path, class_="path"),
         tag("span", title, class_="to"),
     )
-    waits = [[" ", call_link(need, names, numbers)] for need in call.needs if need in names]
+    waits = [[" ", call_link(need, names, numbers)] for need in call.needs if need in numbers]
     body = tag(
         "div",
         tag("p", tag("code", call.operation), " for ", tag("a", title, href=f"#{resource}") if resource else title),
@@ -65,8 +66,9 @@ def _call(call: Call, names: Mapping[str, str], numbers: Mapping[str, int], reso
     return tag("details", summary, body, class_="row call", id=names[call.id])
 
 
-def call_link(call: str, anchors: Mapping[str, str], numbers: Mapping[str, int]) -> Markup:
-    return tag("a", f"#{numbers[call]:,}", href=f"#{anchors[call]}")
+def call_link(call: str, anchors: Mapping[str, str], numbers: Mapping[str, int]) -> Child:
+    text = f"#{numbers[call]:,}"
+    return tag("a", text, href=f"#{anchors[call]}") if call in anchors else text
 
 
 def _json(value: object) -> list[Child]:
@@ -75,12 +77,12 @@ def _json(value: object) -> list[Child]:
     return [child for line in lines for child in (line, Markup("\n"))]
 
 
-def call_links(plan: Plan) -> Mapping[str, Markup]:
+def call_links(plan: Plan, anchors: Mapping[str, str]) -> Mapping[str, Markup]:
     """Return address → links to its calls."""
-    names, numbers = call_anchors(plan.calls), _numbers(plan.calls)
+    numbers = _numbers(plan.calls)
     links: defaultdict[str, list[Child]] = defaultdict(list)
     for call in plan.calls:
-        item = tag("li", call_link(call.id, names, numbers), f" {call.method} ", tag("code", call.path))
+        item = tag("li", call_link(call.id, anchors, numbers), f" {call.method} ", tag("code", call.path))
         links[str(call.address)].append(item)
     return {address: tag("ul", items, class_="calls-of") for address, items in links.items()}
 
@@ -110,11 +112,11 @@ class Graph:
         )
 
 
-def graph_svg(plan: Plan, resource_anchors: Mapping[str, str]) -> Child:
+def graph_svg(plan: Plan, call_anchors: Mapping[str, str], resource_anchors: Mapping[str, str]) -> Child:
     """Render the dependency graph left to right, by call, resource or kind: the finest with at most DRAWN boxes."""
     actions = {str(change.address): change.action.value for change in plan.changes}
     drawings = (
-        ("calls", _by_call(plan, actions)),
+        ("calls", _by_call(plan, actions, call_anchors)),
         ("resources", _by_resource(plan, actions, resource_anchors)),
         ("kinds", _by_kind(plan, actions)),
     )
@@ -141,18 +143,18 @@ def _caption(grain: str, drawn: int, loose: int) -> str:
     return captions[grain] + (rest if loose else "")
 
 
-def _by_call(plan: Plan, actions: Mapping[str, str]) -> Graph:
-    names = call_anchors(plan.calls)
+def _by_call(plan: Plan, actions: Mapping[str, str], anchors: Mapping[str, str]) -> Graph:
+    numbers = _numbers(plan.calls)
     return Graph(
         {
             call.id: GraphNode(
-                f"{number} {short_title(call.address)}",
+                f"{numbers[call.id]} {short_title(call.address)}",
                 actions.get(str(call.address), ""),
-                names[call.id],
+                anchors.get(call.id),
             )
-            for number, call in enumerate(plan.calls, 1)
+            for call in plan.calls
         },
-        {call.id: {need for need in call.needs if need in names} for call in plan.calls},
+        {call.id: {need for need in call.needs if need in numbers} for call in plan.calls},
     )
 
 

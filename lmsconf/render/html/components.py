@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
 
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.model.address import Address
@@ -10,7 +12,6 @@ from lmsconf.model.blockers import CONSENT_LEAD, blockers, consent_command
 from lmsconf.model.plan import Action, Change, Plan
 from lmsconf.render.change_summary import KeyChange, key_changes
 from lmsconf.render.html.document import NOTHING, Child, Markup, join_markup, tag
-from lmsconf.render.html.packed_rows import Pack, PackedRow, how_rows_appear, is_large, pack_after_full
 from lmsconf.render.plan_wording import (
     ACTION_SIGNS,
     ACTION_WORDS,
@@ -22,6 +23,9 @@ from lmsconf.render.plan_wording import (
 )
 from lmsconf.render.resource_wording import MAX_SHOWN_ITEMS, kind_noun, kind_plural, resource_title, short_title
 from lmsconf.support.lazy_dataclass import dataclass
+
+MOST_ROWS: Final = 2_000
+"""How many rows a page shows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,14 +47,10 @@ class ExpandableRow:
 
 @dataclass(frozen=True, slots=True)
 class RowGroup:
-    """Rows under a heading. full: whether they stand in full in the HTML of a large page, as far as there is room.
-
-    note: what stands between the heading and the rows.
-    """
+    """Rows under a heading. note: what stands between the heading and the rows."""
 
     heading: str
     rows: Sequence[ExpandableRow]
-    full: bool = True
     note: Child = None
 
 
@@ -73,20 +73,35 @@ def table_of_contents(sections: Iterable[tuple[str, str]]) -> Markup:
     return tag("nav", tag("ul", items), aria_label="On this page")
 
 
-def filterable_rows(groups: Sequence[RowGroup], states: Mapping[str, str], *, state_noun: str, command: str) -> Markup:
-    """Render rows in groups, with search and filters. states: state → label. state_noun: the noun for a row's state.
+def filterable_rows(
+    groups: Sequence[RowGroup], states: Mapping[str, str], *, state_noun: str, command: str, first: str = "first"
+) -> Markup:
+    """Render the first rows of groups, with search and filters. states: state → label. state_noun: a row's state.
 
-    Those of a large page are packed. command: prints them all without a browser.
+    command: prints all of them. first: what the first ones are.
     """
-    every = [row for group in groups for row in group.rows]
-    pack = Pack("rows", command) if is_large(len(every)) else None
+    total = sum(len(group.rows) for group in groups)
+    groups = list(_first_rows(groups))
     return join_markup(
-        _tools(every, states, state_noun),
-        None if pack is None else how_rows_appear(command),
-        tag("div", [_group(group, pack) for group in groups], id="rows"),
+        rows_note(f"the {first} {MOST_ROWS:,} of {total:,}", command) if total > MOST_ROWS else None,
+        _tools([row for group in groups for row in group.rows], states, state_noun),
+        tag("div", map(_group, groups), id="rows"),
         tag("p", "No matches.", class_="nothing", id="nothing", hidden=True),
-        None if pack is None else pack.script(),
     )
+
+
+def _first_rows(groups: Iterable[RowGroup]) -> Iterator[RowGroup]:
+    """Yield groups with at most MOST_ROWS rows in all."""
+    room = MOST_ROWS
+    for group in groups:
+        if rows := group.rows[:room]:
+            yield replace(group, rows=rows)
+            room -= len(rows)
+
+
+def rows_note(shown: str, command: str) -> Markup:
+    """Say which rows a page shows, and how to see all."""
+    return tag("p", f"Shown here: {shown}. All: ", tag("code", command), class_="note")
 
 
 def _tools(every: Sequence[ExpandableRow], states: Mapping[str, str], word: str) -> Markup:
@@ -124,17 +139,9 @@ def _file(row: ExpandableRow) -> str:
     return row.source.file if row.source else ""
 
 
-def _group(group: RowGroup, pack: Pack | None) -> Markup:
-    rows = tag("div", [_row(row) for row in group.rows], class_="list") if pack is None else _packed(group, pack)
+def _group(group: RowGroup) -> Markup:
+    rows = tag("div", map(_row, group.rows), class_="list")
     return tag("div", tag("h3", group.heading), group.note, rows, class_="group")
-
-
-def _packed(group: RowGroup, pack: Pack) -> Markup:
-    rows = (
-        PackedRow(_row(row), row.anchor, {"kind": row.address.kind, "state": row.state, "file": _file(row)})
-        for row in group.rows
-    )
-    return pack_after_full(pack, rows, full=group.full)
 
 
 def _row(row: ExpandableRow) -> Markup:

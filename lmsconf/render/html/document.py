@@ -51,10 +51,9 @@ def _attribute(key: str, value: str | int | bool | None) -> str:
     return f" {name}" if value is True else f' {name}="{escape_html(str(value))}"'
 
 
-def render_document(title: str, *, header: Child, main: Child, footer: Child, large: bool = False) -> str:
-    """Return the whole document. large: whether its rows are packed (`packed_rows`), which takes another script."""
-    style = join_markup(*map(_asset, ("page.css", "large_page.css") if large else ("page.css",)))
-    script = join_markup(_asset("theme.js"), _asset("people.js"), _asset("large_page.js" if large else "page.js"))
+def render_document(title: str, *, header: Child, main: Child, footer: Child) -> str:
+    """Return the whole document."""
+    style, script = _asset("page.css"), join_markup(*map(_asset, ("theme.js", "people.js", "page.js")))
     head = tag(
         "head",
         tag("meta", charset="utf-8"),

@@ -25,7 +25,6 @@ from lmsconf.render.html.components import (
     problem_note,
 )
 from lmsconf.render.html.document import Child, tag
-from lmsconf.render.html.packed_rows import is_large
 from lmsconf.render.html.plan import page_header, sections_page
 from lmsconf.render.plan_wording import workspace_line
 from lmsconf.render.resource_wording import count_noun, count_unmanaged, kind_noun
@@ -67,8 +66,7 @@ def drift_html(drift: DriftReport) -> str:
     ]
     manifests = f"{count_noun(len(drift.manifests_files), 'file')}, sha256 {drift.manifests_digest}"
     footer = definition_list([("Compared", drift.created_at), ("Manifests", manifests)])
-    large = is_large(len(drift.findings))
-    return sections_page(f"Drift of {drift.workspace}", top, sections, footer, large=large)
+    return sections_page(f"Drift of {drift.workspace}", top, sections, footer)
 
 
 def _counts(drift: DriftReport) -> Iterator[tuple[str, int, str]]:

@@ -34,7 +34,6 @@ from lmsconf.render.html.components import (
     problem_note,
 )
 from lmsconf.render.html.document import Child, tag
-from lmsconf.render.html.packed_rows import is_large
 from lmsconf.render.html.plan import page_header, sections_page
 from lmsconf.render.settings_wording import RELAXED_HEADING
 
@@ -74,7 +73,7 @@ def fleet_html(report: FleetReport) -> str:
         count_cards(_counts(report)),
         headed_list(RELAXED_HEADING, fleet_relaxed(report)),
     ]
-    return sections_page(title, top, sections, None, large=is_large(changes))
+    return sections_page(title, top, sections, None)
 
 
 def _counts(report: FleetReport) -> Iterator[tuple[str, int, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import Problem
@@ -28,8 +29,9 @@ from lmsconf.render.change_summary import (
     sort_by_severity,
 )
 from lmsconf.render.effects_wording import EFFECTS_HEADING, predicted_line
-from lmsconf.render.html.call_graph import ACTIONS, call_links, call_list, graph_svg
+from lmsconf.render.html.call_graph import ACTIONS, call_anchors, call_links, call_list, graph_svg
 from lmsconf.render.html.components import (
+    MOST_ROWS,
     ExpandableRow,
     RowGroup,
     blocker_notes,
@@ -42,13 +44,13 @@ from lmsconf.render.html.components import (
     headed_list,
     hint_paragraph,
     problem_note,
+    rows_note,
     section,
     table_of_contents,
 )
 from lmsconf.render.html.document import Child, Markup, join_markup, render_document, tag
 from lmsconf.render.html.effects import effects_summary, effects_tables
 from lmsconf.render.html.effects_people import people_search, people_warning
-from lmsconf.render.html.packed_rows import is_large, packed_notes
 from lmsconf.render.html.rehearsal import rehearsal_section, rehearsal_verdict
 from lmsconf.render.plan_wording import (
     abandoned_heading,
@@ -66,17 +68,18 @@ def plan_html(plan: Plan) -> str:
     """Render a plan as an HTML page."""
     digest = plan_digest(plan)
     anchors = _anchors(plan.changes)
+    calls = call_anchors(plan, anchors)
     sections = [
         ("people", EFFECTS_HEADING, effects_tables(plan, anchors)),
         ("who", "Who gains, who loses", people_search(plan)),
-        ("attention", "Check this first", _attention(plan)),
-        ("changes", "Changes", _changes(plan)),
+        ("attention", "Check this first", [problem_note(problem) for problem in sort_by_severity(plan.problems)]),
+        ("changes", "Changes", _changes(plan, anchors, calls)),
         ("rehearsal", REHEARSAL_HEADING, rehearsal_section(plan)),
         ("let-go", "No longer declared", _let_go(plan)),
         ("left-out", "Left out", _left_out(plan)),
         ("unmanaged", "Not managed", _unmanaged(plan)),
-        ("order", "Call order", graph_svg(plan, _anchors(plan.changes)) if plan.calls else None),
-        ("calls", "Calls", _calls(plan)),
+        ("order", "Call order", graph_svg(plan, calls, anchors) if plan.calls else None),
+        ("calls", "Calls", _calls(plan, calls, anchors)),
     ]
     top = page_header("plan", plan.workspace, workspace_line(plan.workspace, plan.url, plan.people))
     verdict = [
@@ -102,8 +105,7 @@ def plan_html(plan: Plan) -> str:
             _made_from(plan),
         ]
     )
-    large = is_large(len(plan.changes))
-    return sections_page(f"Plan for {plan.workspace}", [top, verdict], sections, footer, large=large)
+    return sections_page(f"Plan for {plan.workspace}", [top, verdict], sections, footer)
 
 
 def _made_from(plan: Plan) -> tuple[str, str]:
@@ -135,8 +137,7 @@ def apply_html(report: ApplyReport) -> str:
     ]
     times = (("Started", report.started_at), ("Finished", report.finished_at))
     footer = definition_list([*times, ("Plan", tag("code", report.plan_digest)), *sorted(report.meta.items())])
-    large = is_large(len(report.outcomes))
-    return sections_page(f"Apply to {report.workspace}", [top, verdict], sections, footer, large=large)
+    return sections_page(f"Apply to {report.workspace}", [top, verdict], sections, footer)
 
 
 def problems_html(problems: Sequence[Problem]) -> str:
@@ -160,15 +161,13 @@ def snapshot_html(snapshot: Snapshot) -> str:
     )
 
 
-def sections_page(
-    title: str, top: Child, sections: Iterable[tuple[str, str, Child]], footer: Child, *, large: bool = False
-) -> str:
-    """Return a page of (anchor, heading, body) sections; empty ones are left out. large: whether rows are packed."""
+def sections_page(title: str, top: Child, sections: Iterable[tuple[str, str, Child]], footer: Child) -> str:
+    """Return a page of (anchor, heading, body) sections; empty ones are left out."""
     held = [(anchor, heading, join_markup(body)) for anchor, heading, body in sections]
     held = [part for part in held if part[2]]
     links = table_of_contents((anchor, heading) for anchor, heading, _ in held) if len(held) > 1 else None
     main = [section(*part) for part in held]
-    return render_document(title, header=[top, links], main=main, footer=footer, large=large)
+    return render_document(title, header=[top, links], main=main, footer=footer)
 
 
 def page_header(kind: str, workspace: str, first_line: str) -> list[Child]:
@@ -199,29 +198,25 @@ def _plan_cards(plan: Plan) -> Markup:
     )
 
 
-def _attention(plan: Plan) -> Child:
-    notes = (problem_note(problem) for problem in sort_by_severity(plan.problems))
-    return packed_notes(notes, _SHOW_PLAN) if is_large(len(plan.changes)) else list(notes)
+def _anchors(changes: Sequence[Change]) -> Mapping[str, str]:
+    """Return address → HTML anchor of its row, of the changes that the page shows: the riskiest."""
+    numbers = {str(change.address): number for number, change in enumerate(changes, 1)}
+    by_risk = chain.from_iterable(group_by_risk(changes).values())
+    return {at: f"change-{numbers[at]}" for at in (str(change.address) for change in islice(by_risk, MOST_ROWS))}
 
 
-def _anchors(changes: Iterable[Change]) -> Mapping[str, str]:
-    """Return address → HTML anchor of its row."""
-    return {str(change.address): f"change-{number}" for number, change in enumerate(changes, 1)}
-
-
-def _changes(plan: Plan) -> Child:
+def _changes(plan: Plan, anchors: Mapping[str, str], call_anchors: Mapping[str, str]) -> Child:
     if not plan.changes:
         return tag("p", plan_summary(plan))
-    anchors, calls = _anchors(plan.changes), call_links(plan)
+    calls = call_links(plan, call_anchors)
     groups = [
         RowGroup(
             _heading(risk, group),
-            [change_row(anchors[at := str(change.address)], change, calls.get(at)) for change in group],
-            full=not risk.safe,
+            [change_row(anchors.get(at := str(change.address), ""), change, calls.get(at)) for change in group],
         )
         for risk, group in group_by_risk(plan.changes).items()
     ]
-    return filterable_rows(groups, ACTIONS, state_noun="action", command=_SHOW_PLAN)
+    return filterable_rows(groups, ACTIONS, state_noun="action", command=_SHOW_PLAN, first="riskiest")
 
 
 def _heading(risk: Risk, changes: Sequence[Change]) -> str:
@@ -229,13 +224,14 @@ def _heading(risk: Risk, changes: Sequence[Change]) -> str:
     return f"{risk.value}: {items}{count_kinds(changes)}"
 
 
-def _calls(plan: Plan) -> Child:
+def _calls(plan: Plan, anchors: Mapping[str, str], resource_anchors: Mapping[str, str]) -> Child:
     if not plan.calls:
         return None
     heading = f"{count_noun(len(plan.calls), 'API call')}, in the order in which they are sent"
-    packed_for = _SHOW_CALLS if is_large(len(plan.changes)) else None
-    calls = call_list(plan.calls, _anchors(plan.changes), packed_for)
-    return tag("details", tag("summary", heading), calls, class_="fold")
+    is_part = len(plan.changes) > MOST_ROWS
+    note = rows_note("those of the changes above", _SHOW_CALLS) if is_part else None
+    calls = call_list(plan.calls, anchors, resource_anchors)
+    return tag("details", tag("summary", heading), note, calls, class_="fold")
 
 
 def _let_go(plan: Plan) -> Child:
@@ -284,7 +280,7 @@ def _outcomes(report: ApplyReport) -> Iterator[RowGroup]:
         call_rows = [_outcome(number, outcome) for number, outcome in numbered if outcome.status.value == status]
         if call_rows:
             heading = f"{label}: {count_noun(len(call_rows), 'API call')}"
-            yield RowGroup(heading, call_rows, full=status != CallStatus.DONE.value)
+            yield RowGroup(heading, call_rows)
 
 
 def _outcome(number: int, outcome: CallOutcome) -> ExpandableRow:

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from lmsconf.model.plan import Plan
-from lmsconf.model.rehearsal import FailedCall, FaultedRun, RehearsalOutcome
+from lmsconf.model.rehearsal import FailedCall, RehearsalOutcome
 from lmsconf.render.html.components import headed_list, hint_paragraph, problem_note
 from lmsconf.render.html.document import Child, Markup, tag
 from lmsconf.render.rehearsal_wording import (
     ASSUMPTIONS_HEADING,
     FAILED_HEADING,
-    FAULTS_HEADING,
     GROUPS_HEADING,
     REMAINING_HEADING,
     assumption_line,
     failed_call_line,
-    faulted_call_line,
-    faults_sentences,
     group_line,
     rehearsal_sentences,
     remaining_line,
@@ -45,7 +40,6 @@ def rehearsal_section(plan: Plan) -> Child:
         [tag("p", tag("b", f"{FAILED_HEADING}:")), list(map(_failed, rehearsal.failed))] if rehearsal.failed else None,
         headed_list(REMAINING_HEADING, map(remaining_line, rehearsal.remaining)),
         [problem_note(problem) for problem in rehearsal.problems],
-        None if rehearsal.faulted is None else headed_list(FAULTS_HEADING, _faults(rehearsal.faulted)),
         headed_list(GROUPS_HEADING, map(group_line, rehearsal.groups)),
         _folded(ASSUMPTIONS_HEADING, [assumption_line(assumption) for assumption in rehearsal.assumptions]),
         tag("p", "Snapshot ", tag("code", rehearsal.receipt.snapshot_digest), class_="scope"),
@@ -55,11 +49,6 @@ def rehearsal_section(plan: Plan) -> Child:
 def _failed(call: FailedCall) -> Markup:
     reason = tag("p", call.reason) if call.reason is not None else None
     return tag("div", tag("p", failed_call_line(call)), reason, hint_paragraph(call.hint), class_="note error")
-
-
-def _faults(run: FaultedRun) -> Iterator[str]:
-    yield from map(faulted_call_line, run.calls)
-    yield from faults_sentences(run)
 
 
 def _folded(heading: str, lines: list[str]) -> Child:

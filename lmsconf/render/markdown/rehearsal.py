@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 
 from lmsconf.model.plan import Plan
-from lmsconf.model.rehearsal import FailedCall, FaultedRun, Rehearsal, RehearsalOutcome
+from lmsconf.model.rehearsal import FailedCall, Rehearsal, RehearsalOutcome
 from lmsconf.render.escape import escape_markdown
 from lmsconf.render.markdown.sections import (
     NAME_SIZE,
@@ -18,13 +18,10 @@ from lmsconf.render.markdown.sections import (
 from lmsconf.render.rehearsal_wording import (
     ASSUMPTIONS_HEADING,
     FAILED_HEADING,
-    FAULTS_HEADING,
     GROUPS_HEADING,
     REMAINING_HEADING,
     assumption_line,
     failed_call_line,
-    faulted_call_line,
-    faults_sentences,
     group_line,
     rehearsal_sentences,
     remaining_line,
@@ -52,8 +49,6 @@ def rehearsal_sections(plan: Plan, limit: SizeLimit) -> Iterator[MarkdownSection
         yield _lines(REMAINING_HEADING, map(remaining_line, rehearsal.remaining), ("change", "changes"))
     if rehearsal.problems:
         yield MarkdownSection("After the rehearsal", [problem_entry(problem) for problem in rehearsal.problems])
-    if rehearsal.faulted is not None:
-        yield _lines(FAULTS_HEADING, _faults(rehearsal.faulted), ("fault", "faults"))
     yield _lines(f"About the rehearsal of {rehearsal.taken_at}", _about(plan, rehearsal), ("line", "lines"), limit)
     if rehearsal.assumptions:
         lines = map(assumption_line, rehearsal.assumptions)
@@ -63,11 +58,6 @@ def rehearsal_sections(plan: Plan, limit: SizeLimit) -> Iterator[MarkdownSection
 def _about(plan: Plan, rehearsal: Rehearsal) -> Iterator[str]:
     yield from rehearsal_sentences(plan, rehearsal)
     yield from (f"{GROUPS_HEADING}, {group_line(group)}" for group in rehearsal.groups)
-
-
-def _faults(run: FaultedRun) -> Iterator[str]:
-    yield from map(faulted_call_line, run.calls)
-    yield from faults_sentences(run)
 
 
 def _failed_entry(call: FailedCall) -> SectionEntry:

@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from lmsconf.model.plan import Plan
-from lmsconf.model.rehearsal import FailedCall, FaultedRun, Rehearsal
+from lmsconf.model.rehearsal import FailedCall, Rehearsal
 from lmsconf.render.escape import escape_terminal
 from lmsconf.render.rehearsal_wording import (
     ASSUMPTIONS_HEADING,
-    FAULTS_HEADING,
     GROUPS_HEADING,
     HEADING,
     REMAINING_HEADING,
     assumption_line,
     failed_call_line,
-    faulted_call_line,
-    faults_sentences,
     group_line,
     rehearsal_sentences,
     remaining_line,
@@ -35,8 +32,6 @@ def rehearsal_blocks(plan: Plan) -> Iterator[Iterable[str]]:
     yield _listed(REMAINING_HEADING, map(remaining_line, rehearsal.remaining))
     for problem in rehearsal.problems:
         yield problem_lines(problem)
-    if rehearsal.faulted is not None:
-        yield _faults(rehearsal.faulted)
     yield _listed(GROUPS_HEADING, map(group_line, rehearsal.groups))
     yield _listed(ASSUMPTIONS_HEADING, map(assumption_line, rehearsal.assumptions))
 
@@ -56,12 +51,6 @@ def _failed(call: FailedCall) -> Iterator[str]:
     yield escape_terminal(f"  {failed_call_line(call)}")
     yield from indent_lines(call.reason, indent="      ")
     yield from indent_lines(call.hint, indent="      ")
-
-
-def _faults(run: FaultedRun) -> Iterator[str]:
-    yield f"{FAULTS_HEADING}:"
-    yield from (escape_terminal(f"  {faulted_call_line(call)}") for call in run.calls)
-    yield from (f"  {sentence}" for sentence in faults_sentences(run))
 
 
 def _listed(heading: str, lines: Iterable[str]) -> Iterator[str]:

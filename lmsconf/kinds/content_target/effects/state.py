@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Final, cast
 
@@ -50,8 +49,7 @@ def facts_for_plan(
     """Return what the effects of these changes and a query rest on: read, or as far as a snapshot file holds it."""
     planning = draft.planning
     if reading is not None:
-        read = replace(planning.snapshot, listings={}) if draft.rests_on_file else planning.snapshot
-        return read_access_facts(reading, read, scope, query)
+        return read_access_facts(reading, planning.snapshot, scope, query)
     everyone = planning.call_templates.behaviour("content-targets.everyone")
     return facts_from_snapshot(planning.snapshot, scope, everyone)
 
