@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from lmsconf.cli.planning import load_context_settings, max_rate, on_request, pa
 from lmsconf.cli.prompts import confirm, refuse_without_terminal
 from lmsconf.errors import ExitCode, LmsconfError, UsageError
 from lmsconf.model.names import normalize_email
+from lmsconf.support.state_folder import state_folder
 
 if TYPE_CHECKING:
     from lmsconf.api.client import Exchange
@@ -119,15 +121,24 @@ def _probed(
     settings: Settings, connection: Connection, diagnosis: DoctorReport, subjects: ProbeSubjects
 ) -> ProbeResult:
     """Run the probe with one worker, so its requests are sequential."""
+    from lmsconf.doctor.probe.kept_people import KeptPeople
     from lmsconf.doctor.probe.probe_run import ProbeRun
     from lmsconf.doctor.probe.trial_client import TrialClient
 
+    kept = KeptPeople.of_workspace(state_folder(os.environ), settings.root, settings.workspace.url)
     with connection.worker_pool(1) as pool:
         keys = [assumption.key for assumption in diagnosis.assumptions]
         client = TrialClient(pool, settings.dialect)
         accounts = settings.policy.create_people
         return ProbeRun(
-            client, subjects, keys=keys, accounts=accounts, now=_now(), settle=settings.settle, tell=write_stderr
+            client,
+            subjects,
+            keys=keys,
+            accounts=accounts,
+            now=_now(),
+            settle=settings.settle,
+            kept=kept,
+            tell=write_stderr,
         ).run()
 
 

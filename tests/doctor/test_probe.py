@@ -248,7 +248,7 @@ def test_rights_that_come_with_managing_are_put_back(open_clinic: Open) -> None:
     clinics.append(open_clinic(on_log=promotes))
     before = held(clinics[0].service)
     code, out = clinics[0].run("doctor", "--probe", "--yes", *BOTH)
-    assert (code, "manager of the person was False, became True, and is restored" in out) == (0, True)
+    assert (code, f"manager of {BO} was False, became True, and is restored" in out) == (0, True)
     assert held(clinics[0].service) == before
 
 

@@ -193,7 +193,7 @@ def test_what_comes_with_a_change_is_put_back(open_clinic: Open) -> None:
     code, out = clinics[0].run("doctor", "--probe", "--yes", *BOTH)
     assert code == 0, out
     for what in ("the archive date", "the metadata", "an answer"):
-        assert f"{what} of the person was changed, and is restored" in out
+        assert f"{what} of {BO} was changed, and is restored" in out
     assert held(clinics[0].service) == before
 
 

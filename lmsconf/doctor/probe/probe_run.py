@@ -19,6 +19,7 @@ from lmsconf.doctor.probe.field_lessons import KEYS as FIELD_KEYS
 from lmsconf.doctor.probe.field_lessons import probe_field_keys
 from lmsconf.doctor.probe.group_lessons import KEYS as LIST_KEYS
 from lmsconf.doctor.probe.group_lessons import RENAME, ManagerCandidate, probe_member_keys, probe_rename_key
+from lmsconf.doctor.probe.kept_people import KeptPeople
 from lmsconf.doctor.probe.person_backup import DATE, PersonBackup
 from lmsconf.doctor.probe.person_lessons import ANSWER_KEYS, MODE, PersonLessons
 from lmsconf.doctor.probe.person_lessons import KEYS as PERSON_KEYS
@@ -33,6 +34,12 @@ Tell = Callable[[str], None]
 PAGES: Final = "paging.limit"
 _NEVER: Final = {"content-targets.everyone": "the probe never assigns anything to everyone"}
 _NO_LESSON: Final = "not probed: it would need changes beyond the scratch objects"
+
+
+class PeopleNotRestored(LmsconfError):
+    """What a probe that was killed changed of people cannot be restored."""
+
+    code = "probe/not-restored"
 
 
 class SubjectNotFound(LmsconfError):
@@ -59,6 +66,7 @@ class ProbeRun:
     keys      the keys that the manifests depend on; each gets a result, if only the reason for having none
     accounts  whether the project creates people, so that scratch accounts may be created
     settle    seconds until a created object must be visible
+    kept      what the people had, for the next probe if this one is killed
     tell      receives progress messages
     """
 
@@ -71,6 +79,7 @@ class ProbeRun:
         accounts: bool,
         now: datetime,
         settle: float,
+        kept: KeptPeople,
         tell: Tell,
     ) -> None:
         self._client, self._subjects, self._keys, self._now, self._tell = client, subjects, keys, now, tell
@@ -81,7 +90,10 @@ class ProbeRun:
         self._accounts = accounts and self._of_people
         self._scratch = ScratchObjects(client, secrets.token_hex(3), settle, accounts=self._accounts)
         self._account: str | None = None
+        self._kept = kept
         self._before: PersonBackup | None = None
+        self._people: list[PersonBackup] = []
+        self._undone: list[str] = []
         self._leftovers: list[str] | None = None
 
     def run(self) -> ProbeResult:
@@ -89,19 +101,18 @@ class ProbeRun:
         self._learn_pages()
         self._look_up()
         try:
-            self._leftovers, _ = self._sweep()
+            self._clean_up_after_killed_probe()
             self._lessons()
-            _, remaining = self._sweep()
-            undone, changed = self._put_back()
+            remaining = self._clean_up()
         except BaseException:
             self._clean_up_after_failure()
             raise
         self._leave_out()
         return ProbeResult(
             lessons=tuple(self._client.lessons),
-            leftovers=tuple(self._leftovers),
-            remaining=(*remaining, *changed),
-            undone=tuple(undone),
+            leftovers=tuple(self._leftovers or ()),
+            remaining=tuple(remaining),
+            undone=tuple(self._undone),
         )
 
     def _learn_pages(self) -> None:
@@ -123,6 +134,8 @@ class ProbeRun:
     def _lessons(self) -> None:
         """Use an empty group first, so that assignments to it are visible to no one; then add the person."""
         self._before = self._remember(self._person)
+        self._people = [one for one in (self._before, self._remember(self._other)) if one is not None]
+        self._keep()
         group = self._group()
         if group is not None:
             self._learn_on_group(group)
@@ -138,9 +151,7 @@ class ProbeRun:
         elif group is not None:
             self._tell("Learning how people are added to a group.")
             others = [one for one in (self._other, self._account) if one is not None]
-            self._guarded(
-                LIST_KEYS, lambda: probe_member_keys(self._client, group, person, others, self._manager(person))
-            )
+            self._guarded(LIST_KEYS, lambda: probe_member_keys(self._client, group, person, others, self._managers()))
 
     def _learn_on_group(self, group: str) -> None:
         """Probe renaming the group and assigning content to it."""
@@ -170,20 +181,23 @@ class ProbeRun:
             return
         self._tell("Learning how people are changed.")
         is_own = subject is not self._before
-        on_person = PersonLessons(self._client, self._scratch, subject, self._now, scratch_account=is_own)
+        on_person = PersonLessons(
+            self._client, self._scratch, subject, self._now, scratch_account=is_own, keep=self._keep
+        )
         self._guarded((DATE,), on_person.probe_archive_date)
         self._guarded((MODE,), on_person.probe_metadata_mode)
         self._guarded(ANSWER_KEYS, on_person.probe_answers)
 
-    def _manager(self, person: str) -> ManagerCandidate:
-        """The manager for the scratch group: the scratch account, which may be granted rights, or the person."""
+    def _managers(self) -> list[ManagerCandidate]:
+        """Who is tried as manager of the scratch group: the scratch account, which may get the right, or the people."""
         account = self._remember(self._account)
         if account is None:
-            return ManagerCandidate(person, None if self._before is None else self._before.rights)
+            ids = [one for one in (self._person, self._other) if one is not None]
+            rights = {person.id: person.rights for person in self._people}
+            return [ManagerCandidate(id, rights.get(id)) for id in ids]
         path = {"userId": account.id, "endow": "true"}
-        return ManagerCandidate(
-            account.id, account.rights, partial(self._client.send, "user-access.make-manager", path=path)
-        )
+        grant = partial(self._client.send, "user-access.make-manager", path=path)
+        return [ManagerCandidate(account.id, account.rights, grant)]
 
     def _why_nobody(self) -> str:
         """Why no lesson on a person is possible."""
@@ -225,33 +239,61 @@ class ProbeRun:
         for key in dict.fromkeys((*_NEVER, *self._keys)):
             self._skip((key,), _NEVER.get(key, _NO_LESSON))
 
+    def _keep(self) -> None:
+        self._kept.save(self._people, {**self._client.words, **self._client.along})
+
+    def _clean_up_after_killed_probe(self) -> None:
+        """Delete what earlier probes left, and restore their people. Raises PeopleNotRestored."""
+        kept, self._client.along = self._kept.load()
+        states = [(person, person.of_killed_probe(self._client, self._now)) for person in kept]
+        self._people = [state for _, state in states if state is not None]
+        for person in self._people:
+            self._tell(f"An earlier probe was killed. What it changed of {person.email} is restored.")
+        self._leftovers, _ = self._sweep()
+        if changed := self._restore():
+            hint = f"Put it back by hand, then delete {self._kept.file}."
+            raise PeopleNotRestored(f"left by an earlier probe: {'; '.join(changed)}", hint=hint)
+        self._kept.discard()
+        self._client.along, self._people = {}, []
+
+    def _clean_up(self) -> list[str]:
+        """Delete all scratch objects and restore the people; return what is left behind."""
+        _, remaining = self._sweep()
+        changed = self._restore()
+        if self._people and not changed:
+            self._kept.discard()
+        return [*remaining, *changed]
+
     def _sweep(self) -> tuple[list[str], list[str]]:
-        """Delete all scratch objects.
+        """Delete all scratch objects; return those found, and those that could not be deleted.
 
         The first sweep covers the assignments of the whole catalog; later ones only those of the named content.
         """
         named = [self._content] if self._content else []
         existing, remaining = self._scratch.delete_leftovers(None if self._leftovers is None else named)
+        # An answered field may be in use.
+        cleared = [person.clear_scratch_answers(self._client) for person in self._people] if remaining else []
+        if any(cleared):
+            _, remaining = self._scratch.delete_leftovers(named)
         return [str(thing) for thing in existing], remaining
 
-    def _put_back(self) -> tuple[list[str], list[str]]:
-        """Restore the person: what was reverted, and what still differs."""
-        if self._before is None:
-            return [], []
-        return self._before.restore(self._client), self._before.differences(self._client)
+    def _restore(self) -> list[str]:
+        """Restore the people; return what still differs."""
+        for person in self._people:
+            self._undone += person.restore(self._client)
+        return [line for person in self._people for line in person.differences(self._client)]
 
     def _clean_up_after_failure(self) -> None:
         """Clean up as far as the service still responds. The error that led here is reported by the caller."""
         self._tell("Cleaning up.")
         try:
-            _, remaining = self._sweep()
-            remaining += self._put_back()[1]
+            remaining = self._clean_up()
         except LmsconfError as error:
             remaining = [error.message]
         for line in remaining:
-            self._tell(f"Not cleaned up: {line}")
+            self._tell(f"Left behind: {line}")
         if remaining:
-            self._tell("Run lmsconf doctor --probe again: it deletes what is left first.")
+            self._tell("Run lmsconf doctor --probe again: it cleans up first.")
 
 
 def _person(api: Api, user: str) -> str:
