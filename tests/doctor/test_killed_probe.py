@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
-from typing import cast
 
 import pytest
+from random_services.points import drawn
+from random_services.scenario import BO as RANDOM_BO
+from random_services.scenario import FIRST, P0, opened, photo
+from random_services.scenario import Project as RandomProject
 from sampling import of_today
 from wire.second_dialect import second_dialect
 
+from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.sandbox.service import LoggedRequest, SandboxService
 from lmsconf.support.state_folder import write_own_file
 
 from .served_project import BO, GDPR, PROJECT, ServedProject, held
 from .test_probe_answers import OwnWay
-from .test_probe_people import CREATES, WHOLE, declaring
+from .test_probe_people import CREATES, WHOLE, ask, declaring
 
 Open = Callable[..., ServedProject]
 SUBJECTS = ("--user", BO, "--user", "p0@acme.example", "--content", GDPR)
@@ -33,6 +41,10 @@ NINE = {
 """Another in which one field is free."""
 
 
+PARTS = 20
+"""Into how many tests the writes of a probe are divided."""
+
+
 class StaysAnswered(OwnWay):
     """A service that does not delete a field that is answered."""
 
@@ -45,23 +57,27 @@ class Moments:
     Nothing else is left of a process that is killed there, and a request that only reads changes neither.
     """
 
-    def __init__(self, state: Path, first: int, step: int) -> None:
-        self.state, self.service, self.kept = state, cast(SandboxService, None), dict[str, dict[str, bytes]]()
-        self._numbers, self._step, self._first = count(), step, first
+    def __init__(self, state: Path, part: int) -> None:
+        self._state, self._part, self._writes = state, part, count()
+        self.service: SandboxService | None = None
+        self.kept: dict[str, dict[Path, str]] = {}
 
     def __call__(self, entry: LoggedRequest) -> None:
-        if entry.writes and self.service and next(self._numbers) % self._step == self._first:
-            name = f"write {len(self.kept) * self._step + self._first + 1}: {entry.operation}"
+        if self.service is None or not entry.writes:
+            return
+        number = next(self._writes)
+        if number % PARTS == self._part:
+            name = f"write {number + 1}, {entry.operation}"
             self.service.checkpoint(name)
-            self.kept[name] = {file.name: file.read_bytes() for file in self.state.glob("lmsconf/probe-*")}
+            self.kept[name] = {file: file.read_text() for file in self._state.glob("lmsconf/probe-*")}
 
-    def back_to(self, name: str) -> None:
+    def back_to(self, service: SandboxService, name: str) -> None:
         """The workspace and the files as they were at that moment."""
-        self.service.restore(name)
-        for file in self.state.glob("lmsconf/probe-*"):
+        service.restore(name)
+        for file in self._state.glob("lmsconf/probe-*"):
             file.unlink()
-        for file, content in self.kept[name].items():
-            write_own_file(self.state / "lmsconf" / file, content.decode())
+        for file, text in self.kept[name].items():
+            write_own_file(file, text)
 
 
 SECOND = second_dialect()
@@ -74,7 +90,6 @@ CASES: Mapping[str, tuple[Mapping[str, str | int], Mapping[str, object], type[Sa
     "answered fields stay": ({}, NINE, StaysAnswered, PROJECT),
     "answered fields stay in a second dialect": (SECOND, MORE, StaysAnswered, PROJECT),
 }
-PARTS = 20
 
 
 @pytest.mark.parametrize(
@@ -85,19 +100,115 @@ def test_after_a_kill_at_any_call_the_next_probe_restores_all(
 ) -> None:
     """After each write once: whoever was named, and whatever was made, is as before."""
     dialect, more, made, project = CASES[case]
-    moments = Moments(tmp_path / "state", part, PARTS)
+    moments = Moments(tmp_path / "state", part)
     clinic = declaring(open_clinic(dialect, more=more, made=made, on_log=moments), project)
-    before = held(clinic.service)
-    moments.service = clinic.service
+    before, moments.service = held(clinic.service), clinic.service
     clinic.probe(*SUBJECTS)
-    assert held(clinic.service) == before
-    moments.service = cast(SandboxService, None)
+    moments.service = None
     assert moments.kept
     for name in moments.kept:
-        moments.service = clinic.service
-        moments.back_to(name)
-        moments.service = cast(SandboxService, None)
+        moments.back_to(clinic.service, name)
         (clinic.folder / "lmsconf.yaml").write_text(project, encoding="utf-8")
         code, out = clinic.run("doctor", "--probe", "--yes", *SUBJECTS)
         assert code == 0, name + out + clinic.err
         assert held(clinic.service) == before, name
+
+
+@pytest.mark.parametrize(
+    ("case", "moment"),
+    of_today([(case, moment) for moment in range(20) for case in [*CASES][:5]], parts=50, name="moments"),
+)
+def test_after_a_kill_at_any_moment_the_next_probe_restores_all(open_clinic: Open, case: str, moment: int) -> None:
+    """A process that SIGKILL ends after some random time: the same."""
+    dialect, more, made, project = CASES[case]
+    clinic = declaring(open_clinic(dialect, more=more, made=made), project)
+    before = held(clinic.service)
+    began = time.monotonic()
+    clinic.probe(*SUBJECTS)
+    longest = time.monotonic() - began
+    (clinic.folder / "lmsconf.yaml").write_text(project, encoding="utf-8")
+    asked = len(clinic.service.log)
+    words = [sys.executable, "-m", "lmsconf", "-C", str(clinic.folder), "doctor", "--probe", "--yes", *SUBJECTS]
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as killed:
+        while killed.poll() is None and not any(one.writes for one in clinic.service.log[asked:]):
+            time.sleep(0.001)
+        time.sleep(random.Random(f"{case} {moment}").random() * longest)
+        killed.kill()
+    code, out = clinic.run("doctor", "--probe", "--yes", *SUBJECTS)
+    assert code == 0, out + clinic.err
+    assert held(clinic.service) == before
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("seed", range(10))
+def test_a_probe_that_was_killed_is_cleaned_up_on_services_of_any_kind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """After a kill at ten calls of each of ten random services."""
+    dice = random.Random(seed)
+    subjects = ("--user", RANDOM_BO, "--user", P0, "--content", "GDPR basics")
+    with opened(drawn(seed), seed, tmp_path, monkeypatch) as it:
+        it.write(FIRST)
+        project, before = (it.folder / "lmsconf.yaml").read_text(), photo(it.service)
+        if seed % 2:
+            # Without accounts the person who is named is changed.
+            project = project.replace("people: {create: true}\n", "")
+        moments = Moments(tmp_path / "state", 0)
+        it.service._on_log, moments.service = moments, it.service
+        assert _probed(it, project, subjects)[0] == 0
+        moments.service = None
+        names = [*moments.kept]
+        for name in dice.sample(names, min(10, len(names))):
+            moments.back_to(it.service, name)
+            code, out = _probed(it, project, subjects)
+            assert code == 0, name + out
+            assert photo(it.service) == before, name
+
+
+def _probed(it: RandomProject, project: str, subjects: Sequence[str]) -> tuple[int, str]:
+    (it.folder / "lmsconf.yaml").write_text(project, encoding="utf-8")
+    return it.run("doctor", "--probe", "--yes", *subjects)
+
+
+def test_what_somebody_changed_since_is_kept(open_clinic: Open, tmp_path: Path) -> None:
+    """Of a person whose probe was killed only what was lost is restored, and it is said."""
+    moments = Moments(tmp_path / "state", 0)
+    clinic = declaring(open_clinic(more=MORE, on_log=moments), PROJECT)
+    before, moments.service = held(clinic.service), clinic.service
+    clinic.probe(*SUBJECTS)
+    moments.service = None
+    kept = next(name for name in moments.kept if "update-metadata" in name or "custom-fields" in name)
+    moments.back_to(clinic.service, kept)
+    person = before["/users"][1]["userId"]
+    ask(clinic, f"/users/{person}/update-metadata", {"metadata": {"unit": "B"}})
+    ask(clinic, f"/users/{person}/update-custom-field-choice", {"f-1": "ch-2", "f-3": ""})
+    (clinic.folder / "lmsconf.yaml").write_text(PROJECT, encoding="utf-8")
+    code, out = clinic.run("doctor", "--probe", "--yes", *SUBJECTS)
+    assert code == 0, out + clinic.err
+    assert f"An earlier probe was killed. What it changed of {BO} is restored." in clinic.err
+    after = held(clinic.service)[f"/users/{person}"]
+    assert after["metadata"] == {"cost": "100", "unit": "B"}
+    answers = after["customFields"]
+    assert (answers["Department"]["choices"][0]["name"], answers["B"]["text"]) == ("Engineering", "7")
+    assert not [*(tmp_path / "state").glob("lmsconf/probe-*")]
+
+
+def test_people_who_cannot_be_restored_stop_the_next_probe(open_clinic: Open, tmp_path: Path) -> None:
+    """It makes nothing, and names the person, what differs, and the file to delete."""
+    moments = Moments(tmp_path / "state", 0)
+    clinic = declaring(open_clinic(more=MORE, on_log=moments), PROJECT)
+    moments.service = clinic.service
+    clinic.probe(*SUBJECTS)
+    moments.service = None
+    moments.back_to(clinic.service, next(name for name in moments.kept if moments.kept[name]))
+    (file,) = (tmp_path / "state").glob("lmsconf/probe-*")
+    file.write_text(file.read_text().replace('"cost": "100"', '"cost": "100", "gone": "1"'))
+    faults = Fault(operation="users.update-metadata", status=409, times=99)
+    clinic.service._faults = FaultScript(faults)
+    code, _ = clinic.run("doctor", "--probe", "--yes", *SUBJECTS)
+    assert code == 1
+    assert f"left by an earlier probe: the metadata of {BO}: not as before" in clinic.err
+    assert f"Put it back by hand, then delete {file}." in " ".join(clinic.err.split())
+    file.write_text("{}")
+    assert clinic.run("doctor", "--probe", "--yes", *SUBJECTS)[0] == 1
+    assert "is damaged" in clinic.err

@@ -12,6 +12,7 @@ from on_terminal import on_terminal
 from wire.second_dialect import FORBIDDING, second_dialect
 
 from lmsconf.api.spec import ApiSpec
+from lmsconf.doctor.probe.experiments import EXPERIMENTS
 from lmsconf.project.settings import load_settings
 from lmsconf.sandbox.service import LoggedRequest, SandboxResponse, SandboxService, json_response
 
@@ -164,16 +165,18 @@ def test_accounts_are_asked_for(open_clinic: Open) -> None:
     clinic = declaring(open_clinic(), CREATES)
     with on_terminal("no\n", streams=("stdin", "stderr")) as screen:
         assert clinic.run("doctor", "--probe")[0] == 1
-    assert "make scratch objects and accounts and delete them again?" in screen.text
+    assert "custom fields and accounts" in screen.text
     assert not any(one.writes for one in clinic.service.log)
 
 
-def test_people_are_left_alone_where_no_manifest_declares_any(open_clinic: Open) -> None:
-    """Leave to create people is not used for nothing."""
-    clinic = open_clinic()
+def test_all_is_learnt_whatever_manifests_declare(open_clinic: Open) -> None:
+    """Where no manifest declares people, how they are created and changed is learnt all the same, on accounts alone."""
+    clinic = open_clinic({"paging.limit": 3})
     (clinic.folder / "lmsconf.yaml").write_text(CREATES, encoding="utf-8")
-    assert not (ACCOUNT | PERSON) & clinic.probe(*BOTH).keys()
-    assert not {one.operation for one in clinic.service.log if one.writes and str(one.operation).startswith("users.")}
+    before = held(clinic.service)
+    lessons = clinic.probe("--content", GDPR)
+    assert {key for key, (verdict, _) in lessons.items() if verdict != "unknown"} == EXPERIMENTS.keys()
+    assert held(clinic.service) == before
 
 
 def test_what_comes_with_a_change_is_put_back(open_clinic: Open) -> None:

@@ -31,7 +31,7 @@ class AccountLessons:
     def __init__(self, client: TrialClient, scratch: ScratchObjects) -> None:
         self._client, self._scratch, self._number = client, scratch, count(1)
         self._names: Trying | None = None
-        self.account: str | None = None
+        self.accounts: list[str] = []
 
     def probe_keys(self) -> None:
         """Probe all keys. The e-mail is first: without an account nothing can be observed."""
@@ -92,7 +92,8 @@ class AccountLessons:
         row = self._scratch.find_account(address, sent)
         if row is None:
             return None
-        self.account = str(row["userId"])
-        shown = {**row, **cast("dict[str, Json]", self._client.reader.get("users.get", path={"userId": self.account}))}
+        id = str(row["userId"])
+        self.accounts.append(id)
+        shown = {**row, **cast("dict[str, Json]", self._client.reader.get("users.get", path={"userId": id}))}
         compared = (name for name in fields if name != "sendWelcomeEmail")
         return shown if all(shown.get(name) == fields[name] for name in compared) else None

@@ -60,26 +60,27 @@ class ManagerCandidate:
 
 
 def probe_member_keys(
-    client: TrialClient, group: str, person: str, others: Sequence[str], managers: Sequence[ManagerCandidate]
+    client: TrialClient, group: str, people: Sequence[str], managers: Sequence[ManagerCandidate]
 ) -> None:
-    """Probe the fields of user ids: add the person, read back, remove; and who can be a manager.
+    """Probe the fields of user ids: add a person, read back, remove; and who can be a manager.
 
-    others: more people, whose addition shows whether the first one stays in the list, and how many a call may name.
+    people: a second one shows whether the first one stays in the list; more of them, how many a call may name.
     managers: whom to make manager; one without and one with the right show whether it is required.
     """
-    client.try_candidates(MEMBERS, _adds(client, MEMBERS, group, person))
-    _take_out(client, MEMBERS, group, person)
+    client.try_candidates(MEMBERS, _adds(client, MEMBERS, group, people[0]))
+    _take_out(client, MEMBERS, group, people[0])
     _learn_managers(client, group, managers)
-    _learn_batch(client, group, [person, *others])
-    _learn_mode(client, group, person, others[0] if others else None)
+    _learn_batch(client, group, people)
+    _learn_mode(client, group, people)
 
 
-def _learn_mode(client: TrialClient, group: str, person: str, other: str | None) -> None:
+def _learn_mode(client: TrialClient, group: str, people: Sequence[str]) -> None:
     """Probe whether adding a second person to the list keeps the first one in it."""
-    if other is None or not client.is_determined(MEMBERS):
-        why = "nobody can be added" if other else "it needs a second person; pass --user EMAIL twice"
+    if len(people) < 2 or not client.is_determined(MEMBERS):
+        why = "nobody can be added" if len(people) > 1 else "it needs a second person; pass --user EMAIL twice"
         client.record_undetermined(ADD_MODE, why)
         return
+    person, other = people[:2]
     for one in (person, other):
         client.send(_LISTS[MEMBERS][1], path={"groupId": group}, fields={"userIds": [one]})
     listed = set(_people(client, MEMBERS, group))

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from functools import partial
-from typing import Final
 
 from lmsconf.api.spec.listings import CATALOG, CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS, USERS
 from lmsconf.doctor.diagnose.page_size import MOST, common_page_size, measure_page_sizes
@@ -15,6 +14,7 @@ from lmsconf.doctor.probe.account_lessons import KEYS as ACCOUNT_KEYS
 from lmsconf.doctor.probe.account_lessons import AccountLessons
 from lmsconf.doctor.probe.assignment_lessons import KEYS as TARGET_KEYS
 from lmsconf.doctor.probe.assignment_lessons import AssignmentLessons
+from lmsconf.doctor.probe.experiments import NO_EXPERIMENT, PAGES
 from lmsconf.doctor.probe.field_lessons import KEYS as FIELD_KEYS
 from lmsconf.doctor.probe.field_lessons import probe_field_keys
 from lmsconf.doctor.probe.group_lessons import KEYS as LIST_KEYS
@@ -31,9 +31,6 @@ from lmsconf.model.names import did_you_mean, normalize_email, normalize_name
 from lmsconf.support.lazy_dataclass import dataclass
 
 Tell = Callable[[str], None]
-PAGES: Final = "paging.limit"
-_NEVER: Final = {"content-targets.everyone": "the probe never assigns anything to everyone"}
-_NO_LESSON: Final = "not probed: it would need changes beyond the scratch objects"
 
 
 class PeopleNotRestored(LmsconfError):
@@ -63,7 +60,6 @@ class ProbeSubjects:
 class ProbeRun:
     """One probe run. Raises SubjectNotFound, before anything is created, if a subject does not exist.
 
-    keys      the keys that the manifests depend on; each gets a result, if only the reason for having none
     accounts  whether the project creates people, so that scratch accounts may be created
     settle    seconds until a created object must be visible
     kept      what the people had, for the next probe if this one is killed
@@ -75,21 +71,19 @@ class ProbeRun:
         client: TrialClient,
         subjects: ProbeSubjects,
         *,
-        keys: Sequence[str],
         accounts: bool,
         now: datetime,
         settle: float,
         kept: KeptPeople,
         tell: Tell,
     ) -> None:
-        self._client, self._subjects, self._keys, self._now, self._tell = client, subjects, keys, now, tell
+        self._client, self._subjects, self._now, self._tell = client, subjects, now, tell
         self._person: str | None = None
         self._other: str | None = None
         self._content: str | None = None
-        self._of_people = any(key in keys for key in (*ACCOUNT_KEYS, *PERSON_KEYS))
-        self._accounts = accounts and self._of_people
-        self._scratch = ScratchObjects(client, secrets.token_hex(3), settle, accounts=self._accounts)
-        self._account: str | None = None
+        self._accounts = accounts
+        self._scratch = ScratchObjects(client, secrets.token_hex(3), settle, accounts=accounts)
+        self._made_accounts: list[str] = []
         self._kept = kept
         self._before: PersonBackup | None = None
         self._people: list[PersonBackup] = []
@@ -141,17 +135,15 @@ class ProbeRun:
             self._learn_on_group(group)
         self._tell("Learning how custom fields change.")
         self._guarded(FIELD_KEYS, lambda: probe_field_keys(self._client, self._scratch))
-        if self._of_people:
-            # The fields of the previous lesson would use up the places of those that are to be answered.
-            self._scratch.delete_created(SMART_GROUPS, CUSTOM_FIELDS)
-            self._learn_people()
-        person = self._person
-        if person is None:
+        # The fields of the previous lesson would use up the places of those that are to be answered.
+        self._scratch.delete_created(SMART_GROUPS, CUSTOM_FIELDS)
+        self._learn_people()
+        people = [*self._made_accounts, *(one for one in (self._person, self._other) if one is not None)]
+        if not people:
             self._skip(LIST_KEYS, "no person was named; pass --user EMAIL")
         elif group is not None:
             self._tell("Learning how people are added to a group.")
-            others = [one for one in (self._other, self._account) if one is not None]
-            self._guarded(LIST_KEYS, lambda: probe_member_keys(self._client, group, person, others, self._managers()))
+            self._guarded(LIST_KEYS, lambda: probe_member_keys(self._client, group, people, self._managers()))
 
     def _learn_on_group(self, group: str) -> None:
         """Probe renaming the group and assigning content to it."""
@@ -172,8 +164,8 @@ class ProbeRun:
             self._tell("Learning how people are created.")
             lessons = AccountLessons(self._client, self._scratch)
             self._guarded(ACCOUNT_KEYS, lessons.probe_keys)
-            self._account = lessons.account
-            subject = self._remember(self._account) or subject
+            self._made_accounts = lessons.accounts[-2:]
+            subject = self._remember(self._last_account) or subject
         else:
             self._skip(ACCOUNT_KEYS, "the project file does not allow creating people, so no account is created")
         if subject is None:
@@ -190,7 +182,7 @@ class ProbeRun:
 
     def _managers(self) -> list[ManagerCandidate]:
         """Who is tried as manager of the scratch group: the scratch account, which may get the right, or the people."""
-        account = self._remember(self._account)
+        account = self._remember(self._last_account)
         if account is None:
             ids = [one for one in (self._person, self._other) if one is not None]
             rights = {person.id: person.rights for person in self._people}
@@ -198,6 +190,10 @@ class ProbeRun:
         path = {"userId": account.id, "endow": "true"}
         grant = partial(self._client.send, "user-access.make-manager", path=path)
         return [ManagerCandidate(account.id, account.rights, grant)]
+
+    @property
+    def _last_account(self) -> str | None:
+        return self._made_accounts[-1] if self._made_accounts else None
 
     def _why_nobody(self) -> str:
         """Why no lesson on a person is possible."""
@@ -235,9 +231,9 @@ class ProbeRun:
                 self._client.record_undetermined(key, reason)
 
     def _leave_out(self) -> None:
-        """Record for every other key of the manifests why it was not probed."""
-        for key in dict.fromkeys((*_NEVER, *self._keys)):
-            self._skip((key,), _NEVER.get(key, _NO_LESSON))
+        """Record why the other keys are not probed."""
+        for key, reason in NO_EXPERIMENT.items():
+            self._skip((key,), reason)
 
     def _keep(self) -> None:
         self._kept.save(self._people, {**self._client.words, **self._client.along})
