@@ -132,7 +132,7 @@ def test_after_a_kill_at_any_moment_the_next_probe_restores_all(open_clinic: Ope
     with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as killed:
         while killed.poll() is None and not any(one.writes for one in clinic.service.log[asked:]):
             time.sleep(0.001)
-        time.sleep(random.Random(f"{case} {moment}").random() * longest)
+        time.sleep(random.Random(f"{case} {moment}").random() * longest)  # noqa: S311
         killed.kill()
     code, out = clinic.run("doctor", "--probe", "--yes", *SUBJECTS)
     assert code == 0, out + clinic.err
@@ -145,7 +145,7 @@ def test_a_probe_that_was_killed_is_cleaned_up_on_services_of_any_kind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     """After a kill at ten calls of each of ten random services."""
-    dice = random.Random(seed)
+    dice = random.Random(seed)  # noqa: S311
     subjects = ("--user", RANDOM_BO, "--user", P0, "--content", "GDPR basics")
     with opened(drawn(seed), seed, tmp_path, monkeypatch) as it:
         it.write(FIRST)
