@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import random
+import signal
 import subprocess
 import sys
-import time
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
+from typing import cast
 
 import pytest
 from random_services.points import drawn
 from random_services.scenario import BO as RANDOM_BO
 from random_services.scenario import FIRST, P0, opened, photo
 from random_services.scenario import Project as RandomProject
-from sampling import of_today
+from sampling import THIRD, of_today, schedules_of_today
+from waiting import HANGS
 from wire.second_dialect import second_dialect
 
 from lmsconf.sandbox.faults import Fault, FaultScript
@@ -39,8 +42,6 @@ NINE = {
     "custom_fields": [*MORE["custom_fields"], *({"name": f"Field {number}", "type": "TEXT"} for number in range(6))],
 }
 """Another in which one field is free."""
-
-
 PARTS = 20
 """Into how many tests the writes of a probe are divided."""
 
@@ -80,21 +81,44 @@ class Moments:
             write_own_file(file, text)
 
 
+class Killing:
+    """Hears of the requests of a process, and kills it at one of them."""
+
+    def __init__(self) -> None:
+        self._left, self._process = 0, cast("subprocess.Popen[bytes]", None)
+        self._known = threading.Event()
+
+    def at(self, number: int, process: subprocess.Popen[bytes]) -> None:
+        """Kill the process at that request."""
+        self._left, self._process = number, process
+        self._known.set()
+        process.wait(HANGS)
+
+    def __call__(self, entry: LoggedRequest) -> None:
+        if self._known.is_set():
+            self._left -= 1
+            if self._left == 0:
+                self._process.kill()
+                self._known.clear()
+
+
 SECOND = second_dialect()
 CASES: Mapping[str, tuple[Mapping[str, str | int], Mapping[str, object], type[SandboxService], str]] = {
     "people": ({}, MORE, SandboxService, PROJECT),
     "people of a second dialect": (SECOND, MORE, SandboxService, PROJECT),
     "accounts": ({}, MORE, SandboxService, CREATES),
-    "accounts of a second dialect": (SECOND, MORE, SandboxService, CREATES),
     "one free field": ({}, NINE, SandboxService, PROJECT),
     "answered fields stay": ({}, NINE, StaysAnswered, PROJECT),
     "answered fields stay in a second dialect": (SECOND, MORE, StaysAnswered, PROJECT),
 }
 
 
-@pytest.mark.parametrize(
-    ("case", "part"), of_today([(case, part) for part in range(PARTS) for case in CASES], parts=70, name="killed")
-)
+def chosen(cases: Sequence[tuple[str, int]], name: str) -> list[tuple[str, int]]:
+    """Every day a few of the cases, in .ci/run a third, with TESTS=all alone all."""
+    return of_today(cases, 70, name) if THIRD is None else schedules_of_today(cases, name)
+
+
+@pytest.mark.parametrize(("case", "part"), chosen([(case, part) for part in range(PARTS) for case in CASES], "killed"))
 def test_after_a_kill_at_any_call_the_next_probe_restores_all(
     open_clinic: Open, tmp_path: Path, case: str, part: int
 ) -> None:
@@ -116,24 +140,22 @@ def test_after_a_kill_at_any_call_the_next_probe_restores_all(
 
 @pytest.mark.parametrize(
     ("case", "moment"),
-    of_today([(case, moment) for moment in range(20) for case in [*CASES][:5]], parts=50, name="moments"),
+    chosen([(case, moment) for moment in range(25) for case in [*CASES][:4]], "moments"),
 )
 def test_after_a_kill_at_any_moment_the_next_probe_restores_all(open_clinic: Open, case: str, moment: int) -> None:
-    """A process that SIGKILL ends after some random time: the same."""
+    """A process that SIGKILL ends while any of its requests waits for the response: the same."""
     dialect, more, made, project = CASES[case]
-    clinic = declaring(open_clinic(dialect, more=more, made=made), project)
+    killing = Killing()
+    clinic = declaring(open_clinic(dialect, more=more, made=made, on_log=killing), project)
     before = held(clinic.service)
-    began = time.monotonic()
-    clinic.probe(*SUBJECTS)
-    longest = time.monotonic() - began
-    (clinic.folder / "lmsconf.yaml").write_text(project, encoding="utf-8")
     asked = len(clinic.service.log)
+    clinic.probe(*SUBJECTS)
+    number = random.Random(f"{case} {moment}").randrange(1, len(clinic.service.log) - asked)  # noqa: S311
+    (clinic.folder / "lmsconf.yaml").write_text(project, encoding="utf-8")
     words = [sys.executable, "-m", "lmsconf", "-C", str(clinic.folder), "doctor", "--probe", "--yes", *SUBJECTS]
-    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as killed:
-        while killed.poll() is None and not any(one.writes for one in clinic.service.log[asked:]):
-            time.sleep(0.001)
-        time.sleep(random.Random(f"{case} {moment}").random() * longest)  # noqa: S311
-        killed.kill()
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        killing.at(number, process)
+    assert process.returncode == -signal.SIGKILL
     code, out = clinic.run("doctor", "--probe", "--yes", *SUBJECTS)
     assert code == 0, out + clinic.err
     assert held(clinic.service) == before

@@ -23,7 +23,7 @@ from .served_project import BO, GDPR, PROJECT, SEED, ServedProject, held
 pytestmark = pytest.mark.sampled  # some seconds in all
 
 Open = Callable[..., ServedProject]
-NOT_LEARNABLE = {"content-targets.everyone": "the probe never assigns anything to everyone"}
+NOT_LEARNABLE = {"content-targets.everyone": "nothing is ever assigned to everyone for a try"}
 """What manifests rely on and no probe can find out, with the reason that it gives."""
 SECOND = second_dialect()
 ACCOUNTS = {key for key in EXPERIMENTS if key.startswith("users.create.")}

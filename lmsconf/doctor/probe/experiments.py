@@ -96,6 +96,6 @@ EXPERIMENTS: Final[Mapping[str, Experiment]] = {
 }
 """Key → how a probe learns it, in the order in which that is done."""
 NO_EXPERIMENT: Final[Mapping[str, str]] = {
-    "content-targets.everyone": "the probe never assigns anything to everyone",
+    "content-targets.everyone": "nothing is ever assigned to everyone for a try",
 }
 """Key → why a probe does not learn it. The first call of an apply tries these, too."""

@@ -65,7 +65,7 @@ def probe_member_keys(
     """Probe the fields of user ids: add a person, read back, remove; and who can be a manager.
 
     people: a second one shows whether the first one stays in the list; more of them, how many a call may name.
-    managers: whom to make manager; one without and one with the right show whether it is required.
+    managers: people to make manager; one without and one with the right show whether it is required.
     """
     client.try_candidates(MEMBERS, _adds(client, MEMBERS, group, people[0]))
     _take_out(client, MEMBERS, group, people[0])
@@ -124,7 +124,7 @@ def _learn_managers(client: TrialClient, group: str, candidates: Sequence[Manage
 
 
 def _working_name(client: TrialClient, group: str, candidate: ManagerCandidate) -> Value | None:
-    """Return the first name of the field under which the person becomes manager; take the person out again."""
+    """Return the first name of the field under which the person becomes manager; remove the person again."""
     value = client.first_working_value(MANAGERS, _adds(client, MANAGERS, group, candidate.id))
     _take_out(client, MANAGERS, group, candidate.id)
     return value

@@ -80,7 +80,7 @@ class PersonBackup:
         return PersonBackup.take(client, self.id)
 
     def of_killed_probe(self, client: TrialClient, now: datetime) -> PersonBackup | None:
-        """Return the state to restore after a probe that was killed some time ago; None if the person is gone.
+        """Return the state to restore after a probe that was killed some time ago; None if the person is deleted.
 
         What has changed since and was not lost is as it is now: somebody else may have changed it.
         """
