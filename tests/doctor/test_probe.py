@@ -6,10 +6,13 @@ import json
 import os
 import signal
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from json_schemas import schema_validator
 from on_terminal import on_terminal
+from random_services.points import made_of
+from random_services.scenario import opened, photo
 from wire.second_dialect import FORBIDDING, second_dialect
 
 from lmsconf.api.spec import ApiSpec
@@ -290,6 +293,43 @@ def test_the_document_fits_its_schema(open_clinic: Open) -> None:
     for options in ((), ("--probe", "--yes", *BOTH), ()):
         _, out = clinic.run("doctor", "--format", "json", *options)
         assert [error.message for error in schema_validator("doctor").iter_errors(json.loads(out))] == []
+
+
+@pytest.mark.parametrize(
+    ("points", "verdict", "value"),
+    [
+        ({"counted": "distinct", "batch": 10, "stranger": "passed-over"}, "found", 10),
+        ({"counted": "distinct", "batch": 10, "stranger": "refused"}, "unknown", None),
+        ({"counted": "distinct", "batch": 1000, "stranger": "passed-over"}, "confirmed", 100),
+        ({"counted": "distinct", "batch": 2}, "found", 2),
+        ({"batch": 1000}, "confirmed", 100),
+        ({"batch": 10}, "found", 10),
+    ],
+)
+def test_how_many_a_call_may_carry_where_ids_are_counted_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, points: dict[str, str | int], verdict: str, value: int | None
+) -> None:
+    """A service that counts repeated ids once is told from one that takes many; where it cannot be, nothing is said."""
+    with opened(made_of(points), 0, tmp_path, monkeypatch) as it:
+        before = photo(it.service)
+        code, out = it.run("doctor", "--probe", "--yes", "--user", BO, "--format", "json", "--output", "-")
+        assert code == 0, out
+        lessons = json.loads(out[out.index("{") :])["probe"]["lessons"]
+        (lesson,) = [one for one in lessons if one["key"] == "manual-groups.add.batch"]
+        assert (lesson["verdict"], lesson["value"]) == (verdict, value), lesson
+        assert photo(it.service) == before
+
+
+@pytest.mark.parametrize(("who", "verdict"), [("with-right", "found"), ("anybody", "confirmed")])
+@pytest.mark.parametrize("users", [(BO, "p0@acme.example"), ("p0@acme.example", BO)])
+def test_two_people_show_who_can_manage(open_clinic: Open, who: str, verdict: str, users: tuple[str, str]) -> None:
+    """One of whom has the manager right, and the other not, in any order; both are afterwards as before."""
+    people = [{**one, "manager": True} if one["email"] == "p0@acme.example" else one for one in SEED["people"]]
+    clinic = open_clinic({"manual-groups.who-can-manage": who}, {"people": people})
+    before = held(clinic.service)
+    lessons = clinic.probe("--user", users[0], "--user", users[1])
+    assert lessons["manual-groups.who-can-manage"] == (verdict, who)
+    assert held(clinic.service) == before
 
 
 RIGHT = "manual-groups.who-can-manage"
