@@ -13,7 +13,7 @@ from lmsconf.api.spec import ApiSpec, Operation
 from lmsconf.api.spec.assumed_keys import assumed_keys
 from lmsconf.api.spec.operations import load_api_description
 from lmsconf.doctor.probe.candidate_values import candidate_values
-from lmsconf.doctor.probe.experiments import EXPERIMENTS, NO_EXPERIMENT
+from lmsconf.doctor.probe.experiments import EXPERIMENTS
 from lmsconf.kinds import all_kinds
 from lmsconf.sandbox.handlers import find_handler
 from lmsconf.support.package_data import read_schema
@@ -91,8 +91,6 @@ def _values(key: str, behaviour: Mapping[str, object]) -> str:
 
 
 def _learnt(key: str) -> str:
-    if key in NO_EXPERIMENT:
-        return f"Not by the probe: {NO_EXPERIMENT[key]}"
     experiment = EXPERIMENTS[key]
     needs = f"; needs {experiment.needs}" if experiment.needs else ""
     return f"{experiment.does[0].upper()}{experiment.does[1:]}{needs}"

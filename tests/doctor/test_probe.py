@@ -26,12 +26,12 @@ from .served_project import BO, GDPR, PROJECT, SEED, ServedProject, held
 pytestmark = pytest.mark.sampled  # some seconds in all
 
 Open = Callable[..., ServedProject]
-NOT_LEARNABLE = {"content-targets.everyone": "nothing is ever assigned to everyone for a try"}
-"""What manifests rely on and no probe can find out, with the reason that it gives."""
+NOT_LEARNABLE = {"content-targets.everyone": "the content has no assignment to EVERYONE, and none is made for a try"}
+"""What no probe finds out where it is otherwise than assumed, with the reason that it gives."""
 SECOND = second_dialect()
 ACCOUNTS = {key for key in EXPERIMENTS if key.startswith("users.create.")}
 """What shows only on accounts of the probe's own."""
-OTHERWISE = {key: SECOND[key] for key in EXPERIMENTS if key in SECOND and key not in ACCOUNTS}
+OTHERWISE = {key: SECOND[key] for key in EXPERIMENTS if key in SECOND.keys() - ACCOUNTS - NOT_LEARNABLE.keys()}
 """What is learnt of the person who is named, all of it otherwise than assumed."""
 DELETIONS = {"content-targets.delete", "smart-groups.delete", "manual-groups.delete", "custom-fields.delete"}
 ANSWERED = {"people": [{**one, "metadata": {"cost": "1"}} if one["email"] == BO else one for one in SEED["people"]]}

@@ -33,8 +33,8 @@ PERSON = {
     "users.update-custom-field-choice.clear-choice", "users.update-custom-field-choice.clear-multi-select",
     "users.update-custom-field-choice.clear-text",
 }  # fmt: skip
-NOT_LEARNABLE = {"content-targets.everyone": "nothing is ever assigned to everyone for a try"}
-"""What manifests rely on and no probe can find out, with the reason that it gives."""
+NOT_LEARNABLE = {"content-targets.everyone": "the content has no assignment to EVERYONE, and none is made for a try"}
+"""What no probe finds out where it is otherwise than assumed, with the reason that it gives."""
 PEOPLE = f"users: [{{email: {BO}, archived: false}}]\n"
 CREATES = PROJECT + "people: {create: true}   # HR wants it\n"
 BOTH = ("--user", BO, "--content", GDPR)

@@ -1,7 +1,4 @@
-"""The table of experiments: what a probe does to learn each key, and why it learns the others not.
-
-Every key that manifests of any kind rest on is in one of the two tables.
-"""
+"""The table of experiments: what a probe does to learn each key that manifests of any kind rest on."""
 
 from __future__ import annotations
 
@@ -48,6 +45,10 @@ EXPERIMENTS: Final[Mapping[str, Experiment]] = {
         "the content is assigned to the same scratch group again with another value, and read back", "--content"
     ),
     assignment.CLEAR: Experiment("an assignment with a start is changed to one without, and read back", "--content"),
+    assignment.EVERYONE: Experiment(
+        "the assignments of the content are read: nothing is assigned to everyone for a try",
+        "--content that is assigned to everyone",
+    ),
     field.DESCRIPTION: Experiment(
         "a scratch field with a description is replaced by one without, and read back", "a free custom field"
     ),
@@ -95,7 +96,3 @@ EXPERIMENTS: Final[Mapping[str, Experiment]] = {
     ),
 }
 """Key → how a probe learns it, in the order in which that is done."""
-NO_EXPERIMENT: Final[Mapping[str, str]] = {
-    "content-targets.everyone": "nothing is ever assigned to everyone for a try",
-}
-"""Key → why a probe does not learn it. The first call of an apply tries these, too."""

@@ -14,7 +14,7 @@ from lmsconf.doctor.probe.account_lessons import KEYS as ACCOUNT_KEYS
 from lmsconf.doctor.probe.account_lessons import AccountLessons
 from lmsconf.doctor.probe.assignment_lessons import KEYS as TARGET_KEYS
 from lmsconf.doctor.probe.assignment_lessons import AssignmentLessons
-from lmsconf.doctor.probe.experiments import NO_EXPERIMENT, PAGES
+from lmsconf.doctor.probe.experiments import PAGES
 from lmsconf.doctor.probe.field_lessons import KEYS as FIELD_KEYS
 from lmsconf.doctor.probe.field_lessons import probe_field_keys
 from lmsconf.doctor.probe.group_lessons import KEYS as LIST_KEYS
@@ -101,7 +101,6 @@ class ProbeRun:
         except BaseException:
             self._clean_up_after_failure()
             raise
-        self._leave_out()
         return ProbeResult(
             lessons=tuple(self._client.lessons),
             leftovers=tuple(self._leftovers or ()),
@@ -229,11 +228,6 @@ class ProbeRun:
         for key in keys:
             if all(lesson.key != key for lesson in self._client.lessons):
                 self._client.record_undetermined(key, reason)
-
-    def _leave_out(self) -> None:
-        """Record why the other keys are not probed."""
-        for key, reason in NO_EXPERIMENT.items():
-            self._skip((key,), reason)
 
     def _keep(self) -> None:
         self._kept.save(self._people, {**self._client.words, **self._client.along})
