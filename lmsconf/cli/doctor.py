@@ -125,6 +125,12 @@ def _announce(diagnosis: DoctorReport, subjects: ProbeSubjects, settings: Settin
         lines.append(f"{subjects.other}: added to a scratch group; the manager right may change, and is restored.")
     if subjects.content is not None:
         lines.append(f'"{subjects.content}": assigned to a scratch group without members, and removed from it.')
+    if not account and subjects.user is None:
+        lines.append("Without --user EMAIL, given twice, nothing is learnt about people and lists of people.")
+    elif not account and subjects.other is None:
+        lines.append("Without a second --user EMAIL, it is not learnt whether adding people replaces a list.")
+    if subjects.content is None:
+        lines.append("Without --content NAME, nothing is learnt about assignments.")
     lines.append("Nothing else is changed. If the probe is killed, the next one cleans up first.")
     write_stderr("\n".join(map(escape_terminal, lines)))
 

@@ -18,7 +18,7 @@ from wire.second_dialect import FORBIDDING, second_dialect
 from lmsconf.api.spec import ApiSpec
 from lmsconf.doctor.probe.experiments import EXPERIMENTS
 from lmsconf.project.settings import load_settings
-from lmsconf.sandbox.faults import Fault, FaultScript
+from lmsconf.sandbox.faults import ALWAYS, Fault, FaultScript
 from lmsconf.sandbox.service import LoggedRequest
 
 from .served_project import BO, GDPR, PROJECT, SEED, ServedProject, held
@@ -215,6 +215,22 @@ def test_what_cannot_be_cleaned_up_is_named(open_clinic: Open) -> None:
     assert "lmsconf-probe-" in json.dumps(held(clinic.service))
 
 
+@pytest.mark.parametrize("project", [PROJECT, PROJECT + "people: {create: true}\n"], ids=["person", "accounts"])
+@pytest.mark.parametrize("kind", ["custom-fields", "users", "manual-groups", "smart-groups"])
+def test_what_cannot_be_deleted_is_left_once(open_clinic: Open, kind: str, project: str) -> None:
+    """Where something stays, no second one of its kind is made, by this probe or by the next."""
+    clinic = open_clinic(faults=FaultScript(Fault(operation=f"{kind}.delete", status=409, times=ALWAYS)))
+    (clinic.folder / "lmsconf.yaml").write_text(project, encoding="utf-8")
+    for _ in range(2):
+        code, out = clinic.run("doctor", "--probe", "--yes", *BOTH)
+    made = [one for one in clinic.service.log if (one.operation, one.status) == (f"{kind}.create", 200)]
+    is_made = kind != "users" or project != PROJECT
+    # The condition of a smart group that stays keeps its field, too.
+    left = 2 if kind == "smart-groups" else int(is_made)
+    assert (code, len(made), out.count("LEFT BEHIND: ")) == (int(is_made), int(is_made), left), out
+    assert ("could not be deleted, so no other is created" in out) is is_made
+
+
 def test_leftovers_of_an_earlier_run_are_deleted(open_clinic: Open) -> None:
     """What an earlier run left is listed and deleted, with its assignments anywhere; what only looks alike stays."""
     old = "lmsconf-probe-0ld-"
@@ -268,6 +284,28 @@ def test_nothing_is_done_without_consent(clinic: ServedProject) -> None:
         for said in ("groups, smart groups and custom fields named lmsconf-probe-...", BO, "p0@acme.example", GDPR):
             assert said in screen.text[: screen.text.index("Start the probe?")]
         assert any(one.writes for one in clinic.service.log) is (code == 0)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ((), ["Without --user EMAIL, given twice", "Without --content NAME"]),
+        (
+            ("--user", BO),
+            [f"{BO}: added to a scratch group", "Without a second --user EMAIL", "Without --content NAME"],
+        ),
+        (BOTH, [f"{BO}: added", "p0@acme.example: added", f'"{GDPR}": assigned to a scratch group without members']),
+    ],
+)
+def test_it_is_said_first_what_is_touched_and_what_will_not_be_learnt(
+    clinic: ServedProject, options: tuple[str, ...], said: list[str]
+) -> None:
+    """Each person and content by name, and each option that would help: before anything is made."""
+    with on_terminal("no\n", streams=("stdin", "stderr"), columns=200) as screen:
+        assert clinic.run("doctor", "--probe", *options)[0] == 1
+    assert all(line in screen.text for line in said)
+    assert screen.text.count("Without") == sum(line.startswith("Without") for line in said)
+    assert not any(one.writes for one in clinic.service.log)
 
 
 @pytest.mark.parametrize("options", [("--user", BO), ("--content", GDPR), ("--yes",)])

@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import count
 from typing import Final, cast
 
+from lmsconf.api.spec.listings import USERS
 from lmsconf.doctor.findings import Value
 from lmsconf.doctor.probe.candidate_values import candidate_values
-from lmsconf.doctor.probe.scratch_objects import ScratchObjects
+from lmsconf.doctor.probe.scratch_objects import STAYS, ScratchObjects
 from lmsconf.doctor.probe.trial_client import TrialClient
+from lmsconf.errors import Rejected
 from lmsconf.model.canonical_json import Json
 
 EMAIL: Final = "users.create.email"
@@ -39,10 +41,24 @@ class AccountLessons:
             for key in KEYS[1:]:
                 self._client.record_undetermined(key, "no scratch account could be created")
             return
+        if not self._is_deletable():
+            for key in KEYS[1:]:
+                self._client.record_undetermined(key, STAYS.format("account"))
+            return
         for key in _NAMES:
             self._client.try_candidates(key, self._shows_name(key))
         self._client.try_candidates(LANGUAGE, self._shows_language)
         self._learn_welcome()
+
+    def _is_deletable(self) -> bool:
+        """Whether the account can be deleted: otherwise no other is created."""
+        self._scratch.delete_created(USERS)
+        try:
+            self._client.reader.get("users.get", path={"userId": self.accounts[-1]})
+        except Rejected:
+            self.accounts.clear()
+            return True
+        return False
 
     def _has_email(self, value: Value) -> bool:
         """Whether an account is created, by e-mail alone or with names, if the service requires them."""

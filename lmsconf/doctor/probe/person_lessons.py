@@ -26,7 +26,7 @@ from lmsconf.doctor.findings import Value
 from lmsconf.doctor.probe.candidate_values import candidate_combinations
 from lmsconf.doctor.probe.live_rows import Field, most_fields, parse_field
 from lmsconf.doctor.probe.person_backup import DATE, FAR, PersonBackup
-from lmsconf.doctor.probe.scratch_objects import ScratchObjects
+from lmsconf.doctor.probe.scratch_objects import STAYS, ScratchObjects
 from lmsconf.doctor.probe.trial_client import TrialClient, WriteResult
 from lmsconf.model.canonical_json import Json
 
@@ -114,9 +114,13 @@ class PersonLessons:
         """Probe how answers are written on one scratch field of each type, and with a second one what omission does."""
         most = most_fields()
         free = most - len(self._scratch.list_rows(CUSTOM_FIELDS))
-        if free < 1 or self._person.answers is None:
-            full = f"no field is free: {most} of {most} are used"
-            self._unknown(ANSWER_KEYS, full if free < 1 else "the person's answers have an unknown format")
+        problem = "the person's answers have an unknown format" if self._person.answers is None else None
+        if free < 1:
+            problem = f"no field is free: {most} of {most} are used"
+        if not self._scratch.are_gone(CUSTOM_FIELDS):
+            problem = STAYS.format("field")
+        if problem is not None:
+            self._unknown(ANSWER_KEYS, problem)
             return
         # Existing answers are in every body, so that a type that they have costs no further combinations.
         first, *others = sorted(_TYPES, key=lambda type: type not in self._person.answered_types)
@@ -128,7 +132,10 @@ class PersonLessons:
         for type in others:
             # Free the previous field's place, which is needed where only one is left.
             self._delete_fields()
-            self._learn_type(self._field(type))
+            if self._scratch.are_gone(CUSTOM_FIELDS):
+                self._learn_type(self._field(type))
+            else:
+                self._unknown((VALUES[type], CLEARING[type]), STAYS.format("field"))
         self._delete_fields()
 
     def _unknown(self, keys: Iterable[str], reason: str) -> None:

@@ -23,7 +23,7 @@ from lmsconf.doctor.probe.kept_people import KeptPeople
 from lmsconf.doctor.probe.person_backup import DATE, PersonBackup
 from lmsconf.doctor.probe.person_lessons import ANSWER_KEYS, MODE, PersonLessons
 from lmsconf.doctor.probe.person_lessons import KEYS as PERSON_KEYS
-from lmsconf.doctor.probe.scratch_objects import ScratchObjectNotCreated, ScratchObjects
+from lmsconf.doctor.probe.scratch_objects import STAYS, ScratchObjectNotCreated, ScratchObjects
 from lmsconf.doctor.probe.trial_client import TrialClient
 from lmsconf.errors import LmsconfError, Rejected
 from lmsconf.model.api import Api
@@ -159,7 +159,9 @@ class ProbeRun:
     def _learn_people(self) -> None:
         """Probe creating and changing people: on a scratch account, or else on the named person."""
         subject = self._before
-        if self._accounts:
+        if self._accounts and USERS in self._scratch.left:
+            self._skip(ACCOUNT_KEYS, STAYS.format("account"))
+        elif self._accounts:
             self._tell("Learning how people are created.")
             lessons = AccountLessons(self._client, self._scratch)
             self._guarded(ACCOUNT_KEYS, lessons.probe_keys)
@@ -210,12 +212,15 @@ class ProbeRun:
             return None
 
     def _group(self) -> str | None:
-        """Create the scratch group, which most lessons need; None if it cannot be created."""
+        """Create the scratch group, which most lessons need; None if it cannot be created, or an earlier one stays."""
+        problem = STAYS.format("group")
         try:
-            return str(self._scratch.create(MANUAL_GROUPS, {})["groupId"])
+            if MANUAL_GROUPS not in self._scratch.left:
+                return str(self._scratch.create(MANUAL_GROUPS, {})["groupId"])
         except ScratchObjectNotCreated as refused:
-            self._skip((RENAME, *TARGET_KEYS, *LIST_KEYS), refused.message)
-            return None
+            problem = refused.message
+        self._skip((RENAME, *TARGET_KEYS, *LIST_KEYS), problem)
+        return None
 
     def _guarded(self, keys: Iterable[str], learn: Callable[[], None]) -> None:
         """Run a lesson; if it fails, record the reason for the keys that have no result."""
