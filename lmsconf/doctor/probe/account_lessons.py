@@ -9,7 +9,7 @@ from typing import Final, cast
 from lmsconf.api.spec.listings import USERS
 from lmsconf.doctor.findings import Value
 from lmsconf.doctor.probe.candidate_values import candidate_values
-from lmsconf.doctor.probe.scratch_objects import STAYS, ScratchObjects
+from lmsconf.doctor.probe.scratch_objects import ScratchObjects, reason_of_leftover
 from lmsconf.doctor.probe.trial_client import TrialClient
 from lmsconf.errors import Rejected
 from lmsconf.model.canonical_json import Json
@@ -43,7 +43,7 @@ class AccountLessons:
             return
         if not self._is_deletable():
             for key in KEYS[1:]:
-                self._client.record_undetermined(key, STAYS.format("account"))
+                self._client.record_undetermined(key, reason_of_leftover(USERS))
             return
         for key in _NAMES:
             self._client.try_candidates(key, self._shows_name(key))

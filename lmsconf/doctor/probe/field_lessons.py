@@ -8,7 +8,7 @@ from typing import Final
 from lmsconf.api.spec.listings import CUSTOM_FIELDS, SMART_GROUPS
 from lmsconf.doctor.findings import Value
 from lmsconf.doctor.probe.live_rows import Field, most_fields, parse_field
-from lmsconf.doctor.probe.scratch_objects import STAYS, ScratchObjectNotCreated, ScratchObjects
+from lmsconf.doctor.probe.scratch_objects import ScratchObjectNotCreated, ScratchObjects, reason_of_leftover
 from lmsconf.doctor.probe.trial_client import TrialClient, WriteResult
 from lmsconf.model.canonical_json import Json
 
@@ -25,7 +25,7 @@ def probe_field_keys(client: TrialClient, scratch: ScratchObjects) -> None:
     used, most = len(scratch.list_rows(CUSTOM_FIELDS)), most_fields()
     problem = f"no field is free: {used} of {most} are used" if used >= most else None
     if not scratch.are_gone(CUSTOM_FIELDS):
-        problem = STAYS.format("field")
+        problem = reason_of_leftover(CUSTOM_FIELDS)
     if problem is not None:
         for key in KEYS:
             client.record_undetermined(key, problem)
@@ -59,7 +59,7 @@ class _FieldLessons:
             )
             return
         if SMART_GROUPS in self._scratch.left:
-            self._client.record_undetermined(IN_USE, STAYS.format("smart group"))
+            self._client.record_undetermined(IN_USE, reason_of_leftover(SMART_GROUPS))
             return
         choices = [str(choice.id) for choice in self._field.choices]
         if len(choices) != 2:

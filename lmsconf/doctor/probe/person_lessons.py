@@ -26,7 +26,7 @@ from lmsconf.doctor.findings import Value
 from lmsconf.doctor.probe.candidate_values import candidate_combinations
 from lmsconf.doctor.probe.live_rows import Field, most_fields, parse_field
 from lmsconf.doctor.probe.person_backup import DATE, FAR, PersonBackup
-from lmsconf.doctor.probe.scratch_objects import STAYS, ScratchObjects
+from lmsconf.doctor.probe.scratch_objects import ScratchObjects, reason_of_leftover
 from lmsconf.doctor.probe.trial_client import TrialClient, WriteResult
 from lmsconf.model.canonical_json import Json
 
@@ -118,7 +118,7 @@ class PersonLessons:
         if free < 1:
             problem = f"no field is free: {most} of {most} are used"
         if not self._scratch.are_gone(CUSTOM_FIELDS):
-            problem = STAYS.format("field")
+            problem = reason_of_leftover(CUSTOM_FIELDS)
         if problem is not None:
             self._unknown(ANSWER_KEYS, problem)
             return
@@ -135,7 +135,7 @@ class PersonLessons:
             if self._scratch.are_gone(CUSTOM_FIELDS):
                 self._learn_type(self._field(type))
             else:
-                self._unknown((VALUES[type], CLEARING[type]), STAYS.format("field"))
+                self._unknown((VALUES[type], CLEARING[type]), reason_of_leftover(CUSTOM_FIELDS))
         self._delete_fields()
 
     def _unknown(self, keys: Iterable[str], reason: str) -> None:

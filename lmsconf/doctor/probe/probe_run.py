@@ -23,7 +23,7 @@ from lmsconf.doctor.probe.kept_people import KeptPeople
 from lmsconf.doctor.probe.person_backup import DATE, PersonBackup
 from lmsconf.doctor.probe.person_lessons import ANSWER_KEYS, MODE, PersonLessons
 from lmsconf.doctor.probe.person_lessons import KEYS as PERSON_KEYS
-from lmsconf.doctor.probe.scratch_objects import STAYS, ScratchObjectNotCreated, ScratchObjects
+from lmsconf.doctor.probe.scratch_objects import ScratchObjectNotCreated, ScratchObjects, reason_of_leftover
 from lmsconf.doctor.probe.trial_client import TrialClient
 from lmsconf.errors import LmsconfError, Rejected
 from lmsconf.model.api import Api
@@ -160,7 +160,7 @@ class ProbeRun:
         """Probe creating and changing people: on a scratch account, or else on the named person."""
         subject = self._before
         if self._accounts and USERS in self._scratch.left:
-            self._skip(ACCOUNT_KEYS, STAYS.format("account"))
+            self._skip(ACCOUNT_KEYS, reason_of_leftover(USERS))
         elif self._accounts:
             self._tell("Learning how people are created.")
             lessons = AccountLessons(self._client, self._scratch)
@@ -213,7 +213,7 @@ class ProbeRun:
 
     def _group(self) -> str | None:
         """Create the scratch group, which most lessons need; None if it cannot be created, or an earlier one stays."""
-        problem = STAYS.format("group")
+        problem = reason_of_leftover(MANUAL_GROUPS)
         try:
             if MANUAL_GROUPS not in self._scratch.left:
                 return str(self._scratch.create(MANUAL_GROUPS, {})["groupId"])

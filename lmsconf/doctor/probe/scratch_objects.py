@@ -15,8 +15,6 @@ from lmsconf.model.api import ListOperation
 from lmsconf.model.canonical_json import Json
 
 PREFIX: Final = "lmsconf-probe-"
-STAYS: Final = "a scratch {} could not be deleted, so no other is created"
-"""Why something is not learnt."""
 _DOMAIN: Final = "@lmsconf.invalid"
 """No mail can ever be delivered to an address below `.invalid` (RFC 2606)."""
 _TRIES: Final = 3
@@ -44,6 +42,12 @@ class ScratchObjectNotCreated(LmsconfError):
     """The service did not create a scratch object, so its lessons are not possible."""
 
     code = "probe/not-made"
+
+
+def reason_of_leftover(listing: ListOperation) -> str:
+    """Return why something is not learnt where an object of that listing stays."""
+    noun = kind_listed_by(listing).name.replace("_", " ")
+    return f"a scratch {noun} could not be deleted, so no other is created"
 
 
 class ScratchObject(NamedTuple):
