@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from lmsconf.cli.planning import load_context_settings, max_rate, on_request, pa
 from lmsconf.cli.prompts import confirm, refuse_without_terminal
 from lmsconf.errors import ExitCode, LmsconfError, UsageError
 from lmsconf.model.names import normalize_email
+from lmsconf.support.state_folder import state_folder
 
 if TYPE_CHECKING:
     from lmsconf.api.client import Exchange
@@ -35,7 +37,8 @@ _MOST_USERS = 2
     metavar="EMAIL",
     multiple=True,
     help="With --probe: a person who may be changed temporarily. Repeat it for a second one, who is only added to the "
-    "scratch group: that shows whether adding people keeps those who are in the list.",
+    "scratch group: that shows whether adding people keeps those who are in the list. If one of them has the manager "
+    "right and the other not, it shows who can manage.",
 )
 @click.option("--content", metavar="NAME", help="With --probe: a content that may be assigned to the scratch group.")
 @click.option("--yes", is_flag=True, help="With --probe: do not ask.")
@@ -58,9 +61,9 @@ def doctor(
 
     Without --probe nothing is changed. With --probe, objects whose names begin with lmsconf-probe- are created,
     changed and deleted, and each name and behaviour that was seen is written to `dialect:` in the project file. Only
-    the person and the content of --user and --content are added to a group or assigned, temporarily. If manifests
-    declare people, scratch accounts are created if the project file allows creating people; otherwise the person of
-    --user is changed and restored.
+    the people and the content of --user and --content are added to a group or assigned, temporarily. If the project
+    file allows creating people, scratch accounts are created; otherwise the first person of --user is changed and
+    restored.
     """
     from lmsconf.doctor.diagnose.checks import ClockSkewCheck, run_read_only_checks
     from lmsconf.doctor.probe.probe_run import ProbeSubjects
@@ -81,11 +84,12 @@ def doctor(
         with connection.worker_pool(parallelism) as pool:
             diagnosis = run_read_only_checks(settings, connection.spec, connection.reader(pool), watch, _now())
         if probe and diagnosis.failure is None:
-            if not yes:
-                _ask(diagnosis, emails, content, accounts=settings.policy.create_people)
             user, other = (*emails, None, None)[:2]
             subjects = ProbeSubjects(user, content, other)
-            diagnosis = _written(settings, replace(diagnosis, probe=_probed(settings, connection, diagnosis, subjects)))
+            _announce(diagnosis, subjects, settings)
+            if not yes and not confirm("Start the probe?"):
+                raise LmsconfError("declined: nothing was changed")
+            diagnosis = _written(settings, replace(diagnosis, probe=_probed(settings, connection, subjects)))
     output.show(DOCTOR_VIEWS, diagnosis)
     return diagnosis.exit_code
 
@@ -104,30 +108,50 @@ def _refuse(*, probe: bool, emails: tuple[str, ...], content: str | None, yes: b
         refuse_without_terminal("Pass --yes to let the probe change the workspace.")
 
 
-def _ask(diagnosis: DoctorReport, emails: tuple[str, ...], content: str | None, *, accounts: bool) -> None:
-    """Prompt with what the probe will touch. Raises LmsconfError unless the answer is `yes`."""
-    touched = " and ".join(filter(None, (*emails, f'"{content}"' if content else None)))
-    also = f", and touch {touched}," if touched else ""
-    where = f"Workspace {diagnosis.workspace} ({diagnosis.url}):"
-    creates = accounts and any(assumption.key.startswith("users.create.") for assumption in diagnosis.assumptions)
-    scratch = "scratch objects and accounts" if creates else "scratch objects"
-    if not confirm(f"{where} make {scratch}{also} and delete them again?"):
-        raise LmsconfError("declined: nothing was changed")
+def _announce(diagnosis: DoctorReport, subjects: ProbeSubjects, settings: Settings) -> None:
+    """Write what the probe will touch."""
+    from lmsconf.render.escape import escape_terminal
+
+    account = settings.policy.create_people
+    things = "groups, smart groups, custom fields and accounts" if account else "groups, smart groups and custom fields"
+    lines = [
+        f"Workspace {diagnosis.workspace} ({diagnosis.url}): the probe tries what lmsconf assumes about the service.",
+        f"It creates {things} named lmsconf-probe-..., and deletes them again.",
+    ]
+    if subjects.user is not None:
+        parts = "the manager right" if account else "archive date, metadata, answers and the manager right"
+        lines.append(f"{subjects.user}: added to a scratch group; {parts} may change, and what changed is restored.")
+    if subjects.other is not None:
+        lines.append(f"{subjects.other}: added to a scratch group; the manager right may change, and is restored.")
+    if subjects.content is not None:
+        lines.append(f'"{subjects.content}": assigned to a scratch group without members, and removed from it.')
+    if not account and subjects.user is None:
+        lines.append("Without --user EMAIL, given twice, nothing is learnt about people and lists of people.")
+    elif not account and subjects.other is None:
+        lines.append("Without a second --user EMAIL, it is not learnt whether adding people replaces a list.")
+    if subjects.content is None:
+        lines.append("Without --content NAME, nothing is learnt about assignments.")
+    lines.append("Nothing else is changed. If the probe is killed, the next one cleans up first.")
+    write_stderr("\n".join(map(escape_terminal, lines)))
 
 
-def _probed(
-    settings: Settings, connection: Connection, diagnosis: DoctorReport, subjects: ProbeSubjects
-) -> ProbeResult:
+def _probed(settings: Settings, connection: Connection, subjects: ProbeSubjects) -> ProbeResult:
     """Run the probe with one worker, so its requests are sequential."""
+    from lmsconf.doctor.probe.kept_people import KeptPeople
     from lmsconf.doctor.probe.probe_run import ProbeRun
     from lmsconf.doctor.probe.trial_client import TrialClient
 
+    kept = KeptPeople.of_workspace(state_folder(os.environ), settings.root, settings.workspace.url)
     with connection.worker_pool(1) as pool:
-        keys = [assumption.key for assumption in diagnosis.assumptions]
         client = TrialClient(pool, settings.dialect)
-        accounts = settings.policy.create_people
         return ProbeRun(
-            client, subjects, keys=keys, accounts=accounts, now=_now(), settle=settings.settle, tell=write_stderr
+            client,
+            subjects,
+            accounts=settings.policy.create_people,
+            now=_now(),
+            settle=settings.settle,
+            kept=kept,
+            tell=write_stderr,
         ).run()
 
 

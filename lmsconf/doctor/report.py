@@ -26,12 +26,11 @@ _WIDTH: Final = 10
 def doctor_text(report: DoctorReport) -> str:
     """One line for each finding and assumption."""
     people = "" if report.people is None else f", {count_people(report.people)}"
+    assumptions = [_assumed(report.assumptions), _known(report.assumptions), _how_to_try(report.assumptions)]
     blocks = [
         [f"Workspace {report.workspace} ({report.url}{people})"],
         _findings(report.findings),
-        _assumed(report.assumptions),
-        _known(report.assumptions),
-        _probe(report.probe) if report.probe else _how_to_try(report.assumptions),
+        *(assumptions if report.probe is None else _probe(report.probe)),
     ]
     return "\n\n".join(filter(None, ("\n".join(map(escape_terminal, block)) for block in blocks))) + "\n"
 
@@ -82,24 +81,51 @@ def _how_to_try(assumptions: Iterable[DialectAssumption]) -> Iterator[str]:
         yield "Before the first apply, try what is assumed: lmsconf doctor --probe --user EMAIL --content NAME"
 
 
-def _probe(probe: ProbeResult) -> Iterator[str]:
+def _probe(probe: ProbeResult) -> Iterator[Iterable[str]]:
+    """What was learnt, what was not and why, what was cleaned up, and what to do next."""
+    yield _lessons("Differs from what was used before", probe, LessonVerdict.FOUND)
+    yield _lessons("Confirmed", probe, LessonVerdict.CONFIRMED)
+    yield _not_learnt(probe)
     yield (
-        "Learnt on scratch objects, which were deleted afterwards:"
-        if not probe.remaining
-        else "Learnt on scratch objects:"
+        *(f"An earlier probe had left {leftover}; it is deleted." for leftover in probe.leftovers),
+        *(f"On the way, {one}." for one in probe.undone),
+        *(f"LEFT BEHIND: {one}" for one in probe.remaining),
     )
-    for lesson in probe.lessons:
+    yield _next(probe)
+
+
+def _lessons(title: str, probe: ProbeResult, verdict: LessonVerdict) -> Iterator[str]:
+    lessons = [lesson for lesson in probe.lessons if lesson.verdict is verdict]
+    if lessons:
+        yield f"{title}: {len(lessons)}"
+    for lesson in lessons:
         value = "" if lesson.value is None else f": {lesson.value}"
-        yield f"  {lesson.verdict.value:<{_WIDTH}} {lesson.key}{value} ({lesson.reason})"
-    yield from (f"  An earlier run had left {leftover}; it is deleted." for leftover in probe.leftovers)
-    yield from (f"  {one}" for one in probe.undone)
-    yield from (f"  NOT DELETED: {one}" for one in probe.remaining)
+        yield f"  {lesson.key}{value} ({lesson.reason})"
+
+
+def _not_learnt(probe: ProbeResult) -> Iterator[str]:
+    """The keys of each reason."""
+    reasons: dict[str, list[str]] = {}
+    for lesson in probe.lessons:
+        if lesson.verdict is LessonVerdict.UNKNOWN:
+            reasons.setdefault(lesson.reason, []).append(lesson.key)
+    if reasons:
+        yield f"Not learnt: {sum(map(len, reasons.values()))}. Whatever rests on one of these, apply tries alone first."
+    for reason, keys in reasons.items():
+        yield f"  {reason}:"
+        yield from (f"    {key}" for key in keys)
+
+
+def _next(probe: ProbeResult) -> Iterator[str]:
+    if probe.remaining:
+        yield "Run the probe again: it deletes what is left first. If it stays, delete it by hand."
     if probe.written:
         changed = ", ".join(key for key in probe.different if key in probe.written)
         differs = f"These differ from what was used before: {changed}." if changed else "None changes what was used."
         yield f"Written under `dialect:` in the project file: {count_noun(len(probe.written), 'value')}. {differs}"
+        yield "Review and commit the project file, then run lmsconf plan."
     elif not probe.different:
-        yield "Nothing that was learnt differs from the project file."
+        yield "The project file states all that was learnt already."
 
 
 def _finding_json(finding: CheckResult) -> Json:

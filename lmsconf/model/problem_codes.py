@@ -175,6 +175,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "plan/stale": "The plan file was edited or cut, is of another workspace, has expired, or the workspace has changed since. Plan again.",
     "probe/no-subject": "`doctor --probe` needs a person and a content that it may change, and found none.",
     "probe/not-made": "`doctor --probe` could not create its scratch objects.",
+    "probe/not-restored": "What a killed `doctor --probe` changed of a person cannot be put back: do it by hand.",
     "probe/not-written": "`doctor --probe` could not write what it learned into the project file.",
     "project/consent": "An entry under `allow` must name exactly one guard.",
     "project/consent-expired": "The `until` date of an entry under `allow` is over, so it is ignored. Remove it.",

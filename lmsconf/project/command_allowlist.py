@@ -13,20 +13,18 @@ import json
 import os
 import re
 import shlex
-import stat
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from lmsconf.errors import LmsconfError
-from lmsconf.support.atomic_files import write_atomically
 from lmsconf.support.lazy_dataclass import dataclass
+from lmsconf.support.state_folder import read_own_file, state_folder, write_own_file
 from lmsconf.support.work_tree import outermost_work_tree
 
 VARIABLE: Final = "LMSCONF_TOKEN_COMMANDS"
 FORMAT: Final = "lmsconf.token-commands/1"
 _ALLOW: Final = "allow"
-_WRITABLE_BY_OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
 _PARTS: Final = re.compile(r"[\s;&|<>()`'\"=,:@$]+")
 """Between the parts of a word: `sh -c "./token.sh; true"` and `--config=token.ini` name files too."""
 _ELSEWHERE: Final = Path("/")
@@ -59,9 +57,8 @@ class CommandAllowlist:
 
         They are stored under $XDG_STATE_HOME, or ~/.local/state. LMSCONF_TOKEN_COMMANDS=allow approves every command.
         """
-        xdg, home = environ.get("XDG_STATE_HOME", ""), environ.get("HOME", "")
-        state = Path(xdg) if xdg.startswith("/") else Path(home) / ".local" / "state" if home.startswith("/") else None
-        file = None if state is None else state / "lmsconf" / "token-commands.json"
+        folder = state_folder(environ)
+        file = None if folder is None else folder / "token-commands.json"
         return cls(file, environ.get(VARIABLE) == _ALLOW, ask)
 
     def require_approval(self, command: Sequence[str], expanded: Sequence[str], root: Path) -> None:
@@ -84,20 +81,15 @@ class CommandAllowlist:
         if not self.ask(shown):
             raise CommandNotApproved("declined: the token's command did not run", hint=f"The command is: {shown}")
         if self.file is not None:
-            self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            write_atomically(self.file, json.dumps({"format": FORMAT, "allowed": [*known, entry]}, indent=2) + "\n")
+            write_own_file(self.file, json.dumps({"format": FORMAT, "allowed": [*known, entry]}, indent=2) + "\n")
 
     def _known(self) -> list[object]:
         """Return the stored entries; none from a file that another user owns or may write to."""
         try:
-            if self.file is None:
+            content = None if self.file is None else read_own_file(self.file)
+            if content is None:
                 return []
-            about = self.file.lstat()
-            if not stat.S_ISREG(about.st_mode) or about.st_uid != os.geteuid() or about.st_mode & _WRITABLE_BY_OTHERS:
-                return []
-            document = json.loads(self.file.read_bytes())
-        except (FileNotFoundError, NotADirectoryError):
-            return []
+            document = json.loads(content)
         except ValueError as error:
             raise LmsconfError(
                 f"{self.file} is damaged", hint="Delete the file; lmsconf then asks again for each command."

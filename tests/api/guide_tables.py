@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import cast
 
 from lmsconf.api.client import Client
 from lmsconf.api.service import Service
 from lmsconf.api.spec import ApiSpec, Operation
+from lmsconf.api.spec.assumed_keys import assumed_keys
+from lmsconf.api.spec.candidate_values import candidate_values
 from lmsconf.api.spec.operations import load_api_description
+from lmsconf.doctor.probe.experiments import EXPERIMENTS
+from lmsconf.kinds import all_kinds
 from lmsconf.sandbox.handlers import find_handler
+from lmsconf.support.package_data import read_schema
 
 from .writer import attribute, snake
 
 GUIDE = Path(__file__).parent.parent.parent / "lmsconf" / "guide"
 GROUPS = "| group of the specification | `service.` | operations | in client | in sandbox | assumptions |"
-BEHAVIOURS = "| key | question | default | other values |"
-NAMES = "| operation | assumed names |"
+POINTS = "| key | question | values, the default first | how it is learnt | a wrong guess |"
+_SHOWN = 7
+NAMES = "| operation | other assumed names |"
 
 
 def tables() -> dict[tuple[str, str], str]:
     """Each table by its page and its first line."""
     return {
         ("client-library", GROUPS): _table(GROUPS, _groups()),
-        ("service-dialect", BEHAVIOURS): _table(BEHAVIOURS, _behaviours()),
+        ("service-dialect", POINTS): _table(POINTS, _points()),
         ("service-dialect", NAMES): _table(NAMES, _names()),
     }
 
@@ -52,21 +59,51 @@ def _group(group: str, held: list[Operation], service: Service) -> str:
     return f"| {group} | {where} | {len(held)} | {spoken} | {answered} | {assumed} |"
 
 
-def _behaviours() -> Iterator[str]:
-    for key, behaviour in load_api_description().behaviours.items():
-        default = str(behaviour["default"])
-        values = cast("list[str] | None", behaviour["values"])
-        others = ", ".join(f"`{value}`" for value in values if value != default) if values else "any"
-        yield f"| `{key}` | {behaviour['description']} | `{default}` | {others} |"
+def relied_on() -> list[str]:
+    """The keys that manifests of any kind rest on, in the order of the description."""
+    operations = {operation for kind in all_kinds().values() for operation in kind.operations}
+    return [*assumed_keys(ApiSpec.default(), operations)]
+
+
+def guesses() -> dict[str, dict[str, str]]:
+    """Key → what a wrong guess would do, and of a name, the question."""
+    return cast("dict[str, dict[str, str]]", json.loads(read_schema("openapi.json"))["x-guesses"])
+
+
+def _points() -> Iterator[str]:
+    """One row for each key that manifests rest on."""
+    known, said = load_api_description(), guesses()
+    for key in sorted(relied_on()):
+        behaviour = known.behaviours.get(key, {})
+        question = str(behaviour.get("description") or said[key]["question"])
+        listed = _values(key, behaviour)
+        yield f"| `{key}` | {question} | {listed} | {_learnt(key)} | {said[key]['wrong']} |"
+
+
+def _values(key: str, behaviour: Mapping[str, object]) -> str:
+    if behaviour.get("type") == "integer":
+        return f"`{behaviour['default']}`, or any other number"
+    few = cast("list[str] | None", behaviour.get("values"))
+    values = few or [str(value) for value in candidate_values(key, ApiSpec.default().behaviour(key))]
+    shown, more = ", ".join(f"`{value}`" for value in values[:_SHOWN]), len(values) - _SHOWN
+    tried = f", {more} more that the probe tries" if more > 0 else ""
+    return shown + ("" if few else f"{tried}, or any other text")
+
+
+def _learnt(key: str) -> str:
+    experiment = EXPERIMENTS[key]
+    needs = f"; needs {experiment.needs}" if experiment.needs else ""
+    return f"{experiment.does[0].upper()}{experiment.does[1:]}{needs}"
 
 
 def _names() -> Iterator[str]:
-    """One row for each operation: a key is its name, a dot, and the assumed name."""
+    """One row for each operation with names that no manifest rests on: a key is its name, a dot, and the name."""
     operations: dict[str, list[str]] = {}
     for key, name in load_api_description().names.items():
         operation, rest = ".".join(key.split(".")[:-1][:2]), key.split(".")[2:] or [name]
         assert rest[-1] == name
-        operations.setdefault(operation, []).append(".".join(rest))
+        if key not in relied_on():
+            operations.setdefault(operation, []).append(".".join(rest))
     yield from (
         f"| `{operation}` | {', '.join(f'`{name}`' for name in names)} |" for operation, names in operations.items()
     )

@@ -38,6 +38,7 @@ def open_clinic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.
             server = opened.enter_context(serve(service))
             monkeypatch.setenv("LMSCONF_URL", server.url)
             monkeypatch.setenv("LMSCONF_TOKEN", "sandbox")
+            monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
             monkeypatch.delenv("LMSCONF_WORKSPACE", raising=False)
             (tmp_path / "manifests").mkdir(exist_ok=True)
             (tmp_path / "manifests" / "all.yaml").write_text(MANIFEST, encoding="utf-8")

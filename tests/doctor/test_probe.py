@@ -6,34 +6,36 @@ import json
 import os
 import signal
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from json_schemas import schema_validator
 from on_terminal import on_terminal
+from random_services.points import made_of
+from random_services.scenario import opened, photo
 from wire.second_dialect import FORBIDDING, second_dialect
 
 from lmsconf.api.spec import ApiSpec
+from lmsconf.doctor.probe.experiments import EXPERIMENTS
 from lmsconf.project.settings import load_settings
-from lmsconf.sandbox.faults import Fault, FaultScript
+from lmsconf.sandbox.faults import ALWAYS, Fault, FaultScript
 from lmsconf.sandbox.service import LoggedRequest
 
-from .served_project import BO, GDPR, PROJECT, ServedProject, held
+from .served_project import BO, GDPR, PROJECT, SEED, ServedProject, held
 
 pytestmark = pytest.mark.sampled  # some seconds in all
 
 Open = Callable[..., ServedProject]
-NOT_LEARNABLE = {"content-targets.everyone": "the probe never assigns anything to everyone"}
-"""What manifests rely on and no probe can find out, with the reason that it gives."""
+NOT_LEARNABLE = {"content-targets.everyone": "the content has no assignment to EVERYONE, and none is made for a try"}
+"""What no probe finds out where it is otherwise than assumed, with the reason that it gives."""
 SECOND = second_dialect()
-OTHERWISE = {
-    key: value
-    for key, value in SECOND.items()
-    if key.startswith(("paging.", "manual-groups.", "content-targets.", "custom-fields."))
-    and not key.startswith("manual-groups.create.")
-    and key not in {*NOT_LEARNABLE, "content-targets.create.purchaseMetadata"}
-}
-"""What manifests without people rely on, all of it otherwise than assumed. They never fill the optional parts."""
+ACCOUNTS = {key for key in EXPERIMENTS if key.startswith("users.create.")}
+"""What shows only on accounts of the probe's own."""
+OTHERWISE = {key: SECOND[key] for key in EXPERIMENTS if key in SECOND.keys() - ACCOUNTS - NOT_LEARNABLE.keys()}
+"""What is learnt of the person who is named, all of it otherwise than assumed."""
 DELETIONS = {"content-targets.delete", "smart-groups.delete", "manual-groups.delete", "custom-fields.delete"}
+ANSWERED = {"people": [{**one, "metadata": {"cost": "1"}} if one["email"] == BO else one for one in SEED["people"]]}
+"""The person who is named has metadata, of which a key can be left out."""
 BOTH = ("--user", BO, "--user", "p0@acme.example", "--content", GDPR)
 
 
@@ -45,16 +47,16 @@ def said(clinic: ServedProject) -> dict[str, str | int]:
 
 def test_every_key_that_manifests_rely_on_is_found(open_clinic: Open) -> None:
     """On a service that differs in every key, each is found and written down, and nothing else is changed."""
-    clinic = open_clinic(SECOND)
+    clinic = open_clinic(SECOND, ANSWERED)
     before = held(clinic.service)
     lessons = clinic.probe(*BOTH)
     assert {key: ("found", value) for key, value in OTHERWISE.items()}.items() <= lessons.items()
-    assert lessons.keys() - OTHERWISE.keys() == NOT_LEARNABLE.keys() | FORBIDDING
+    assert lessons.keys() - OTHERWISE.keys() == NOT_LEARNABLE.keys() | FORBIDDING | ACCOUNTS
     assert held(clinic.service) == before
     assert said(clinic) == OTHERWISE
     assert clinic.project.startswith(PROJECT)
     _, out = clinic.run("doctor", "--format", "json")
-    assert {one["key"] for one in json.loads(out)["assumptions"]} == lessons.keys()
+    assert {one["key"] for one in json.loads(out)["assumptions"]} <= lessons.keys()
 
 
 def test_what_is_known_is_confirmed(open_clinic: Open) -> None:
@@ -77,12 +79,15 @@ def test_the_assumed_service_is_confirmed(clinic: ServedProject) -> None:
 
 
 def test_the_report_says_what_is_new(open_clinic: Open) -> None:
-    """The last line counts the written values and names those that differ; a second probe writes nothing."""
+    """The end counts the written values, names those that differ, and says what is next; a second writes nothing."""
     clinic = open_clinic({"manual-groups.rename.name": "title"})
-    lines = [clinic.run("doctor", "--probe", "--yes", *BOTH)[1].splitlines()[-1] for _ in range(2)]
-    assert lines[0].startswith("Written under `dialect:` in the project file: ")
-    assert lines[0].endswith("These differ from what was used before: manual-groups.rename.name.")
-    assert lines[1] == "Nothing that was learnt differs from the project file."
+    first, second = (clinic.run("doctor", "--probe", "--yes", *BOTH)[1] for _ in range(2))
+    assert "Differs from what was used before: 1\n  manual-groups.rename.name: title (confirmed by" in first
+    *_, written, last = first.splitlines()
+    assert written.startswith("Written under `dialect:` in the project file: ")
+    assert written.endswith("These differ from what was used before: manual-groups.rename.name.")
+    assert last == "Review and commit the project file, then run lmsconf plan."
+    assert second.endswith("\n\nThe project file states all that was learnt already.\n")
 
 
 @pytest.mark.parametrize(
@@ -119,16 +124,16 @@ def test_a_service_that_refuses_repeats_does_not_tell_how_many(open_clinic: Open
         faults=FaultScript(Fault(operation="manual-groups.add-members", status=400, after=1, times=99))
     )
     _, out = clinic.run("doctor", "--probe", "--yes", *BOTH)
-    assert "not learnt manual-groups.add.batch (a call that names the one person twice is refused" in out
+    assert "  a call that names the one person twice is refused, and no other person may be changed:\n" in out
 
 
 def test_without_person_and_content_that_is_said(clinic: ServedProject) -> None:
     """What needs a person or a content is not learnt, with the option that would help; the rest is."""
     code, out = clinic.run("doctor", "--probe", "--yes")
     assert code == 0
-    assert "not learnt manual-groups.add-members.userIds (no person was named; pass --user EMAIL)" in out
-    assert "not learnt content-targets.create.mandatory (no content was named; pass --content NAME)" in out
-    assert "confirmed  manual-groups.rename.name: name" in out
+    assert "  no person was named; pass --user EMAIL:\n    users.set-custom-archived-date.date\n" in out
+    assert "  no content was named; pass --content NAME:\n    content-targets.create.mandatory\n" in out
+    assert "  manual-groups.rename.name: name (confirmed" in out
     touched = {one.operation for one in clinic.service.log if one.writes}
     assert not {"content-targets.create", "manual-groups.add-members"} & touched
 
@@ -139,7 +144,8 @@ def test_without_a_free_field_that_is_said(open_clinic: Open) -> None:
     department = {"name": "Department", "type": "CHOICE", "choices": ["Sales"]}
     clinic = open_clinic(more={"custom_fields": [department, *fields]})
     code, out = clinic.run("doctor", "--probe", "--yes")
-    assert (code, "not learnt custom-fields.in-use (no field is free: 10 of 10 are used)" in out) == (0, True)
+    why = "  no field is free: 10 of 10 are used:\n    custom-fields.clear-description\n    custom-fields.in-use\n"
+    assert (code, why in out) == (0, True)
     assert all(one.operation != "custom-fields.create" for one in clinic.service.log)
 
 
@@ -204,9 +210,25 @@ def test_what_cannot_be_cleaned_up_is_named(open_clinic: Open) -> None:
     clinic = open_clinic(faults=FaultScript(Fault(operation="manual-groups.delete", status=409, times=9)))
     code, out = clinic.run("doctor", "--probe", "--yes")
     assert code == 1
-    assert "NOT DELETED: group/lmsconf-probe-" in out
+    assert "LEFT BEHIND: group/lmsconf-probe-" in out
     assert "answered 409" in out
     assert "lmsconf-probe-" in json.dumps(held(clinic.service))
+
+
+@pytest.mark.parametrize("project", [PROJECT, PROJECT + "people: {create: true}\n"], ids=["person", "accounts"])
+@pytest.mark.parametrize("kind", ["custom-fields", "users", "manual-groups", "smart-groups"])
+def test_what_cannot_be_deleted_is_left_once(open_clinic: Open, kind: str, project: str) -> None:
+    """Where something stays, no second one of its kind is made, by this probe or by the next."""
+    clinic = open_clinic(faults=FaultScript(Fault(operation=f"{kind}.delete", status=409, times=ALWAYS)))
+    (clinic.folder / "lmsconf.yaml").write_text(project, encoding="utf-8")
+    for _ in range(2):
+        code, out = clinic.run("doctor", "--probe", "--yes", *BOTH)
+    made = [one for one in clinic.service.log if (one.operation, one.status) == (f"{kind}.create", 200)]
+    is_made = kind != "users" or project != PROJECT
+    # The condition of a smart group that stays keeps its field, too.
+    left = 2 if kind == "smart-groups" else int(is_made)
+    assert (code, len(made), out.count("LEFT BEHIND: ")) == (int(is_made), int(is_made), left), out
+    assert ("could not be deleted, so no other is created" in out) is is_made
 
 
 def test_leftovers_of_an_earlier_run_are_deleted(open_clinic: Open) -> None:
@@ -224,8 +246,8 @@ def test_leftovers_of_an_earlier_run_are_deleted(open_clinic: Open) -> None:
     )
     code, out = clinic.run("doctor", "--probe", "--yes", "--content", GDPR)
     assert code == 0
-    assert out.count("An earlier run had left ") == 3
-    assert f"An earlier run had left group/{old}group (g-2); it is deleted." in out
+    assert out.count("An earlier probe had left ") == 3
+    assert f"An earlier probe had left group/{old}group (g-2); it is deleted." in out
     # Before its group went, and though another content was named: not every service takes assignments away itself.
     ends = [one.operation for one in clinic.service.log if one.operation in DELETIONS]
     assert ends[:2] == ["content-targets.delete", "smart-groups.delete"]
@@ -248,7 +270,7 @@ def test_rights_that_come_with_managing_are_put_back(open_clinic: Open) -> None:
     clinics.append(open_clinic(on_log=promotes))
     before = held(clinics[0].service)
     code, out = clinics[0].run("doctor", "--probe", "--yes", *BOTH)
-    assert (code, "manager of the person was False, became True, and is restored" in out) == (0, True)
+    assert (code, f"manager of {BO} was False, became True, and is restored" in out) == (0, True)
     assert held(clinics[0].service) == before
 
 
@@ -259,8 +281,31 @@ def test_nothing_is_done_without_consent(clinic: ServedProject) -> None:
     for answer, code in (("y\n", 1), ("yes\n", 0)):
         with on_terminal(answer, streams=("stdin", "stderr")) as screen:
             assert clinic.run("doctor", "--probe", *BOTH)[0] == code
-        assert f'touch {BO} and p0@acme.example and "{GDPR}"' in screen.text
+        for said in ("groups, smart groups and custom fields named lmsconf-probe-...", BO, "p0@acme.example", GDPR):
+            assert said in screen.text[: screen.text.index("Start the probe?")]
         assert any(one.writes for one in clinic.service.log) is (code == 0)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ((), ["Without --user EMAIL, given twice", "Without --content NAME"]),
+        (
+            ("--user", BO),
+            [f"{BO}: added to a scratch group", "Without a second --user EMAIL", "Without --content NAME"],
+        ),
+        (BOTH, [f"{BO}: added", "p0@acme.example: added", f'"{GDPR}": assigned to a scratch group without members']),
+    ],
+)
+def test_it_is_said_first_what_is_touched_and_what_will_not_be_learnt(
+    clinic: ServedProject, options: tuple[str, ...], said: list[str]
+) -> None:
+    """Each person and content by name, and each option that would help: before anything is made."""
+    with on_terminal("no\n", streams=("stdin", "stderr"), columns=200) as screen:
+        assert clinic.run("doctor", "--probe", *options)[0] == 1
+    assert all(line in screen.text for line in said)
+    assert screen.text.count("Without") == sum(line.startswith("Without") for line in said)
+    assert not any(one.writes for one in clinic.service.log)
 
 
 @pytest.mark.parametrize("options", [("--user", BO), ("--content", GDPR), ("--yes",)])
@@ -277,7 +322,7 @@ def test_what_was_learnt_is_told_though_the_file_cannot_be_edited(open_clinic: O
     code, out = clinic.run("doctor", "--probe", "--yes")
     assert (code, clinic.project) == (1, project)
     assert "manual-groups.rename.name: newName" in clinic.err
-    assert "found      manual-groups.rename.name: newName" in out
+    assert "Differs from what was used before: 1\n  manual-groups.rename.name: newName" in out
 
 
 def test_the_document_fits_its_schema(open_clinic: Open) -> None:
@@ -286,6 +331,43 @@ def test_the_document_fits_its_schema(open_clinic: Open) -> None:
     for options in ((), ("--probe", "--yes", *BOTH), ()):
         _, out = clinic.run("doctor", "--format", "json", *options)
         assert [error.message for error in schema_validator("doctor").iter_errors(json.loads(out))] == []
+
+
+@pytest.mark.parametrize(
+    ("points", "verdict", "value"),
+    [
+        ({"counted": "distinct", "batch": 10, "stranger": "passed-over"}, "found", 10),
+        ({"counted": "distinct", "batch": 10, "stranger": "refused"}, "unknown", None),
+        ({"counted": "distinct", "batch": 1000, "stranger": "passed-over"}, "confirmed", 100),
+        ({"counted": "distinct", "batch": 2}, "found", 2),
+        ({"batch": 1000}, "confirmed", 100),
+        ({"batch": 10}, "found", 10),
+    ],
+)
+def test_how_many_a_call_may_carry_where_ids_are_counted_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, points: dict[str, str | int], verdict: str, value: int | None
+) -> None:
+    """A service that counts repeated ids once is told from one that takes many; where it cannot be, nothing is said."""
+    with opened(made_of(points), 0, tmp_path, monkeypatch) as it:
+        before = photo(it.service)
+        code, out = it.run("doctor", "--probe", "--yes", "--user", BO, "--format", "json", "--output", "-")
+        assert code == 0, out
+        lessons = json.loads(out[out.index("{") :])["probe"]["lessons"]
+        (lesson,) = [one for one in lessons if one["key"] == "manual-groups.add.batch"]
+        assert (lesson["verdict"], lesson["value"]) == (verdict, value), lesson
+        assert photo(it.service) == before
+
+
+@pytest.mark.parametrize(("who", "verdict"), [("with-right", "found"), ("anybody", "confirmed")])
+@pytest.mark.parametrize("users", [(BO, "p0@acme.example"), ("p0@acme.example", BO)])
+def test_two_people_show_who_can_manage(open_clinic: Open, who: str, verdict: str, users: tuple[str, str]) -> None:
+    """One of whom has the manager right, and the other not, in any order; both are afterwards as before."""
+    people = [{**one, "manager": True} if one["email"] == "p0@acme.example" else one for one in SEED["people"]]
+    clinic = open_clinic({"manual-groups.who-can-manage": who}, {"people": people})
+    before = held(clinic.service)
+    lessons = clinic.probe("--user", users[0], "--user", users[1])
+    assert lessons["manual-groups.who-can-manage"] == (verdict, who)
+    assert held(clinic.service) == before
 
 
 RIGHT = "manual-groups.who-can-manage"

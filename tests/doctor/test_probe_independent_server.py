@@ -55,5 +55,7 @@ def test_a_field_that_always_counts_as_in_use(open_desk: Open) -> None:
     desk = open_desk(Case(Choices(in_use="answered"), {}), FIRST)
     code, out = desk.run("doctor", "--probe", "--yes")
     assert code == 1
-    assert "not learnt custom-fields.in-use (replacing the scratch field is refused although no smart group" in out
-    assert "NOT DELETED: custom_field/lmsconf-probe-" in out
+    assert (
+        "  replacing the scratch field is refused although no smart group names it:\n    custom-fields.in-use\n" in out
+    )
+    assert "LEFT BEHIND: custom_field/lmsconf-probe-" in out

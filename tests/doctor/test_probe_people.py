@@ -12,6 +12,7 @@ from on_terminal import on_terminal
 from wire.second_dialect import FORBIDDING, second_dialect
 
 from lmsconf.api.spec import ApiSpec
+from lmsconf.doctor.probe.experiments import EXPERIMENTS
 from lmsconf.project.settings import load_settings
 from lmsconf.sandbox.service import LoggedRequest, SandboxResponse, SandboxService, json_response
 
@@ -32,8 +33,8 @@ PERSON = {
     "users.update-custom-field-choice.clear-choice", "users.update-custom-field-choice.clear-multi-select",
     "users.update-custom-field-choice.clear-text",
 }  # fmt: skip
-NOT_LEARNABLE = {"content-targets.everyone": "the probe never assigns anything to everyone"}
-"""What manifests rely on and no probe can find out, with the reason that it gives."""
+NOT_LEARNABLE = {"content-targets.everyone": "the content has no assignment to EVERYONE, and none is made for a try"}
+"""What no probe finds out where it is otherwise than assumed, with the reason that it gives."""
 PEOPLE = f"users: [{{email: {BO}, archived: false}}]\n"
 CREATES = PROJECT + "people: {create: true}   # HR wants it\n"
 BOTH = ("--user", BO, "--content", GDPR)
@@ -164,16 +165,18 @@ def test_accounts_are_asked_for(open_clinic: Open) -> None:
     clinic = declaring(open_clinic(), CREATES)
     with on_terminal("no\n", streams=("stdin", "stderr")) as screen:
         assert clinic.run("doctor", "--probe")[0] == 1
-    assert "make scratch objects and accounts and delete them again?" in screen.text
+    assert "custom fields and accounts" in screen.text
     assert not any(one.writes for one in clinic.service.log)
 
 
-def test_people_are_left_alone_where_no_manifest_declares_any(open_clinic: Open) -> None:
-    """Leave to create people is not used for nothing."""
-    clinic = open_clinic()
+def test_all_is_learnt_whatever_manifests_declare(open_clinic: Open) -> None:
+    """Where no manifest declares people, how they are created and changed is learnt all the same, on accounts alone."""
+    clinic = open_clinic({"paging.limit": 3})
     (clinic.folder / "lmsconf.yaml").write_text(CREATES, encoding="utf-8")
-    assert not (ACCOUNT | PERSON) & clinic.probe(*BOTH).keys()
-    assert not {one.operation for one in clinic.service.log if one.writes and str(one.operation).startswith("users.")}
+    before = held(clinic.service)
+    lessons = clinic.probe("--content", GDPR)
+    assert {key for key, (verdict, _) in lessons.items() if verdict != "unknown"} == EXPERIMENTS.keys()
+    assert held(clinic.service) == before
 
 
 def test_what_comes_with_a_change_is_put_back(open_clinic: Open) -> None:
@@ -193,7 +196,7 @@ def test_what_comes_with_a_change_is_put_back(open_clinic: Open) -> None:
     code, out = clinics[0].run("doctor", "--probe", "--yes", *BOTH)
     assert code == 0, out
     for what in ("the archive date", "the metadata", "an answer"):
-        assert f"{what} of the person was changed, and is restored" in out
+        assert f"{what} of {BO} was changed, and is restored" in out
     assert held(clinics[0].service) == before
 
 

@@ -269,6 +269,7 @@ def opened(points: Points, seed: int, folder: Path, patch: pytest.MonkeyPatch) -
     """The company behind a port, and a project that knows nothing of it."""
     nobody_waits(patch)
     patch.setenv("LMSCONF_TOKEN", "sandbox")
+    patch.setenv("XDG_STATE_HOME", str(folder / "state"))
     for name in ("LMSCONF_URL", "LMSCONF_WORKSPACE"):
         patch.delenv(name, raising=False)
     service = RandomService(points, seed)

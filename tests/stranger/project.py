@@ -117,6 +117,7 @@ def opening(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
             stranger = served.enter_context(serving(case.choices))
             monkeypatch.setenv("LMSCONF_URL", stranger.url)
             monkeypatch.setenv("LMSCONF_TOKEN", TOKEN)
+            monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
             monkeypatch.delenv("LMSCONF_WORKSPACE", raising=False)
             desk = ServerProject(tmp_path, stranger, capsys)
             desk.write(manifest, case.dialect)

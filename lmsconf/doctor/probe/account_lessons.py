@@ -7,8 +7,10 @@ from itertools import count
 from typing import Final, cast
 
 from lmsconf.api.spec.candidate_values import Value, candidate_values
-from lmsconf.doctor.probe.scratch_objects import ScratchObjects
+from lmsconf.api.spec.listings import USERS
+from lmsconf.doctor.probe.scratch_objects import ScratchObjects, reason_of_leftover
 from lmsconf.doctor.probe.trial_client import TrialClient
+from lmsconf.errors import Rejected
 from lmsconf.model.canonical_json import Json
 
 EMAIL: Final = "users.create.email"
@@ -30,7 +32,7 @@ class AccountLessons:
     def __init__(self, client: TrialClient, scratch: ScratchObjects) -> None:
         self._client, self._scratch, self._number = client, scratch, count(1)
         self._names: Trying | None = None
-        self.account: str | None = None
+        self.accounts: list[str] = []
 
     def probe_keys(self) -> None:
         """Probe all keys. The e-mail is first: without an account nothing can be observed."""
@@ -38,10 +40,24 @@ class AccountLessons:
             for key in KEYS[1:]:
                 self._client.record_undetermined(key, "no scratch account could be created")
             return
+        if not self._is_deletable():
+            for key in KEYS[1:]:
+                self._client.record_undetermined(key, reason_of_leftover(USERS))
+            return
         for key in _NAMES:
             self._client.try_candidates(key, self._shows_name(key))
         self._client.try_candidates(LANGUAGE, self._shows_language)
         self._learn_welcome()
+
+    def _is_deletable(self) -> bool:
+        """Whether the account can be deleted: otherwise no other is created."""
+        self._scratch.delete_created(USERS)
+        try:
+            self._client.reader.get("users.get", path={"userId": self.accounts[-1]})
+        except Rejected:
+            self.accounts.clear()
+            return True
+        return False
 
     def _has_email(self, value: Value) -> bool:
         """Whether an account is created, by e-mail alone or with names, if the service requires them."""
@@ -91,7 +107,8 @@ class AccountLessons:
         row = self._scratch.find_account(address, sent)
         if row is None:
             return None
-        self.account = str(row["userId"])
-        shown = {**row, **cast("dict[str, Json]", self._client.reader.get("users.get", path={"userId": self.account}))}
+        id = str(row["userId"])
+        self.accounts.append(id)
+        shown = {**row, **cast("dict[str, Json]", self._client.reader.get("users.get", path={"userId": id}))}
         compared = (name for name in fields if name != "sendWelcomeEmail")
         return shown if all(shown.get(name) == fields[name] for name in compared) else None

@@ -20,7 +20,8 @@ FORMAT: Final = "content-targets.time-format"
 EXISTING: Final = "content-targets.on-existing"
 PRECISION: Final = "content-targets.time-precision"
 CLEAR: Final = "content-targets.clear-time"
-KEYS: Final = (MANDATORY, START, FORMAT, PRECISION, FINISH, EXISTING, CLEAR)
+EVERYONE: Final = "content-targets.everyone"
+KEYS: Final = (MANDATORY, START, FORMAT, PRECISION, FINISH, EXISTING, CLEAR, EVERYONE)
 _FORMS: Final = ("iso", "iso-ms", "iso-local", "epoch-ms", "epoch-ms-number")
 _SECONDS: Final = timedelta(seconds=37)
 _CLEARING: Final[Mapping[Value, Mapping[str, Json]]] = {
@@ -47,6 +48,7 @@ class AssignmentLessons:
         self._existing()
         self._clearing()
         self._scratch.delete_assignments(self._content, self._group)
+        self._everyone()
 
     def _is_mandatory(self, value: Value) -> bool:
         """Whether the flag follows the field both ways: a service could also default to true."""
@@ -147,6 +149,16 @@ class AssignmentLessons:
             self._client.record_undetermined(CLEAR, why)
         else:
             self._client.record_value(CLEAR, value, "confirmed by reading back")
+
+    def _everyone(self) -> None:
+        """Look for the id of everyone among the assignments that there are: a try would reach everybody."""
+        id = self._client.project_spec.behaviour(EVERYONE)
+        if self._scratch.list_assignments(self._content, id):
+            self._client.record_value(EVERYONE, id, "the content has an assignment to this id")
+        else:
+            self._client.record_undetermined(
+                EVERYONE, f"the content has no assignment to {id}, and none is made for a try"
+            )
 
     def _clears(self, value: Value) -> bool:
         row = self._fresh(self._with_start())

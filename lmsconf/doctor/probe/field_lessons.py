@@ -8,7 +8,7 @@ from typing import Final
 from lmsconf.api.spec.candidate_values import Value
 from lmsconf.api.spec.listings import CUSTOM_FIELDS, SMART_GROUPS
 from lmsconf.doctor.probe.live_rows import Field, most_fields, parse_field
-from lmsconf.doctor.probe.scratch_objects import ScratchObjectNotCreated, ScratchObjects
+from lmsconf.doctor.probe.scratch_objects import ScratchObjectNotCreated, ScratchObjects, reason_of_leftover
 from lmsconf.doctor.probe.trial_client import TrialClient, WriteResult
 from lmsconf.model.canonical_json import Json
 
@@ -23,9 +23,12 @@ _FORBIDDEN: Final = 403
 def probe_field_keys(client: TrialClient, scratch: ScratchObjects) -> None:
     """Probe both keys on a hidden field with two choices, if the workspace can have one more field."""
     used, most = len(scratch.list_rows(CUSTOM_FIELDS)), most_fields()
-    if used >= most:
+    problem = f"no field is free: {used} of {most} are used" if used >= most else None
+    if not scratch.are_gone(CUSTOM_FIELDS):
+        problem = reason_of_leftover(CUSTOM_FIELDS)
+    if problem is not None:
         for key in KEYS:
-            client.record_undetermined(key, f"no field is free: {used} of {most} are used")
+            client.record_undetermined(key, problem)
         return
     choices = [{"name": "A"}, {"name": "B"}]
     definition = {"type": "CHOICE", "choices": choices, "description": _TEXT, "isHidden": True, "isOptional": True}
@@ -54,6 +57,9 @@ class _FieldLessons:
             self._client.record_undetermined(
                 IN_USE, "replacing the scratch field is refused although no smart group names it"
             )
+            return
+        if SMART_GROUPS in self._scratch.left:
+            self._client.record_undetermined(IN_USE, reason_of_leftover(SMART_GROUPS))
             return
         choices = [str(choice.id) for choice in self._field.choices]
         if len(choices) != 2:

@@ -25,6 +25,8 @@ _LISTS: Final = {
     MANAGERS: ("manual-groups.managers", "manual-groups.add-managers", "manual-groups.remove-manager"),
 }
 """Key → the operations that list people, add them and remove them."""
+_MANY: Final = 1001
+"""Ids in a call that a service which counts repeated ids should refuse."""
 
 
 def probe_rename_key(client: TrialClient, scratch: ScratchObjects, group: str) -> None:
@@ -51,27 +53,34 @@ class ManagerCandidate:
     rights: Mapping[str, bool] | None
     grant: Callable[[], object] | None = None
 
+    @property
+    def is_able(self) -> bool | None:
+        """Whether the person has a right that some services require of managers; None if it is not known."""
+        return None if self.rights is None else any(self.rights.values())
+
 
 def probe_member_keys(
-    client: TrialClient, group: str, person: str, others: Sequence[str], manager: ManagerCandidate
+    client: TrialClient, group: str, people: Sequence[str], managers: Sequence[ManagerCandidate]
 ) -> None:
-    """Probe the fields of user ids: add the person, read back, remove; and who can be a manager.
+    """Probe the fields of user ids: add a person, read back, remove; and who can be a manager.
 
-    others: more people, whose addition shows whether the first one stays in the list, and how many a call may name.
+    people: a second one shows whether the first one stays in the list; more of them, how many a call may name.
+    managers: people to make manager; one without and one with the right show whether it is required.
     """
-    client.try_candidates(MEMBERS, _adds(client, MEMBERS, group, person))
-    _take_out(client, MEMBERS, group, person)
-    _learn_managers(client, group, manager)
-    _learn_batch(client, group, [person, *others])
-    _learn_mode(client, group, person, others[0] if others else None)
+    client.try_candidates(MEMBERS, _adds(client, MEMBERS, group, people[0]))
+    _take_out(client, MEMBERS, group, people[0])
+    _learn_managers(client, group, managers)
+    _learn_batch(client, group, people)
+    _learn_mode(client, group, people)
 
 
-def _learn_mode(client: TrialClient, group: str, person: str, other: str | None) -> None:
+def _learn_mode(client: TrialClient, group: str, people: Sequence[str]) -> None:
     """Probe whether adding a second person to the list keeps the first one in it."""
-    if other is None or not client.is_determined(MEMBERS):
-        why = "nobody can be added" if other else "it needs a second person; pass --user EMAIL twice"
+    if len(people) < 2 or not client.is_determined(MEMBERS):
+        why = "nobody can be added" if len(people) > 1 else "it needs a second person; pass --user EMAIL twice"
         client.record_undetermined(ADD_MODE, why)
         return
+    person, other = people[:2]
     for one in (person, other):
         client.send(_LISTS[MEMBERS][1], path={"groupId": group}, fields={"userIds": [one]})
     listed = set(_people(client, MEMBERS, group))
@@ -85,38 +94,46 @@ def _learn_mode(client: TrialClient, group: str, person: str, other: str | None)
         client.record_value(ADD_MODE, "replace", "adding a second person took the first one out of the list")
 
 
-def _learn_managers(client: TrialClient, group: str, candidate: ManagerCandidate) -> None:
-    """Probe the managers field, if possible with a person without the manager right, which some services require."""
-    works, rights = _adds(client, MANAGERS, group, candidate.id), candidate.rights
-    value = client.first_working_value(MANAGERS, works)
-    lacks = rights is not None and not rights.get("manager")
-    granted = value is None and lacks and candidate.grant is not None
-    if granted and candidate.grant is not None:
-        candidate.grant()
-        value = client.first_working_value(MANAGERS, works)
-    _take_out(client, MANAGERS, group, candidate.id)
+def _learn_managers(client: TrialClient, group: str, candidates: Sequence[ManagerCandidate]) -> None:
+    """Probe the managers field, if possible first with a person without the right that some services require."""
+    lacking = next((one for one in candidates if one.is_able is False), None)
+    able = next((one for one in candidates if one.is_able is not False), None)
+    value = None if lacking is None else _working_name(client, group, lacking)
+    is_refused = lacking is not None and value is None
+    if value is None:
+        if able is None and lacking is not None and lacking.grant is not None:
+            lacking.grant()
+            able = lacking
+        value = None if able is None else _working_name(client, group, able)
     if value is None:
         why = client.failure_reason(MANAGERS)
-        if lacks and not granted:
+        if able is None:
             why += "; the person tried lacks the manager right, which some services require: name somebody who has it"
         client.record_undetermined(MANAGERS, why)
         client.record_undetermined(CAN_MANAGE, "nobody could be made manager")
         return
     client.record_value(MANAGERS, value, "confirmed by reading back")
-    if granted:
-        client.record_value(CAN_MANAGE, "with-right", "refused without the manager right, and accepted with it")
-    elif lacks and rights is not None and not rights.get("admin"):
-        client.record_value(CAN_MANAGE, "anybody", "somebody without the manager right was accepted")
-    else:
+    if lacking is None:
         client.record_undetermined(
             CAN_MANAGE, "the person tried may manage in any case; name somebody without the manager right"
         )
+    elif is_refused:
+        client.record_value(CAN_MANAGE, "with-right", "refused without the manager right, and accepted with it")
+    else:
+        client.record_value(CAN_MANAGE, "anybody", "somebody without the manager right was accepted")
+
+
+def _working_name(client: TrialClient, group: str, candidate: ManagerCandidate) -> Value | None:
+    """Return the first name of the field under which the person becomes manager; remove the person again."""
+    value = client.first_working_value(MANAGERS, _adds(client, MANAGERS, group, candidate.id))
+    _take_out(client, MANAGERS, group, candidate.id)
+    return value
 
 
 def _learn_batch(client: TrialClient, group: str, people: Sequence[str]) -> None:
     """Probe how many ids a call may carry, by repeating the first person's id.
 
-    A service may count the same id once, so the few people are named together, too.
+    A service may count the same id once, so the few people are named together, too, and then ids that nobody has.
     """
     person = people[0]
     if not client.is_determined(MEMBERS):
@@ -135,22 +152,43 @@ def _learn_batch(client: TrialClient, group: str, people: Sequence[str]) -> None
             _take_out(client, MEMBERS, group, one)
         return sent.accepted
 
+    def takes_unknown(number: int) -> bool:
+        ids = [person, *(f"lmsconf-probe-{position}" for position in range(1, number))]
+        sent = client.send(_LISTS[MEMBERS][1], path={"groupId": group}, fields={"userIds": ids})
+        for one in ids:
+            _take_out(client, MEMBERS, group, one)
+        return sent.accepted
+
     most = client.spec.integer_behaviour(BATCH)
     too_many = next((number for number in range(2, len(people) + 1) if not takes_different(number)), None)
     if too_many is not None and takes_different(1):
         client.record_value(BATCH, too_many - 1, f"a call with the ids of {too_many} people was refused")
-    elif takes(most):
-        client.record_value(BATCH, most, f"a call with {most} ids, all of the same person, was accepted")
     elif not takes(2):
         client.record_undetermined(
             BATCH, "a call that names the one person twice is refused, and no other person may be changed"
         )
+    elif not takes(most):
+        taken = _largest(2, most, takes)
+        client.record_value(BATCH, taken, f"a call with {taken + 1} ids, all of the same person, was refused")
+    elif not takes(_MANY):
+        client.record_value(BATCH, most, f"a call with {most} ids, all of the same person, was accepted")
+    elif not takes_unknown(2):
+        client.record_undetermined(
+            BATCH, f"{_MANY} ids of the same person are accepted, and ids of nobody are not: it may count different ids"
+        )
+    elif not takes_unknown(most):
+        taken = _largest(2, most, takes_unknown)
+        client.record_value(BATCH, taken, f"a call with {taken + 1} different ids was refused")
     else:
-        taken, refused = 2, most
-        while refused - taken > 1:
-            half = (taken + refused) // 2
-            taken, refused = (half, refused) if takes(half) else (taken, half)
-        client.record_value(BATCH, taken, f"a call with {refused} ids, all of the same person, was refused")
+        client.record_value(BATCH, most, f"a call with {most} different ids was accepted")
+
+
+def _largest(taken: int, refused: int, takes: Callable[[int], bool]) -> int:
+    """Return the largest number that is taken, between one that is and one that is not."""
+    while refused - taken > 1:
+        half = (taken + refused) // 2
+        taken, refused = (half, refused) if takes(half) else (taken, half)
+    return taken
 
 
 def _adds(client: TrialClient, key: str, group: str, person: str) -> Callable[[Value], bool]:

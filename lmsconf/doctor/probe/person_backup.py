@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from itertools import islice
 from typing import Final, cast
 
 from lmsconf.api.spec import ApiSpec
@@ -14,16 +17,22 @@ from lmsconf.api.spec.value_encoding import (
     PickedChoice,
     answer_value_key,
     build_answers_body,
+    clear_answer_key,
     encode_answer,
 )
 from lmsconf.doctor.probe.live_rows import Field, parse_field
+from lmsconf.doctor.probe.scratch_objects import PREFIX
 from lmsconf.doctor.probe.trial_client import TrialClient, WriteResult
+from lmsconf.errors import Rejected
 from lmsconf.kinds.shared.answer_rows import AnswerRow, try_parse_answers
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
 from lmsconf.support.lazy_dataclass import dataclass
 
 DATE: Final = "users.set-custom-archived-date.date"
+FAR: Final = timedelta(days=3650)
+"""How far ahead the archive dates of a probe are."""
+_MOST_TRIES: Final = 300
 _RIGHTS: Final = ("admin", "manager")
 """The keys of a person's rights, with which the names of `user-access.make-…` end."""
 
@@ -33,6 +42,7 @@ class PersonBackup:
     """A person at one moment. answers: None if the service shows them in an unreadable form."""
 
     id: str
+    email: str
     archived: bool
     rights: Mapping[str, bool]
     date: int | None
@@ -49,6 +59,7 @@ class PersonBackup:
         date, metadata = user.get("customArchiveDate"), user.get("metadata")
         return cls(
             id=person,
+            email=str(user.get("email") or person),
             archived=user.get("archivedAt") is not None,
             rights={right: bool(user.get(right)) for right in _RIGHTS},
             date=int(date) if isinstance(date, int | float) and date else None,
@@ -67,6 +78,27 @@ class PersonBackup:
         """Read the same person again."""
         return PersonBackup.take(client, self.id)
 
+    def of_killed_probe(self, client: TrialClient, now: datetime) -> PersonBackup | None:
+        """Return the state to restore after a probe that was killed some time ago; None if the person is deleted.
+
+        What has changed since and was not lost is as it is now: somebody else may have changed it.
+        """
+        try:
+            live = self.retake(client)
+        except Rejected:
+            return None
+        is_changed = live.date is not None and live.date < (now + FAR - timedelta(days=365)).timestamp() * 1000
+        lost = (answer for answer in self.answers or () if answer.field not in _answered(live))
+        kept = (answer for answer in live.answers or () if not answer.field.startswith(PREFIX))
+        return replace(
+            live,
+            rights=self.rights,
+            date=live.date if is_changed else self.date,
+            metadata={**self.metadata, **live.metadata},
+            answers=None if live.answers is None else tuple(sorted([*kept, *lost], key=lambda one: one.field)),
+            fields=tuple(field for field in live.fields if not field.name.startswith(PREFIX)),
+        )
+
     def send_answers(
         self, client: TrialClient, answers: Mapping[str, object], trying: Mapping[str, Value]
     ) -> WriteResult:
@@ -79,20 +111,20 @@ class PersonBackup:
         """Restore the person to this state. Returns a message for each part that had changed."""
         now = self.retake(client)
         messages = [
-            f"{right} of the person was {self.rights[right]}, became {now.rights[right]}, and is restored"
+            f"{right} of {self.email} was {self.rights[right]}, became {now.rights[right]}, and is restored"
             for right in _RIGHTS
             if now.rights[right] is not self.rights[right]
         ]
         self._put_rights_back(client, now)
         if now.date != self.date:
             self.restore_date(client)
-            messages.append("the archive date of the person was changed, and is restored")
+            messages.append(f"the archive date of {self.email} was changed, and is restored")
         if now.metadata != self.metadata:
             self.restore_metadata(client)
-            messages.append("the metadata of the person was changed, and is restored")
+            messages.append(f"the metadata of {self.email} was changed, and is restored")
         if now.lacks_answers_of(self):
             self.restore_answers(client)
-            messages.append("an answer of the person was changed, and is restored")
+            messages.append(f"an answer of {self.email} was changed, and is restored")
         return messages
 
     def differences(self, client: TrialClient) -> list[str]:
@@ -104,7 +136,18 @@ class PersonBackup:
             "metadata": now.metadata != self.metadata,
             "answers": now.answers != self.answers,
         }
-        return [f"the {part} of the person {self.id}: not as before" for part, differs in parts.items() if differs]
+        return [f"the {part} of {self.email}: not as before" for part, differs in parts.items() if differs]
+
+    def clear_scratch_answers(self, client: TrialClient) -> bool:
+        """Clear the person's answers to scratch fields, which may not be deletable before. Whether there were any."""
+        now = self.retake(client)
+        fields = [one for one in now.fields if one.name.startswith(PREFIX) and one.name in _answered(now)]
+        for field in fields:
+            keys = [clear_answer_key(field.type), WRAPPER, *map(answer_value_key, self.answered_types)]
+            tries = islice(candidate_combinations(keys, client.likely_value), _MOST_TRIES)
+            attempts = (lambda trying=trying: self._send_cleared(client, field, trying) for trying in tries)  # noqa: B023
+            self._until(client, attempts, lambda live: field.name not in _answered(live))  # noqa: B023
+        return bool(fields)
 
     def lacks_answers_of(self, before: PersonBackup) -> bool:
         """Whether an earlier answer is missing or different."""
@@ -126,7 +169,7 @@ class PersonBackup:
     def restore_answers(self, client: TrialClient) -> None:
         """Restore all answers, trying every form."""
         keys = [WRAPPER, *map(answer_value_key, self.answered_types)]
-        words = candidate_combinations(keys, client.spec.behaviour)
+        words = candidate_combinations(keys, client.likely_value)
         attempts = (lambda trying=trying: self.send_answers(client, {}, trying) for trying in words)
         self._until(client, attempts, lambda now: not now.lacks_answers_of(self))
 
@@ -137,6 +180,10 @@ class PersonBackup:
         for attempt in attempts:
             if attempt().accepted and done(self.retake(client)):
                 return
+
+    def _send_cleared(self, client: TrialClient, field: Field, trying: Mapping[str, Value]) -> WriteResult:
+        cleared = encode_answer(ApiSpec({**client.words, **trying}).behaviour, field.type, None)
+        return self.send_answers(client, {field.id: cleared}, trying)
 
     def _put_rights_back(self, client: TrialClient, now: PersonBackup) -> None:
         for right in _RIGHTS:
@@ -153,6 +200,10 @@ class PersonBackup:
             for field, answer in pairs
             if field is not None and (value := answer.as_text if field.type == "TEXT" else _picked(field, answer))
         }
+
+
+def _answered(person: PersonBackup) -> set[str]:
+    return {answer.field for answer in person.answers or ()}
 
 
 def _picked(field: Field, answer: AnswerRow) -> list[PickedChoice]:

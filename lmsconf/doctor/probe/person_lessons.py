@@ -6,8 +6,8 @@ before a call that clears it was accepted, and metadata is only omitted, never a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from functools import reduce
 from itertools import count
 from typing import Final
@@ -25,8 +25,8 @@ from lmsconf.api.spec.value_encoding import (
     encode_answer,
 )
 from lmsconf.doctor.probe.live_rows import Field, most_fields, parse_field
-from lmsconf.doctor.probe.person_backup import DATE, PersonBackup
-from lmsconf.doctor.probe.scratch_objects import ScratchObjects
+from lmsconf.doctor.probe.person_backup import DATE, FAR, PersonBackup
+from lmsconf.doctor.probe.scratch_objects import ScratchObjects, reason_of_leftover
 from lmsconf.doctor.probe.trial_client import TrialClient, WriteResult
 from lmsconf.model.canonical_json import Json
 
@@ -39,7 +39,6 @@ CLEARING: Final = {type: clear_answer_key(type) for type in _TYPES}
 """Type of a field → the key for clearing an answer to it."""
 ANSWER_KEYS: Final = (WRAPPER, *VALUES.values(), OMITTED, *CLEARING.values())
 KEYS: Final = (DATE, MODE, *ANSWER_KEYS)
-_FAR: Final = timedelta(days=3650)
 _NOTE: Final = "probe"
 _OMIT: Final = "omit"
 
@@ -47,7 +46,7 @@ _OMIT: Final = "omit"
 class PersonLessons:
     """Each lesson builds on the results of those before. scratch_account: the person may be changed permanently.
 
-    _along: the values with which the person's existing answers are sent. _fields: the scratch fields that may be
+    keep: called before an answer is given that a killed probe would leave. _fields: the scratch fields that may be
     answered.
     """
 
@@ -59,11 +58,12 @@ class PersonLessons:
         now: datetime,
         *,
         scratch_account: bool,
+        keep: Callable[[], None],
     ) -> None:
         self._client, self._scratch, self._person, self._scratch_account = client, scratch, person, scratch_account
-        self._along: dict[str, Value] = {}
+        self._keep = keep
         self._fields: list[Field] = []
-        self._days, self._turn = count(int((now + _FAR).timestamp()) // 86_400), count()
+        self._days, self._turn = count(int((now + FAR).timestamp()) // 86_400), count()
 
     def probe_archive_date(self) -> None:
         """Probe the archive date field: years ahead, another day for each try; then restore the date."""
@@ -114,9 +114,13 @@ class PersonLessons:
         """Probe how answers are written on one scratch field of each type, and with a second one what omission does."""
         most = most_fields()
         free = most - len(self._scratch.list_rows(CUSTOM_FIELDS))
-        if free < 1 or self._person.answers is None:
-            full = f"no field is free: {most} of {most} are used"
-            self._unknown(ANSWER_KEYS, full if free < 1 else "the person's answers have an unknown format")
+        problem = "the person's answers have an unknown format" if self._person.answers is None else None
+        if free < 1:
+            problem = f"no field is free: {most} of {most} are used"
+        if not self._scratch.are_gone(CUSTOM_FIELDS):
+            problem = reason_of_leftover(CUSTOM_FIELDS)
+        if problem is not None:
+            self._unknown(ANSWER_KEYS, problem)
             return
         # Existing answers are in every body, so that a type that they have costs no further combinations.
         first, *others = sorted(_TYPES, key=lambda type: type not in self._person.answered_types)
@@ -128,7 +132,10 @@ class PersonLessons:
         for type in others:
             # Free the previous field's place, which is needed where only one is left.
             self._delete_fields()
-            self._learn_type(self._field(type))
+            if self._scratch.are_gone(CUSTOM_FIELDS):
+                self._learn_type(self._field(type))
+            else:
+                self._unknown((VALUES[type], CLEARING[type]), reason_of_leftover(CUSTOM_FIELDS))
         self._delete_fields()
 
     def _unknown(self, keys: Iterable[str], reason: str) -> None:
@@ -149,7 +156,7 @@ class PersonLessons:
 
         Under the right wrapper the service looks at the answers: it refuses them for another reason than a wrapper.
         """
-        tries = [*candidate_combinations(keys, self._value)]
+        tries = [*candidate_combinations(keys, self._client.likely_value)]
         names = [*dict.fromkeys(str(trying[WRAPPER]) for trying in tries)]
         reasons: dict[Value, str] = {}
         for trying in tries[: len(names)]:
@@ -165,7 +172,7 @@ class PersonLessons:
         # A body in a wrong form may be taken for one without answers: the right one brings them back.
         if not sent.accepted or self._person.retake(self._client).lacks_answers_of(self._person):
             return False
-        self._along = trying
+        self._client.along = trying
         return True
 
     def _learn_first(self, field: Field) -> bool:
@@ -176,9 +183,9 @@ class PersonLessons:
         if problem is not None:
             self._client.record_undetermined(WRAPPER, problem)
             return False
-        for trying in candidate_combinations((WRAPPER, *forms), self._value):
+        for trying in candidate_combinations((WRAPPER, *forms), self._client.likely_value):
             if self._answers(field, trying):
-                self._along = trying
+                self._client.along = trying
                 for key in (WRAPPER, VALUES[field.type]):
                     self._client.record_value(key, trying[key], "confirmed by reading back")
                 return True
@@ -202,11 +209,13 @@ class PersonLessons:
             return "the scratch field did not get its two choices"
         if self._scratch_account:
             return None
-        known = self._along.keys() | ({WRAPPER} if self._client.is_determined(WRAPPER) else set())
+        known = self._client.along.keys() | ({WRAPPER} if self._client.is_determined(WRAPPER) else set())
         keys = [key for key in (WRAPPER, VALUES[field.type]) if key not in known]
-        for trying in candidate_combinations((CLEARING[field.type], *keys), self._value):
+        for trying in candidate_combinations((CLEARING[field.type], *keys), self._client.likely_value):
             if trying[CLEARING[field.type]] != _OMIT and self._send(field, None, trying).accepted:
-                self._along |= {key: value for key, value in trying.items() if key not in CLEARING.values()}
+                self._client.along |= trying
+                self._keep()
+                self._client.along.pop(CLEARING[field.type])
                 return None
         return f"no call that clears an answer is accepted, so none is given that might stay: {self._client.last}"
 
@@ -272,14 +281,10 @@ class PersonLessons:
 
     def _send(self, field: Field, answer: str | list[PickedChoice] | None, trying: Mapping[str, Value]) -> WriteResult:
         """Answer one scratch field, or clear the answer."""
-        words = {key: value for key, value in self._along.items() if not self._client.is_determined(key)}
+        words = {key: value for key, value in self._client.along.items() if not self._client.is_determined(key)}
         words |= trying
         behaviour = ApiSpec({**self._client.words, **words}).behaviour
         return self._person.send_answers(self._client, {field.id: encode_answer(behaviour, field.type, answer)}, words)
-
-    def _value(self, key: str) -> str:
-        """The value of a key as far as it is known."""
-        return str(self._along.get(key, self._client.spec.behaviour(key)))
 
     def _answer_to(self, field: Field) -> list[str]:
         """The person's current answer to a scratch field: its text, or its choices by id; empty if there is none."""

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from functools import partial
-from typing import Final
 
 from lmsconf.api.spec.listings import CATALOG, CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS, USERS
 from lmsconf.doctor.diagnose.page_size import MOST, common_page_size, measure_page_sizes
@@ -15,14 +14,16 @@ from lmsconf.doctor.probe.account_lessons import KEYS as ACCOUNT_KEYS
 from lmsconf.doctor.probe.account_lessons import AccountLessons
 from lmsconf.doctor.probe.assignment_lessons import KEYS as TARGET_KEYS
 from lmsconf.doctor.probe.assignment_lessons import AssignmentLessons
+from lmsconf.doctor.probe.experiments import PAGES
 from lmsconf.doctor.probe.field_lessons import KEYS as FIELD_KEYS
 from lmsconf.doctor.probe.field_lessons import probe_field_keys
 from lmsconf.doctor.probe.group_lessons import KEYS as LIST_KEYS
 from lmsconf.doctor.probe.group_lessons import RENAME, ManagerCandidate, probe_member_keys, probe_rename_key
+from lmsconf.doctor.probe.kept_people import KeptPeople
 from lmsconf.doctor.probe.person_backup import DATE, PersonBackup
 from lmsconf.doctor.probe.person_lessons import ANSWER_KEYS, MODE, PersonLessons
 from lmsconf.doctor.probe.person_lessons import KEYS as PERSON_KEYS
-from lmsconf.doctor.probe.scratch_objects import ScratchObjectNotCreated, ScratchObjects
+from lmsconf.doctor.probe.scratch_objects import ScratchObjectNotCreated, ScratchObjects, reason_of_leftover
 from lmsconf.doctor.probe.trial_client import TrialClient
 from lmsconf.errors import LmsconfError, Rejected
 from lmsconf.model.api import Api
@@ -30,9 +31,12 @@ from lmsconf.model.names import did_you_mean, normalize_email, normalize_name
 from lmsconf.support.lazy_dataclass import dataclass
 
 Tell = Callable[[str], None]
-PAGES: Final = "paging.limit"
-_NEVER: Final = {"content-targets.everyone": "the probe never assigns anything to everyone"}
-_NO_LESSON: Final = "not probed: it would need changes beyond the scratch objects"
+
+
+class PeopleNotRestored(LmsconfError):
+    """What a probe that was killed changed of people cannot be restored."""
+
+    code = "probe/not-restored"
 
 
 class SubjectNotFound(LmsconfError):
@@ -56,9 +60,9 @@ class ProbeSubjects:
 class ProbeRun:
     """One probe run. Raises SubjectNotFound, before anything is created, if a subject does not exist.
 
-    keys      the keys that the manifests depend on; each gets a result, if only the reason for having none
     accounts  whether the project creates people, so that scratch accounts may be created
     settle    seconds until a created object must be visible
+    kept      what the people had, for the next probe if this one is killed
     tell      receives progress messages
     """
 
@@ -67,21 +71,23 @@ class ProbeRun:
         client: TrialClient,
         subjects: ProbeSubjects,
         *,
-        keys: Sequence[str],
         accounts: bool,
         now: datetime,
         settle: float,
+        kept: KeptPeople,
         tell: Tell,
     ) -> None:
-        self._client, self._subjects, self._keys, self._now, self._tell = client, subjects, keys, now, tell
+        self._client, self._subjects, self._now, self._tell = client, subjects, now, tell
         self._person: str | None = None
         self._other: str | None = None
         self._content: str | None = None
-        self._of_people = any(key in keys for key in (*ACCOUNT_KEYS, *PERSON_KEYS))
-        self._accounts = accounts and self._of_people
-        self._scratch = ScratchObjects(client, secrets.token_hex(3), settle, accounts=self._accounts)
-        self._account: str | None = None
+        self._accounts = accounts
+        self._scratch = ScratchObjects(client, secrets.token_hex(3), settle, accounts=accounts)
+        self._made_accounts: list[str] = []
+        self._kept = kept
         self._before: PersonBackup | None = None
+        self._people: list[PersonBackup] = []
+        self._undone: list[str] = []
         self._leftovers: list[str] | None = None
 
     def run(self) -> ProbeResult:
@@ -89,19 +95,17 @@ class ProbeRun:
         self._learn_pages()
         self._look_up()
         try:
-            self._leftovers, _ = self._sweep()
+            self._clean_up_after_killed_probe()
             self._lessons()
-            _, remaining = self._sweep()
-            undone, changed = self._put_back()
+            remaining = self._clean_up()
         except BaseException:
             self._clean_up_after_failure()
             raise
-        self._leave_out()
         return ProbeResult(
             lessons=tuple(self._client.lessons),
-            leftovers=tuple(self._leftovers),
-            remaining=(*remaining, *changed),
-            undone=tuple(undone),
+            leftovers=tuple(self._leftovers or ()),
+            remaining=tuple(remaining),
+            undone=tuple(self._undone),
         )
 
     def _learn_pages(self) -> None:
@@ -123,24 +127,22 @@ class ProbeRun:
     def _lessons(self) -> None:
         """Use an empty group first, so that assignments to it are visible to no one; then add the person."""
         self._before = self._remember(self._person)
+        self._people = [one for one in (self._before, self._remember(self._other)) if one is not None]
+        self._keep()
         group = self._group()
         if group is not None:
             self._learn_on_group(group)
         self._tell("Learning how custom fields change.")
         self._guarded(FIELD_KEYS, lambda: probe_field_keys(self._client, self._scratch))
-        if self._of_people:
-            # The fields of the previous lesson would use up the places of those that are to be answered.
-            self._scratch.delete_created(SMART_GROUPS, CUSTOM_FIELDS)
-            self._learn_people()
-        person = self._person
-        if person is None:
+        # The fields of the previous lesson would use up the places of those that are to be answered.
+        self._scratch.delete_created(SMART_GROUPS, CUSTOM_FIELDS)
+        self._learn_people()
+        people = [*self._made_accounts, *(one for one in (self._person, self._other) if one is not None)]
+        if not people:
             self._skip(LIST_KEYS, "no person was named; pass --user EMAIL")
         elif group is not None:
             self._tell("Learning how people are added to a group.")
-            others = [one for one in (self._other, self._account) if one is not None]
-            self._guarded(
-                LIST_KEYS, lambda: probe_member_keys(self._client, group, person, others, self._manager(person))
-            )
+            self._guarded(LIST_KEYS, lambda: probe_member_keys(self._client, group, people, self._managers()))
 
     def _learn_on_group(self, group: str) -> None:
         """Probe renaming the group and assigning content to it."""
@@ -157,12 +159,14 @@ class ProbeRun:
     def _learn_people(self) -> None:
         """Probe creating and changing people: on a scratch account, or else on the named person."""
         subject = self._before
-        if self._accounts:
+        if self._accounts and USERS in self._scratch.left:
+            self._skip(ACCOUNT_KEYS, reason_of_leftover(USERS))
+        elif self._accounts:
             self._tell("Learning how people are created.")
             lessons = AccountLessons(self._client, self._scratch)
             self._guarded(ACCOUNT_KEYS, lessons.probe_keys)
-            self._account = lessons.account
-            subject = self._remember(self._account) or subject
+            self._made_accounts = lessons.accounts[-2:]
+            subject = self._remember(self._last_account) or subject
         else:
             self._skip(ACCOUNT_KEYS, "the project file does not allow creating people, so no account is created")
         if subject is None:
@@ -170,20 +174,27 @@ class ProbeRun:
             return
         self._tell("Learning how people are changed.")
         is_own = subject is not self._before
-        on_person = PersonLessons(self._client, self._scratch, subject, self._now, scratch_account=is_own)
+        on_person = PersonLessons(
+            self._client, self._scratch, subject, self._now, scratch_account=is_own, keep=self._keep
+        )
         self._guarded((DATE,), on_person.probe_archive_date)
         self._guarded((MODE,), on_person.probe_metadata_mode)
         self._guarded(ANSWER_KEYS, on_person.probe_answers)
 
-    def _manager(self, person: str) -> ManagerCandidate:
-        """The manager for the scratch group: the scratch account, which may be granted rights, or the person."""
-        account = self._remember(self._account)
+    def _managers(self) -> list[ManagerCandidate]:
+        """Who is tried as manager of the scratch group: the scratch account, which may get the right, or the people."""
+        account = self._remember(self._last_account)
         if account is None:
-            return ManagerCandidate(person, None if self._before is None else self._before.rights)
+            ids = [one for one in (self._person, self._other) if one is not None]
+            rights = {person.id: person.rights for person in self._people}
+            return [ManagerCandidate(id, rights.get(id)) for id in ids]
         path = {"userId": account.id, "endow": "true"}
-        return ManagerCandidate(
-            account.id, account.rights, partial(self._client.send, "user-access.make-manager", path=path)
-        )
+        grant = partial(self._client.send, "user-access.make-manager", path=path)
+        return [ManagerCandidate(account.id, account.rights, grant)]
+
+    @property
+    def _last_account(self) -> str | None:
+        return self._made_accounts[-1] if self._made_accounts else None
 
     def _why_nobody(self) -> str:
         """Why no lesson on a person is possible."""
@@ -201,12 +212,15 @@ class ProbeRun:
             return None
 
     def _group(self) -> str | None:
-        """Create the scratch group, which most lessons need; None if it cannot be created."""
+        """Create the scratch group, which most lessons need; None if it cannot be created, or an earlier one stays."""
+        problem = reason_of_leftover(MANUAL_GROUPS)
         try:
-            return str(self._scratch.create(MANUAL_GROUPS, {})["groupId"])
+            if MANUAL_GROUPS not in self._scratch.left:
+                return str(self._scratch.create(MANUAL_GROUPS, {})["groupId"])
         except ScratchObjectNotCreated as refused:
-            self._skip((RENAME, *TARGET_KEYS, *LIST_KEYS), refused.message)
-            return None
+            problem = refused.message
+        self._skip((RENAME, *TARGET_KEYS, *LIST_KEYS), problem)
+        return None
 
     def _guarded(self, keys: Iterable[str], learn: Callable[[], None]) -> None:
         """Run a lesson; if it fails, record the reason for the keys that have no result."""
@@ -220,38 +234,61 @@ class ProbeRun:
             if all(lesson.key != key for lesson in self._client.lessons):
                 self._client.record_undetermined(key, reason)
 
-    def _leave_out(self) -> None:
-        """Record for every other key of the manifests why it was not probed."""
-        for key in dict.fromkeys((*_NEVER, *self._keys)):
-            self._skip((key,), _NEVER.get(key, _NO_LESSON))
+    def _keep(self) -> None:
+        self._kept.save(self._people, {**self._client.words, **self._client.along})
+
+    def _clean_up_after_killed_probe(self) -> None:
+        """Delete what earlier probes left, and restore their people. Raises PeopleNotRestored."""
+        kept, self._client.along = self._kept.load()
+        states = [(person, person.of_killed_probe(self._client, self._now)) for person in kept]
+        self._people = [state for _, state in states if state is not None]
+        for person in self._people:
+            self._tell(f"An earlier probe was killed. What it changed of {person.email} is restored.")
+        self._leftovers, _ = self._sweep()
+        if changed := self._restore():
+            hint = f"Put it back by hand, then delete {self._kept.file}."
+            raise PeopleNotRestored(f"left by an earlier probe: {'; '.join(changed)}", hint=hint)
+        self._kept.discard()
+        self._client.along, self._people = {}, []
+
+    def _clean_up(self) -> list[str]:
+        """Delete all scratch objects and restore the people; return what is left behind."""
+        _, remaining = self._sweep()
+        changed = self._restore()
+        if self._people and not changed:
+            self._kept.discard()
+        return [*remaining, *changed]
 
     def _sweep(self) -> tuple[list[str], list[str]]:
-        """Delete all scratch objects.
+        """Delete all scratch objects; return those found, and those that could not be deleted.
 
         The first sweep covers the assignments of the whole catalog; later ones only those of the named content.
         """
         named = [self._content] if self._content else []
         existing, remaining = self._scratch.delete_leftovers(None if self._leftovers is None else named)
+        # An answered field may be in use.
+        cleared = [person.clear_scratch_answers(self._client) for person in self._people] if remaining else []
+        if any(cleared):
+            _, remaining = self._scratch.delete_leftovers(named)
         return [str(thing) for thing in existing], remaining
 
-    def _put_back(self) -> tuple[list[str], list[str]]:
-        """Restore the person: what was reverted, and what still differs."""
-        if self._before is None:
-            return [], []
-        return self._before.restore(self._client), self._before.differences(self._client)
+    def _restore(self) -> list[str]:
+        """Restore the people; return what still differs."""
+        for person in self._people:
+            self._undone += person.restore(self._client)
+        return [line for person in self._people for line in person.differences(self._client)]
 
     def _clean_up_after_failure(self) -> None:
         """Clean up as far as the service still responds. The error that led here is reported by the caller."""
         self._tell("Cleaning up.")
         try:
-            _, remaining = self._sweep()
-            remaining += self._put_back()[1]
+            remaining = self._clean_up()
         except LmsconfError as error:
             remaining = [error.message]
         for line in remaining:
-            self._tell(f"Not cleaned up: {line}")
+            self._tell(f"Left behind: {line}")
         if remaining:
-            self._tell("Run lmsconf doctor --probe again: it deletes what is left first.")
+            self._tell("Run lmsconf doctor --probe again: it cleans up first.")
 
 
 def _person(api: Api, user: str) -> str:

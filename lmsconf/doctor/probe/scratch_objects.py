@@ -44,6 +44,12 @@ class ScratchObjectNotCreated(LmsconfError):
     code = "probe/not-made"
 
 
+def reason_of_leftover(listing: ListOperation) -> str:
+    """Return why something is not learnt where an object of that listing stays."""
+    noun = kind_listed_by(listing).name.replace("_", " ")
+    return f"a scratch {noun} could not be deleted, so no other is created"
+
+
 class ScratchObject(NamedTuple):
     """One scratch object."""
 
@@ -67,6 +73,8 @@ class ScratchObjects:
         self._mark = mark
         self._settle = settle
         self._made: defaultdict[ListOperation, set[str]] = defaultdict(set)
+        self.left: set[ListOperation] = set()
+        """The listings with objects that could not be deleted."""
 
     def unique_name(self, suffix: str) -> str:
         """A name unique to this run."""
@@ -114,6 +122,12 @@ class ScratchObjects:
             if thing.listing in listings and thing.id in self._made[thing.listing]:
                 self._delete(thing)
 
+    def are_gone(self, listing: ListOperation) -> bool:
+        """Whether no object of this run or of an earlier one is in a listing."""
+        return not any(
+            _is_ours(listing, row) or str(row[listing.id]) in self._made[listing] for row in self.list_rows(listing)
+        )
+
     def read_row(self, listing: ListOperation, id: str) -> dict[str, Json]:
         """One live row. Raises ScratchObjectNotCreated if it does not exist."""
         match = next((row for row in self.list_rows(listing) if str(row[listing.id]) == id), None)
@@ -160,6 +174,7 @@ class ScratchObjects:
                 self._unassign(content, groups)
         reasons = {thing[:2]: sent.reason for thing in things for sent in [self._delete(thing)]}
         left = self.list_leftovers() if things else []
+        self.left = {thing.listing for thing in left}
         return things, [f"{thing}: {reasons.get(thing[:2]) or 'it is still there'}" for thing in left]
 
     def _accounts(self) -> tuple[dict[str, Json], ...]:

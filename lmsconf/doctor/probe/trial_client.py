@@ -40,7 +40,7 @@ class TrialClient:
     """Call through a pool of one worker, so that calls are carried out in the order sent.
 
     words: the dialect as far as it is confirmed. project_spec: the API description with the project's own dialect.
-    last: the reason of the last refusal.
+    along: values that were accepted and are not confirmed yet. last: the reason of the last refusal.
     """
 
     def __init__(self, pool: WorkerPool, words: Mapping[str, Value]) -> None:
@@ -49,7 +49,13 @@ class TrialClient:
         self.words = dict(words)
         self.spec = self.project_spec
         self.lessons: list[DialectLesson] = []
+        self.along: dict[str, Value] = {}
         self.last = ""
+
+    def likely_value(self, key: str) -> str:
+        """The value of a key as far as it is known."""
+        known = self.spec.behaviour(key)
+        return known if self.is_determined(key) else str(self.along.get(key, known))
 
     @property
     def reader(self) -> ConcurrentReader:

@@ -1,0 +1,236 @@
+"""A probe that is killed, wherever it is: the next one finds and removes what was left, and all is as before."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from itertools import count
+from pathlib import Path
+from typing import cast
+
+import pytest
+from random_services.points import drawn
+from random_services.scenario import BO as RANDOM_BO
+from random_services.scenario import FIRST, P0, opened, photo
+from random_services.scenario import Project as RandomProject
+from sampling import THIRD, of_today, schedules_of_today
+from waiting import HANGS
+from wire.second_dialect import second_dialect
+
+from lmsconf.sandbox.faults import Fault, FaultScript
+from lmsconf.sandbox.service import LoggedRequest, SandboxService
+from lmsconf.support.state_folder import write_own_file
+
+from .served_project import BO, GDPR, PROJECT, ServedProject, held
+from .test_probe_answers import OwnWay
+from .test_probe_people import CREATES, WHOLE, ask, declaring
+
+Open = Callable[..., ServedProject]
+SUBJECTS = ("--user", BO, "--user", "p0@acme.example", "--content", GDPR)
+MORE = {
+    **WHOLE,
+    "groups": [{"name": "Coaches", "members": [BO], "managers": ["anna.berg@acme.example"]}],
+    "people": [{**one, "manager": True} if one["email"].startswith("p0@") else one for one in WHOLE["people"]],
+}
+"""A workspace in which one of the two people has the manager right."""
+NINE = {
+    **MORE,
+    "custom_fields": [*MORE["custom_fields"], *({"name": f"Field {number}", "type": "TEXT"} for number in range(6))],
+}
+"""Another in which one field is free."""
+PARTS = 20
+"""Into how many tests the writes of a probe are divided."""
+
+
+class StaysAnswered(OwnWay):
+    """A service that does not delete a field that is answered."""
+
+    keeps_answered = True
+
+
+class Moments:
+    """Hears of the requests of a probe, and keeps the workspace, and what the probe has kept of people, after writes.
+
+    Nothing else is left of a process that is killed there, and a request that only reads changes neither.
+    """
+
+    def __init__(self, state: Path, part: int) -> None:
+        self._state, self._part, self._writes = state, part, count()
+        self.service: SandboxService | None = None
+        self.kept: dict[str, dict[Path, str]] = {}
+
+    def __call__(self, entry: LoggedRequest) -> None:
+        if self.service is None or not entry.writes:
+            return
+        number = next(self._writes)
+        if number % PARTS == self._part:
+            name = f"write {number + 1}, {entry.operation}"
+            self.service.checkpoint(name)
+            self.kept[name] = {file: file.read_text() for file in self._state.glob("lmsconf/probe-*")}
+
+    def back_to(self, service: SandboxService, name: str) -> None:
+        """The workspace and the files as they were at that moment."""
+        service.restore(name)
+        for file in self._state.glob("lmsconf/probe-*"):
+            file.unlink()
+        for file, text in self.kept[name].items():
+            write_own_file(file, text)
+
+
+class Killing:
+    """Hears of the requests of a process, and kills it at one of them."""
+
+    def __init__(self) -> None:
+        self._left, self._process = 0, cast("subprocess.Popen[bytes]", None)
+        self._known = threading.Event()
+
+    def at(self, number: int, process: subprocess.Popen[bytes]) -> None:
+        """Kill the process at that request."""
+        self._left, self._process = number, process
+        self._known.set()
+        process.wait(HANGS)
+
+    def __call__(self, entry: LoggedRequest) -> None:
+        if self._known.is_set():
+            self._left -= 1
+            if self._left == 0:
+                self._process.kill()
+                self._known.clear()
+
+
+SECOND = second_dialect()
+CASES: Mapping[str, tuple[Mapping[str, str | int], Mapping[str, object], type[SandboxService], str]] = {
+    "people": ({}, MORE, SandboxService, PROJECT),
+    "people of a second dialect": (SECOND, MORE, SandboxService, PROJECT),
+    "accounts": ({}, MORE, SandboxService, CREATES),
+    "one free field": ({}, NINE, SandboxService, PROJECT),
+    "answered fields stay": ({}, NINE, StaysAnswered, PROJECT),
+    "answered fields stay in a second dialect": (SECOND, MORE, StaysAnswered, PROJECT),
+}
+
+
+def chosen(cases: Sequence[tuple[str, int]], name: str) -> list[tuple[str, int]]:
+    """Every day a few of the cases, in .ci/run a third, with TESTS=all alone all."""
+    return of_today(cases, 70, name) if THIRD is None else schedules_of_today(cases, name)
+
+
+@pytest.mark.parametrize(("case", "part"), chosen([(case, part) for part in range(PARTS) for case in CASES], "killed"))
+def test_after_a_kill_at_any_call_the_next_probe_restores_all(
+    open_clinic: Open, tmp_path: Path, case: str, part: int
+) -> None:
+    """After each write once: whoever was named, and whatever was made, is as before."""
+    dialect, more, made, project = CASES[case]
+    moments = Moments(tmp_path / "state", part)
+    clinic = declaring(open_clinic(dialect, more=more, made=made, on_log=moments), project)
+    before, moments.service = held(clinic.service), clinic.service
+    clinic.probe(*SUBJECTS)
+    moments.service = None
+    assert moments.kept
+    for name in moments.kept:
+        moments.back_to(clinic.service, name)
+        (clinic.folder / "lmsconf.yaml").write_text(project, encoding="utf-8")
+        code, out = clinic.run("doctor", "--probe", "--yes", *SUBJECTS)
+        assert code == 0, name + out + clinic.err
+        assert held(clinic.service) == before, name
+
+
+@pytest.mark.parametrize(
+    ("case", "moment"),
+    chosen([(case, moment) for moment in range(25) for case in [*CASES][:4]], "moments"),
+)
+def test_after_a_kill_at_any_moment_the_next_probe_restores_all(open_clinic: Open, case: str, moment: int) -> None:
+    """A process that SIGKILL ends while any of its requests waits for the response: the same."""
+    dialect, more, made, project = CASES[case]
+    killing = Killing()
+    clinic = declaring(open_clinic(dialect, more=more, made=made, on_log=killing), project)
+    before = held(clinic.service)
+    asked = len(clinic.service.log)
+    clinic.probe(*SUBJECTS)
+    number = random.Random(f"{case} {moment}").randrange(1, len(clinic.service.log) - asked)  # noqa: S311
+    (clinic.folder / "lmsconf.yaml").write_text(project, encoding="utf-8")
+    words = [sys.executable, "-m", "lmsconf", "-C", str(clinic.folder), "doctor", "--probe", "--yes", *SUBJECTS]
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        killing.at(number, process)
+    assert process.returncode == -signal.SIGKILL
+    code, out = clinic.run("doctor", "--probe", "--yes", *SUBJECTS)
+    assert code == 0, out + clinic.err
+    assert held(clinic.service) == before
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("seed", range(10))
+def test_a_probe_that_was_killed_is_cleaned_up_on_services_of_any_kind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """After a kill at ten calls of each of ten random services."""
+    dice = random.Random(seed)  # noqa: S311
+    subjects = ("--user", RANDOM_BO, "--user", P0, "--content", "GDPR basics")
+    with opened(drawn(seed), seed, tmp_path, monkeypatch) as it:
+        it.write(FIRST)
+        project, before = (it.folder / "lmsconf.yaml").read_text(), photo(it.service)
+        if seed % 2:
+            # Without accounts the person who is named is changed.
+            project = project.replace("people: {create: true}\n", "")
+        moments = Moments(tmp_path / "state", 0)
+        it.service._on_log, moments.service = moments, it.service
+        assert _probed(it, project, subjects)[0] == 0
+        moments.service = None
+        names = [*moments.kept]
+        for name in dice.sample(names, min(10, len(names))):
+            moments.back_to(it.service, name)
+            code, out = _probed(it, project, subjects)
+            assert code == 0, name + out
+            assert photo(it.service) == before, name
+
+
+def _probed(it: RandomProject, project: str, subjects: Sequence[str]) -> tuple[int, str]:
+    (it.folder / "lmsconf.yaml").write_text(project, encoding="utf-8")
+    return it.run("doctor", "--probe", "--yes", *subjects)
+
+
+def test_what_somebody_changed_since_is_kept(open_clinic: Open, tmp_path: Path) -> None:
+    """Of a person whose probe was killed only what was lost is restored, and it is said."""
+    moments = Moments(tmp_path / "state", 0)
+    clinic = declaring(open_clinic(more=MORE, on_log=moments), PROJECT)
+    before, moments.service = held(clinic.service), clinic.service
+    clinic.probe(*SUBJECTS)
+    moments.service = None
+    kept = next(name for name in moments.kept if "update-metadata" in name or "custom-fields" in name)
+    moments.back_to(clinic.service, kept)
+    person = before["/users"][1]["userId"]
+    ask(clinic, f"/users/{person}/update-metadata", {"metadata": {"unit": "B"}})
+    ask(clinic, f"/users/{person}/update-custom-field-choice", {"f-1": "ch-2", "f-3": ""})
+    (clinic.folder / "lmsconf.yaml").write_text(PROJECT, encoding="utf-8")
+    code, out = clinic.run("doctor", "--probe", "--yes", *SUBJECTS)
+    assert code == 0, out + clinic.err
+    assert f"An earlier probe was killed. What it changed of {BO} is restored." in clinic.err
+    after = held(clinic.service)[f"/users/{person}"]
+    assert after["metadata"] == {"cost": "100", "unit": "B"}
+    answers = after["customFields"]
+    assert (answers["Department"]["choices"][0]["name"], answers["B"]["text"]) == ("Engineering", "7")
+    assert not [*(tmp_path / "state").glob("lmsconf/probe-*")]
+
+
+def test_people_who_cannot_be_restored_stop_the_next_probe(open_clinic: Open, tmp_path: Path) -> None:
+    """It makes nothing, and names the person, what differs, and the file to delete."""
+    moments = Moments(tmp_path / "state", 0)
+    clinic = declaring(open_clinic(more=MORE, on_log=moments), PROJECT)
+    moments.service = clinic.service
+    clinic.probe(*SUBJECTS)
+    moments.service = None
+    moments.back_to(clinic.service, next(name for name in moments.kept if moments.kept[name]))
+    (file,) = (tmp_path / "state").glob("lmsconf/probe-*")
+    file.write_text(file.read_text().replace('"cost": "100"', '"cost": "100", "gone": "1"'))
+    faults = Fault(operation="users.update-metadata", status=409, times=99)
+    clinic.service._faults = FaultScript(faults)
+    code, _ = clinic.run("doctor", "--probe", "--yes", *SUBJECTS)
+    assert code == 1
+    assert f"left by an earlier probe: the metadata of {BO}: not as before" in clinic.err
+    assert f"Put it back by hand, then delete {file}." in " ".join(clinic.err.split())
+    file.write_text("{}")
+    assert clinic.run("doctor", "--probe", "--yes", *SUBJECTS)[0] == 1
+    assert "is damaged" in clinic.err
