@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from typing import Any, Final, TypeAlias
 
 from lmsconf.errors import SourceLocation
-from lmsconf.kinds.content_target.types import AssignmentSpec, ContentRow, TargetPlanningState, unnamed_content
+from lmsconf.kinds.content_target.audiences import TargetPlanningState
+from lmsconf.kinds.content_target.types import AssignmentSpec, ContentRow, unnamed_content
 from lmsconf.kinds.shared.kind_names import CONTENT, EVERYONE
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, pin_in
