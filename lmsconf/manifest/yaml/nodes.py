@@ -34,6 +34,21 @@ def mark_line(at: Mark) -> int:
     return at >> _LINE
 
 
+class EscapedText(str):
+    """A text on one line, in double quotes, whose line breaks, tabs and other control characters are all escapes."""
+
+    __slots__ = ()
+
+
+def escaped_texts(value: Json) -> Json:
+    """Return a value with every text as one whose control characters are written as escapes."""
+    if isinstance(value, dict):
+        return {EscapedText(key): escaped_texts(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [*map(escaped_texts, value)]
+    return EscapedText(value) if isinstance(value, str) else value
+
+
 class Source:
     """One file: its path in the project, its text, and the positions of all values in it.
 
