@@ -212,3 +212,19 @@ def test_a_name_that_is_not_there_is_told_on_one_line(tmp_path: Path, choice: st
     assert ran.code == ExitCode.ERROR
     assert "Did you mean" in ran.err
     assert _is_visible(ran.err)
+
+
+def test_texts_with_escapes_that_stay_are_no_change(tmp_path: Path) -> None:
+    """What is written with escapes equals what is live, also beside something that changes."""
+    name, text = NAMES["tab"], "one\ntwo\tthree"
+    field = {"name": name, "type": "CHOICE", "choices": [name, "Other"], "description": text}
+    it = Project(tmp_path, json.dumps({"custom_fields": [field]}))
+    plan = it.plan(_text({"custom_fields": [field | {"hidden": True, "choices": [name, "Other", "$(x)"]}]}))
+    assert [(one.path, one.added) for one in plan.changes[0].fields] == [("choices", ("$(x)",)), ("hidden", ())]
+
+
+def test_a_variable_with_escapes_keeps_them(tmp_path: Path) -> None:
+    """As the whole of a name or as a part of it, also in a text without quotes."""
+    it = Project(tmp_path, "people: []\n", 'vars: {team: "a\\tb"}\n')
+    plan = it.plan("groups: [{name: $(team), members: []}, {name: The $(team), members: []}]")
+    assert [one.address.name for one in plan.changes] == ["The a\tb", "a\tb"]

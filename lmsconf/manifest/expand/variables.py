@@ -118,7 +118,10 @@ class Variables:
             raise ExpansionLimitExceeded(too_long_problem(replace(source.where(at), each=self.each)))
         new = _VARIABLE.sub(lambda match: self._put_in(match, source, at), text)
         parts = (text, *(self.values.get(name) for name in names))
-        return EscapedText(new) if any(isinstance(one, EscapedText) for one in parts) else new
+        if not any(isinstance(one, EscapedText) for one in parts):
+            return new
+        source.escapes = True
+        return EscapedText(new)
 
     def _put_in(self, match: re.Match[str], source: Source, at: Mark) -> str:
         escaped, name, closed = match.groups()
@@ -178,6 +181,7 @@ def _is_plain(source: Source, at: Mark) -> bool:
 
 def _listed(items: list[Json], source: Source, at: Mark) -> Seq:
     """Build a list whose items all have the position of its variable."""
+    source.escapes = True
     copy = Seq(source)
     copy.extend(items)
     store_marks(copy, [at] * len(items))

@@ -88,7 +88,7 @@ def _strict(schema: Schema, *, names: bool | None) -> dict[str, Json]:
             strict[key] = re.sub(r"\$\Z", r"\\Z", cast(str, part))
         else:
             strict[key] = part
-    if schema.get("type") == "string" and names is not None:
+    if "type" in schema and "string" in types_of_schema(schema) and names is not None:
         strict[ESCAPES] = names and bool(schema.get("minLength"))
     if names and isinstance(schema.get("additionalProperties"), dict):
         strict["propertyNames"] = {ESCAPES: True}

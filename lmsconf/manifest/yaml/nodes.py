@@ -52,13 +52,14 @@ def escaped_texts(value: Json) -> Json:
 class Source:
     """One file: its path in the project, its text, and the positions of all values in it.
 
-    opens: whether any text in it may contain a variable.
+    opens: whether any text in it may contain a variable. escapes: whether any may be an EscapedText.
     """
 
     def __init__(self, path: str, text: str = "") -> None:
         self.path = path
         self.text = text
         self.opens = True
+        self.escapes = True
         self.marks: array[int] = array("Q")
 
     def where(self, at: Mark) -> SourceLocation:
@@ -297,3 +298,18 @@ def _children(node: Json) -> Iterator[tuple[str | int, Json]]:
         yield from node.items()
     elif isinstance(node, list):
         yield from enumerate(node)
+
+
+def plain_texts(node: Json) -> Json:
+    """Return a value with plain texts in place of every EscapedText, at the same positions."""
+    if isinstance(node, str):
+        return str(node)
+    if not isinstance(node, Map | Seq) or not node.source.escapes:
+        return node
+    copy: Map | Seq = Map(node.source) if isinstance(node, Map) else Seq(node.source)
+    copy.first = node.first
+    if isinstance(node, Map) and isinstance(copy, Map):
+        copy.update((str(key), plain_texts(item)) for key, item in node.items())
+    elif isinstance(copy, Seq):
+        copy.extend(map(plain_texts, node))
+    return copy

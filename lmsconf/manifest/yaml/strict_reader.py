@@ -95,6 +95,7 @@ class _Builder:
 
     def __init__(self, source: Source, reading: YamlReadResult, budget: AliasBudget) -> None:
         self._source = source
+        self._source.escapes = False  # until a text is one
         self._source.opens = False  # until a text contains the start of a variable
         self._reading = reading
         self._budget = budget
@@ -178,17 +179,21 @@ class _Builder:
         text = event.value
         self._source.opens |= VARIABLE_START in text
         if event.tag is None or event.tag == f"{_TAG}str":
-            return EscapedText(text) if self._is_escaped(event, at) else text
+            if not self._is_escaped(event):
+                return text
+            self._source.escapes = True
+            return EscapedText(text)
         value = resolve_scalar(text)
         if event.tag != _TAG + _TAG_OF.get(type(value), "str"):
             self._tag(event.tag, at)
         return value
 
-    def _is_escaped(self, event: ParserEvent, at: Mark) -> bool:
+    def _is_escaped(self, event: ParserEvent) -> bool:
         """Whether a text has line breaks, tabs or other control characters, all of them written as escapes."""
-        if event.style != '"' or not CONTROLS.search(event.value) or event.start_mark.line != event.end_mark.line:
+        start, end = event.start_mark, event.end_mark
+        if event.style != '"' or not CONTROLS.search(event.value) or start.line != end.line:
             return False
-        return "\t" not in self._source.rest(at)[: event.end_mark.column - event.start_mark.column]
+        return "\t" not in self._source.text[start.index : end.index]
 
     def _open(self, event: ParserEvent, node: Map | Seq) -> None:
         start = event.start_mark
