@@ -1,6 +1,6 @@
 """Memory of everybody's answers while a plan reads them: long texts beside short ones, which takes no more.
 
-    python tests/benchmarks/bench_answers.py --people 200000
+python tests/benchmarks/bench_answers.py --people 200000
 """
 
 from __future__ import annotations
