@@ -20,7 +20,7 @@ from lmsconf.documents.plan_values import PAIRS, request_body_json
 from lmsconf.errors import Problem
 from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json, sha256
-from lmsconf.model.names import quote_name
+from lmsconf.model.names import escape_invisible, quote_name
 from lmsconf.model.plan import Action, Change, Plan
 from lmsconf.planner.guards import total_taken
 
@@ -322,7 +322,7 @@ def _problem(change: Change | None, message: str, lines: Iterable[str], address:
     return Problem(
         code=CODE,
         message=message,
-        hint="\n".join([*lines, "Plan again and review it."]),
+        hint="\n".join([*map(escape_invisible, lines), "Plan again and review it."]),
         source=None if change is None else change.source,
         address=address if change is None else str(change.address),
     )

@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple, cast
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation
 from lmsconf.manifest.validation import cross
 from lmsconf.manifest.validation.check import SchemaValidator
+from lmsconf.manifest.yaml.nodes import escaped_texts
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DesiredResource, Manifests
 from lmsconf.model.plan import Action, Change, Plan
@@ -88,7 +89,7 @@ class EmptyPlanCheck:
             unrepresentable = [key for key, value in entry.body.items() if not is_representable(value)]
             yield from (RejectedKey(number, key, _UNREPRESENTABLE) for key in unrepresentable)
             if not unrepresentable:
-                for finding in self._shape(entry.address.kind).validate(cast(Json, entry.body)):
+                for finding in self._shape(entry.address.kind).validate(escaped_texts(cast(Json, entry.body))):
                     yield RejectedKey(number, str(finding.path[0]) if finding.path else _WHOLE, "it has another shape")
 
     def _shape(self, kind: str) -> SchemaValidator:

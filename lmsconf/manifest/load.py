@@ -36,7 +36,7 @@ from lmsconf.manifest.sections import (
 from lmsconf.manifest.validation import cross
 from lmsconf.manifest.validation.check import SchemaValidator
 from lmsconf.manifest.validation.schema_finding import SchemaFinding, new_findings
-from lmsconf.manifest.yaml.nodes import EntrySourceMap, KeyPath, Map, Seq, merge_mappings
+from lmsconf.manifest.yaml.nodes import EntrySourceMap, KeyPath, Map, Seq, merge_mappings, plain_texts
 from lmsconf.manifest.yaml.read_result import Document
 from lmsconf.manifest.yaml.scalars import VARIABLE_START
 from lmsconf.manifest.yaml.strict_reader import AliasBudget, read_yaml
@@ -317,7 +317,8 @@ class _Loading:
         section, body, places, is_part, layer, _ = expanded
         resources: list[DesiredResource[Any]] = []
         self.problems += unknown_workspace_problems(body, places, self.workspaces)
-        entry = core.ManifestEntry(body=body, places=places, timezone=self.timezone, report=self.problems.append)
+        plain = cast(Map, plain_texts(body))
+        entry = core.ManifestEntry(body=plain, places=places, timezone=self.timezone, report=self.problems.append)
         if section.is_test:
             self.tests.extend(filter(None, [section.kind.parse_test(entry)]))
         elif section.is_absent:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 from typing import Final, NamedTuple, NewType
+
+from lmsconf.model.names import escape_invisible
 
 RemoteId = NewType("RemoteId", str)
 """An id assigned by the service. In a manifest it appears only as a pin (`id:`)."""
@@ -60,6 +63,11 @@ def _decoded(match: re.Match[str]) -> str:
     if char in _SHORT:
         return _SHORT[char]
     return char if char == "/" else f"[{char}]" if char in "*?[" else match[0]
+
+
+def shell_quoted(address: Address) -> str:
+    """Return an address as an argument on one line: the option that takes it decodes the escapes of a view."""
+    return shlex.quote(escape_invisible(str(address)))
 
 
 EVERYBODY: Final = "everyone"

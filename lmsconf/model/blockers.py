@@ -8,6 +8,7 @@ from shlex import quote
 from typing import Final
 
 from lmsconf.errors import ExitCode, Problem, ProblemsFound
+from lmsconf.model.names import escape_invisible
 from lmsconf.model.plan import GuardResult, Plan
 from lmsconf.support.lazy_dataclass import dataclass
 
@@ -79,11 +80,11 @@ def _losses(plan: Plan) -> Iterator[str]:
     losses = sorted((one for one in plan.effects.contents if one.counts.lose), key=lambda one: -(one.counts.lose or 0))
     for loss in losses[:_LISTED]:
         verb = "loses" if loss.counts.lose == 1 else "lose"
-        yield f"{loss.counts.lose:,} of {loss.before or 0:,} {verb} {loss.content}"
+        yield f"{loss.counts.lose:,} of {loss.before or 0:,} {verb} {escape_invisible(loss.content)}"
     if len(losses) > _LISTED:
         yield f"… and {len(losses) - _LISTED:,} more contents"
     if plan.effects.people.lose is None:
-        yield from plan.effects.reasons[:_LISTED]
+        yield from map(escape_invisible, plan.effects.reasons[:_LISTED])
 
 
 def consent_command(plan: Plan) -> str | None:
@@ -128,7 +129,8 @@ _LISTED: Final = 5
 
 def _guard(plan: Plan, guard: GuardResult) -> Blocker:
     codes = _EXPLAINED_BY.get(guard.name, ())
-    listed = [f"{one.message}. {one.hint or ''}".rstrip() for one in plan.all_problems if one.code in codes]
+    told = [one for one in plan.all_problems if one.code in codes]
+    listed = [f"{escape_invisible(one.message)}. {one.hint or ''}".rstrip() for one in told]
     more = [f"… and {len(listed) - _LISTED:,} more"] if len(listed) > _LISTED else []
     return Blocker(
         type=BlockerType.GUARD,

@@ -18,6 +18,11 @@ UNPRINTABLE: Final = (
     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
 """The content of a character class, `[…]`, of a regular expression."""
+# Zero-width joiners are kept between two non-Latin characters: Persian, Indic scripts and family emoji need them.
+_BEYOND_LATIN = "[^\x00-\u036f\u2000-\u206f]"
+_ACTIVE = re.compile(f"[{UNPRINTABLE}]|(?<!{_BEYOND_LATIN})[\u200c\u200d]|[\u200c\u200d](?!{_BEYOND_LATIN})")
+_LETTERS: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
 LOCK_PREFIX: Final = "lmsconf-lock "
 """Name prefix of the lock object, which is a manual group because the API has no lock."""
 _LONG = 200
@@ -34,7 +39,21 @@ _UNSEEN = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0") | {chr(c
 """Invisible characters that are not in Unicode's category Cf."""
 _CLOSED = re.compile(r"(?:[^\[]|\[!?+\]?+[^\]]*+\])*+")
 """The part of a shell pattern before its first bracket that is not closed, which is a plain character there."""
-_PLAIN = re.compile(r"[^\s\"(](?:.*[^\s\"])?", re.DOTALL)
+_PLAIN = re.compile(rf"[^\s\"({UNPRINTABLE}](?:[^{UNPRINTABLE}]*[^\s\"{UNPRINTABLE}])?")
+
+
+def escape_invisible(text: str) -> str:
+    r"""Return the text on one line with invisible characters as escapes: an ESC reads `\x1b`."""
+    if text.isascii() and text.isprintable():  # nearly every text, and much faster
+        return text
+    return _ACTIVE.sub(_visible, text)
+
+
+def _visible(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    if match[0] in _LETTERS:
+        return _LETTERS[match[0]]
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def normalize_name(name: str) -> str:
@@ -99,7 +118,7 @@ def quote_name(name: str) -> str:
 
 
 def quote_if_ambiguous(name: str) -> str:
-    """Return a name for use in a line, quoted if its start or end would be ambiguous."""
+    """Return a name for use in a line, quoted if its start, its end or a character of it would be ambiguous."""
     return name if _PLAIN.fullmatch(name) else quote_name(name)
 
 
@@ -127,7 +146,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str | None:
     suggestion = nearest_name(name, known)
     if suggestion is None:
         return None
-    hint = f'Did you mean "{suggestion}"?'
+    hint = f"Did you mean {quote_name(suggestion)}?"
     if casefold_name(name) == casefold_name(suggestion) or confusable_skeleton(name) != confusable_skeleton(suggestion):
         return hint
     return f"{hint} They look the same, and differ by {differing_characters(name, suggestion) or 'blanks'}."
@@ -149,6 +168,11 @@ def _are_similar(name: str, other: str) -> bool:
 
     ratio, longest = difflib.SequenceMatcher(None, name, other).ratio(), max(len(name), len(other))
     return ratio >= 0.6 or longest - ratio * (len(name) + len(other)) / 2 <= 1
+
+
+def list_names(names: Iterable[str]) -> str:
+    """Return names on one line, with commas between them."""
+    return ", ".join(map(escape_invisible, names))
 
 
 def known_names(names: Collection[str]) -> str:

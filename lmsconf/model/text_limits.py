@@ -1,4 +1,4 @@
-"""What text a manifest can hold: forbidden characters and the longest text."""
+"""What text a manifest can hold: characters that are forbidden or need an escape, and the longest text."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ FORBIDDEN: Final = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufffe\uffff]"
 )
 """Control characters but tab, LF and CR; bidirectional controls; line separators, byte order marks, noncharacters."""
+CONTROLS: Final = re.compile(rf"[\t\r\n{FORBIDDEN.pattern[1:]}")
+"""What a text can hold only as an escape in double quotes; a block has line breaks and tabs as they are."""
 LONGEST: Final = 100_000
 """Maximum length of one text, in characters."""
 _LONGEST_KEY: Final = 500
@@ -18,7 +20,7 @@ _LONGEST_KEY: Final = 500
 
 
 def is_representable(value: Json) -> bool:
-    """Whether a manifest can contain the value: no forbidden characters, no overlong text."""
+    """Whether a manifest can contain the value: no overlong text, and no half of a surrogate pair."""
     if isinstance(value, dict):
         return all(
             len(key) <= _LONGEST_KEY and is_representable(key) and is_representable(item) for key, item in value.items()
@@ -27,10 +29,9 @@ def is_representable(value: Json) -> bool:
         return all(map(is_representable, value))
     if not isinstance(value, str):
         return True
-    fits = len(value) <= LONGEST // 2 and not FORBIDDEN.search(value)
-    return fits and not any("\ud800" <= char <= "\udfff" for char in value)
+    return len(value) <= LONGEST // 2 and not any("\ud800" <= char <= "\udfff" for char in value)
 
 
 def is_valid_name(text: str) -> bool:
-    """Whether the text can be a name in a manifest: not empty, on one line, without tabs."""
-    return bool(text) and is_representable(text) and not any(char in text for char in "\t\r\n")
+    """Whether the text can be a name in a manifest: not empty, and not too long."""
+    return bool(text) and is_representable(text)

@@ -13,7 +13,7 @@ from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple
 
 from lmsconf.errors import Problem, shorten
-from lmsconf.model.address import Address, decode_typed
+from lmsconf.model.address import Address, decode_typed, shell_quoted
 from lmsconf.model.names import exact_pattern, matches_pattern, nearest_names, normalize_name
 from lmsconf.planner.kind import AnyKind
 
@@ -144,7 +144,7 @@ def unresolved_problem(
 
 
 def _arguments(option: str, addresses: Iterable[Address]) -> Iterator[str]:
-    return (f"{option} {shlex.quote(str(address))}".strip() for address in addresses)
+    return (f"{option} {shell_quoted(address)}".strip() for address in addresses)
 
 
 def nearest_addresses(

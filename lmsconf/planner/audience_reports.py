@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
@@ -14,7 +13,7 @@ from lmsconf.model.access import (
     AudienceReport,
     ReportHeader,
 )
-from lmsconf.model.address import EVERYBODY, Address, unescape
+from lmsconf.model.address import EVERYBODY, Address, shell_quoted, unescape
 from lmsconf.model.effects import Basis
 from lmsconf.model.names import did_you_mean, nearest_names, normalize_email, normalize_name
 from lmsconf.planner.access_reports import find_person, judged_header, report_error
@@ -191,4 +190,4 @@ def _nearest(state: AccessState, name: str, kind: str | None = None) -> str | No
 
 
 def _quoted(address: Address) -> str:
-    return shlex.quote(str(address))
+    return shell_quoted(address)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from lmsconf.errors import Severity
-from lmsconf.model.address import Address, Ref
+from lmsconf.model.address import Address, Ref, shell_quoted
 from lmsconf.model.calls import Call, Step
 from lmsconf.planner.context import PlanContext
 from lmsconf.planner.ordering import DependencyCycle, step_dependencies, topological_order
@@ -110,7 +109,7 @@ def _check_refs(planning: PlanContext, owners: Sequence[Address], steps: Sequenc
                 planning.problem(
                     "reference/not-planned",
                     f"{owner}: it needs {ref}, which does not exist yet and is not part of this plan",
-                    hint=f"Plan it too: remove it from --except, or add --only {shlex.quote(str(ref.address))}.",
+                    hint=f"Plan it too: remove it from --except, or add --only {shell_quoted(ref.address)}.",
                     address=owner,
                 )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -10,7 +9,7 @@ from dataclasses import field
 from typing import Final, TypeAlias
 
 from lmsconf.errors import Problem
-from lmsconf.model.address import Address, RemoteId
+from lmsconf.model.address import Address, RemoteId, shell_quoted
 from lmsconf.model.drift import (
     DriftCause,
     DriftFinding,
@@ -132,7 +131,7 @@ def to_finding(
     goes_along = change.goes_with is not None
     # An entry about another resource says so: there is no entry of its own that could hold the live state.
     implied = change.reason is not None and change.source is not None
-    pattern = shlex.quote(str(change.address))
+    pattern = shell_quoted(change.address)
     return DriftFinding(
         address=change.address,
         state=state,
@@ -163,7 +162,7 @@ def _restore(inputs: DriftInputs, pattern: str, doubtful: AbstractSet[Address], 
     if not owned:
         return f"{inputs.command} apply --only {pattern}"
     known = sorted(address for address in doubtful if address in inputs.needs)
-    return " ".join([f"{inputs.command} apply", *(f"--except {shlex.quote(str(one))}" for one in known)])
+    return " ".join([f"{inputs.command} apply", *(f"--except {shell_quoted(one)}" for one in known)])
 
 
 def _accept(command: str, pattern: str, *, owned: bool, goes_along: bool) -> str | None:

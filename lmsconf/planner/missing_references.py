@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterable
 from dataclasses import field
 from typing import Final
 
 from lmsconf.errors import SourceLocation
-from lmsconf.model.address import Address
+from lmsconf.model.address import Address, shell_quoted
 from lmsconf.model.names import did_you_mean, quote_name
 from lmsconf.planner.context import PlanContext
 from lmsconf.support.lazy_dataclass import dataclass
@@ -54,7 +53,7 @@ def refuse_ambiguous_reference(
         planning.problem(
             "reference/in-doubt",
             f"{by}: it names {named}, and it is not yet known what of it is live",
-            hint=f"Plan {shlex.quote(str(named))} too to see its error.",
+            hint=f"Plan {shell_quoted(named)} too to see its error.",
             at=find_source(),
             address=by,
         )

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
-from lmsconf.model.address import Address
+from lmsconf.model.address import Address, shell_quoted
 from lmsconf.model.calls import Step
 from lmsconf.model.forms import form_to_json
 from lmsconf.model.names import normalize_name
@@ -114,7 +113,7 @@ def _refuse_alone(planning: PlanContext, cause: Address, along: Address) -> None
     planning.problem(
         "select/goes-along",
         f"{cause}: {along} is deleted with it, but --except excludes that",
-        hint=f"Exclude both: --except {shlex.quote(str(cause))}.",
+        hint=f"Exclude both: --except {shell_quoted(cause)}.",
         address=cause,
     )
 
@@ -141,7 +140,7 @@ def refuse_unrenamed_references(
                     planning.problem(
                         "reference/not-renamed",
                         f"{item.address}: it names {other}, but the plan does not contain the rename to that name",
-                        hint=f"First run: lmsconf apply --only {shlex.quote(str(other))}",
+                        hint=f"First run: lmsconf apply --only {shell_quoted(other)}",
                         at=item.subject.declared.source,
                         address=item.address,
                     )

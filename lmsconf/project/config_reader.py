@@ -123,7 +123,7 @@ def _compiled(ownership: str | None) -> SchemaValidator:
     if ownership is not None:
         schema["$defs"]["ownership"]["properties"] = json.loads(ownership)
     # Not checked as names: reasons may span several lines, and patterns may match names no manifest could hold.
-    return SchemaValidator(schema, names=False)
+    return SchemaValidator(schema, names=None)
 
 
 def url_problem(url: str) -> tuple[str, str] | None:

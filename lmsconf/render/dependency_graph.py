@@ -7,7 +7,7 @@ from typing import Final
 
 from lmsconf.model.address import Address
 from lmsconf.model.dependency_graph import DependencyGraph
-from lmsconf.render.escape import escape_invisible
+from lmsconf.model.names import escape_invisible
 from lmsconf.render.resource_wording import count_noun, kind_noun
 
 _BRACKETS: Final = {"parallelogram": ("[/", "/]"), "ellipse": ("([", "])"), "note": ("[[", "]]")}

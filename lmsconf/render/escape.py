@@ -16,12 +16,7 @@ from __future__ import annotations
 
 import re
 
-from lmsconf.model.names import UNPRINTABLE
-
-# Zero-width joiners are kept between two non-Latin characters: Persian, Indic scripts and family emoji need them.
-_BEYOND_LATIN = "[^\x00-\u036f\u2000-\u206f]"
-_ACTIVE = re.compile(f"[{UNPRINTABLE}]|(?<!{_BEYOND_LATIN})[\u200c\u200d]|[\u200c\u200d](?!{_BEYOND_LATIN})")
-_SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+from lmsconf.model.names import escape_invisible
 
 # CI runners execute `::` at the start of a line, and `##[`, `##vso[` and the like anywhere in it.
 _COMMAND = re.compile(r"^(?P<blank>\s*):(?=:)|(?<=#)#(?=\w*\[)")
@@ -37,13 +32,6 @@ _HTML = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;", "`
 _ACTIVE_IN_HTML = re.compile(r"[&<>\"'`]")
 _FORMULA = re.compile(r"\s*[-=+@|%\uff0b\uff0d\uff1d\uff20]")
 _QUOTED_IN_CSV = re.compile(r'[",;]|^\s|\s$')
-
-
-def escape_invisible(text: str) -> str:
-    r"""Return the text on one line with invisible characters as escapes: an ESC reads `\x1b`."""
-    if text.isascii() and text.isprintable():  # nearly every text, and much faster
-        return text
-    return _ACTIVE.sub(_visible, text)
 
 
 def escape_terminal(text: str) -> str:
@@ -98,13 +86,6 @@ def csv_cell(text: str) -> str:
     if _FORMULA.match(text) or text[:1] in ("\t", "\r", "\n", "\0"):
         cell = f"'{cell}"
     return f'"{cell.replace(chr(34), chr(34) * 2)}"' if _QUOTED_IN_CSV.search(cell) else cell
-
-
-def _visible(match: re.Match[str]) -> str:
-    code = ord(match[0])
-    if match[0] in _SHORT:
-        return _SHORT[match[0]]
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def _uncommanded(match: re.Match[str], opens: str, closes: str = "") -> str:

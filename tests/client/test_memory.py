@@ -8,6 +8,7 @@ import lmsconf.api
 from lmsconf.api.endpoint_group import LEFT_OUT
 from lmsconf.api.limits import (
     ANSWER,
+    FACTOR,
     TEXT,
     ListingLimit,
     MemoryQuota,
@@ -96,6 +97,14 @@ def test_the_limits_are_those_that_leave_room_for_large_workspaces() -> None:
         assert listing_limit(name, whole_rows=True) == ListingLimit(limit.rows, 6 * limit.memory)
     assert fan_out_memory_limit(whole_responses=False) == 96 * MIB
     assert fan_out_memory_limit(whole_responses=True) == 6 * 96 * MIB
+
+
+@pytest.mark.parametrize(("value", "factor"), [("3", 3), ("", 1), ("0", 1), ("1.5", 1), ("many", 1), ("1000", 1)])
+def test_the_environment_raises_the_limits(value: str, factor: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a whole number, for a workspace that is larger; what is no such number raises nothing."""
+    monkeypatch.setenv(FACTOR, value)
+    assert listing_limit("users.list", whole_rows=False) == ListingLimit(factor * 250_000, factor * 128 * MIB)
+    assert fan_out_memory_limit(whole_responses=False) == factor * 96 * MIB
 
 
 def test_the_public_names_of_the_client_are_its_own() -> None:

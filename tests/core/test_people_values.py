@@ -8,7 +8,6 @@ from typing import cast
 import pytest
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.errors import InvalidResponse
 from lmsconf.kinds.shared.answer_rows import AnswerRow
 from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.kinds.user.answer_index import IndexedPerson, PeopleWithAnswers
@@ -107,9 +106,15 @@ def test_people_are_kept_with_the_answers_that_can_be_read() -> None:
     assert people.answers_of(RemoteId("u-4")) == AnswersRow(RemoteId("u-4"), (), has_answers=False)
 
 
-def test_the_answers_of_all_people_have_a_limit_of_64_million_characters() -> None:
-    """One more stops the reading, so that memory is bounded."""
+@pytest.mark.parametrize("keeps_texts", [True, False])
+def test_long_texts_are_kept_only_where_answers_are_deleted_or_copied(keeps_texts: bool) -> None:
+    """Elsewhere their digests do, however many there are: equal texts have equal ones, and each is short."""
     people = PeopleWithAnswers(cast("ReadContext", None))
-    people.add({"userId": "u-1", "customFields": {"A": "x" * (64 * 1024 * 1024)}})
-    with pytest.raises(InvalidResponse, match="the answers of 1 people have more than 67,108,864 characters"):
-        people.add({"userId": "u-2", "customFields": {"A": "y"}})
+    people.keeps_texts = keeps_texts
+    texts = ["x" * 400, "x" * 400, "x" * 401, "x" * 64, {"value": "x" * 400}, ["x" * 400, "y"]]
+    for number, text in enumerate(texts):
+        people.add({"userId": f"u-{number}", "customFields": {"A": cast("Json", text)}})
+    kept = [answers[0][1].picked for one in people.finish(None).people if (answers := one.answers) and answers[0][1]]
+    assert kept[0] == kept[1] == kept[4] != kept[2]
+    assert (kept[3], len(kept[5]), kept[0] <= kept[5]) == ({"x" * 64}, 2, True)
+    assert {len(text) for picked in kept for text in picked} == ({1, 64, 400, 401} if keeps_texts else {1, 64})

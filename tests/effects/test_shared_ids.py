@@ -1,86 +1,106 @@
-"""Whose a live assignment is where groups, smart groups and people share an id, and its type is not documented."""
+"""Whose a live assignment is where groups, smart groups and people share an id: plan, effects and `keep` agree."""
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
+from flow.altered_service import Edit, plan_altered
+from flow.project import Project
 
-from lmsconf.kinds.content_target.effects.facts import AccessFacts
-from lmsconf.kinds.content_target.types import TargetRow
-from lmsconf.kinds.manual_group.types import GroupRow
-from lmsconf.kinds.shared.kind_names import GROUP, SMART_GROUP, USER
-from lmsconf.kinds.smart_group.types import SmartGroupRow
-from lmsconf.kinds.user.answer_index import AnswerIndex, IndexedPerson
-from lmsconf.model.address import RemoteId
+from lmsconf.errors import ProblemsFound
 
-C = RemoteId("c-1")
-ALL, SHARED, MANUAL, SMART = (RemoteId(id) for id in ("ALL", "1", "2", "3"))
-GROUPS = {id: GroupRow(id, f"Group {id}") for id in (ALL, SHARED, MANUAL)}
-SMART_GROUPS = {id: SmartGroupRow(id, f"Smart {id}") for id in (ALL, SHARED, SMART)}
-ANNA = IndexedPerson(ALL, "anna@acme.example", False, ())
-OTHERS = (
-    TargetRow(C, MANUAL, "M"),
-    TargetRow(C, SMART, "S"),
-    TargetRow(C, MANUAL, "both"),
-    TargetRow(C, SMART, "both"),
-)
-
-
-@pytest.mark.parametrize(
-    ("row", "kind"),
-    [
-        (TargetRow(C, RemoteId("EVERYONE"), "anything"), "everyone"),
-        (TargetRow(C, SHARED, "SMART_GROUP"), "smart_group"),
-        (TargetRow(C, SHARED, "GROUP"), "group"),
-        (TargetRow(C, RemoteId("9"), "USER"), "user"),
-        (TargetRow(C, SHARED, "M"), "group"),
-        (TargetRow(C, SHARED, "S"), "smart_group"),
-        (TargetRow(C, SHARED, "both"), None),
-        (TargetRow(C, SHARED, "both", label="Smart 1"), "smart_group"),
-        (TargetRow(C, SHARED, "new", label="Group 1"), "group"),
-        (TargetRow(C, SHARED, "new", label="Another"), None),
-        (TargetRow(C, MANUAL, "new"), "group"),
-        (TargetRow(C, SMART, "GROUP"), "smart_group"),
-        (TargetRow(C, ALL, "M"), "group"),
-        (TargetRow(C, ALL, "new", label="anna@acme.example"), "user"),
-        (TargetRow(C, RemoteId("9"), "new"), None),
-    ],
-)
-def test_whose_an_assignment_is(row: TargetRow, kind: str | None) -> None:
-    """By the words in its type, else by the only holder of its id, by other targets of the type, or by its label."""
-    facts = _facts(row)
-    found = facts.audience_of(row)
-    assert (None if found is None else found[0]) == kind
-    assert found is None or kind == "everyone" or found[1] == row.target
+EVERYBODY = ("ann", "bo", "dan", "eve", "fay", "gus")
+SEED = f"""
+custom_fields: [{{name: Country, type: CHOICE, choices: [SE, NO]}}]
+people:
+  - {{email: ann@x.example}}
+  - {{email: bo@x.example}}
+  - {{email: dan@x.example, answers: {{Country: SE}}}}
+  - {{email: eve@x.example, id: x-1}}
+  - {{email: fay@x.example, answers: {{Country: NO}}}}
+  - {{email: gus@x.example}}
+groups:
+  - {{name: Sales, id: x-1, members: [ann@x.example, bo@x.example]}}
+  - {{name: Other group, members: [gus@x.example]}}
+smart_groups:
+  - {{name: Nordics, id: s-1, conditions: [{{field: Country, choices: [SE]}}]}}
+  - {{name: Other smart group, conditions: [{{field: Country, choices: ["NO"]}}]}}
+content: [{{name: Old}}, {{name: New}}]
+participations: [{", ".join(f"{{user: {who}@x.example, content: Old, state: IN_PROGRESS}}" for who in EVERYBODY)}]
+content_targets: [{{content: Old, assign_to: [OTHER, AUDIENCE]}}]
+"""
+AUDIENCES = {
+    "group": ("{group: Sales}", "Sales", "{group: Other group}", ["ann", "bo"]),
+    "smart_group": ("{smart_group: Nordics}", "Nordics", "{smart_group: Other smart group}", ["dan"]),
+    "user": ("{user: eve@x.example}", "eve@x.example", "{user: gus@x.example}", ["eve"]),
+}
+WORDS = {"group": "GROUP", "smart_group": "smartGroup", "user": "Users"}
+TOLD = ("words", "like others", "label", "label without types")
+REPLACING = "content_targets: [{content: New, assign_to: [AUDIENCE], replaces: {content: Old, then: remove}KEEP}]"
+KEEP = ", keep: {in_progress: true, until: 2090-12-31}"
 
 
-@pytest.mark.parametrize(
-    ("row", "kind", "may_be"),
-    [
-        (TargetRow(C, SHARED, "both"), GROUP, True),
-        (TargetRow(C, SHARED, "both"), SMART_GROUP, True),
-        (TargetRow(C, SHARED, "both"), USER, False),
-        (TargetRow(C, SHARED, "GROUP"), GROUP, True),
-        (TargetRow(C, SHARED, "GROUP"), SMART_GROUP, False),
-        (TargetRow(C, ALL, "USER"), GROUP, False),
-        (TargetRow(C, RemoteId("9"), "new"), GROUP, False),
-    ],
-)
-def test_an_assignment_may_be_for_each_audience_with_its_id_unless_it_says_whose_it_is(
-    row: TargetRow, kind: str, may_be: bool
-) -> None:
-    """A content that may be assigned to a group that changes is looked at."""
-    assert _facts(row).may_be_in(row, {(kind, row.target), (kind, MANUAL)}) is may_be
+def _shown(kind: str, told: str) -> dict[str, Edit]:
+    """A service whose smart group has the id of a group and of a person; nobody has that of the other assignment."""
+
+    def targets(said: dict[str, Any]) -> None:
+        for target in said["targets"]:
+            target["targetId"] = target["targetId"].replace("s-1", "x-1")
+            is_shared = target["targetId"] == "x-1"
+            target["targetType"] = (
+                WORDS[kind] if told == "words" else "new" if is_shared or told == "like others" else "T"
+            )
+            target["name"] = AUDIENCES[kind][1] if is_shared and told.startswith("label") else ""
+            if told == "label without types":
+                del target["targetType"]
+
+    def smart_groups(said: dict[str, Any]) -> None:
+        for group in said["smartGroups"]:
+            group["smartGroupId"] = group["smartGroupId"].replace("s-1", "x-1")
+
+    return {"/content/targets": targets, "/smart-groups": smart_groups}
 
 
-def _facts(row: TargetRow) -> AccessFacts:
-    return AccessFacts(
-        people=AnswerIndex((ANNA,), has_answers=True),
-        fields=(),
-        contents={C: "GDPR"},
-        groups=GROUPS,
-        smart_groups=SMART_GROUPS,
-        members={},
-        conditions={},
-        targets={C: (*OTHERS, row)},
-        everyone="EVERYONE",
-    )
+PATHS = {"/smart-groups/x-1": "/smart-groups/s-1"}
+
+
+def _made(root: Path, kind: str, keep: str) -> tuple[Project, str]:
+    to, _, other, _ = AUDIENCES[kind]
+    it = Project(root, SEED.replace("OTHER", other).replace("AUDIENCE", to), "timezone: UTC\n")
+    return it, REPLACING.replace("AUDIENCE", to).replace("KEEP", keep)
+
+
+@pytest.mark.parametrize("told", TOLD)
+@pytest.mark.parametrize("kind", AUDIENCES)
+def test_an_assignment_is_for_one_audience_in_every_part_of_a_plan(tmp_path: Path, kind: str, told: str) -> None:
+    """Whose it is follows from words in its type, from others of its type, or from its label.
+
+    The plan deletes that assignment, those of its people who are in progress keep the content, and without `keep` it
+    is they who lose it.
+    """
+    people = AUDIENCES[kind][3]
+    it, manifests = _made(tmp_path, kind, KEEP)
+    plan = plan_altered(it, manifests, _shown(kind, told), PATHS)
+    assert not [one.message for one in plan.all_problems if one.is_error]
+    addresses = {one.address.name: one.action.value for one in plan.changes}
+    name = f"{kind}/{AUDIENCES[kind][1]}"
+    kept = {f"Old -> user/{who}@x.example": "update" if kind == "user" else "create" for who in people}
+    assert addresses == {f"New -> {name}": "create", f"Old -> {name}": "delete"} | kept
+    plan = plan_altered(it, manifests.replace(KEEP, ""), _shown(kind, told), PATHS)
+    assert plan.effects is not None
+    lost = {one.content: (one.counts.lose, one.basis.value) for one in plan.effects.contents}
+    assert lost == {"Old": (len(people), "exact"), "New": (0, "exact")}
+
+
+@pytest.mark.parametrize("kind", AUDIENCES)
+def test_an_assignment_that_nothing_tells_apart_is_left_alone(tmp_path: Path, kind: str) -> None:
+    """It has no label, and its type is that of no other: the plan names all that it may be for, and sends nothing."""
+    it, _ = _made(tmp_path, kind, "")
+    manifests = f"content_targets: [{{content: Old, mandatory: true, assign_to: [{AUDIENCES[kind][0]}]}}]"
+    with pytest.raises(ProblemsFound) as raised:
+        plan_altered(it, manifests, _shown(kind, "nothing"), PATHS)
+    [problem] = [one for one in raised.value.problems if one.is_error]
+    assert problem.code == "content-target/audience"
+    assert "group/Sales and smart_group/Nordics and user/eve@x.example" in problem.message

@@ -39,7 +39,7 @@ def live(**more: Json) -> dict[str, Json]:
         ([], None, []),
         (["B", "A"], ["B", "A"], []),
         (["A", "B", "A"], {"include": ["B"]}, [f"{SHARED}2"]),
-        (["A", "a\nb"], {"include": ["A"]}, [f"{SHARED}1"]),
+        (["A", "a\nb", "\ud800"], {"include": ["A", "a\nb"]}, [f"{SHARED}1"]),
         (["A", "A", "A"], None, [f"{SHARED}3"]),
     ],
 )
@@ -165,12 +165,12 @@ def test_people_who_cannot_be_named_are_left_out_with_the_reason() -> None:
     ("name", "reason"),
     [
         ("", "it has no name"),
-        ("a\nb", "its name contains characters that a manifest must not contain"),
+        ("\ud800", "its name contains characters that a manifest must not contain"),
         ("A", "another resource has its name, and is declared"),
     ],
 )
 def test_what_no_manifest_can_name_is_left_out_with_the_reason(name: str, reason: str) -> None:
-    """An empty name, one that YAML lines cannot hold, and one that the first of two has."""
+    """An empty name, one with half of a surrogate pair, and one that the first of two has."""
     rows = (CatalogEntry("c-1", "A"), CatalogEntry("c-2", name))
     found = live_names(content=rows).exported_entry("content", rows[1], EntryBody({}))
     assert isinstance(found, UnexportableRow)

@@ -22,9 +22,10 @@ class Altered(SandboxService):
     """A service whose answers to reads under some paths are other than the sandbox's."""
 
     edits: Mapping[str, Edit] = {}
+    paths: Mapping[str, str] = {}
 
     def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
-        given = super().answer(method, path, query, headers, body)
+        given = super().answer(method, self.paths.get(path, path), query, headers, body)
         edit = self.edits.get(path)
         reads = method == "GET" or path.startswith("/analyse/")
         if not reads or edit is None or given.status != 200:
@@ -34,21 +35,26 @@ class Altered(SandboxService):
         return json_response(200, said)
 
 
-def plan_altered(it: Project, manifests: str, edits: Mapping[str, Edit]) -> Plan:
-    """The plan of the manifests for the seeded workspace, which answers as the edits say."""
+def plan_altered(
+    it: Project, manifests: str, edits: Mapping[str, Edit], paths: Mapping[str, str] | None = None
+) -> Plan:
+    """The plan of the manifests for the seeded workspace, which answers as the edits say.
+
+    paths: path of a request → that of the sandbox, of what the edits give another id.
+    """
     it.write(manifests)
-    with connected(it, edits) as connection:
+    with connected(it, edits, paths) as connection:
         return Applier(settings=it.settings, connection=connection).plan(
             load_manifests(it.settings), it.settings.policy
         )
 
 
 @contextmanager
-def connected(it: Project, edits: Mapping[str, Edit]) -> Iterator[Connection]:
+def connected(it: Project, edits: Mapping[str, Edit], paths: Mapping[str, str] | None = None) -> Iterator[Connection]:
     """A connection to the seeded workspace, which answers as the edits say."""
     settings = it.settings
     service = Altered(":memory:", spec=it.spec, seed=settings.workspace.seed)
-    service.edits = edits
+    service.edits, service.paths = edits, paths or {}
     try:
         with Connection(settings, service=service) as connection:
             yield connection

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,6 @@ from lmsconf.apply.applier import Applier
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, Unauthorized
 from lmsconf.kinds import all_kinds
-from lmsconf.kinds.user import answer_index
 from lmsconf.model.progress import RunProgress
 from lmsconf.planner.reading import read_workspace
 from lmsconf.sandbox.faults import Fault
@@ -24,6 +24,7 @@ from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import load_manifests
 from lmsconf.workspace.reader import reads_needed
 
+from .altered_service import Edit, plan_altered
 from .edited_snapshot import apply_under, plan_under
 from .project import Project
 from .shell import lmsconf
@@ -69,17 +70,46 @@ def test_planning_reads_and_does_not_write(tmp_path: Path) -> None:
     assert not [call for call in it.calls if call.writes]
 
 
-def test_only_effects_keep_what_everybody_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Answers with more characters than can be kept stop a plan with effects; one without, and a snapshot, are made."""
-    monkeypatch.setattr(answer_index, "_CHARACTERS", 20)
-    seed = SEED.replace("{email: p000@acme.example}", "{email: p000@acme.example, answers: {E: A longer text}}")
+LONG = "Nordics " * 60
+
+
+def _answers_by_name(said: dict[str, Any]) -> None:
+    """Two people have answered, and the service shows the names of the choices."""
+    for person in said["users"]:
+        person["customFields"] = {"D": {"value": LONG + ("a" if person["email"].startswith("ann") else "b")}}
+
+
+@pytest.mark.parametrize("edits", [{}, {"/users": _answers_by_name}], ids=["id", "name"])
+def test_a_choice_with_a_long_name_is_found_in_answers(tmp_path: Path, edits: dict[str, Edit]) -> None:
+    """Who is in a smart group of that choice, and who loses it, is known as for a short one."""
+    seed = (
+        f"people:\n  - {{email: ann@x.example, answers: {{D: '{LONG}a'}}}}\n"
+        f"  - {{email: bo@x.example, answers: {{D: '{LONG}b'}}}}\n"
+        f"custom_fields: [{{name: D, type: CHOICE, choices: ['{LONG}a', '{LONG}b', Y]}}]\n"
+        f"smart_groups: [{{name: S, conditions: [{{field: D, choices: ['{LONG}a']}}]}}]\n"
+        "content: [{name: K}]\ncontent_targets: [{content: K, assign_to: [{smart_group: S}]}]\n"
+    )
     it = Project(tmp_path, seed)
-    with pytest.raises(LmsconfError, match="people have more than 20 characters"):
-        it.plan("users: [{email: p001@acme.example, first_name: Anna}]")
-    assert it.plan(effects=False).changes
-    with Connection(it.settings) as connection:
-        people = Applier(settings=it.settings, connection=connection).snapshot().listings["user"]
-    assert (len(people.rows), people.incomplete) == (len(CROWD), None)
+    plan = plan_altered(it, "users: [{email: ann@x.example, answers: {D: Y}}]", edits)
+    assert plan.effects is not None
+    [content] = plan.effects.contents
+    assert (content.counts.lose, content.basis.value) == (1, "exact")
+    plan = plan_altered(it, f"custom_fields: [{{name: D, choices: {{exclude: ['{LONG}b']}}}}]", edits)
+    [lost] = [one.message for one in plan.all_problems if one.code == "custom-field/answers-lost"]
+    assert lost.startswith("custom_field/D: 1 person holds the choice")
+
+
+def test_the_length_of_answers_stops_no_plan(tmp_path: Path) -> None:
+    """More than 64 million characters of texts, each different, and none of them a choice."""
+
+    def edit(said: dict[str, Any]) -> None:
+        for number, person in enumerate(said["users"]):
+            person["customFields"] = {"E": f"{number:05}" + "x" * 90_000}
+
+    people = "people: [" + ", ".join(f"{{email: p{n:03}@acme.example}}" for n in range(800)) + "]\n"
+    it = Project(tmp_path, SEED.replace(PEOPLE, people), PAGES)
+    plan = plan_altered(it, "users: [{email: p001@acme.example, first_name: Anna}]", {"/users": edit})
+    assert len(plan.changes) == 1
 
 
 def test_fields_alone_need_no_groups_and_no_people(tmp_path: Path) -> None:

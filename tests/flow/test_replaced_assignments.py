@@ -225,16 +225,6 @@ def _results(*people: str, state: str = "IN_PROGRESS") -> Edit:
     return edit
 
 
-def _unknown_type(said: dict[str, Any]) -> None:
-    for target in said["targets"]:
-        target["targetType"] = "TEAM"
-
-
-def _same_id(said: dict[str, Any]) -> None:
-    for group in said["smartGroups"]:
-        group["smartGroupId"] = "g-1"
-
-
 UNKNOWN: dict[str, tuple[str, dict[str, Edit], str]] = {
     "results without a list": (
         "{group: A}",
@@ -250,11 +240,6 @@ UNKNOWN: dict[str, tuple[str, dict[str, Edit], str]] = {
         "{smart_group: S}",
         {"/smart-groups/sg-1": lambda said: said.pop("members")},
         "the service does not return the members of the smart group",
-    ),
-    "an id of two groups": (
-        "{group: A}",
-        {"/content/targets": _unknown_type, "/smart-groups": _same_id},
-        'the id "g-1" is that of a group and of a smart group',
     ),
 }
 

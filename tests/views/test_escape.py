@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lmsconf.render.escape import csv_cell, escape_invisible
+from lmsconf.model.names import escape_invisible
+from lmsconf.render.escape import csv_cell
 
 
 @pytest.mark.parametrize(

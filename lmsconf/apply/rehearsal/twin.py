@@ -17,6 +17,7 @@ from lmsconf.apply.ambiguous_writes import WaitClock
 from lmsconf.apply.applier import Applier
 from lmsconf.documents.snapshot_file import snapshot_json
 from lmsconf.errors import LmsconfError, ProblemsFound
+from lmsconf.model.names import escape_invisible
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.project.settings import Settings
 from lmsconf.sandbox.seed import fill_workspace
@@ -149,5 +150,5 @@ def _fill(service: SandboxService, snapshot: Snapshot) -> None:
     except ProblemsFound as error:
         reasons = [problem.message for problem in error.problems]
         more = [f"… and {len(reasons) - _SHOWN:,} more"] if len(reasons) > _SHOWN else []
-        hint = "\n".join(["It does not hold what a twin needs:", *reasons[:_SHOWN], *more])
+        hint = "\n".join(["It does not hold what a twin needs:", *map(escape_invisible, reasons[:_SHOWN]), *more])
         raise CannotRehearse("the plan cannot be rehearsed on this snapshot", hint=hint) from error

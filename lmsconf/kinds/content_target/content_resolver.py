@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from typing import Any, Final, TypeAlias
 
 from lmsconf.errors import SourceLocation
-from lmsconf.kinds.content_target.types import AssignmentSpec, ContentRow, TargetPlanningState, unnamed_content
+from lmsconf.kinds.content_target.audiences import TargetPlanningState
+from lmsconf.kinds.content_target.types import AssignmentSpec, ContentRow, unnamed_content
 from lmsconf.kinds.shared.kind_names import CONTENT, EVERYONE
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, pin_in
@@ -66,7 +67,7 @@ class ContentResolver:
         """What is wrong with an id that no content has, and a hint."""
         live = self._by_name.get(name, [])
         ids = ", ".join(sorted(row.id for row in live))
-        hint = f'"{name}" has the id {ids}.' if live else "Correct the id, or remove it."
+        hint = f"{quote_name(name)} has the id {ids}." if live else "Correct the id, or remove it."
         return f'no content with the id "{pin}" is in the catalog', hint
 
     def identity(self, entry: DesiredResource[AssignmentSpec] | DeleteEntry[Any]) -> Identity:
@@ -89,7 +90,7 @@ class ContentResolver:
             return rows[0].id
         if rows:
             ids = ", ".join(sorted(row.id for row in rows))
-            hint = f"Select one with `content: {{name: {spec.content}, id: ...}}`."
+            hint = f"Select one with `content: {{name: {quote_name(spec.content)}, id: ...}}`."
             self._problem(at, address, "content/twice", f'"{spec.content}" is in the catalog with the ids {ids}', hint)
         elif must:
             similar = suggest_name(self._planning, spec.content, self._by_name)

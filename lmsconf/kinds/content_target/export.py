@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+from lmsconf.kinds.content_target.audiences import resolve_audience
 from lmsconf.kinds.content_target.types import (
     AUDIENCES,
     AssignmentSpec,
@@ -13,7 +14,6 @@ from lmsconf.kinds.content_target.types import (
     TargetRow,
     assignment_address,
     audience_entry,
-    resolve_audience,
     unnamed_content,
 )
 from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, EVERYONE, USER

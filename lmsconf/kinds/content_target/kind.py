@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from lmsconf.api.spec.listings import CATALOG
 from lmsconf.errors import Problem
 from lmsconf.kinds.content_target.access_tests import TEST_SCHEMA, parse_test
+from lmsconf.kinds.content_target.audiences import live_entry
 from lmsconf.kinds.content_target.export import (
     REFERENCES,
     absent_assignment_entry,
@@ -50,7 +51,6 @@ from lmsconf.kinds.content_target.types import (
     contents_of,
     declared_entry,
     is_window_declarable,
-    live_entry,
     lost_access,
     people_named,
     split_address,

@@ -8,15 +8,13 @@ from dataclasses import field, replace
 from datetime import datetime
 from typing import Any, TypeAlias
 
+from lmsconf.kinds.content_target.audiences import audience_candidates, live_audiences, resolve_audience
 from lmsconf.kinds.content_target.content_resolver import ContentResolver, Identity
 from lmsconf.kinds.content_target.types import (
     AssignmentSpec,
     TargetRow,
     assignment_address,
-    audience_candidates,
-    certain_audience,
     unresolved_audience_label,
-    why_groups_are_unknown,
 )
 from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, EVERYONE, GROUP, SMART_GROUP, UNNAMED_TARGETS, USER
 from lmsconf.kinds.user.people_directory import WHICH_PERSON, people_directory, shared_email_message
@@ -46,7 +44,7 @@ def match_assignments(
     ready = [entry for entry in declared if _is_ready(planning, contents, entry)]
     for absent_entry in absent:
         contents.find_id(absent_entry, must=False)
-    targets = [(row, certain_audience(planning, row)) for row in planning.snapshot.rows(TargetRow)]
+    targets = [(row, resolve_audience(planning, row)) for row in planning.snapshot.rows(TargetRow)]
     live = _by_identity(targets)
     listing = planning.snapshot.of(CONTENT_TARGET)
     out: MatchResult[AssignmentSpec, TargetRow] = MatchResult(
@@ -232,7 +230,7 @@ def _settle(
         content, to = key
         address = assignment_address(planning.registry.name(CONTENT, content or "") or f"content id {content}", to)
         for row in rows:
-            audience = certain_audience(planning, row)
+            audience = resolve_audience(planning, row)
             if audience in planning.deleted:
                 out.deletions.append(Deletion(address=address, row=row, absent=None, with_=audience))
             elif matches_patterns(str(address), policy.leave_alone):
@@ -287,7 +285,7 @@ def _refuse_unclear_audience(
     names = " and ".join(str(audience) for audience in audiences)
     hint = "Remove the assignment from the manifests: lmsconf sends nothing that could change the other one."
     if len(audiences) == 1:
-        names += f", and perhaps that of a group that was not read ({why_groups_are_unknown(planning, row)})"
+        names += f", and perhaps that of a group that was not read ({live_audiences(planning).incomplete})"
         hint = "Plan again once the groups can be read."
     planning.problem(
         "content-target/audience",

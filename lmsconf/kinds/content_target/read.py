@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from lmsconf.api.spec.listings import CATALOG
+from lmsconf.kinds.content_target.audiences import Audiences, live_audiences
 from lmsconf.kinds.content_target.last_edits import parse_edit_rows
 from lmsconf.kinds.content_target.replacement_parse import named_contents
 from lmsconf.kinds.content_target.target_requests import (
@@ -24,6 +25,7 @@ from lmsconf.kinds.content_target.types import (
     ContentRow,
     TargetRow,
     kind_from_target_type,
+    may_be_for,
     parse_content_row,
     split_address,
     unnamed_content,
@@ -111,9 +113,12 @@ def read_assignments(kind: TargetKind, reading: ReadContext) -> Listing[TargetRo
     reading.add_listing(CONTENT, contents)
     wanted = _wanted(kind, reading, contents.rows)
     answers = read_targets(reading.api, wanted)
-    kept = _read_in_progress(kind, reading, contents, answers)
     people = _people_of(reading, answers)
-    reading.report_people(kind.name, None if people is None else people | kept)
+    if people is None:
+        reading.report_people(kind.name, None)
+    kept = _read_in_progress(kind, reading, contents, answers, lists_people=people is None)
+    if people is not None:
+        reading.report_people(kind.name, people | kept)
     live = reread_doubtful_contents(reading.api, wanted, answers, _lacking(kind, reading, wanted, answers))
     incomplete = contents.incomplete or live.incomplete
     reading.shared_state(TargetsRead).set([row.id for row in wanted], live.rows)
@@ -126,21 +131,31 @@ def read_assignments(kind: TargetKind, reading: ReadContext) -> Listing[TargetRo
 
 
 def _read_in_progress(
-    kind: TargetKind, reading: ReadContext, contents: Listing[ContentRow], answers: AnswersById
+    kind: TargetKind,
+    reading: ReadContext,
+    contents: Listing[ContentRow],
+    answers: AnswersById,
+    *,
+    lists_people: bool,
 ) -> frozenset[RemoteId]:
-    """Read who is in progress on what the manifests replace now, if anything; return their ids."""
+    """Read who is in progress on what the manifests replace now, if anything; return their ids.
+
+    lists_people: whether everybody is listed, whatever is found here, so that ids of people are known.
+    """
     replaces = any(resource.spec.replaces for resource in reading.declared_of(kind) if reading.chosen(resource.address))
     if not replaces or (reading.everything and not reading.edits) or reading.policy.additive:
         return frozenset()
     from lmsconf.kinds.content_target.in_progress import read_in_progress
     from lmsconf.kinds.content_target.replacement import ReplacedState
 
-    # People are listed after the ids in this listing are known, so the names of groups must do: of a target for a
-    # person, progress is read whether or not it is replaced.
+    # Few people are looked up after the ids in this listing are known: of a target that may be for a person, progress
+    # is read whether or not it is replaced.
     groups = [reading.kinds[name] for name in (CUSTOM_FIELD, GROUP, SMART_GROUP) if reading.is_needed(name)]
     targets = sorted_listing((row for _, rows in answers.values() for row in rows), None)
     listings: dict[str, Listing[Any]] = {CONTENT: contents, kind.name: targets}
     listings |= {group.name: reading.wait_for_listing(group.name) for group in groups}
+    listings |= {USER: reading.wait_for_listing(USER)} if lists_people else {}
+    audiences = live_audiences(reading.plan_context(listings))
     closing: dict[RemoteId, TargetRow] = {}
     # A drift report needs to know only who keeps the content by the assignment that is replaced: it stays.
     for version in () if reading.edits else reading.versions:
@@ -149,16 +164,20 @@ def _read_in_progress(
             other.match(planning, *version.of_kind(other.name))
         kind.match(planning, *version.of_kind(kind.name))
         closing |= {row.id: row for row in planning.state(ReplacedState).closing}
-    closing |= {row.id: row for row in _targets_of_people(kind, reading, contents.rows, targets.rows)}
+    closing |= {row.id: row for row in _targets_of_people(kind, reading, contents.rows, targets.rows, audiences)}
     if not closing:
         return frozenset()
-    listing = read_in_progress(reading, list(closing.values()))
+    listing = read_in_progress(reading, list(closing.values()), audiences)
     reading.add_listing(IN_PROGRESS, listing)
     return frozenset[RemoteId]().union(*(row.people for row in listing.rows))
 
 
 def _targets_of_people(
-    kind: TargetKind, reading: ReadContext, contents: Iterable[ContentRow], targets: Iterable[TargetRow]
+    kind: TargetKind,
+    reading: ReadContext,
+    contents: Iterable[ContentRow],
+    targets: Iterable[TargetRow],
+    audiences: Audiences,
 ) -> Iterator[TargetRow]:
     """Yield the targets that may be for people, of the contents that are replaced for people."""
     replaced = {
@@ -169,25 +188,21 @@ def _targets_of_people(
         for content in named_contents(resource.spec)
     }
     ids = {row.id for row in contents if normalize_name(row.name) in replaced}
-    groups = {row.id for name in (GROUP, SMART_GROUP) for row in reading.wait_for_listing(name).rows}
-    groups.add(RemoteId(reading.call_templates.behaviour("content-targets.everyone")))
     for row in targets:
-        if row.content in ids and (row.target not in groups or kind_from_target_type(row.type) == USER):
+        if row.content in ids and ((key := audiences.of(row)) is None or key[0] == USER):
             yield row
 
 
 def _people_of(reading: ReadContext, answers: AnswersById) -> frozenset[RemoteId] | None:
     """Return the ids of targets that may be people, None if a type does not tell whose an id is; note the editors."""
-    groups = {name: {row.id for row in reading.wait_for_listing(name).rows} for name in (GROUP, SMART_GROUP)}
+    groups = {row.id for name in (GROUP, SMART_GROUP) for row in reading.wait_for_listing(name).rows}
     everyone = reading.call_templates.behaviour("content-targets.everyone")
     people: set[RemoteId] = set()
     for content, (answer, rows) in answers.items():
         for row in rows:
-            implied = kind_from_target_type(row.type)
-            holders = {name for name, ids in groups.items() if row.target in ids}
-            if row.target == everyone or implied in holders:
+            if row.target == everyone or not may_be_for(USER, row.type):
                 continue
-            if holders and implied != USER:
+            if row.target in groups and may_be_for(GROUP, row.type):
                 return None
             people.add(row.target)
         if reading.edits:

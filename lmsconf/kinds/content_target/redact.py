@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from lmsconf.kinds.content_target.types import TargetRow, audience_candidates, people_named, resolve_audience
+from lmsconf.kinds.content_target.audiences import audience_candidates, resolve_audience
+from lmsconf.kinds.content_target.types import TargetRow, people_named
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, GROUP, SMART_GROUP, USER
 from lmsconf.model.address import RemoteId
 from lmsconf.planner.redaction import Entry, RedactionContext, Report, RestoreContext, not_compared_warning

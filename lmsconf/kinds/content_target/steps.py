@@ -10,12 +10,11 @@ from datetime import datetime
 from typing import Final
 
 from lmsconf.api.spec.value_encoding import encode_cleared_time
+from lmsconf.kinds.content_target.audiences import TargetPlanningState, resolve_audience
 from lmsconf.kinds.content_target.types import (
     AssignmentSpec,
-    TargetPlanningState,
     TargetRow,
     parse_target_row,
-    resolve_audience,
 )
 from lmsconf.kinds.manual_group.types import GroupRow
 from lmsconf.kinds.shared.kind_names import CONTENT, EVERYONE, GROUP, SMART_GROUP, USER
@@ -124,12 +123,13 @@ def _form(planning: PlanContext) -> str:
 def assignment_deletion(planning: PlanContext, deletion: Deletion[TargetRow]) -> Step:
     """One DELETE with a body, after all POSTs for the same content.
 
-    Of a group that is deleted with it, the members who move elsewhere are added there first.
+    Of a manual group that is deleted with it, the members who move elsewhere are added there first.
     """
     row, absent = deletion.row, deletion.absent
     spec = None if absent is None else absent.spec
     audience = resolve_audience(planning, row)
-    movers = _members(planning, row) if audience in planning.deleted else frozenset[str]()
+    manual = audience is not None and audience.kind == GROUP and audience in planning.deleted
+    movers = _members(planning, row) if manual else frozenset[str]()
     return Step(
         operation="content-targets.delete",
         body=_identity(planning, row),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from datetime import datetime, tzinfo
 from typing import Any, Final
@@ -16,11 +15,10 @@ from lmsconf.model.address import Address, RemoteId, escape, unescape
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, pin_in
 from lmsconf.model.forms import Form
-from lmsconf.model.names import normalize_email, normalize_name
+from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Change, FieldChange
 from lmsconf.model.policy import Policy
 from lmsconf.model.time_formats import parse_response_time
-from lmsconf.planner.context import PlanContext
 from lmsconf.support.lazy_dataclass import dataclass
 
 AUDIENCES: Final = {"group": GROUP, "smart_group": SMART_GROUP, "user": USER}
@@ -50,19 +48,6 @@ def parse_content_row(data: Mapping[str, Json]) -> ContentRow:
 def unnamed_content(id: str) -> str:
     """Return the name under which manifests have content whose own name they cannot hold."""
     return f"content {id}"
-
-
-@dataclass(slots=True)
-class TargetPlanningState:
-    """What a plan learns from the catalog and the live targets.
-
-    shared_content: ids of contents that share a name. types: `targetType` → the kinds that it stands for.
-    time_format: iso or epoch-ms. None: not looked at yet.
-    """
-
-    shared_content: frozenset[str] = frozenset()
-    types: Mapping[str, frozenset[str]] | None = None
-    time_format: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,10 +172,10 @@ def declared_entry(spec: AssignmentSpec, policy: Policy) -> Form:
     to, zone = audience_entry(spec.audience), policy.timezone
     pin = pin_in(spec.content_pins, policy.workspace)
     content: Json = spec.content if pin is None else {"name": spec.content, "id": pin}
-    return _form(content, to, spec.mandatory, spec.visible_from, spec.visible_until, zone)
+    return assignment_form(content, to, spec.mandatory, spec.visible_from, spec.visible_until, zone)
 
 
-def _form(
+def assignment_form(
     content: Json,
     audience: Json,
     mandatory: bool,
@@ -198,6 +183,7 @@ def _form(
     finish: datetime | str | None,
     zone: tzinfo | None,
 ) -> Form:
+    """An assignment as a manifest entry with one audience; a text in place of a time stays as it is."""
     return {
         "content": content,
         "assign_to": [audience],
@@ -207,56 +193,20 @@ def _form(
     }
 
 
-def live_entry(planning: PlanContext, row: TargetRow) -> Form:
-    """A live target as a manifest entry; an unparsable time is shown verbatim, and an unresolved name as an id."""
-    name = planning.registry.name(CONTENT, row.content) or f"content id {row.content}"
-    shared = planning.state(TargetPlanningState).shared_content
-    content: Json = {"name": name, "id": row.content} if row.content in shared else name
-    audience = resolve_audience(planning, row)
-    to: Json = unresolved_audience_label(row) if audience is None else audience_entry(audience)
-    zone = planning.policy.timezone
-    return _form(content, to, row.mandatory, _readable(row.start), _readable(row.finish), zone)
-
-
 def is_window_declarable(row: TargetRow) -> bool:
     """Whether a manifest can declare the window: its times can be read, and it ends after it begins."""
-    start, finish = _readable(row.start), _readable(row.finish)
+    start, finish = readable_time(row.start), readable_time(row.finish)
     if isinstance(start, str) or isinstance(finish, str):
         return False
     return start is None or finish is None or start < finish
 
 
-def _readable(text: str | None) -> datetime | str | None:
+def readable_time(text: str | None) -> datetime | str | None:
+    """Return a live time; one that cannot be read as it is."""
     try:
         return None if text is None else parse_response_time(text)
     except ValueError:
         return text
-
-
-def resolve_audience(planning: PlanContext, row: TargetRow) -> Address | None:
-    """The audience of a live target by its id, None if unresolved; its type and label decide only if kinds share it."""
-    if row.target == planning.call_templates.behaviour("content-targets.everyone"):
-        return EVERYONE
-    audiences = audience_candidates(planning, row)
-    if len(audiences) > 1:
-        kind = _likely_kind(planning, row, {audience.kind for audience in audiences})
-        audiences = [audience for audience in audiences if audience.kind == kind]
-    return audiences[0] if audiences else None
-
-
-def certain_audience(planning: PlanContext, row: TargetRow) -> Address | None:
-    """The audience of a live target, None if unresolved, or for a person if a group that was not read may be meant."""
-    audience = resolve_audience(planning, row)
-    if audience is None or audience.kind != USER or not why_groups_are_unknown(planning, row):
-        return audience
-    return audience if _labelled(planning, row, {USER}) else None
-
-
-def why_groups_are_unknown(planning: PlanContext, row: TargetRow) -> str | None:
-    """Why a group that was not read may have the id of a target whose type does not tell its kind; None if none has."""
-    if kind_from_target_type(row.type) is not None:
-        return None
-    return planning.snapshot.of(GROUP).incomplete or planning.snapshot.of(SMART_GROUP).incomplete
 
 
 def unresolved_audience_label(row: TargetRow) -> str:
@@ -264,50 +214,9 @@ def unresolved_audience_label(row: TargetRow) -> str:
     return f"{kind_from_target_type(row.type) or row.type or 'audience'} id {row.target}"
 
 
-def audience_candidates(planning: PlanContext, row: TargetRow) -> list[Address]:
-    """Every group, smart group and person with the id of a target, whose type may be for them: kinds may share ids."""
-    names = ((kind, planning.registry.name(kind, row.target)) for kind in (GROUP, SMART_GROUP, USER))
-    return [Address.of(kind, name) for kind, name in names if name and may_be_for(kind, row.type)]
-
-
 def may_be_for(kind: str, type: str) -> bool:
     """Whether a `targetType` may be that of a kind: one with `group` is not that of a person, `user` of nobody else."""
     return kind_from_target_type(type) in (None, USER) if kind == USER else type.casefold() != "user"
-
-
-def _likely_kind(planning: PlanContext, row: TargetRow, kinds: set[str]) -> str | None:
-    """The kind of a target whose id several kinds share: by words in its type, other targets of it, or its label."""
-    implied = kind_from_target_type(row.type)
-    if implied in kinds:
-        return implied
-    learnt = _types(planning).get(row.type, frozenset())
-    if len(learnt) == 1:
-        return next(iter(learnt & kinds), None)
-    return _labelled(planning, row, kinds)
-
-
-def _labelled(planning: PlanContext, row: TargetRow, kinds: set[str]) -> str | None:
-    """The kind whose name is the label of a target; None if it is that of none or of several."""
-    labels = {kind: normalize_email(row.label) if kind == USER else row.label for kind in kinds if row.label}
-    labelled = [kind for kind in sorted(labels) if labels[kind] == _live_name(planning, kind, row.target)]
-    return labelled[0] if len(labelled) == 1 else None
-
-
-def _types(planning: PlanContext) -> Mapping[str, frozenset[str]]:
-    """`targetType` → the kinds of its live targets with a single candidate."""
-    state = planning.state(TargetPlanningState)
-    if state.types is None:
-        types: defaultdict[str, set[str]] = defaultdict(set)
-        for row in planning.snapshot.rows(TargetRow):
-            match audience_candidates(planning, row):
-                case [audience]:
-                    types[row.type].add(audience.kind)
-        state.types = {type: frozenset(kinds) for type, kinds in types.items()}
-    return state.types
-
-
-def _live_name(planning: PlanContext, kind: str, id: str) -> str | None:
-    return next((row.name for row in planning.snapshot.of(kind).rows if row.id == id), None)
 
 
 def kind_from_target_type(type: str) -> str | None:

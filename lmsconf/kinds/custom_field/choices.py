@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from functools import partial
@@ -11,7 +10,7 @@ from typing import Any, Final
 from lmsconf.errors import shorten
 from lmsconf.kinds.custom_field.types import ChoiceRow, CustomFieldSpec, DeclaredChoice, DeclaredChoices, FieldRow
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, choices_registry_kind
-from lmsconf.model.address import Address, Ref
+from lmsconf.model.address import Address, Ref, shell_quoted
 from lmsconf.model.declarations import DesiredResource, pin_in
 from lmsconf.model.names import normalize_name
 from lmsconf.planner.claim_matching import match_claims
@@ -136,7 +135,7 @@ def refuse_unrenamed_choices(planning: PlanContext, declared: DesiredResource[An
                 "reference/not-renamed",
                 f'{declared.address}: it names choice "{shorten(str(choice.part))}" of {choice.address}, '
                 "and the plan leaves out the renaming that makes it so",
-                hint=f"First run: lmsconf apply --only {shlex.quote(str(choice.address))}",
+                hint=f"First run: lmsconf apply --only {shell_quoted(choice.address)}",
                 at=declared.source,
                 address=declared.address,
             )

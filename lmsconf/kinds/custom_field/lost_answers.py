@@ -13,7 +13,7 @@ from lmsconf.errors import InvalidResponse, Severity
 from lmsconf.kinds.custom_field.choices import choices_before_and_after
 from lmsconf.kinds.custom_field.migration import active_migrations
 from lmsconf.kinds.custom_field.types import CustomFieldSpec, FieldRow
-from lmsconf.kinds.shared.answer_rows import AnswerRow, parse_answer
+from lmsconf.kinds.shared.answer_rows import AnswerRow, comparable, parse_answer
 from lmsconf.kinds.shared.kind_names import ANSWERS, USER
 from lmsconf.kinds.shared.response_json import require_text
 from lmsconf.kinds.user.types import AnswersRow, HolderRow, PersonRow, PersonSpec
@@ -228,11 +228,11 @@ def _holders_of(
                 unreadable = unreadable or choice is not None
                 held[row.id] = frozenset()
             else:
-                held[row.id] = frozenset(map(normalize_name, answer.picked))
+                held[row.id] = frozenset(map(comparable, answer.picked))
     unknown = _UNREADABLE if unreadable else None
     if choice is None:
         return _Holders(frozenset(held), unknown)
-    called = {one.id: frozenset({normalize_name(one.id), normalize_name(one.name)}) for one in loss.field.choices}
+    called = {one.id: frozenset({comparable(one.id), comparable(one.name)}) for one in loss.field.choices}
     if any(held.values()) and not any(picked & names for picked in held.values() for names in called.values()):
         unknown = unknown or "answers name choices that the field does not have"
     return _Holders(frozenset(id for id, picked in held.items() if picked & called[RemoteId(choice)]), unknown)

@@ -17,7 +17,7 @@ from lmsconf.kinds.user.types import Answer
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, SourceMap
-from lmsconf.model.names import did_you_mean, normalize_name, quote_name
+from lmsconf.model.names import did_you_mean, list_names, normalize_name, quote_name
 from lmsconf.planner.context import PlanContext
 from lmsconf.planner.kind import ManifestEntry
 from lmsconf.support.lazy_dataclass import dataclass
@@ -210,7 +210,7 @@ def _bad_choices(one: Field, migration: Migration) -> Iterator[Problem]:
 
 def unknown_target_choice(target: Address, migration: Migration, old: str, new: str, known: Sequence[str]) -> Problem:
     """Return the problem of a mapped choice that the new field does not have."""
-    hints = [f"It has {', '.join(known)}." if known else "It has no choices.", did_you_mean(new, known)]
+    hints = [f"It has {list_names(known)}." if known else "It has no choices.", did_you_mean(new, known)]
     return Problem(
         code="reference/unknown-choice",
         message=f'{target}: migrate: {quote_name(shorten(old))} becomes "{shorten(new)}", and the field has no such '

@@ -25,7 +25,7 @@ from lmsconf.kinds.user.types import Answer, AnswersRow, PersonRow, PersonSpec, 
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.effects import count_people
-from lmsconf.model.names import did_you_mean, matches_patterns, normalize_name, quote_name
+from lmsconf.model.names import did_you_mean, list_names, matches_patterns, normalize_name, quote_name
 from lmsconf.planner.context import Deletion, MatchResult, PlanContext, UndeclaredResource
 from lmsconf.support.lazy_dataclass import dataclass
 
@@ -143,7 +143,7 @@ def _refuse_choices(planning: PlanContext, migration: Migration, target: Address
             planning.problem(
                 "reference/unknown-choice",
                 f'{target}: migrate: {quote_name(migration.source)} has no choice "{shorten(name)}"',
-                hint=" ".join(filter(None, [f"It has {', '.join(sorted(names))}.", near])),
+                hint=" ".join(filter(None, [f"It has {list_names(sorted(names))}.", near])),
                 at=migration.places.at("choices", name),
                 address=target,
             )

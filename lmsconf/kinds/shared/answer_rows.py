@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from hashlib import sha256
 from typing import Final, NamedTuple
 
 from lmsconf.errors import InvalidResponse
@@ -24,12 +25,26 @@ _DEEPEST: Final = 4
 """How many objects and lists an answer may be inside of."""
 
 
+_LONGEST: Final = 64
+"""The length of a SHA-256 digest in hexadecimal, so that a digest is its own comparable form."""
+
+
+def comparable(text: str) -> str:
+    """Return the form in which answers are compared with choices: normalised, and a long text as its digest."""
+    text = normalize_name(text)
+    return text if len(text) <= _LONGEST else sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
 class AnswerRow(NamedTuple):
     """A live answer: choices, or a text, which may be the name of a choice. `field` is the field's normalized name."""
 
     field: str
     choices: frozenset[str]
     text: str | None
+
+    def comparable(self) -> AnswerRow:
+        """Return the answer with its choices and its text in comparable form."""
+        return AnswerRow(self.field, frozenset(map(comparable, self.choices)), self.text and comparable(self.text))
 
     @property
     def picked(self) -> frozenset[str]:

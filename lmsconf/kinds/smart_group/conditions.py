@@ -16,6 +16,7 @@ from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.forms import Form
+from lmsconf.model.names import list_names
 from lmsconf.planner.context import PlanContext
 from lmsconf.planner.missing_references import refuse_ambiguous_reference, suggest_name, why_name_is_missing
 from lmsconf.support.lazy_dataclass import dataclass
@@ -194,7 +195,7 @@ def _unknown_choice(
     planning.problem(
         "reference/unknown-choice",
         f'{declared.address}: {at} has no choice "{shorten(name)}"',
-        hint=" ".join(filter(None, [f"It has {', '.join(sorted(known))}." if known else "It has no choices.", near])),
+        hint=" ".join(filter(None, [f"It has {list_names(sorted(known))}." if known else "It has no choices.", near])),
         at=declared.places.find(name, "conditions", position, "choices"),
         address=declared.address,
     )

@@ -15,7 +15,7 @@ from lmsconf.kinds.smart_group.types import DeclaredCondition, SmartGroupSpec
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DesiredResource
-from lmsconf.model.names import did_you_mean, normalize_name
+from lmsconf.model.names import did_you_mean, list_names, normalize_name
 from lmsconf.planner.kind import ManifestEntry
 
 
@@ -79,7 +79,7 @@ def _unknown_choices(
     for name in sorted(condition.choices - set(known)):
         hints = [f"Name a choice of {at}."]
         if next(number) < _HINTS:
-            hints = [f"It has {', '.join(known)}.", did_you_mean(name, known) or ""]
+            hints = [f"It has {list_names(known)}.", did_you_mean(name, known) or ""]
         yield Problem(
             code="reference/unknown-choice",
             message=f'{declared.address}: {at} has no choice "{shorten(name)}"',

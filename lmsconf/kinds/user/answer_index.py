@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from lmsconf.api.spec.listings import USERS
 from lmsconf.errors import InvalidResponse
-from lmsconf.kinds.shared.answer_rows import AnswerRow, parse_answer
+from lmsconf.kinds.shared.answer_rows import AnswerRow, comparable, parse_answer
 from lmsconf.kinds.shared.response_json import optional_text, require_text
 from lmsconf.kinds.user.types import AnswersRow
 from lmsconf.model.address import RemoteId
@@ -25,8 +25,6 @@ Answer: TypeAlias = tuple[str, AnswerRow | None]
 Row: TypeAlias = dict[str, Json]
 _MOST: Final = 10_000
 """How many different answers are shared at most: texts differ for each person, and gain nothing."""
-_CHARACTERS: Final = 64 * 1024 * 1024
-"""How many characters all different answers may have together, to bound memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +56,11 @@ class AnswerIndex:
 
 
 class PeopleWithAnswers(ReadState):
-    """Collects the rows of the listing of people while one reading reads it."""
+    """Collects the rows of the listing of people while one reading reads it.
+
+    keeps_texts: whether long texts are kept as they are, and not only in the form in which they are compared, since
+    answers are copied or deleted.
+    """
 
     def __init__(self, reading: ReadContext) -> None:
         super().__init__(reading)
@@ -67,7 +69,7 @@ class PeopleWithAnswers(ReadState):
         self._shared: dict[tuple[str, str, bool], Answer | None] = {}
         self._rows: dict[tuple[Answer, ...], tuple[Answer, ...]] = {}
         self._has_answers = False
-        self._characters = 0
+        self.keeps_texts = False
         self.index: AnswerIndex | None = None
 
     def collecting(self, keep: Callable[[Row], Row]) -> Callable[[Row], Row]:
@@ -101,15 +103,11 @@ class PeopleWithAnswers(ReadState):
 
     def _answer(self, name: str, value: Json) -> Answer | None:
         """Return a field and its answer, None for no answer; equal ones are one object, parsed once."""
-        key = (name, value, True) if isinstance(value, str) else (name, repr(value), False)
+        text = value if isinstance(value, str) else repr(value)
+        key = (name, text if self.keeps_texts else comparable(text), isinstance(value, str))
         if key in self._shared:
             return self._shared[key]
-        self._characters += len(key[1])
-        if self._characters > _CHARACTERS:
-            raise InvalidResponse(
-                f"the answers of {len(self._people):,} people have more than {_CHARACTERS:,} characters"
-            )
-        answer = _parse(name, value)
+        answer = _parse(name, value, keeps_text=self.keeps_texts)
         if len(self._shared) < _MOST:
             self._shared[key] = answer
         return answer
@@ -121,14 +119,15 @@ class PeopleWithAnswers(ReadState):
         return self.index
 
 
-def _parse(name: str, value: Json) -> Answer | None:
+def _parse(name: str, value: Json, *, keeps_text: bool) -> Answer | None:
     """Return a field and its answer, None for no answer."""
     try:
         answer = parse_answer(name, value)
     except InvalidResponse:
         return normalize_name(name), None
-    picked = answer is not None and (answer.choices or answer.text)
-    return (normalize_name(name), answer) if picked else None
+    if answer is None or not answer.picked:
+        return None
+    return normalize_name(name), answer if keeps_text else answer.comparable()
 
 
 def read_answer_index(reading: ReadContext) -> AnswerIndex:

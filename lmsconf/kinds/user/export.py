@@ -20,7 +20,7 @@ from lmsconf.model.effects import count_people
 from lmsconf.model.forms import form_to_json
 from lmsconf.model.names import normalize_email, normalize_name
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.model.text_limits import is_representable
+from lmsconf.model.text_limits import FORBIDDEN, is_representable
 from lmsconf.planner.context import PlanContext
 from lmsconf.planner.live_names import LiveNames
 from lmsconf.planner.manifest_entries import ANY, KEYS, EntryBody, ExportedEntry, PartReferences, Trail, UnexportableRow
@@ -55,7 +55,7 @@ def _in_manifest(text: str) -> str | None:
     small = small if normalize_email(small) == normalize_email(text) else normalize_email(text)
     before, at, after = small.partition("@")
     is_valid = before and at and after and "@" not in after and not any(char.isspace() for char in small)
-    return small if is_valid and is_representable(small) else None
+    return small if is_valid and is_representable(small) and not FORBIDDEN.search(small) else None
 
 
 def people_lists_body(live: LiveNames, lists: Mapping[str, Iterable[str] | None]) -> EntryBody:

@@ -24,7 +24,7 @@ from lmsconf.kinds.user.types import Answer, PersonRow, PersonSpec, picked_choic
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.calls import Step
 from lmsconf.model.declarations import DesiredResource
-from lmsconf.model.names import normalize_name
+from lmsconf.model.names import list_names, normalize_name
 from lmsconf.planner.context import PlanContext
 from lmsconf.planner.missing_references import refuse_ambiguous_reference, suggest_name, why_name_is_missing
 from lmsconf.support.lazy_dataclass import dataclass
@@ -83,7 +83,7 @@ def _knows_choices(planning: PlanContext, declared: DesiredResource[PersonSpec],
         elif not planning.registry.has(scope, name):
             known = planning.registry.names(scope)
             near = renamed_choice_hint(planning, at, name) or suggest_name(planning, name, known)
-            hint = " ".join(filter(None, [f"It has {', '.join(sorted(known))}." if known else None, near]))
+            hint = " ".join(filter(None, [f"It has {list_names(sorted(known))}." if known else None, near]))
             message = f'{at} has no choice "{shorten(name)}"'
             _problem(planning, declared, "reference/unknown-choice", field, message, hint)
             whole = False

@@ -66,6 +66,7 @@ def read_people(kind: PersonKind, reading: ReadContext) -> Listing[PersonRow] | 
             return None
     index = reading.shared_state(PeopleWithAnswers)
     collects = reading.effects or (reading.covers(CUSTOM_FIELD) and not reading.everything)
+    index.keeps_texts = collects and may_lose_answers(FIELDS, reading)
     keep = index.collecting(_kept(reading)) if collects else _kept(reading)
     rows = read_needed_people(reading, keep, may_look_up=lambda: needed and _only_in_lists(reading))
     looked_up = rows.incomplete is None and rows.total is not None and len(rows.rows) < rows.total

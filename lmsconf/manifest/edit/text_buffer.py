@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from lmsconf.manifest.edit.tree_builder import Node, Scalar
-from lmsconf.manifest.edit.yaml_text import format_inline, format_scalar
+from lmsconf.manifest.edit.yaml_text import double_quoted, format_inline, format_scalar
 from lmsconf.model.canonical_json import Json
 
 
@@ -117,6 +116,6 @@ def replacement_edit(buffer: TextBuffer, node: Node, raw: Json) -> TextEdit:
         if node.style == "'" and raw.isprintable():
             text = "'" + raw.replace("'", "''") + "'"
         elif node.style == '"':
-            text = json.dumps(raw, ensure_ascii=False)
+            text = double_quoted(raw)
     is_nothing = node.start == node.end and buffer.text[node.start - 1 : node.start] not in ("", " ")
     return TextEdit(node.start, node.end, f" {text}" if is_nothing else text)

@@ -9,7 +9,7 @@ from typing import Final
 
 from lmsconf.manifest.yaml.scalars import resolve_scalar
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.text_limits import FORBIDDEN
+from lmsconf.model.text_limits import CONTROLS
 
 WIDTH: Final = 110
 """Maximum line length before a list or mapping is written over several lines."""
@@ -17,9 +17,9 @@ _SHORT: Final = 60
 
 # Texts that are safe as plain scalars. Within brackets, commas and brackets end a plain scalar.
 _PLAIN: Final = re.compile(r"(?:[^\s\-?:,\[\]{}#&*!|>'\"%@`]|-(?=[^\s\-]))[^\r\n\t]*")
-_BREAKS: Final = re.compile(r"[\r\n\t\x85\u2028\u2029]|: |:\Z| #|\s\Z")
+_BREAKS: Final = re.compile(rf"{CONTROLS.pattern}|: |:\Z| #|\s\Z")
 _BREAKS_FLOW: Final = re.compile(r"[,\[\]{}]|:(?=[,?\[\]{}]|\Z)")
-_UNSEEN: Final = re.compile(f"{FORBIDDEN.pattern}|[\ud800-\udfff\r\n\t]")
+_UNSEEN: Final = re.compile(f"{CONTROLS.pattern}|[\ud800-\udfff]")
 
 
 def escape_for_comment(text: str) -> str:
@@ -33,12 +33,17 @@ def format_scalar(value: Json, *, in_brackets: bool) -> str:
         return json.dumps(value)
     # A doubled `$` escapes the start of a variable.
     word = str(value).replace("$(", "$$(")
-    return word if _is_plain(word, in_brackets) else json.dumps(word, ensure_ascii=False)
+    return word if _is_plain(word, in_brackets) else double_quoted(word)
 
 
 def _key(word: str) -> str:
     """Format a key, in which variables are not substituted."""
-    return word if _is_plain(word, flow=True) and word != "<<" else json.dumps(word, ensure_ascii=False)
+    return word if _is_plain(word, flow=True) and word != "<<" else double_quoted(word)
+
+
+def double_quoted(word: str) -> str:
+    """Return a text in double quotes, with escapes for what a manifest cannot hold otherwise."""
+    return escape_for_comment(json.dumps(word, ensure_ascii=False))
 
 
 def _is_plain(word: str, flow: bool) -> bool:

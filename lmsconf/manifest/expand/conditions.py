@@ -12,7 +12,7 @@ from lmsconf.manifest.expand.sets import NamedSets, Report, referenced_names
 from lmsconf.manifest.expand.undeclared import UndeclaredNames
 from lmsconf.manifest.yaml.nodes import EntrySourceMap, KeyPath, Map, Seq, combine_items
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.names import did_you_mean, normalize_name, quote_name
+from lmsconf.model.names import did_you_mean, list_names, normalize_name, quote_name
 from lmsconf.support.lazy_dataclass import dataclass
 
 USE: Final = "use"
@@ -109,7 +109,7 @@ class ConditionExpander:
         excluded = [normalize_name(str(item)) for item in cast("list[Json]", condition[EXCEPT])]
         for number, item in enumerate(excluded):
             if item not in known:
-                hint = " ".join(filter(None, [f"It has {', '.join(known)}.", did_you_mean(item, known)]))
+                hint = " ".join(filter(None, [f"It has {list_names(known)}.", did_you_mean(item, known)]))
                 message = f"except: the field {name} has no choice {quote_name(item)}"
                 self._tell("reference/unknown-choice", message, places.at(*path, number), hint)
         left = [one for one in known if one not in excluded]

@@ -13,7 +13,7 @@ from dataclasses import field, replace
 from typing import Final, cast
 
 from lmsconf.errors import Problem, SourceLocation
-from lmsconf.manifest.yaml.nodes import Map, Mark, Seq, Source, store_marks
+from lmsconf.manifest.yaml.nodes import EscapedText, Map, Mark, Seq, Source, store_marks
 from lmsconf.manifest.yaml.read_result import too_long_problem
 from lmsconf.manifest.yaml.scalars import VARIABLE_START
 from lmsconf.model.canonical_json import Json
@@ -116,7 +116,12 @@ class Variables:
         self.limit.characters -= size
         if size > LONGEST or self.limit.characters < 0:
             raise ExpansionLimitExceeded(too_long_problem(replace(source.where(at), each=self.each)))
-        return _VARIABLE.sub(lambda match: self._put_in(match, source, at), text)
+        new = _VARIABLE.sub(lambda match: self._put_in(match, source, at), text)
+        parts = (text, *(self.values.get(name) for name in names))
+        if not any(isinstance(one, EscapedText) for one in parts):
+            return new
+        source.escapes = True
+        return EscapedText(new)
 
     def _put_in(self, match: re.Match[str], source: Source, at: Mark) -> str:
         escaped, name, closed = match.groups()
@@ -176,6 +181,7 @@ def _is_plain(source: Source, at: Mark) -> bool:
 
 def _listed(items: list[Json], source: Source, at: Mark) -> Seq:
     """Build a list whose items all have the position of its variable."""
+    source.escapes = True
     copy = Seq(source)
     copy.extend(items)
     store_marks(copy, [at] * len(items))

@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from lmsconf.manifest.validation.gate import Check, compile_gate
+from lmsconf.manifest.validation.gate import ESCAPES, Check, compile_gate, forbidden_character
 from lmsconf.manifest.validation.schema_finding import SchemaFinding
 from lmsconf.manifest.validation.schema_query import (
     Schema,
@@ -28,17 +28,16 @@ if TYPE_CHECKING:
 
 _FREE = frozenset(["column", "system_condition", "where"])
 """Keys whose texts are not names: the service or a CSV header may have line breaks in them."""
-_NO_NAME: dict[str, Json] = {"not": {"type": "string", "pattern": r"[\t\r\n]"}}
-"""Schema keywords that reject a text which cannot be a name: one with a line break or a tab."""
 
 
 class SchemaValidator:
     """One schema, compiled when the first value is checked.
 
-    names: whether a non-empty text, and a free key, must be a name: one line, without tabs.
+    names: whether a non-empty text, and a free key, must be a name: line breaks and tabs only as escapes.
+    None: any text may hold any character, such as a pattern for such names.
     """
 
-    def __init__(self, schema: Schema, *, names: bool = True) -> None:
+    def __init__(self, schema: Schema, *, names: bool | None = True) -> None:
         self.schema = schema
         self._names = names
 
@@ -48,9 +47,7 @@ class SchemaValidator:
 
     def _rejected(self, value: Json) -> list[SchemaFinding]:
         """Return jsonschema's findings, which are authoritative: the gate only filters valid values."""
-        from jsonschema import Draft202012Validator
-
-        errors = Draft202012Validator(self._strict).iter_errors(value)
+        errors = _validator()(self._strict).iter_errors(value)
         return [finding for error in errors for finding in _findings(error, self._strict)]
 
     @cached_property
@@ -62,7 +59,19 @@ class SchemaValidator:
         return compile_gate(self._strict)
 
 
-def _strict(schema: Schema, *, names: bool) -> dict[str, Json]:
+def _validator() -> Any:
+    """Return jsonschema's validator with the keyword of names."""
+    from jsonschema import Draft202012Validator, ValidationError
+    from jsonschema.validators import extend
+
+    def escapes(validator: object, wanted: bool, value: Json, schema: object) -> Iterator[ValidationError]:
+        if character := forbidden_character(value, escapes=wanted):
+            yield ValidationError(f"it holds {character!r}")
+
+    return extend(Draft202012Validator, {ESCAPES: escapes})  # type: ignore[no-untyped-call]
+
+
+def _strict(schema: Schema, *, names: bool | None) -> dict[str, Json]:
     """Make a schema reject texts that cannot be names, and a line break at the end of a text with a pattern."""
     strict: dict[str, Json] = {}
     for key, part in schema.items():
@@ -72,17 +81,17 @@ def _strict(schema: Schema, *, names: bool) -> dict[str, Json]:
             below = cast("Mapping[str, Schema]", part).items()
             strict[key] = {name: _strict(inner, names=names and name not in _FREE) for name, inner in below}
         elif key in ("items", "additionalProperties") and isinstance(part, dict):
-            # Values under free keys are no names, but answers or ids.
-            strict[key] = _strict(part, names=names and key == "items")
+            # Values under free keys may be names, but also answers of several lines.
+            strict[key] = _strict(part, names=names if key == "items" else None)
         elif key == "pattern":
             # In Python `$` also matches before a line break at the end of the text.
             strict[key] = re.sub(r"\$\Z", r"\\Z", cast(str, part))
         else:
             strict[key] = part
-    if names and schema.get("type") == "string" and schema.get("minLength"):
-        strict |= _NO_NAME
+    if "type" in schema and "string" in types_of_schema(schema) and names is not None:
+        strict[ESCAPES] = names and bool(schema.get("minLength"))
     if names and isinstance(schema.get("additionalProperties"), dict):
-        strict["propertyNames"] = _NO_NAME
+        strict["propertyNames"] = {ESCAPES: True}
     return strict
 
 

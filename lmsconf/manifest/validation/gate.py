@@ -11,7 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias, cast
 
 from lmsconf.manifest.validation.schema_query import Schema, types_of_schema
+from lmsconf.manifest.yaml.nodes import EscapedText
 from lmsconf.model.canonical_json import Json
+from lmsconf.model.text_limits import FORBIDDEN
 
 Check: TypeAlias = Callable[[Json], bool]
 """Whether a value is valid."""
@@ -22,6 +24,21 @@ _FIRST: Final = ("type", "required")
 _PROPERTIES: Final = ("properties", "patternProperties", "additionalProperties")
 _MOST_KNOWN: Final = 10_000
 """How many valid texts one check remembers."""
+ESCAPES: Final = "escapes"
+"""A keyword of our own, which JSON Schema does not have: which control characters a text may hold, as escapes only.
+
+True, for a name: any. False, for another text: line breaks and tabs, which need no escape there.
+"""
+_RAW: Final = re.compile(r"[\t\r\n]")
+
+
+def forbidden_character(value: Json, *, escapes: bool) -> str | None:
+    """Return the first character that the keyword `escapes` rejects in a value."""
+    if not isinstance(value, str) or value.isprintable():
+        return None
+    is_fit = escapes and isinstance(value, EscapedText)
+    found = None if is_fit else (_RAW if escapes else FORBIDDEN).search(value)
+    return found and found[0]
 
 
 class _Unknown(Exception):
@@ -175,8 +192,8 @@ def _remembering(checks: Sequence[Check]) -> Check:
             return True
         if not is_valid(value):
             return False
-        if len(known) < _MOST_KNOWN:
-            known.add(cast(str, value))
+        if len(known) < _MOST_KNOWN and value.__class__ is str:
+            known.add(value)
         return True
 
     return check
@@ -247,6 +264,7 @@ _PLAIN: Final[Mapping[str, Callable[[Json], Check]]] = {
     "enum": _enum,
     "const": lambda wanted: _enum([wanted]),
     "pattern": _pattern,
+    ESCAPES: lambda wanted: lambda value: forbidden_character(value, escapes=cast(bool, wanted)) is None,
     "minLength": _at_least(str),
     "maxLength": _at_most(str),
     "minItems": _at_least(list),

@@ -9,6 +9,7 @@ from typing import Final, cast
 
 from lmsconf.errors import Problem, SourceLocation, shorten
 from lmsconf.manifest.validation import suggestions
+from lmsconf.manifest.validation.gate import ESCAPES, forbidden_character
 from lmsconf.manifest.validation.key_suggestions import suggest_choice
 from lmsconf.manifest.validation.schema_finding import ProblemDraft, SchemaFinding, path_label
 from lmsconf.manifest.validation.schema_query import (
@@ -142,7 +143,13 @@ def _long(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[ProblemDra
 
 
 def _no_name(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[ProblemDraft]:
-    yield _unfit(finding.value, path_label(finding.path), places.at(*finding.path))
+    name, where = path_label(finding.path), places.at(*finding.path)
+    if finding.keyword_value is True:
+        yield _unfit(finding.value, name, where)
+    else:
+        held = forbidden_character(finding.value, escapes=False)
+        message = f"{name} holds the control character U+{ord(held or ' '):04X}"
+        yield ProblemDraft("character", message, "Remove it.", where)
 
 
 def _no_key(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[ProblemDraft]:
@@ -163,7 +170,9 @@ def _unfit(value: Json, name: str, where: SourceLocation) -> ProblemDraft:
     words = str(value).split()
     held = "a tab" if "\t" in str(value) else "a line break"
     one_line = json.dumps(shorten(" ".join(words)), ensure_ascii=False)
+    exact = json.dumps(shorten(str(value)), ensure_ascii=False)
     hint = f"Write it in one line: {one_line}." if words else "Write the name, or remove it."
+    hint += f" If the live name has it, write {exact} in YAML." if len(exact) < 100 else ""
     return ProblemDraft("character", f"{name} holds {held}", hint, where)
 
 
@@ -217,7 +226,7 @@ _WORDINGS: Final[dict[str, Callable[[SchemaFinding, EntrySourceMap], Iterator[Pr
     "minProperties": _empty,
     "maxLength": _long,
     "pattern": _pattern,
-    "not": _no_name,
+    ESCAPES: _no_name,
     "propertyNames": _no_key,
     "minimum": _bound,
     "maximum": _bound,

@@ -21,8 +21,8 @@ _ALL: Final = frozenset(["string", "boolean", "integer", "number", "array", "obj
 
 def types_of_value(value: Json) -> frozenset[str]:
     """Return the JSON types of a value."""
-    if isinstance(value, dict):
-        return frozenset(["object"])
+    if isinstance(value, dict | str):
+        return frozenset(["object" if isinstance(value, dict) else "string"])
     return _TYPES.get(type(value), frozenset(["array"]))
 
 

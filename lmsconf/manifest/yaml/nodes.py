@@ -34,16 +34,32 @@ def mark_line(at: Mark) -> int:
     return at >> _LINE
 
 
+class EscapedText(str):
+    """A text on one line, in double quotes, whose line breaks, tabs and other control characters are all escapes."""
+
+    __slots__ = ()
+
+
+def escaped_texts(value: Json) -> Json:
+    """Return a value with every text as one whose control characters are written as escapes."""
+    if isinstance(value, dict):
+        return {EscapedText(key): escaped_texts(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [*map(escaped_texts, value)]
+    return EscapedText(value) if isinstance(value, str) else value
+
+
 class Source:
     """One file: its path in the project, its text, and the positions of all values in it.
 
-    opens: whether any text in it may contain a variable.
+    opens: whether any text in it may contain a variable. escapes: whether any may be an EscapedText.
     """
 
     def __init__(self, path: str, text: str = "") -> None:
         self.path = path
         self.text = text
         self.opens = True
+        self.escapes = True
         self.marks: array[int] = array("Q")
 
     def where(self, at: Mark) -> SourceLocation:
@@ -282,3 +298,18 @@ def _children(node: Json) -> Iterator[tuple[str | int, Json]]:
         yield from node.items()
     elif isinstance(node, list):
         yield from enumerate(node)
+
+
+def plain_texts(node: Json) -> Json:
+    """Return a value with plain texts in place of every EscapedText, at the same positions."""
+    if isinstance(node, str):
+        return str(node)
+    if not isinstance(node, Map | Seq) or not node.source.escapes:
+        return node
+    copy: Map | Seq = Map(node.source) if isinstance(node, Map) else Seq(node.source)
+    copy.first = node.first
+    if isinstance(node, Map) and isinstance(copy, Map):
+        copy.update((str(key), plain_texts(item)) for key, item in node.items())
+    elif isinstance(copy, Seq):
+        copy.extend(map(plain_texts, node))
+    return copy

@@ -34,6 +34,7 @@ class ParserEvent(Protocol):
     """The attributes of parser events that are used here; not every event has all of them."""
 
     start_mark: yaml.Mark
+    end_mark: yaml.Mark
     anchor: str | None
     tag: str | None
     value: str

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias, cast
 import yaml
 
 from lmsconf.errors import Problem, shorten
-from lmsconf.manifest.yaml.nodes import Map, Mark, Seq, Source, pack_mark, store_marks
+from lmsconf.manifest.yaml.nodes import EscapedText, Map, Mark, Seq, Source, pack_mark, store_marks
 from lmsconf.manifest.yaml.parser_events import ParserEvent, YamlParser, syntax_problem
 from lmsconf.manifest.yaml.read_result import (
     DEPTH,
@@ -21,14 +21,13 @@ from lmsconf.manifest.yaml.read_result import (
     ReadingStopped,
     YamlReadResult,
     add_problem,
-    character_problem,
     report_forbidden_characters,
     too_deep_problem,
     too_long_problem,
 )
 from lmsconf.manifest.yaml.scalars import VARIABLE_START, is_infinite_or_nan, resolve_scalar
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.text_limits import FORBIDDEN, LONGEST
+from lmsconf.model.text_limits import CONTROLS, LONGEST
 from lmsconf.support.lazy_dataclass import dataclass
 
 _TAG = "tag:yaml.org,2002:"
@@ -96,6 +95,7 @@ class _Builder:
 
     def __init__(self, source: Source, reading: YamlReadResult, budget: AliasBudget) -> None:
         self._source = source
+        self._source.escapes = False  # until a text is one
         self._source.opens = False  # until a text contains the start of a variable
         self._reading = reading
         self._budget = budget
@@ -178,14 +178,22 @@ class _Builder:
         """Return the value of a scalar that is quoted, a block scalar, or tagged."""
         text = event.value
         self._source.opens |= VARIABLE_START in text
-        if event.style == '"' and (forbidden := FORBIDDEN.search(text)):
-            self._report_character(forbidden[0], at)
         if event.tag is None or event.tag == f"{_TAG}str":
-            return text
+            if not self._is_escaped(event):
+                return text
+            self._source.escapes = True
+            return EscapedText(text)
         value = resolve_scalar(text)
         if event.tag != _TAG + _TAG_OF.get(type(value), "str"):
             self._tag(event.tag, at)
         return value
+
+    def _is_escaped(self, event: ParserEvent) -> bool:
+        """Whether a text has line breaks, tabs or other control characters, all of them written as escapes."""
+        start, end = event.start_mark, event.end_mark
+        if event.style != '"' or not CONTROLS.search(event.value) or start.line != end.line:
+            return False
+        return "\t" not in self._source.text[start.index : end.index]
 
     def _open(self, event: ParserEvent, node: Map | Seq) -> None:
         start = event.start_mark
@@ -283,9 +291,6 @@ class _Builder:
         # A plain word after a bare `!` may be a name that begins with it; quotes and brackets need no tag.
         hint = "Remove the !." if tag == _BARE and self._source.rest(at)[1:].lstrip()[:1] in _OPENERS else None
         self._report("yaml/tag", f"the tag {shorten(name)} is not supported", at, hint or self._quote_hint(at))
-
-    def _report_character(self, char: str, at: Mark) -> None:
-        add_problem(self._reading, character_problem(char, self._source, at))
 
     def _report(self, code: str, message: str, at: Mark, hint: str | None) -> None:
         add_problem(self._reading, Problem(code=code, message=message, hint=hint, source=self._source.where(at)))

@@ -9,6 +9,7 @@ from dataclasses import field
 from lmsconf.kinds.content_target.effects.facts import AccessFacts
 from lmsconf.kinds.content_target.effects.scope import AccessScope, ChangedPerson
 from lmsconf.kinds.custom_field.types import FieldRow
+from lmsconf.kinds.shared.answer_rows import comparable
 from lmsconf.model.address import Ref, RemoteId
 from lmsconf.model.names import normalize_name
 from lmsconf.planner.audiences import Bits, to_bits
@@ -68,8 +69,8 @@ def _live(facts: AccessFacts, fields: Iterable[FieldRow], size: int) -> Iterable
     by_name = {normalize_name(row.name): row for row in fields}
     known = {
         name: {
-            **{normalize_name(choice.name): choice.id for choice in row.choices},
-            **{c.id: c.id for c in row.choices},
+            **{comparable(choice.name): choice.id for choice in row.choices},
+            **{comparable(choice.id): choice.id for choice in row.choices},
         }
         for name, row in by_name.items()
     }
@@ -84,7 +85,7 @@ def _live(facts: AccessFacts, fields: Iterable[FieldRow], size: int) -> Iterable
             choices = known.get(name)
             if choices is None:
                 continue
-            picked = [] if answer is None else [normalize_name(one) for one in answer.picked]
+            picked = [] if answer is None else [comparable(one) for one in answer.picked]
             if answer is None or not all(one in choices for one in picked):
                 unreadable[name].append(position)
                 continue

@@ -41,7 +41,7 @@ def _live(memberships: Memberships, row: TargetRow, change: ChangedAssignment | 
     key: AudienceKey | None = memberships.facts.audience_of(row)
     cause = None if change is None else change.address
     if key is None:
-        lists = "several lists" if memberships.facts.holders(row) else "no list"
+        lists = "several lists" if memberships.facts.target_audiences.candidates(row) else "no list"
         memberships.reasons.append(f"an assignment is for {unresolved_audience_label(row)}, which is in {lists}")
     audience = Audience(before=None, after=None, basis=Basis.UNKNOWN) if key is None else memberships.audience(key)
     try:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import chain
 
-from lmsconf.kinds.content_target.effects.scope import EVERYONE_KEY, AccessScope, AudienceKey
-from lmsconf.kinds.content_target.types import ContentRow, TargetRow, kind_from_target_type, may_be_for
+from lmsconf.kinds.content_target.audiences import Audiences, audiences_among
+from lmsconf.kinds.content_target.effects.scope import AccessScope, AudienceKey
+from lmsconf.kinds.content_target.types import ContentRow, TargetRow
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.manual_group.types import GroupRow
 from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
@@ -33,7 +34,8 @@ class LiveSmartGroup:
 class AccessFacts:
     """What was read to know who has what. incomplete: why something that all numbers rest on may be missing.
 
-    targets: the live targets of every content that was read. affected: the contents whose people may change.
+    targets: the live targets of every content that was read. planned: those that the plan was made from.
+    groups_incomplete: why a group may be missing. affected: the contents whose people may change.
     beyond: (kind, id) of groups whose members were read only because they are asked for.
     """
 
@@ -46,6 +48,8 @@ class AccessFacts:
     conditions: Mapping[RemoteId, LiveSmartGroup]
     targets: Mapping[RemoteId, tuple[TargetRow, ...]]
     everyone: str
+    planned: tuple[TargetRow, ...] = ()
+    groups_incomplete: str | None = None
     affected: frozenset[RemoteId] = frozenset()
     incomplete: tuple[str, ...] = ()
     beyond: frozenset[tuple[str, RemoteId]] = frozenset()
@@ -70,49 +74,31 @@ class AccessFacts:
         rows: Mapping[RemoteId, GroupRow | SmartGroupRow] = self.groups if kind == GROUP else self.smart_groups
         return list(rows.values())
 
-    def audience_of(self, row: TargetRow) -> tuple[str, RemoteId] | None:
-        """Return the kind and id of a target's audience; None if its id is that of several kinds, or of none.
+    @cached_property
+    def target_audiences(self) -> Audiences:
+        """The audiences that the targets may be for."""
+        return audiences_among(
+            {
+                GROUP: ((row.id, row.name) for row in self.groups.values()),
+                SMART_GROUP: ((row.id, row.name) for row in self.smart_groups.values()),
+                USER: ((person.id, person.email) for person in self.people.people),
+            },
+            chain(self.planned, chain.from_iterable(self.targets.values())),
+            self.everyone,
+            planned=self.planned,
+            incomplete=self.groups_incomplete,
+        )
 
-        A target for a group or a person who is not listed any more has an audience without people.
-        """
-        if row.target == self.everyone:
-            return EVERYONE_KEY
-        implied, holders = kind_from_target_type(row.type), self.holders(row)
-        if implied is not None and (implied in holders or not holders):
-            return implied, row.target
-        if len(holders) > 1:
-            # As the plan itself does: the type is that of other targets, or the label is the name.
-            holders = holders & self.types.get(row.type, frozenset()) or holders
-        if len(holders) > 1:
-            holders = {kind for kind in holders if row.label and row.label == self._name(kind, row.target)}
-        return (next(iter(holders)), row.target) if len(holders) == 1 else None
+    def audience_of(self, row: TargetRow) -> tuple[str, RemoteId] | None:
+        """Return the kind and id of a target's audience, as the plan finds it; None if it is not known."""
+        return self.target_audiences.of(row)
 
     def may_be_in(self, row: TargetRow, audiences: Collection[AudienceKey]) -> bool:
         """Return whether a target is for one of these audiences, or may be."""
         audience = self.audience_of(row)
         if audience is not None:
             return audience in audiences
-        return any((kind, row.target) in audiences for kind in self.holders(row))
-
-    def holders(self, row: TargetRow) -> set[str]:
-        """Return the kinds of which one has the id of a target, and may have its type."""
-        known = ((GROUP, self.groups), (SMART_GROUP, self.smart_groups), (USER, self.people.positions))
-        return {kind for kind, ids in known if row.target in ids and may_be_for(kind, row.type)}
-
-    def _name(self, kind: str, id: RemoteId) -> str:
-        if kind == USER:
-            return self.people.people[self.people.positions[id]].email
-        return (self.groups if kind == GROUP else self.smart_groups)[id].name
-
-    @cached_property
-    def types(self) -> Mapping[str, frozenset[str]]:
-        """`targetType` → the kinds of the targets with that type whose id is that of one kind only."""
-        types: defaultdict[str, set[str]] = defaultdict(set)
-        for rows in self.targets.values():
-            for row in rows:
-                if len(holders := self.holders(row)) == 1:
-                    types[row.type] |= holders
-        return {type: frozenset(kinds) for type, kinds in types.items() if len(kinds) == 1}
+        return any((kind, row.target) in audiences for kind in self.target_audiences.candidates(row))
 
 
 def facts_from_snapshot(snapshot: Snapshot, scope: AccessScope, everyone: str) -> AccessFacts:
@@ -144,6 +130,7 @@ def facts_from_snapshot(snapshot: Snapshot, scope: AccessScope, everyone: str) -
         conditions={id: LiveSmartGroup(row, None) for id, row in smart.items()},
         targets={id: tuple(rows) for id, rows in targets.items()},
         everyone=everyone,
+        groups_incomplete=snapshot.of(GROUP).incomplete or snapshot.of(SMART_GROUP).incomplete,
         incomplete=tuple(incomplete),
     )
     return replace(facts, affected=affected_contents(scope, facts))

@@ -12,9 +12,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Final
 
+from lmsconf.kinds.content_target.audiences import EVERYONE_KEY
 from lmsconf.kinds.content_target.effects.answers import AnswerSets, FieldHolders, answer_sets
 from lmsconf.kinds.content_target.effects.facts import AccessFacts, LiveSmartGroup, moved_audiences
-from lmsconf.kinds.content_target.effects.scope import EVERYONE_KEY, AccessScope, AudienceKey, ChangedPerson, Condition
+from lmsconf.kinds.content_target.effects.scope import AccessScope, AudienceKey, ChangedPerson, Condition
 from lmsconf.kinds.shared.kind_names import GROUP, SMART_GROUP
 from lmsconf.kinds.smart_group.types import ASKING_FOR_CHOICES
 from lmsconf.model.address import Address, Ref, RemoteId

@@ -80,6 +80,8 @@ def read_access_facts(
         conditions={},
         targets=targets,
         everyone=reading.call_templates.behaviour("content-targets.everyone"),
+        planned=snapshot.rows(TargetRow),
+        groups_incomplete=groups.incomplete or smart.incomplete,
         incomplete=tuple(reader.incomplete),
     )
     return _with_members(reading, scope, facts, query, asked)

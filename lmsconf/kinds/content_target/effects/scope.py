@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import field
 from datetime import datetime
-from typing import Final, NamedTuple, TypeAlias, cast
+from typing import NamedTuple, TypeAlias, cast
 
+from lmsconf.kinds.content_target.audiences import EVERYONE_KEY
 from lmsconf.kinds.content_target.content_resolver import ContentResolver
 from lmsconf.kinds.content_target.types import AssignmentSpec, TargetRow
 from lmsconf.kinds.custom_field.choices import field_types
@@ -33,7 +34,6 @@ from lmsconf.support.lazy_dataclass import dataclass
 
 AudienceKey: TypeAlias = "tuple[str, RemoteId | Ref]"
 """The kind and the id of an audience; a Ref for one that the plan creates."""
-EVERYONE_KEY: Final = ("everyone", RemoteId(""))
 
 
 class Condition(NamedTuple):

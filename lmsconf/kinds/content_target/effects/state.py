@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final, cast
 
+from lmsconf.kinds.content_target.audiences import EVERYONE_KEY
 from lmsconf.kinds.content_target.effects.answers import FieldHolders
 from lmsconf.kinds.content_target.effects.assignments import assignments_of, content_name
 from lmsconf.kinds.content_target.effects.facts import (
@@ -15,7 +16,7 @@ from lmsconf.kinds.content_target.effects.facts import (
 from lmsconf.kinds.content_target.effects.membership import Memberships
 from lmsconf.kinds.content_target.effects.query import ResolvedQuery, resolve_query
 from lmsconf.kinds.content_target.effects.read_facts import read_access_facts
-from lmsconf.kinds.content_target.effects.scope import EVERYONE_KEY, AccessScope, AudienceKey, Condition, access_scope
+from lmsconf.kinds.content_target.effects.scope import AccessScope, AudienceKey, Condition, access_scope
 from lmsconf.kinds.content_target.types import ContentRow, TargetRow, assignment_address, unresolved_audience_label
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, EVERYONE, GROUP, SMART_GROUP, USER
