@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from functools import partial
 from typing import Final
 
@@ -105,7 +105,10 @@ class Memberships:
     def audience(self, key: AudienceKey) -> Audience:
         """Return an audience before and after the plan."""
         if key not in self._known:
-            self._known[key] = self._audience(key)
+            told = len(self.reasons)
+            found = self._audience(key)
+            reason = "" if found.is_known else "; ".join(dict.fromkeys(self.reasons[told:]))
+            self._known[key] = replace(found, reason=reason)
         return self._known[key]
 
     def _audience(self, key: AudienceKey) -> Audience:

@@ -92,8 +92,9 @@ class Readings:
         """Yield how each use was read."""
         for use in sorted(uses):
             number = self.groups[use]
-            why = f"explains {number:,} of {number:,} smart groups" if number else "no smart group shows which"
-            yield f"{use} read as: {' or '.join(_readings(use, meanings))}; {why}"
+            groups = f"{number:,} of {number:,} smart group{'' if number == 1 else 's'}"
+            why = f"explains {groups}" if number else "no smart group shows which"
+            yield f"{use} read as: {_either(_readings(use, meanings))}; {why}"
 
     def why_unknown(self, uses: Iterable[Use], meanings: Collection[Meaning] | None) -> str:
         """Return why members are not known: no meaning is left, or several that differ."""
@@ -102,10 +103,15 @@ class Readings:
         if not meanings:
             return f"no reading of {' and '.join(map(str, sorted(uses)))} explains the live members of its smart groups"
         read = {use: _readings(use, meanings) for use in sorted(uses)}
-        several = "; ".join(f"{use} may mean: {' or '.join(one)}" for use, one in read.items() if len(one) > 1)
+        several = "; ".join(f"{use} may mean: {_either(one)}" for use, one in read.items() if len(one) > 1)
         return f"{several}; no smart group that was read shows which"
 
 
 def _readings(use: Use, meanings: Iterable[Meaning]) -> list[Reading]:
     found = {meaning[use] for meaning in meanings}
     return [reading for reading in Reading if reading in found]
+
+
+def _either(readings: Sequence[Reading]) -> str:
+    """`has any answer, always true or the choices only`."""
+    return " or ".join(filter(None, (", ".join(readings[:-1]), readings[-1])))
