@@ -325,17 +325,19 @@ def _write_people(file: Path, plan: Plan) -> None:
     from lmsconf.cli.output_streams import report_problems
     from lmsconf.documents.effect_values import people_json
     from lmsconf.render.people_csv import people_csv
+    from lmsconf.render.resource_wording import count_noun
     from lmsconf.support.atomic_files import write_atomically
 
     write = people_json if file.suffix.lower() == ".json" else people_csv
     write_atomically(file, write(plan.effects))
     if unknown := plan.effects.unknown:
-        reasons = "; ".join(dict.fromkeys(one.reason for one in unknown))
-        where = "under unknown" if file.suffix.lower() == ".json" else "as rows with the change unknown"
+        contents = len({id for one in unknown for _, id in one.contents})
+        what = count_noun(contents, "content") if contents else "access"
+        where = "under `unknown`" if file.suffix.lower() == ".json" else "in rows with the change `unknown`"
         warning = Problem(
             code="people/not-known",
-            message=f"--people {file}: not everybody who gains or loses access is known: {reasons}",
-            hint=f"The file has the rows that are known, and the rest {where}.",
+            message=f"--people {file}: who gains or loses {what} is not known",
+            hint=f"The file has everybody who is known, and the rest {where}.",
             severity=Severity.WARNING,
         )
         report_problems([warning])
