@@ -28,7 +28,7 @@ from lmsconf.cli.planning import (
     show_reading_progress,
     trust_project,
 )
-from lmsconf.errors import ExitCode, LmsconfError, UsageError
+from lmsconf.errors import ExitCode, Problem, Severity, UsageError
 
 if TYPE_CHECKING:
     from lmsconf.model.plan import Plan
@@ -271,17 +271,23 @@ def _check_people_file(file: Path, *, no_effects: bool, masked: bool) -> None:
 
 
 def _write_people(file: Path, plan: Plan) -> None:
-    """Write the people whose access a plan changes, readable only by the owner (mode 0600).
-
-    Raises LmsconfError if who they are is not known.
-    """
+    """Write the people whose access a plan changes, readable only by the owner (mode 0600); warn of unknown ones."""
+    from lmsconf.cli.output_streams import report_problems
     from lmsconf.documents.effect_values import people_json
-    from lmsconf.model.effects import Basis
     from lmsconf.render.people_csv import people_csv
+    from lmsconf.render.resource_wording import count_noun
     from lmsconf.support.atomic_files import write_atomically
 
-    rows = plan.effects.rows
-    if rows is None or plan.effects.basis is Basis.UNKNOWN:
-        reasons = "; ".join(plan.effects.reasons)
-        raise LmsconfError(f"who gains and who loses is not known: {reasons}", hint="Remove --people.")
-    write_atomically(file, people_json(rows) if file.suffix.lower() == ".json" else people_csv(rows))
+    write = people_json if file.suffix.lower() == ".json" else people_csv
+    write_atomically(file, write(plan.effects))
+    if unknown := plan.effects.unknown:
+        contents = len({id for one in unknown for _, id in one.contents})
+        what = count_noun(contents, "content") if contents else "access"
+        where = "under `unknown`" if file.suffix.lower() == ".json" else "in rows with the change `unknown`"
+        warning = Problem(
+            code="people/not-known",
+            message=f"--people {file}: who gains or loses {what} is not known",
+            hint=f"The file has everybody who is known, and the rest {where}.",
+            severity=Severity.WARNING,
+        )
+        report_problems([warning])

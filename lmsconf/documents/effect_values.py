@@ -152,9 +152,18 @@ def predicted_from_json(at: JsonObjectReader) -> PredictedTotals:
     return PredictedTotals(basis=Basis(at.text("basis")), people=_counts(at.reader("people")))
 
 
-def people_json(rows: Sequence[PersonEffect]) -> str:
-    """Return the rows of `--people` as a document `lmsconf.people/1`."""
-    return render_canonical_json({"format": PEOPLE_FORMAT, "rows": [_row(row) for row in rows]})
+def people_json(effects: Effects) -> str:
+    """Return whose access changes, and where that is not known, as a document `lmsconf.people/1`."""
+    unknown: list[Json] = [
+        {
+            "audience": None if one.audience is None else str(one.audience),
+            "contents": string_list(name for name, _ in one.contents),
+            "reason": one.reason,
+        }
+        for one in effects.unknown
+    ]
+    rows = [_row(row) for row in effects.rows or ()]
+    return render_canonical_json({"format": PEOPLE_FORMAT, "rows": rows, "unknown": unknown})
 
 
 def _row(row: PersonEffect) -> Json:

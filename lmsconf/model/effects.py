@@ -153,6 +153,18 @@ class PersonEffect:
     causes: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnknownPeople:
+    """An audience whose people are not known, and the contents that thus have no rows in the file of `--people`.
+
+    audience: None if it has no address, or if nothing is known of anybody; there are no contents then.
+    """
+
+    audience: Address | None
+    contents: tuple[tuple[str, RemoteId], ...]
+    reason: str
+
+
 PEOPLE_COLUMNS: Final = (
     *("email", "content", "content_id", "change", "before", "after"),
     *("from_before", "until_before", "from_after", "until_after", "shortened", "causes"),
@@ -164,7 +176,8 @@ PEOPLE_COLUMNS: Final = (
 class Effects:
     """The effects of a plan on people. requests: how many were sent for them beyond those of the plan.
 
-    people: distinct people over all contents. rows: whose access changes; not part of a plan file.
+    people: distinct people over all contents. rows: whose access changes, as far as it is known; unknown: where it is
+    not. Neither is part of a plan file.
     """
 
     basis: Basis
@@ -175,6 +188,7 @@ class Effects:
     groups: tuple[GroupEffects, ...] = ()
     calibration: Calibration = Calibration()
     rows: tuple[PersonEffect, ...] | None = field(default=None, compare=False)
+    unknown: tuple[UnknownPeople, ...] = field(default=(), compare=False)
 
     @property
     def totals(self) -> PredictedTotals:

@@ -164,6 +164,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "people/no-address": "A row of a file of people has no e-mail, and is skipped.",
     "people/no-file": "The file does not exist, or cannot be read.",
     "people/nobody": "A list of people from a file or set is empty. Set `allow_empty: true` to allow this.",
+    "people/not-known": "The file of `--people` does not have everybody: for some audiences it is not known who gains or loses access. The file names them.",
     "people/outside": "A path leads out of the project. Name a file inside it.",
     "people/too-many": "Files of people have more rows than are read.",
     "person/archived": "A person in the manifests is archived in the workspace.",

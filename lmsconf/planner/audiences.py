@@ -73,7 +73,7 @@ class AudienceSize(NamedTuple):
 class Audience:
     """The people in an audience before and after a plan; None where they are not known.
 
-    causes: the changed resources that decide who is in it. basis: of both sets.
+    causes: the changed resources that decide who is in it. basis: of both sets. reason: why they are not known.
     """
 
     before: Bits | None
@@ -81,6 +81,7 @@ class Audience:
     causes: tuple[Address, ...] = ()
     basis: Basis = Basis.EXACT
     address: Address | None = None
+    reason: str = ""
 
     @property
     def is_known(self) -> bool:

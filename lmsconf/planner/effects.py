@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Final, NamedTuple
@@ -18,6 +19,7 @@ from lmsconf.model.effects import (
     Effects,
     GroupEffects,
     PersonEffect,
+    UnknownPeople,
     members_digest,
 )
 from lmsconf.model.plan import GuardCount
@@ -144,6 +146,7 @@ def predict_effects(model: AudienceModel, *, can_take: bool, can_require: bool, 
         groups=tuple(sorted(groups, key=lambda group: group.address)),
         calibration=Calibration(groups=model.groups_compared, exact=model.groups_equal),
         rows=tuple(sort_rows(people)) if rows else None,
+        unknown=tuple(_unknown_people(model)),
     )
     return PredictedEffects(
         effects=effects,
@@ -200,6 +203,16 @@ def _unknown_content(
         basis=Basis.UNKNOWN,
         causes=none_known,
     )
+
+
+def _unknown_people(model: AudienceModel) -> Iterator[UnknownPeople]:
+    """Yield each audience that is not known, with the contents assigned to it."""
+    contents: defaultdict[tuple[str, str], dict[tuple[str, RemoteId], Address | None]] = defaultdict(dict)
+    for name, id, assignments in sorted((name, id, its_own) for id, (name, its_own) in model.contents.items()):
+        for audience in (one.audience for one in assignments if not one.audience.is_known):
+            contents[str(audience.address or ""), audience.reason][name, id] = audience.address
+    for (_, reason), found in sorted(contents.items()):
+        yield UnknownPeople(audience=next(iter(found.values())), contents=tuple(found), reason=reason)
 
 
 def _content(model: AudienceModel, id: RemoteId, name: str, access: ContentAccess, basis: Basis) -> ContentEffects:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from lmsconf.model.access import AudienceReport, HeldContent, PersonAccess, RouteSide
-from lmsconf.model.effects import PEOPLE_COLUMNS, PersonEffect
+from lmsconf.model.effects import PEOPLE_COLUMNS, Effects, UnknownPeople
 from lmsconf.render.escape import csv_cell
 
 _SIDE: Final = ("mandatory", "visible_from", "visible_until", "member")
@@ -59,10 +59,18 @@ def audience_csv(report: AudienceReport) -> str:
     return _csv(_NUMBER_COLUMNS, [numbers])
 
 
-def people_csv(rows: Iterable[PersonEffect]) -> str:
-    """Return the rows of `--people`, causes joined by `; `."""
-    values = ([getattr(row, name) for name in PEOPLE_COLUMNS] for row in rows)
-    return _csv(PEOPLE_COLUMNS, ([*value, "; ".join(causes)] for *value, causes in values))
+def people_csv(effects: Effects) -> str:
+    """Return the rows of `--people`, causes joined by `; `, and then one for each content of an unknown audience."""
+    values = ([getattr(row, name) for name in PEOPLE_COLUMNS] for row in effects.rows or ())
+    known = ([*value, "; ".join(causes)] for *value, causes in values)
+    return _csv(PEOPLE_COLUMNS, [*known, *_unknown_rows(effects.unknown)])
+
+
+def _unknown_rows(unknown: Iterable[UnknownPeople]) -> Iterator[Sequence[object]]:
+    for one in unknown:
+        for content, id in one.contents or ((None, None),):
+            said = {"content": content, "content_id": id, "change": "unknown", "causes": one.audience}
+            yield [said.get(name) for name in PEOPLE_COLUMNS]
 
 
 def _csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -16,7 +16,6 @@ from unicodedata import normalize
 from lmsconf.sandbox.applications import default_applications, encode_applications
 from lmsconf.sandbox.handlers.accounts import FIRST_LANGUAGE
 from lmsconf.sandbox.handlers.content_targets import EVERYONE, USER
-from lmsconf.sandbox.handlers.smart_groups import IS_ANY
 from lmsconf.sandbox.handlers.time_format import parse_time
 from lmsconf.sandbox.request_context import GROUP, SMART_GROUP, RequestContext
 from lmsconf.sandbox.seed_entry import (
@@ -41,7 +40,7 @@ _READ: Final = ("user", "custom_field", GROUP_LISTING, SMART_GROUP_LISTING, "con
 _GROUP_KINDS: Final = {GROUP_LISTING: GROUP, SMART_GROUP_LISTING: SMART_GROUP}
 _AUDIENCES: Final = {"user": USER, **_GROUP_KINDS}
 _TARGET_COLUMNS: Final = "targets (content, kind, audience, mandatory, start, finish, created_at, updated_at, type)"
-_CONDITION_COLUMNS: Final = "conditions (grp, position, field, system_condition, any_answer)"
+_CONDITION_COLUMNS: Final = "conditions (grp, position, field, system_condition)"
 _PICKED_COLUMNS: Final = "condition_choices (grp, position, choice, place, field)"
 _DETAILS: Final = json.dumps({"partOfPrograms": [], "categories": [], "metadata": {}})
 _Row: TypeAlias = "tuple[Value, ...]"
@@ -298,5 +297,4 @@ def _conditions(entry: Entry) -> Iterator[_Row]:
         raise InvalidSeedValue("conditions were not read")
     for position, condition in enumerate(read_mappings(entry, "conditions")):
         system = read_text(condition, "system_condition") if "system_condition" in condition else None
-        any_answer = system == IS_ANY and not read_texts(condition, "choices")
-        yield read_text(entry, "id"), position, read_text(condition, "field"), system, any_answer
+        yield read_text(entry, "id"), position, read_text(condition, "field"), system

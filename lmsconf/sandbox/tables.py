@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
-VERSION: Final = 4
+VERSION: Final = 5
 
 TABLES: Final = """
 CREATE TABLE counters (prefix TEXT PRIMARY KEY, last INTEGER NOT NULL) WITHOUT ROWID;
@@ -44,7 +44,7 @@ CREATE TABLE members (grp TEXT NOT NULL, person TEXT NOT NULL, PRIMARY KEY (grp,
 CREATE TABLE managers (grp TEXT NOT NULL, person TEXT NOT NULL, PRIMARY KEY (grp, person)) WITHOUT ROWID;
 CREATE TABLE conditions (
     grp TEXT NOT NULL, position INTEGER NOT NULL, field TEXT NOT NULL, system_condition TEXT,
-    any_answer INTEGER NOT NULL, PRIMARY KEY (grp, position)
+    PRIMARY KEY (grp, position)
 ) WITHOUT ROWID;
 CREATE TABLE condition_choices (
     grp TEXT NOT NULL, position INTEGER NOT NULL, place INTEGER NOT NULL, field TEXT NOT NULL, choice TEXT NOT NULL,
@@ -82,6 +82,7 @@ CREATE TABLE events (
 UPGRADES: Final = {
     2: "ALTER TABLE targets ADD COLUMN type TEXT",
     3: "CREATE INDEX targets_by_type ON targets (kind, type) WHERE type IS NOT NULL",
+    4: "ALTER TABLE conditions DROP COLUMN any_answer",
 }
 """Version of an older file → the statement that makes it the next version."""
 

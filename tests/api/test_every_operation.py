@@ -26,6 +26,8 @@ OTHER: dict[str, str | int] = {
     "manual-groups.add.batch": 2,
     "manual-groups.add.mode": "replace",
     "manual-groups.who-can-manage": "anybody",
+    "smart-groups.system-condition.alone": "any-answer",
+    "smart-groups.system-condition.with-choices": "any-answer",
     "custom-fields.in-use": "never",
     "custom-fields.clear-description": "null",
     "content-targets.everyone": "ALL",

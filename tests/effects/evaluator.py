@@ -6,9 +6,10 @@ Shares no code with lmsconf. Times are whole seconds since 1970; windows include
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import product
 from typing import Any
 
 Get = Callable[..., dict[str, Any]]
@@ -153,13 +154,17 @@ class Evaluated:
     progress: dict[str, Counter[str]]
     """Content id → how far those are who lose it, and under `30`, `60`, `90` whose certificate expires by then."""
     unsure: set[str]
+    """Groups that have no members to tell: their members can change, and no or several meanings are left."""
     unsure_contents: set[str]
     estimated: set[str]
     """Groups and contents that rest on live members of a smart group that does not follow from choices."""
 
 
-def evaluate(before: Look, after: Look, now: int) -> Evaluated:
-    """Compare two looks at time `now`. People archived at `now` count nowhere."""
+def evaluate(before: Look, after: Look, now: int, read: Collection[str] | None = None) -> Evaluated:
+    """Compare two looks at time `now`. People archived at `now` count nowhere.
+
+    `read` are the smart groups whose members were looked at before; all of them, if it is not said.
+    """
     present_before = before.active()
     present_after = after.active() - before.archived
     lines: list[Line] = []
@@ -187,7 +192,8 @@ def evaluate(before: Look, after: Look, now: int) -> Evaluated:
             contents[content] = counts
         if len(was) >= 20:
             worst = max(worst, counts["lose"] / len(was))
-    unsure = {id for id in before.conditions.keys() | after.conditions.keys() if _cannot_be_foretold(before, after, id)}
+    shown = _what_words_may_mean(before, before.conditions.keys() if read is None else read)
+    unsure = {id for id in after.conditions if _cannot_be_foretold(before, after, id, shown)}
     inexact = {id for one in (before, after) for id in one.conditions if not follows_from_choices(one, id)}
     groups = _groups(before, after, present_before, present_after)
     people = {count: len({line.email for line in lines if line.change == count}) for count in COUNTS}
@@ -312,27 +318,82 @@ def _groups(before: Look, after: Look, present_before: set[str], present_after: 
 
 
 def follows_from_choices(look: Look, id: str) -> bool:
-    """Whether all conditions of a smart group are choices of fields that have them, with no system condition or IS_ANY.
-
-    IS_ANY without choices is not one of them: what the service takes it for is not shown.
-    """
+    """Whether all conditions of a smart group are choices of fields that have them, with no system condition."""
     return all(
-        choices and system in ("", "IS_ANY") and look.fields[one][1] != "TEXT"
+        choices and system == "" and look.fields[one][1] != "TEXT"
         for one, choices, system in look.conditions.get(id, ())
     )
 
 
-def _cannot_be_foretold(before: Look, after: Look, id: str) -> bool:
-    """Whether a smart group does not follow from choices, and its conditions or the answers they look at differ."""
-    if follows_from_choices(after, id):
+Use = tuple[str, bool]
+"""A system condition, and whether it is beside choices."""
+Meaning = dict[Use, str]
+"""What each use means: `any`, `all` or `choices`."""
+
+
+def _uses(look: Look, id: str) -> set[Use]:
+    return {(system, bool(choices)) for _, choices, system in look.conditions.get(id, ()) if system}
+
+
+def _has_text(look: Look, id: str) -> bool:
+    return any(look.fields[one][1] == "TEXT" for one, _, _ in look.conditions.get(id, ()))
+
+
+def _what_words_may_mean(look: Look, read: Collection[str]) -> list[Meaning]:
+    """All combinations of meanings that give exactly the members of every group that was read."""
+    groups = [id for id in look.conditions if id in read and _uses(look, id) and not _has_text(look, id)]
+    uses = sorted({use for id in groups for use in _uses(look, id)})
+    every = (dict(zip(uses, means, strict=True)) for means in product(("any", "all", "choices"), repeat=len(uses)))
+    return [one for one in every if all(_meeting(look, id, one) == look.members[id] & look.active() for id in groups)]
+
+
+def _meeting(look: Look, id: str, meaning: Meaning) -> frozenset[str]:
+    """The active people who meet all conditions of a smart group."""
+    found = look.active()
+    for field_id, choices, system in look.conditions[id]:
+        means = meaning[system, bool(choices)] if system else "choices"
+        if means != "all":
+            picked = {person: _picked(look, person, field_id) for person in found}
+            found = {person for person in found if picked[person] & set(choices) or (means == "any" and picked[person])}
+    return frozenset(found)
+
+
+def _picked(look: Look, person: str, field_id: str) -> set[str]:
+    """The ids of the choices that somebody has answered."""
+    answer = look.answers.get(person, {}).get(look.fields[field_id][0]) or {}
+    return {choice["choiceId"] for choice in answer.get("choices", ())}
+
+
+def _said_by(look: Look, person: str, name: str) -> object:
+    """An answer without the names of its choices."""
+    answer = look.answers.get(person, {}).get(name)
+    return {choice["choiceId"] for choice in answer["choices"]} if answer and "choices" in answer else answer
+
+
+def _cannot_be_foretold(before: Look, after: Look, id: str, shown: Sequence[Meaning]) -> bool:
+    """Whether a smart group's members can change, and the meanings that are left do not tell how."""
+    if follows_from_choices(after, id) or not _can_change(before, after, id):
         return False
+    if _has_text(after, id):
+        return True
+    new = sorted(_uses(after, id) - {use for one in shown for use in one})
+    every = (dict(zip(new, means, strict=True)) for means in product(("any", "all", "choices"), repeat=len(new)))
+    return len({_meeting(after, id, one | more) for more in every for one in shown}) != 1
+
+
+def _can_change(before: Look, after: Look, id: str) -> bool:
+    """Whether conditions or the answers that they look at differ, or somebody new meets all that are choices alone."""
     was, will = before.conditions.get(id, ()), after.conditions[id]
     if was != will:
         return True
+    plain = [(one, choices) for one, choices, system in will if choices and not system]
+    new = after.active() - before.emails.keys()
+    if any(all(_picked(after, person, one) & set(choices) for one, choices in plain) for person in new):
+        return True
     names = {(before.fields.get(one, after.fields[one])[0], after.fields[one][0]) for one, _, _ in will}
     return any(
-        before.answers.get(person, {}).get(old) != answers.get(new)
-        for person, answers in after.answers.items()
+        _said_by(before, person, old) != _said_by(after, person, new)
+        for person in after.emails.keys() & before.emails.keys()
         for old, new in names
     )
 

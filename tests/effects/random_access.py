@@ -61,8 +61,9 @@ class Case:
 class RandomCase:
     """Makes one case. Not all manifests make sense: a plan may refuse them, and then the case is another."""
 
-    def __init__(self, seed: str, dialect: dict[str, str | int]) -> None:
+    def __init__(self, seed: str, dialect: dict[str, str | int], *, systems: bool = False) -> None:
         self._random = Random(seed)  # noqa: S311  no secret
+        self._systems = systems
         self._unsure = self._chance(6)
         self._gaps = self._chance(6)
         rule = self._pick(("condition", "removed-choice", "never"))
@@ -115,7 +116,9 @@ class RandomCase:
             people.append(said)
         everybody = [*self.people, ROOTS[0]]
         self.groups = [f"G{n}" for n in range(self._random.randint(0, 4))]
-        self.smart = [f"S{n}" for n in range(self._random.randint(0, 4))]
+        self.smart = [
+            f"S{n}" for n in range(self._random.randint(2, 9) if self._systems else self._random.randint(0, 4))
+        ]
         self.contents = [(f"c-{n}", f"Course {n}") for n in range(self._random.randint(1, 4))]
         if self._chance(4):
             self.contents.append(("c-twin", "Course 0"))
@@ -160,7 +163,24 @@ class RandomCase:
         return said
 
     def _conditions(self, fields: dict[str, list[str]]) -> list[Entry]:
-        return [self._condition(fields) for _ in range(self._pick((1, 1, 1, 2, 2, 3)))]
+        number = self._pick((1, 1, 1, 2, 2, 3))
+        if not self._systems:
+            return [self._condition(fields) for _ in range(number)]
+        # A third of the smart groups have system conditions.
+        where = self._random.randrange(number) if self._chance(3) else None
+        return [self._system_condition(fields, place == where) for place in range(number)]
+
+    def _system_condition(self, fields: dict[str, list[str]], has_one: bool) -> Entry:
+        """A condition on choices; one with a system condition may lack them, or be on a text."""
+        name = self._pick([name for name in fields if fields[name]])
+        said: Entry = {"field": name, "choices": self._some(fields[name], least=1, most=3)}
+        if has_one:
+            said["system_condition"] = self._pick(("IS_ANY", "IS_ANY", "SOMETHING_NEW"))
+            if self._chance(2):
+                del said["choices"]
+                if "Badge" in fields and self._chance(4):
+                    said["field"] = "Badge"
+        return said
 
     def _condition(self, fields: dict[str, list[str]]) -> Entry:
         name = self._pick([name for name in fields if fields[name]])

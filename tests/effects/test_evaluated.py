@@ -1,4 +1,8 @@
-"""Four hundred random workspaces and changes: what a plan says of people is what the workspace shows afterwards."""
+"""Random workspaces and changes: what a plan says of people is what the workspace shows afterwards.
+
+Four hundred of all kinds, and three hundred under each meaning of system conditions, which a third of their smart
+groups have.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+import httpx
 import pytest
-from hypothesis.errors import UnsatisfiedAssumption
 from laws.random_manifests import RandomManifests
 from laws.sandbox_project import SandboxProject, document_of, open_stage
 from wire.second_dialect import second_dialect
@@ -19,11 +23,14 @@ from wire.second_dialect import second_dialect
 from effects.evaluator import COUNTS, Evaluated, Look, evaluate, explaining, look, seconds
 from effects.random_access import NOW, Case, RandomCase
 from lmsconf.documents.effect_values import people_json
-from lmsconf.errors import ExitCode
+from lmsconf.errors import ExitCode, ProblemsFound
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan
+from lmsconf.sandbox.transport import Sandbox
 
 DIALECTS: Final[Mapping[str, Mapping[str, str | int]]] = {"assumed": {}, "second": second_dialect()}
+MEANINGS: Final = ("any-answer", "always", "choices")
+_SYSTEM: Final = "smart-groups.system-condition"
 _TRIES: Final = 60
 
 
@@ -46,22 +53,42 @@ def opened(folder: Path, case: Case) -> SandboxProject:
     return stage
 
 
-def planned(folder: Path, seed: int, dialect: str) -> tuple[SandboxProject, Plan]:
-    """The case of that number, and its plan. Where manifests make no sense, the next ones made from the number."""
+class Listening(httpx.BaseTransport):
+    """The way to a sandbox. `members`: the ids of the smart groups whose members were asked for."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._sandbox, self.members = sandbox, set[str]()
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Hand it on."""
+        if request.url.params.get("includeMembers") == "true":
+            self.members.add(request.url.path.rpartition("/")[2])
+        return self._sandbox.handle_request(request)
+
+
+def planned(
+    folder: Path, seed: int, dialect: Mapping[str, str | int], *, systems: bool = False
+) -> tuple[SandboxProject, Plan, set[str]]:
+    """The case of that number, its plan, and the smart groups whose members it read.
+
+    Where manifests make no sense, the next ones made from the number.
+    """
     for attempt in range(_TRIES):
-        case = RandomCase(f"{seed}/{attempt}", dict(DIALECTS[dialect])).make()
+        case = RandomCase(f"{seed}/{attempt}", dict(dialect), systems=systems).make()
         stage = opened(folder, case)
+        way = Listening(stage.sandbox)
+        stage = stage.seen_through(way)
         try:
             policy = replace(
                 stage.settings.policy, people=True, only=case.only, excluded=case.excluded, additive=case.additive
             )
-            plan = stage.plan(policy)
-        except (AssertionError, UnsatisfiedAssumption):
+            plan = stage.workspace.plan(stage.manifests(), policy)
+        except ProblemsFound:
             stage.sandbox.close_workspace()
             continue
         certain = [problem for problem in plan.all_problems if problem.is_error]
         if plan.calls and not certain and not any(call.may_be_refused for call in plan.calls):
-            return stage, plan
+            return stage, plan, set(way.members)
         stage.sandbox.close_workspace()
     raise AssertionError("no manifests made sense")
 
@@ -87,14 +114,27 @@ def _answer(stage: SandboxProject, path: str, query: str = "", body: object = No
 )
 def test_effects_are_what_the_workspace_shows(tmp_path: Path, seed: int, dialect: str) -> None:
     """Every number of `effects`, the totals of the guards by people and each row of `--people`, after an apply."""
-    stage, plan = planned(tmp_path, seed, dialect)
+    assert_as_told(*planned(tmp_path, seed, DIALECTS[dialect]))
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("alone", MEANINGS)
+@pytest.mark.parametrize("seed", range(300))
+def test_what_system_conditions_mean_is_read_off_the_members(tmp_path: Path, seed: int, alone: str) -> None:
+    """Whatever they mean alone and beside choices: what is told is so, and only what they leave open is not told."""
+    beside = MEANINGS[(seed + MEANINGS.index(alone)) % len(MEANINGS)]
+    dialect = {f"{_SYSTEM}.alone": alone, f"{_SYSTEM}.with-choices": beside}
+    assert_as_told(*planned(tmp_path, seed, dialect, systems=True))
+
+
+def assert_as_told(stage: SandboxProject, plan: Plan, read: set[str]) -> None:
+    """Apply the plan, and compare what it told with what the workspace shows."""
     before = seen(stage)
     report = stage.apply(plan)
     assert_applied(report)
     after = seen(stage)
     stage.sandbox.close_workspace()
-    document = document_of(plan)
-    assert not differences(document, plan, evaluate(before, after, NOW), before, after)
+    assert not differences(document_of(plan), plan, evaluate(before, after, NOW, read), before, after)
 
 
 def assert_applied(report: ApplyReport) -> None:
@@ -111,10 +151,17 @@ def differences(document: Mapping[str, Any], plan: Plan, found: Evaluated, befor
         *_totals(effects, found),
         *_guards(document, found),
     ]
-    if effects["basis"] == "unknown":
-        return wrong if found.unsure else [*wrong, f"unknown without a reason: {effects['reasons']}"]
-    rows = json.loads(people_json(plan.effects.rows or ()))["rows"]
-    return [*wrong, *_rows(rows, found), *_causes(document, rows, found, before, after)]
+    if effects["basis"] == "unknown" and not found.unsure:
+        wrong.append(f"unknown without a reason: {effects['reasons']}")
+    people = json.loads(people_json(plan.effects))
+    not_told = {one["id"] for one in effects["contents"] if one["basis"] == "unknown"}
+    audiences = {one["audience"] for one in people["unknown"] if one["contents"]}
+    names = {name for one in people["unknown"] for name in one["contents"]}
+    if names != {before.contents[id] for id in not_told} or not audiences <= {after.names[id] for id in found.unsure}:
+        wrong.append(f"not known of {people['unknown']}, and not told of {not_told}")
+    told = replace(found, lines=[line for line in found.lines if line.content_id not in not_told])
+    wrong += _rows(people["rows"], told)
+    return wrong if not_told else [*wrong, *_causes(document, people["rows"], found, before, after)]
 
 
 def _compare(at: str, said: Mapping[str, Any], counts: Mapping[str, int], unsure: bool) -> list[str]:

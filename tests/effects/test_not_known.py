@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,9 +12,10 @@ import pytest
 from flow.altered_service import Altered, Edit
 from flow.project import Project
 from flow.shell import Ran, lmsconf
+from json_schemas import schema_validator
 from waiting import nobody_waits
 
-from effects.crowd import CROWD, FIELDS, SEED, guard, people, project, seen, some
+from effects.crowd import CROWD, FIELDS, SEED, document, guard, people, project, seen, some
 from effects.evaluator import evaluate
 from lmsconf.errors import ExitCode
 from lmsconf.sandbox.serve import Server
@@ -148,12 +151,54 @@ def test_an_answer_of_an_unknown_shape_makes_what_rests_on_it_unknown(serve: Ser
     it.stops()
 
 
+def people_file(it: Service) -> dict[str, Any]:
+    """The file of `--people`, which fits its schema, beside a warning."""
+    ran = it.run("plan", "--people", "rows.json")
+    assert (ran.code, "[people/not-known]" in ran.err) == (0, True), ran
+    found: dict[str, Any] = json.loads((it.it.root / "rows.json").read_text(encoding="utf-8"))
+    assert [error.message for error in schema_validator("people").iter_errors(found)] == []
+    return found
+
+
 @pytest.mark.parametrize("shape", SHAPES)
-def test_nobody_is_named_where_they_are_not_known(serve: Serve, shape: str) -> None:
-    """`--people` writes no file that leaves people out."""
+def test_the_people_who_are_known_are_named_and_the_others_told_as_unknown(serve: Serve, shape: str) -> None:
+    """`--people` has the rows of every content that is known, and names each audience that is not."""
     it = serve(NARROWED + FEWER, {"/users": SHAPES[shape]})
-    assert it.run("plan", "--people", "rows.json").code == ExitCode.ERROR
-    assert not (it.it.root / "rows.json").exists()
+    found = people_file(it)
+    assert [(row["content"], row["change"]) for row in found["rows"]] == [("Safety", "lose")] * 5
+    (unknown,) = found["unknown"]
+    assert (unknown["audience"], unknown["contents"]) == ("smart_group/Sales", ["GDPR"])
+    assert "answers of people have an unknown format" in unknown["reason"]
+    assert it.run("plan", "--people", "rows.csv").code == 0
+    *known, last = csv.DictReader((it.it.root / "rows.csv").read_text(encoding="utf-8").splitlines())
+    assert [(row["content"], row["change"]) for row in known] == [("Safety", "lose")] * 5
+    said = {"content": "GDPR", "content_id": "c-1", "change": "unknown", "causes": "smart_group/Sales"}
+    assert last == dict.fromkeys(last, "") | said
+
+
+def test_where_nobody_is_known_no_row_is_written(serve: Serve) -> None:
+    """The one entry under `unknown` has no audience and no content, and neither has the row in CSV."""
+    it = serve(NARROWED + FEWER, {"/users": one_more})
+    found = people_file(it)
+    assert found["rows"] == []
+    ((audience, contents, reason),) = ((one["audience"], one["contents"], one["reason"]) for one in found["unknown"])
+    assert (audience, contents, "not complete" in reason) == (None, [], True)
+    assert it.run("plan", "--people", "rows.csv").code == 0
+    (row,) = csv.DictReader((it.it.root / "rows.csv").read_text(encoding="utf-8").splitlines())
+    assert row == dict.fromkeys(row, "") | {"change": "unknown"}
+
+
+def test_people_who_are_all_known_are_written_without_a_warning(serve: Serve) -> None:
+    """Nothing is under `unknown`."""
+    it = serve(NARROWED + FEWER)
+    ran = it.run("plan", "--people", "rows.json")
+    found = json.loads((it.it.root / "rows.json").read_text(encoding="utf-8"))
+    assert (ran.code, found["unknown"], "not-known" in ran.err) == (0, [], False)
+
+
+def without_the_first(said: dict[str, Any]) -> None:
+    if "members" in said:
+        del said["members"][0]
 
 
 ODD = f"""
@@ -175,18 +220,75 @@ MOVED = f"users: [{{email: {CROWD[0]}, answers: {{Dept: B}}}}]\n"
     "manifests",
     [
         "smart_groups: [{name: Odd, conditions: [{field: Dept, choices: [B], system_condition: IS_FULL_MOON}]}]",
+        "smart_groups: [{name: Odd, conditions: [{field: Dept, system_condition: IS_FULL_MOON}]}]",
         MOVED,
         f"{MOVED}groups: [{{name: Team, members: {some(0, 30)}}}]",
     ],
-    ids=["conditions", "answers", "answers beside a group"],
+    ids=["conditions", "no choices", "answers", "answers beside a group"],
 )
-def test_an_unknown_system_condition_makes_a_change_unknown(serve: Serve, manifests: str) -> None:
+def test_a_system_condition_that_no_reading_explains_makes_a_change_unknown(serve: Serve, manifests: str) -> None:
     """Who meets it afterwards only the service knows."""
-    it = serve(manifests, seed=ODD)
+    it = serve(manifests, {"/smart-groups/sg-1": without_the_first}, seed=ODD)
     plan = it.plan()
     assert_not_known(plan, "GDPR", it.run("plan").out)
     assert group(plan["effects"], "smart_group/Odd")["after"] is None
     it.stops()
+
+
+ALONE = """
+absent: {content_targets: [{content: Safety, assign_to: [{smart_group: Sales}]}]}
+smart_groups: [{name: Odd, conditions: [{field: Dept, system_condition: IS_FULL_MOON}]}]
+"""
+
+
+def test_what_a_word_means_beside_choices_says_nothing_of_it_alone(serve: Serve) -> None:
+    """Only the group whose condition changes to one without choices is not known."""
+    plan = serve(ALONE, seed=ODD).plan()
+    effects = plan["effects"]
+    assert group(effects, "smart_group/Odd")["after"] is None
+    assert (content(effects, "GDPR")["after"], content(effects, "Safety")["after"]) == (None, 0)
+    may = "IS_FULL_MOON may mean: has any answer, always true or the choices only; no smart group that was read shows"
+    assert any(may in reason for reason in effects["reasons"])
+
+
+ANY = """smart_groups:
+  - {name: Any Dept, conditions: [{field: Dept, system_condition: IS_ANY}]}
+  - {name: Any Skills, conditions: [{field: Skills, system_condition: IS_ANY}]}
+"""
+SWAPPED = f"""
+users: [{{email: root1@acme.example, answers: {{Dept: A}}}}, {{email: {CROWD[0]}, answers: {{Dept: null}}}}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("alone", "reading", "told"),
+    [
+        ("any-answer", "has any answer", {"before": 60, "after": 60, "join": 1, "leave": 1, "basis": "estimate"}),
+        ("always", "always true", None),
+        ("choices", "the choices only", None),
+    ],
+)
+def test_a_system_condition_is_read_as_what_explains_every_smart_group(
+    tmp_path: Path, alone: str, reading: str, told: Mapping[str, object] | None
+) -> None:
+    """Its members after the plan are an estimate that says how; nothing of this makes anything unknown."""
+    options = f"dialect: {{smart-groups.system-condition.alone: {alone}}}\n"
+    seed = SEED.replace("smart_groups:\n", ANY)
+    effects = document(project(tmp_path, {"all.yaml": SWAPPED}, options=options, seed=seed))["effects"]
+    assert effects["reasons"] == [f"IS_ANY read as: {reading}; explains 2 of 2 smart groups"]
+    found = {one.pop("address"): one for one in effects["groups"]}
+    assert found.get("smart_group/Any Dept") == told
+    assert found["smart_group/Sales"] == {"before": 60, "after": 60, "join": 1, "leave": 1, "basis": "exact"}
+
+
+def test_people_without_an_account_yet_are_members_of_what_is_always_true(tmp_path: Path) -> None:
+    """Nobody reads their answers from the service, and a condition that is always true needs none."""
+    options = "people: {create: true}\ndialect: {smart-groups.system-condition.alone: always}\n"
+    seed = SEED.replace("smart_groups:\n", ANY)
+    made = "users: [{email: new@acme.example, first_name: N, last_name: W, language: en}]"
+    effects = document(project(tmp_path, {"all.yaml": made}, options=options, seed=seed))["effects"]
+    told = {"before": 62, "after": 63, "join": 1, "leave": 0, "basis": "estimate"}
+    assert group(effects, "smart_group/Any Dept") == {"address": "smart_group/Any Dept", **told}
 
 
 def test_an_unchanged_group_with_an_unknown_condition_has_its_live_members(serve: Serve) -> None:

@@ -71,6 +71,9 @@ ODD: dict[str, dict[str, Edit]] = {
     "a smart group without its members": {"/smart-groups/sg-3": lambda said: said.pop("members")},
     "another smart group without its members": {"/smart-groups/sg-1": lambda said: said.pop("members", None)},
     "a condition on a text": {"/smart-groups/sg-1": lambda said: said["conditions"][0].update(customFieldId="f-3")},
+    "members that no reading explains": {
+        "/smart-groups/sg-3": lambda said: said.update({"members": ["u-2"]} if "members" in said else {})
+    },
     "a condition with a long name": {
         "/smart-groups/sg-3": lambda said: said["conditions"][0].update(systemCondition="IS_" + "X" * 60)
     },

@@ -171,16 +171,16 @@ def test_a_failing_test_is_no_reason_why_a_plan_has_no_changes(tmp_path: Path) -
 
 def test_what_is_not_known_after_the_plan_fails(tmp_path: Path) -> None:
     """The reason is told. On the live state, which the service lists, the same test can pass."""
-    changed = "smart_groups: [{name: Odd, conditions: [{field: Country, choices: [FI], system_condition: IS_NONE_OF}]}]"
+    changed = "smart_groups: [{name: Odd, conditions: [{field: Country, choices: [FI], system_condition: IS_NOT_ALL}]}]"
     for test in ("{audience: {smart_group: Odd}, size: {min: 1}}", "{none: everyone, has: Odd one}"):
         said = str(reason(tmp_path, test, manifests=changed))
         assert "not known" in said
-        assert "IS_NONE_OF" in said
+        assert "IS_NOT_ALL" in said
 
 
 def test_a_window_that_is_over_needs_no_audience(tmp_path: Path) -> None:
     """Nobody has anything through it, so it does not matter that its audience is not known after the plan."""
-    changed = "smart_groups: [{name: Odd, conditions: [{field: Country, choices: [FI], system_condition: IS_NONE_OF}]}]"
+    changed = "smart_groups: [{name: Odd, conditions: [{field: Country, choices: [FI], system_condition: IS_NOT_ALL}]}]"
     over = """  - {content: Odd one, visible_until: "2020-01-01T00:00:00Z", assign_to: [{smart_group: Odd}]}"""
     seed = SEED.replace("  - {content: Odd one, assign_to: [{smart_group: Odd}]}", over)
     assert reason(tmp_path, "{none: everyone, has: Odd one}", manifests=changed, seed=seed) is None

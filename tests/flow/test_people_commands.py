@@ -139,20 +139,23 @@ def test_a_content_by_name_shows_assignments_that_do_not_fit(tmp_path: Path) -> 
     assert (old["before"]["has"], old["assignments"][0]["before"]["is_over"]) == ("none", True)
 
 
-def test_a_system_condition_leaves_open_whether_an_answer_meets_it(tmp_path: Path) -> None:
-    """Membership is what the service lists; the report is an estimate that says why."""
+def test_what_a_system_condition_means_is_read_off_the_members(tmp_path: Path) -> None:
+    """Membership is what the service lists; the report is an estimate that says how the condition was read."""
     found = access(project(tmp_path), "ann@acme.example", "Odd one")
     assert found["basis"] == "estimate"
-    assert any("IS_NONE_OF" in reason for reason in found["reasons"])
+    assert "IS_NONE_OF with choices read as: the choices only; explains 1 of 1 smart group" in found["reasons"]
     (condition,) = found["contents"][0]["assignments"][0]["before"]["conditions"]
-    assert (condition["met"], condition["system_condition"]) == (None, "IS_NONE_OF")
+    assert (condition["met"], condition["system_condition"]) == (True, "IS_NONE_OF")
 
 
 def test_what_rests_on_a_changed_group_that_cannot_be_predicted_is_not_known(tmp_path: Path) -> None:
     """Not known after the plan, never nothing."""
-    changed = "smart_groups: [{name: Odd, conditions: [{field: Country, choices: [FI], system_condition: IS_NONE_OF}]}]"
+    changed = "smart_groups: [{name: Odd, conditions: [{field: Country, choices: [FI], system_condition: IS_NOT_ALL}]}]"
     found = access(project(tmp_path, changed), "ann@acme.example")
     assert contents(found)["Odd one"][2] is None
+    (odd,) = (one for one in found["contents"] if one["content"] == "Odd one")
+    (assignment,) = odd["assignments"]
+    assert [one["met"] for one in assignment["after"]["conditions"]] == [None]
     assert found["basis"] == "unknown"
     assert "not known" in lmsconf(tmp_path, "access", "ann@acme.example").out
     counted = audience(tmp_path, "smart_group/Odd", "--by", "Country")
@@ -162,7 +165,7 @@ def test_what_rests_on_a_changed_group_that_cannot_be_predicted_is_not_known(tmp
 
 def test_a_window_that_is_over_needs_no_audience(tmp_path: Path) -> None:
     """Nobody has anything through it, so it does not matter that its audience is not known after the plan."""
-    changed = "smart_groups: [{name: Odd, conditions: [{field: Country, choices: [FI], system_condition: IS_NONE_OF}]}]"
+    changed = "smart_groups: [{name: Odd, conditions: [{field: Country, choices: [FI], system_condition: IS_NOT_ALL}]}]"
     over = """  - {content: Odd one, visible_until: "2020-01-01T00:00:00Z", assign_to: [{smart_group: Odd}]}"""
     seed = SEED.replace("  - {content: Odd one, assign_to: [{smart_group: Odd}]}", over)
     found = access(project(tmp_path, changed, seed=seed), "ann@acme.example", "Odd one")

@@ -13,7 +13,6 @@ GROUP: Final = "GROUP"
 SMART_GROUP: Final = "SMART_GROUP"
 USER: Final = "USER"
 EVERYONE: Final = "EVERYONE"
-IS_ANY: Final = "IS_ANY"
 
 
 @dataclass
@@ -55,7 +54,7 @@ class Condition:
     def met_by(self, answers: Answers) -> bool:
         """Whether somebody with these answers meets it: with one of its choices, or with any answer at all."""
         if not self.choices:
-            return self.system == IS_ANY and self.field in answers
+            return self.system is not None and self.field in answers
         return any(choice in answers.get(self.field, []) for choice in self.choices)
 
 

@@ -66,8 +66,9 @@ class Points:
     deleting        a group with assignments: they go `along`, `stay`, or the deletion is refused
     in_use          a field is in use by a `condition`, by `answers`, by `either`, or by either of a `removed` choice
     put             PUT of a field resets or keeps omitted optional parts; clear_description likewise
-    is_any          IS_ANY without choices holds for people with `any-answer`, for `all`, or for `nobody`; system: what
-                    a condition without a system condition shows
+    is_any          IS_ANY without choices holds for people with `any-answer`, for `all`, or for `nobody`;
+                    is_any_beside: beside choices for people with one of the `choices`, or for those as well; system:
+                    what a condition without a system condition shows, which then means the same
     existing        POST on an existing target: `reset` and `keep` update it, and treat omitted parts so; `refused`;
                     `ignored`
     clear_time      what opens an end of a window beside omitting it: `null`, `empty`, `both`, `neither`
@@ -143,6 +144,7 @@ class Points:
     done: Value = point(204, 200, 202)
     account: Value = point("returned", "refused")
     metadata: Value = point("replaced", "merged")
+    is_any_beside: Value = point("choices", "any-answer", "all")
     names: Mapping[str, str] = field(default_factory=dict)
 
     def name(self, key: str) -> str:
@@ -181,6 +183,8 @@ def made_of(chosen: Mapping[str, Value]) -> Points:
         chosen = {**chosen, "batch": 100}
     if int(chosen.get("page", 100)) < 100 and chosen.get("page_over") == "refused":
         chosen = {**chosen, "page": 100}  # a limit of 100 is the default, and cannot be refused
+    if chosen.get("system", "absent") not in ("absent", "null"):
+        chosen = {**chosen, "is_any_beside": "choices"}
     names = {key: str(value) for key, value in chosen.items() if key in NAMES}
     return replace(Points(names=names), **{key: value for key, value in chosen.items() if key not in NAMES})
 

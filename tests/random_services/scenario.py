@@ -48,6 +48,7 @@ COMPANY: Final = {
     "smart_groups": [
         {"name": "Sales", "conditions": [{"field": "Department", "choices": ["Sales"]}]},
         {"name": "Hobbyists", "conditions": [{"field": "Hobbies", "system_condition": "IS_ANY"}]},
+        {"name": "Chess", "conditions": [{"field": "Hobbies", "choices": ["Chess"], "system_condition": "IS_ANY"}]},
     ],
     "content": [{"name": "GDPR basics"}, {"name": "Fire safety"}, {"name": "First aid"}],
     "content_targets": [

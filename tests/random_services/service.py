@@ -328,10 +328,11 @@ class RandomService(SandboxService):
                         "SELECT choice FROM condition_choices WHERE grp = ? AND position = ?", group, position
                     )
                 )
-                if choices or system != "IS_ANY":
+                means = "choices" if system is None else self.points.is_any_beside if choices else self.points.is_any
+                if means == "any-answer":
+                    meets = {one for one in meets if field in given[one]}
+                elif means != "all":
                     meets = {one for one in meets if choices & set(given[one].get(str(field), []))}
-                elif self.points.is_any != "all":
-                    meets = {one for one in meets if field in given[one] and self.points.is_any == "any-answer"}
             members[str(group)] = meets
         return members
 

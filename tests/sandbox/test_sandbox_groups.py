@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from .test_sandbox_cascades import groups_of
 from .unspecified import chosen
 
 SALES, ENGINEERING, LEGAL, PYTHON, SQL = ("ch-1", "ch-2", "ch-3", "ch-4", "ch-5")
@@ -151,13 +152,37 @@ def test_conditions_are_joined_by_and_choices_by_or(api):
     assert members(api, condition("f-1", LEGAL)) == []
 
 
-def test_is_any_means_any_answer(api):
-    """IS_ANY without choices is met by everybody who answered, also in text; with choices it is met by those."""
+def test_a_system_condition_means_any_answer(api):
+    """Without choices it is met by everybody who answered, also in text; beside choices it is met by those."""
     assert members(api, condition("f-2", system="IS_ANY")) == ["u-1", "u-3"]
     assert members(api, condition("f-3", system="IS_ANY")) == ["u-1"]
     assert members(api, condition("f-2", PYTHON, system="IS_ANY")) == ["u-1"]
     assert members(api, condition("f-1", SALES), condition("f-2", system="IS_ANY")) == ["u-1"]
-    assert members(api, condition("f-2", system="SOMETHING_ELSE")) == []
+    assert members(api, condition("f-2", system="SOMETHING_ELSE")) == ["u-1", "u-3"]
+
+
+ALONE, BESIDE = (f"smart-groups.system-condition.{where}" for where in ("alone", "with-choices"))
+MEANT = {
+    "choices": ([], ["u-1"], []),
+    "any-answer": (["u-1", "u-3"], ["u-1", "u-3"], ["u-1"]),
+    "always": (["u-1", "u-2", "u-3"], ["u-1", "u-2", "u-3"], ["u-1", "u-2"]),
+}
+"""Value → the members of a group whose condition has it alone, beside a choice, and alone with another condition."""
+
+
+@pytest.mark.parametrize("value", MEANT)
+def test_a_system_condition_means_what_the_dialect_says(open_workspace, value):
+    """Any answer to the field, true for everybody, or the choices only: for members and for a person's groups."""
+    api = open_workspace({ALONE: value, BESIDE: value})
+    said = [
+        [condition("f-2", system="IS_ANY")],
+        [condition("f-2", PYTHON, system="IS_ODD")],
+        [condition("f-1", SALES), condition("f-2", system="IS_ANY")],
+    ]
+    for conditions, meant in zip(said, MEANT[value], strict=True):
+        assert members(api, *conditions) == meant
+        id = api.ok("GET", "/smart-groups")["smartGroups"][-1]["smartGroupId"]
+        assert [user for user in ("u-1", "u-2", "u-3") if id in groups_of(api, user)] == meant
 
 
 def test_both_views_of_membership_agree(api):

@@ -198,7 +198,7 @@ def test_ids_and_clock_are_injected():
         assert repository.now() == 500
 
 
-def test_a_file_of_version_2_is_made_one_of_version_4(tmp_path):
+def test_a_file_of_version_2_is_made_one_of_version_5(tmp_path):
     """It keeps its content: targets without a type of their own show their kind."""
     file = tmp_path / "w.db"
     with Store(file).write_transaction() as repository:
@@ -206,12 +206,13 @@ def test_a_file_of_version_2_is_made_one_of_version_4(tmp_path):
     older = sqlite3.connect(file)
     older.execute("DROP INDEX targets_by_type")
     older.execute("ALTER TABLE targets DROP COLUMN type")
+    older.execute("ALTER TABLE conditions ADD COLUMN any_answer INTEGER")
     older.execute("PRAGMA user_version = 2")
     older.close()
     with Store(file).read_transaction() as repository:
         assert repository.column("SELECT name FROM groups") == ["Old"]
         assert repository.rows("SELECT type FROM targets INDEXED BY targets_by_type WHERE type IS NOT NULL") == []
-        assert repository.number("PRAGMA user_version") == 4
+        assert repository.number("PRAGMA user_version") == 5
 
 
 def test_a_file_that_is_no_workspace(tmp_path):
@@ -224,7 +225,7 @@ def test_a_file_that_is_no_workspace(tmp_path):
     newer = sqlite3.connect(tmp_path / "newer.db")
     newer.execute("PRAGMA user_version = 99")
     newer.close()
-    with pytest.raises(LmsconfError, match=r"it is of version 99, and this program reads version 4"):
+    with pytest.raises(LmsconfError, match=r"it is of version 99, and this program reads version 5"):
         Store(tmp_path / "newer.db")
     with pytest.raises(LmsconfError, match="unable to open database file"):
         Store(tmp_path / "missing" / "w.db")

@@ -19,8 +19,13 @@ _BY_HAND: Final[Mapping[str, str]] = {
 }
 
 
-FORBIDDING: Final = {"manual-groups.who-can-manage", "content-targets.time-precision"}
-"""Keys whose other value forbids what many tests do. They have tests of their own."""
+FORBIDDING: Final = {
+    "manual-groups.who-can-manage",
+    "content-targets.time-precision",
+    "smart-groups.system-condition.alone",
+    "smart-groups.system-condition.with-choices",
+}
+"""Keys whose other value forbids what many tests do, or puts other people into groups. They have tests of their own."""
 
 
 def known_dialect() -> dict[str, str | int]:

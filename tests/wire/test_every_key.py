@@ -138,6 +138,8 @@ THE_SERVICES_OWN = {
     "users.update-metadata.mode": "a call says what its caller says; what becomes of the rest is for the service",
     "custom-fields.in-use": "it decides what is refused, and a refusal is raised as it comes",
     WHO: "it decides what is refused, and a refusal is raised as it comes",
+    "smart-groups.system-condition.alone": "it decides who is a member; the answer tells who is",
+    "smart-groups.system-condition.with-choices": "it decides who is a member; the answer tells who is",
     "content-targets.on-existing": "a call is one request; whoever replaces an assignment deletes it first",
 }
 """Key → why the typed client sends the same whatever it says."""
@@ -145,6 +147,8 @@ UNPLANNED = {
     "manual-groups.create.memberIds": "a group is made empty, and its members are added as to any other",
     "manual-groups.create.managerIds": "a group is made without managers, and they are added as to any other",
     "content-targets.create.purchaseMetadata": "manifests say nothing of purchases",
+    "smart-groups.system-condition.alone": "plans take it from the live members of smart groups",
+    "smart-groups.system-condition.with-choices": "plans take it from the live members of smart groups",
 }
 """Key of an operation that plans use → why no plan depends on it."""
 

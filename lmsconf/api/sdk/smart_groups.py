@@ -67,6 +67,7 @@ class SmartGroups(EndpointGroup):
         include_members  left out: false
 
         GET /smart-groups/{smartGroupId}
+        Assumed: smart-groups.system-condition.alone, smart-groups.system-condition.with-choices
         """
         return cast(
             "SmartGroup",

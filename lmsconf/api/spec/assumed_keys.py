@@ -30,6 +30,10 @@ _NEVER_SENT: Final = frozenset(
     )
 )
 """Optional body fields that manifests never set."""
+_SHOWN_BY_MEMBERS: Final = frozenset(
+    ("smart-groups.system-condition.alone", "smart-groups.system-condition.with-choices")
+)
+"""What plans take from the live members of smart groups, whatever the dialect says."""
 _OF_READING: Final = frozenset(("paging.limit",))
 _OF_WHAT_IS_THERE: Final = frozenset((ADD_MODE, "content-targets.on-existing"))
 """What a call does with what it finds: nothing rests on it where there is nothing yet."""
@@ -42,7 +46,7 @@ def assumed_keys(spec: ApiSpec, operations: Collection[str]) -> dict[str, list[s
     dependents: dict[str, list[str]] = {}
     for operation in spec.operations:
         for key in spec.dialect_keys(operation) if operation in operations else ():
-            if key not in _NEVER_SENT:
+            if key not in _NEVER_SENT | _SHOWN_BY_MEMBERS:
                 dependents.setdefault(key, []).append(operation)
     return dependents
 

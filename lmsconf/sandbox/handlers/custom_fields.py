@@ -13,11 +13,6 @@ AT_MOST: Final = 10
 _TEXT: Final = "TEXT"
 _FLAGS: Final = ("isHidden", "isLocked", "isOptional")
 _COLUMNS: Final = "id, name, type, description, hidden, locked, optional"
-_ANY_ANSWER: Final = """
-    UPDATE conditions SET any_answer = NOT EXISTS (
-        SELECT 1 FROM condition_choices c WHERE c.grp = conditions.grp AND c.position = conditions.position
-    ) WHERE field = ? AND system_condition = 'IS_ANY'
-"""
 _Choice = tuple[str | None, str]  # id, None for a new choice; name
 
 
@@ -142,7 +137,6 @@ def _drop_choices(context: RequestContext, field: str, removed: list[str]) -> No
         "DELETE FROM answers WHERE field = ? AND choice IN (SELECT value FROM json_each(?))", field, ids
     )
     context.repository.execute("DELETE FROM condition_choices WHERE choice IN (SELECT value FROM json_each(?))", ids)
-    context.repository.execute(_ANY_ANSWER, field)
 
 
 def _write_choices(context: RequestContext, field: str, choices: list[_Choice]) -> None:

@@ -11,8 +11,6 @@ from lmsconf.sandbox.handlers.smart_group_membership import compute_members
 from lmsconf.sandbox.request_context import SMART_GROUP, Entry, Handler, Json, Request, RequestContext
 from lmsconf.sandbox.store import encode_ids
 
-IS_ANY: Final = "IS_ANY"
-
 
 def list_groups(context: RequestContext, request: Request) -> Entry:
     """A page of the ids and names of the groups whose name contains the filter."""
@@ -100,10 +98,7 @@ def write_conditions(context: RequestContext, group: str, entries: Sequence[Mapp
         choices = list(dict.fromkeys(cast("list[str]", entry.get("choiceIds", []))))
         system = cast("str | None", entry.get("systemCondition"))
         _check(context, f"conditions[{position}]", field, choices, system)
-        any_answer = system == IS_ANY and not choices
-        context.repository.execute(
-            "INSERT INTO conditions VALUES (?, ?, ?, ?, ?)", group, position, field, system, any_answer
-        )
+        context.repository.execute("INSERT INTO conditions VALUES (?, ?, ?, ?)", group, position, field, system)
         context.repository.execute_many(
             "INSERT INTO condition_choices VALUES (?, ?, ?, ?, ?)",
             [(group, position, place, field, choice) for place, choice in enumerate(choices)],

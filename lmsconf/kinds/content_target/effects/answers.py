@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import field
+from functools import reduce
+from operator import or_
 
 from lmsconf.kinds.content_target.effects.facts import AccessFacts
+from lmsconf.kinds.content_target.effects.readings import Reading
 from lmsconf.kinds.content_target.effects.scope import AccessScope, ChangedPerson
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.shared.answer_rows import comparable
@@ -22,6 +25,17 @@ class FieldHolders:
 
     choices: dict[RemoteId | Ref, Bits] = field(default_factory=dict)
     unreadable: Bits = 0
+    _answered: Bits | None = None
+
+    def meeting(self, choices: Iterable[RemoteId | Ref], reading: Reading) -> Bits:
+        """Return who meets a condition. Called only once all answers are in."""
+        if reading is Reading.ALWAYS:
+            return -1
+        if reading is Reading.CHOICES:
+            return reduce(or_, (self.choices.get(choice, 0) for choice in choices), 0)
+        if self._answered is None:
+            self._answered = reduce(or_, self.choices.values(), 0)
+        return self._answered
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,13 +42,17 @@ def _live(memberships: Memberships, row: TargetRow, change: ChangedAssignment | 
     cause = None if change is None else change.address
     if key is None:
         lists = "several lists" if memberships.facts.target_audiences.candidates(row) else "no list"
-        memberships.reasons.append(f"an assignment is for {unresolved_audience_label(row)}, which is in {lists}")
-    audience = Audience(before=None, after=None, basis=Basis.UNKNOWN) if key is None else memberships.audience(key)
+        reason = f"an assignment is for {unresolved_audience_label(row)}, which is in {lists}"
+        memberships.reasons.append(reason)
+        audience = Audience(before=None, after=None, basis=Basis.UNKNOWN, reason=reason)
+    else:
+        audience = memberships.audience(key)
     try:
         before: Terms | None = live_terms(row)
     except ValueError as error:
-        memberships.reasons.append(f"a window of an assignment cannot be read: {error}")
-        audience, before = replace(audience, before=None, after=None, basis=Basis.UNKNOWN), None
+        reason = f"a window of an assignment cannot be read: {error}"
+        memberships.reasons.append(reason)
+        audience, before = replace(audience, before=None, after=None, basis=Basis.UNKNOWN, reason=reason), None
     return AudienceAssignment(
         audience=audience, before=before, after=before if change is None else change.terms, cause=cause
     )

@@ -1,23 +1,24 @@
 """Who is in which audience, before and after a plan.
 
-The members of a smart group follow from its conditions where each asks for choices of a CHOICE or MULTI_SELECT field,
-without a system condition or with IS_ANY. Any other smart group has its live members, and is not known once its
-conditions or the answers that they rest on change. Archived people are in no audience.
+The members of a smart group follow from its conditions on CHOICE and MULTI_SELECT fields; what a system condition means
+is read off the live members. Any other smart group has its live members, and is not known once they can change.
+Archived people are in no audience.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
+from functools import partial
 from typing import Final
 
 from lmsconf.kinds.content_target.audiences import EVERYONE_KEY
 from lmsconf.kinds.content_target.effects.answers import AnswerSets, FieldHolders, answer_sets
 from lmsconf.kinds.content_target.effects.facts import AccessFacts, LiveSmartGroup, moved_audiences
+from lmsconf.kinds.content_target.effects.readings import Meaning, Reading, Readings, use_of, uses_of
 from lmsconf.kinds.content_target.effects.scope import AccessScope, AudienceKey, ChangedPerson, Condition
 from lmsconf.kinds.shared.kind_names import GROUP, SMART_GROUP
-from lmsconf.kinds.smart_group.types import ASKING_FOR_CHOICES
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.effects import Basis
 from lmsconf.model.names import normalize_email, normalize_name
@@ -48,6 +49,7 @@ class Memberships:
     groups_compared: int = 0
     groups_equal: int = 0
     answers: AnswerSets = field(default_factory=lambda: AnswerSets({}, {}))
+    readings: Readings = field(default_factory=Readings)
     _by_email: dict[str, int] = field(default_factory=dict)
     _known: dict[AudienceKey, Audience] = field(default_factory=dict)
     _moved: frozenset[AudienceKey] = frozenset()
@@ -63,7 +65,20 @@ class Memberships:
         conditioned = {condition.field for condition in (*conditions, *planned)}
         out._moved, out._changed_fields = moved_audiences(scope, facts), scope.fields
         out.answers = answer_sets(facts, scope, {*conditioned, *fields}, out.changed_people)
+        out._compare_readings()
         return out
+
+    def _compare_readings(self) -> None:
+        """Compare what system conditions may mean with the live members of all smart groups."""
+        groups = [
+            (uses, conditions, group.members)
+            for group in self.facts.conditions.values()
+            if group.members is not None and (uses := uses_of(conditions := _live_conditions(group)))
+            if self._why_not_derived(conditions, self.answers.before) is None
+        ]
+        for uses, conditions, members in sorted(groups, key=lambda group: len(group[0])):
+            predict = partial(self._matching, conditions, self.answers.before, self.active_before)
+            self.readings.compare(uses, predict, self._listed(members) & self.active_before)
 
     def _add_people(self) -> None:
         people = self.facts.people.people
@@ -91,7 +106,10 @@ class Memberships:
     def audience(self, key: AudienceKey) -> Audience:
         """Return an audience before and after the plan."""
         if key not in self._known:
-            self._known[key] = self._audience(key)
+            told = len(self.reasons)
+            found = self._audience(key)
+            reason = "" if found.is_known else "; ".join(dict.fromkeys(self.reasons[told:]))
+            self._known[key] = replace(found, reason=reason)
         return self._known[key]
 
     def _audience(self, key: AudienceKey) -> Audience:
@@ -165,12 +183,14 @@ class Memberships:
 
     def _members(self, ids: Collection[RemoteId], address: Address | None) -> tuple[Bits, Basis]:
         """Return the live members of a group that are listed as people: an estimate, if there are others."""
-        positions = self.facts.people.positions
-        listed = [positions[id] for id in ids if id in positions]
-        if unlisted := len(ids) - len(listed):
+        if unlisted := len(ids) - sum(id in self.facts.people.positions for id in ids):
             are = "member is" if unlisted == 1 else "members are"
             self.reasons.append(f"{address}: {unlisted:,} {are} in no list of people, and not counted")
-        return to_bits(listed, len(self.ids)), Basis.ESTIMATE if unlisted else Basis.EXACT
+        return self._listed(ids), Basis.ESTIMATE if unlisted else Basis.EXACT
+
+    def _listed(self, ids: Iterable[RemoteId]) -> Bits:
+        positions = self.facts.people.positions
+        return to_bits((positions[id] for id in ids if id in positions), len(self.ids))
 
     def _group(self, id: RemoteId | Ref) -> Audience:
         change = self.scope.groups.get(id)
@@ -236,17 +256,15 @@ class Memberships:
         """Return the members before the plan: the live ones where they were read, compared with the predicted ones."""
         if old is None:
             return 0, Basis.EXACT
-        reason = self._why_not_exact(old, self.answers.before)
-        if reason is not None:
-            self.reasons.append(f"{address}: {reason}")
-            return fact, Basis.ESTIMATE
-        predicted = self._matching(old, self.answers.before) & self.active_before
-        if fact is None:
-            return predicted, Basis.EXACT
+        predicted, basis, reasons = self._derived(old, self.answers.before, self.active_before)
+        if predicted is None or fact is None:
+            self.reasons.extend(f"{address}: {reason}" if predicted is None else reason for reason in reasons)
+            return (predicted, basis) if fact is None else (fact, Basis.ESTIMATE)
         self.groups_compared += 1
         if fact == predicted:
             self.groups_equal += 1
-            return fact, Basis.EXACT
+            self.reasons.extend(reasons)
+            return fact, basis
         self.reasons.append(
             f"{address}: its conditions give {predicted.bit_count()} members, and the service lists {fact.bit_count()}"
         )
@@ -258,14 +276,37 @@ class Memberships:
         """Return the members after the plan. changed: whether it changes the conditions."""
         if new is None:
             return 0, Basis.EXACT
-        reason = self._why_not_exact(new, self.answers.after)
-        if changed or not {condition.field for condition in new}.isdisjoint(self._changed_fields):
-            if reason is None:
-                return self._matching(new, self.answers.after) & self.active_after, Basis.EXACT
-            self.reasons.append(f"{address}: {reason}, so its members after the plan are not known")
-            return None, Basis.UNKNOWN
-        # Whoever gets an account has no answers to these fields, or they would be among those that change.
-        return (None if before is None else before & self.active_after), Basis.EXACT
+        fields = {condition.field for condition in new}
+        if not changed and fields.isdisjoint(self._changed_fields) and not self._may_take_new_accounts(new):
+            return (None if before is None else before & self.active_after), Basis.EXACT
+        predicted, basis, reasons = self._derived(new, self.answers.after, self.active_after)
+        if predicted is None:
+            self.reasons.extend(f"{address}: {one}, so its members after the plan are not known" for one in reasons)
+        else:
+            self.reasons.extend(reasons)
+        return predicted, basis
+
+    def _may_take_new_accounts(self, conditions: Sequence[Condition]) -> bool:
+        """Whether an account that the plan creates meets each condition whose meaning is known."""
+        known = [one for one in conditions if one.choices and one.system_condition is None]
+        new = self.active_after & ~self.active_before
+        return bool(conditions) and self._matching(known, self.answers.after, new, {}) != 0
+
+    def _derived(
+        self, conditions: Sequence[Condition], answers: Mapping[RemoteId | Ref, FieldHolders], among: Bits
+    ) -> tuple[Bits | None, Basis, Sequence[str]]:
+        """Return the members that follow from conditions, and why they are an estimate or not known."""
+        reason = self._why_not_derived(conditions, answers)
+        if reason is not None:
+            return None, Basis.UNKNOWN, (reason,)
+        uses = uses_of(conditions)
+        meanings = self.readings.possible(uses)
+        found = {self._matching(conditions, answers, among, meaning) for meaning in meanings or ()}
+        if meanings is None or len(found) != 1:
+            return None, Basis.UNKNOWN, (self.readings.why_unknown(uses, meanings),)
+        if self.readings.is_exact(uses, meanings):
+            return found.pop(), Basis.EXACT, ()
+        return found.pop(), Basis.ESTIMATE, tuple(self.readings.explanations(uses, meanings))
 
     def _lost_fields(self, conditions: Iterable[Condition]) -> Iterator[Address]:
         """Yield the fields of conditions of which the plan deletes choices, or that it deletes."""
@@ -274,35 +315,44 @@ class Memberships:
             if loss.field.id in fields:
                 yield loss.address
 
-    def _why_not_exact(
+    def _why_not_derived(
         self, conditions: Sequence[Condition], answers: Mapping[RemoteId | Ref, FieldHolders]
     ) -> str | None:
-        """Return why the members do not follow from the conditions; None if they do."""
+        """Return why members do not follow from conditions, whatever system conditions mean; None if they do."""
         if not conditions:
             return "its conditions were not read"
         types = {row.id: row.type for row in self.facts.fields}
         for condition in conditions:
             if isinstance(condition.field, str) and types.get(condition.field) not in _WITH_CHOICES:
                 return "a condition is on a field without choices"
-            if condition.system_condition not in ASKING_FOR_CHOICES:
-                return f"the effect of the system condition {condition.system_condition[:40]} is not known"
-            if not condition.choices:
+            if not condition.choices and condition.system_condition is None:
                 return "a condition names no choices"
             held = answers.get(condition.field)
             if held is not None and held.unreadable & self.active_before:
                 return "answers of people have an unknown format"
         return None
 
-    def _matching(self, conditions: Sequence[Condition], answers: Mapping[RemoteId | Ref, FieldHolders]) -> Bits:
-        """Return who meets every condition: one of its choices is answered."""
-        out = -1
+    def _matching(
+        self,
+        conditions: Sequence[Condition],
+        answers: Mapping[RemoteId | Ref, FieldHolders],
+        among: Bits,
+        meaning: Meaning,
+    ) -> Bits:
+        """Return who of these people meets every condition."""
         for condition in conditions:
+            use = use_of(condition)
             held = answers.get(condition.field) or FieldHolders()
-            meets = 0
-            for choice in condition.choices:
-                meets |= held.choices.get(choice, 0)
-            out &= meets
-        return out
+            among &= held.meeting(condition.choices, Reading.CHOICES if use is None else meaning[use])
+        return among
+
+    def is_met(self, condition: Condition, held: FieldHolders, person: int) -> bool | None:
+        """Return whether a person whose answer is known meets a condition; None if that is not known."""
+        use = use_of(condition)
+        meanings = self.readings.possible(uses_of([condition])) or ()
+        readings = {meaning[use] for meaning in meanings} if use else {Reading.CHOICES} if condition.choices else set()
+        met = {bool(held.meeting(condition.choices, reading) >> person & 1) for reading in readings}
+        return met.pop() if len(met) == 1 else None
 
 
 def _live_conditions(group: LiveSmartGroup) -> tuple[Condition, ...]:

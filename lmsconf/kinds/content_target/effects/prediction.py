@@ -14,7 +14,7 @@ from lmsconf.kinds.content_target.effects.query import resolve_query
 from lmsconf.kinds.content_target.effects.results import read_loss_details
 from lmsconf.kinds.content_target.effects.scope import AccessScope, access_scope
 from lmsconf.kinds.content_target.effects.state import WorkspaceAccess, facts_for_plan
-from lmsconf.model.effects import EFFECTS_OFF, NO_EFFECTS, Basis, Effects
+from lmsconf.model.effects import EFFECTS_OFF, NO_EFFECTS, Basis, Effects, UnknownPeople
 from lmsconf.planner.access_tests import failed_problems, judge_tests, not_judged_problems, query_of
 from lmsconf.planner.audiences import AudienceModel
 from lmsconf.planner.effects import (
@@ -70,7 +70,8 @@ def predict_access(facts: AccessFacts, scope: AccessScope, now: int, *, rows: bo
 def unknown_effects(reasons: Sequence[str], scope: AccessScope) -> PredictedEffects:
     """Return effects of which nothing is known but what the changes rule out: a plan that only adds takes nothing."""
     people = unknown_counts(can_take=scope.takes)
-    effects = Effects(basis=Basis.UNKNOWN, reasons=tuple(reasons), people=people)
+    nobody = UnknownPeople(audience=None, contents=(), reason="; ".join(reasons))
+    effects = Effects(basis=Basis.UNKNOWN, reasons=tuple(reasons), people=people, unknown=(nobody,))
     measures = unknown_measures(can_take=scope.takes, can_require=scope.requires)
     return PredictedEffects(effects=effects, measures=measures)
 

@@ -21,7 +21,6 @@ from lmsconf.kinds.content_target.types import ContentRow, TargetRow, assignment
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, EVERYONE, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.times import format_time
-from lmsconf.kinds.smart_group.types import ASKING_FOR_CHOICES
 from lmsconf.model.access import ConditionResult
 from lmsconf.model.address import Address, Ref, RemoteId, escape
 from lmsconf.model.names import normalize_name
@@ -183,13 +182,12 @@ class WorkspaceAccess(AccessState):
         held = held or FieldHolders()
         readable = takes_choices and not held.unreadable >> person & 1
         picked = {choice for choice, people in held.choices.items() if people >> person & 1}
-        decides = readable and condition.system_condition in ASKING_FOR_CHOICES and bool(condition.choices)
         return ConditionResult(
             field=self._field_name(condition.field),
             choices=tuple(sorted(self._choice_name(row, choice) for choice in condition.choices)),
             system_condition=condition.system_condition,
             answer=tuple(sorted(self._choice_name(row, choice) for choice in picked)) if readable else None,
-            met=bool(picked & condition.choices) if decides else None,
+            met=self._memberships.is_met(condition, held, person) if readable else None,
         )
 
     def _field_name(self, id: RemoteId | Ref) -> str:
