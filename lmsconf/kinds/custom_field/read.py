@@ -38,6 +38,12 @@ def read_fields(kind: FieldKind, reading: ReadContext) -> Listing[FieldRow] | No
     return reading.publish_listing(kind, rows)
 
 
+def may_delete_fields(kind: FieldKind, reading: ReadContext) -> bool:
+    """Return whether a field may be deleted or replaced, according to the manifests alone: nothing is waited for."""
+    migrates = any(resource.spec.migrate for resource in reading.declared_of(kind))
+    return reading.covers(kind.name) and (reading.may_delete(kind.name) or migrates)
+
+
 def may_lose_answers(kind: FieldKind, reading: ReadContext) -> bool:
     """Return whether a field is deleted or loses a choice, so that the answers of all people are needed."""
     if not reading.covers(kind.name):

@@ -7,7 +7,7 @@ from typing import Final, cast
 
 from lmsconf.kinds.custom_field.diff import live_field_form
 from lmsconf.kinds.custom_field.types import FLAGS, FieldRow
-from lmsconf.kinds.shared.answer_rows import AnswerRow
+from lmsconf.kinds.shared.answer_rows import AnswerRow, comparable
 from lmsconf.kinds.shared.kind_names import ANSWERS, CUSTOM_FIELD, USER
 from lmsconf.kinds.user.types import AnswersRow, PersonRow
 from lmsconf.model.address import Address
@@ -72,11 +72,11 @@ def _is_lost(answer: AnswerRow, field: FieldRow, choices: frozenset[str] | None)
 
 def _picked(answer: AnswerRow, field: FieldRow, choices: frozenset[str] | None) -> list[str]:
     """Return the names of the choices of an answer, as far as they are among these."""
-    picked = frozenset(map(normalize_name, answer.picked))
+    picked = frozenset(map(comparable, answer.picked))
     return [
         normalize_name(one.name)
         for one in field.choices
-        if (choices is None or one.id in choices) and picked & {normalize_name(one.id), normalize_name(one.name)}
+        if (choices is None or one.id in choices) and picked & {comparable(one.id), comparable(one.name)}
     ]
 
 

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from lmsconf.api.spec.assumed_keys import WHO_CAN_MANAGE
 from lmsconf.kinds.custom_field.kind import KIND as FIELDS
-from lmsconf.kinds.custom_field.read import copies_answers, may_lose_answers
+from lmsconf.kinds.custom_field.read import copies_answers, may_delete_fields, may_lose_answers
 from lmsconf.kinds.manual_group.types import ManualGroupSpec
 from lmsconf.kinds.shared.kind_names import ADMIN, ANSWERS, CUSTOM_FIELD, HOLDERS, USER
 from lmsconf.kinds.shared.response_json import require_object
@@ -66,7 +66,7 @@ def read_people(kind: PersonKind, reading: ReadContext) -> Listing[PersonRow] | 
             return None
     index = reading.shared_state(PeopleWithAnswers)
     collects = reading.effects or (reading.covers(CUSTOM_FIELD) and not reading.everything)
-    index.keeps_texts = collects and may_lose_answers(FIELDS, reading)
+    index.keeps_texts = may_delete_fields(FIELDS, reading)
     keep = index.collecting(_kept(reading)) if collects else _kept(reading)
     rows = read_needed_people(reading, keep, may_look_up=lambda: needed and _only_in_lists(reading))
     looked_up = rows.incomplete is None and rows.total is not None and len(rows.rows) < rows.total
