@@ -124,7 +124,7 @@ class AmbiguousWriteResolver:
         for _ in self.poll_visibility():
             with suppress(LmsconfError):
                 fresh = self.look(sent.call.address)
-                if not _is_left(fresh, sent, ids):
+                if not is_left(fresh, sent, ids):
                     break
         return fresh
 
@@ -170,7 +170,7 @@ class AmbiguousWriteResolver:
             return WriteStatus.UNKNOWN
         except LmsconfError:
             return WriteStatus.UNKNOWN
-        return WriteStatus.MISSING if _is_left(fresh, sent, ids) else WriteStatus.DONE
+        return WriteStatus.MISSING if is_left(fresh, sent, ids) else WriteStatus.DONE
 
 
 _OUTCOME_UNKNOWN_HINT: Final = (
@@ -178,7 +178,7 @@ _OUTCOME_UNKNOWN_HINT: Final = (
 )
 
 
-def _is_left(fresh: Plan, sent: IssuedRequest, ids: Learnt) -> bool:
+def is_left(fresh: Plan, sent: IssuedRequest, ids: Learnt) -> bool:
     """Whether a fresh plan of the resource still contains a call."""
     address = sent.call.address
     if any(call.address == address and _is_part_of(call, sent, ids) for call in fresh.calls):

@@ -18,12 +18,14 @@ from typing import TYPE_CHECKING, Final
 
 from lmsconf.api.spec.assumed_keys import ADD_MODE
 from lmsconf.api.spec.candidate_values import Value
+from lmsconf.api.spec.operations import load_api_description
 from lmsconf.api.spec.value_encoding import ANSWERS
+from lmsconf.apply.ambiguous_writes import is_left
+from lmsconf.apply.dialect_hint import dialect_hint
 from lmsconf.apply.first_additions import LISTS, ComparedList
 from lmsconf.apply.first_answers import OMITTED, AnsweredFields, ComparedAnswers
 from lmsconf.apply.value_search import ON_EXISTING, ResourceTrials, ValueSearch, calls_left
 from lmsconf.errors import LmsconfError, Rejected, WrongAssumption
-from lmsconf.manifest.edit.yaml_text import format_scalar
 from lmsconf.model.address import Address
 from lmsconf.model.calls import Call
 from lmsconf.model.plan import Action, Plan
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 _OF_OTHERS: Final = frozenset((ADD_MODE, OMITTED))
 """Keys about what a call does not name: a call that works says nothing about them."""
 
+_LAST: Final = 1000
 _OF_THE_MOMENT: Final = frozenset(("content-targets.time-format",))
 """Keys whose assumed value depends on what is live, so that another run has to try it again."""
 
@@ -55,14 +58,18 @@ class FirstCalls:
         note: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._keys, self._trials, self._note = keys or {}, trials, note
-        self._planned: defaultdict[Address, set[str]] = defaultdict(set)
+        self._planned: defaultdict[Address, list[str]] = defaultdict(list)
         for call in plan.calls if plan else ():
-            self._planned[call.address].add(call.operation)
+            self._planned[call.address].append(call.operation)
         self._created = {one.address for one in plan.changes if one.action is Action.CREATE} if plan else set()
         deletes = {call.id: call.address for call in plan.calls if call.method == "DELETE"} if plan else {}
         self._replacing = {
-            call.id for call in (plan.calls if plan else ()) for need in call.needs if deletes.get(need) == call.address
+            call.id: need
+            for call in (plan.calls if plan else ())
+            for need in call.needs
+            if deletes.get(need) == call.address
         }
+        self._followed = {need: self._keys.get(id, frozenset()) for id, need in self._replacing.items()}
         self._found: dict[str, Value] = {}
         self._untried: set[str] = set().union(*self._keys.values())
         self._wrong: dict[str, str] = {}
@@ -71,7 +78,8 @@ class FirstCalls:
 
     def weight(self, call: Call) -> int:
         """Return how many untried keys a call rests on: the fewer, the more its outcome says about each of them."""
-        return len(self._keys.get(call.id, ()))
+        # What is deleted to be created again waits until other calls have shown that it can be.
+        return len(self._keys.get(call.id, ())) + _LAST * bool(self._followed.get(call.id))
 
     @contextmanager
     def comparing(
@@ -82,12 +90,12 @@ class FirstCalls:
         Raises WrongAssumption if the call did something else than planned, or if it rests on a key for which an earlier
         one did; Rejected if it is refused, and no other value of a key helps.
         """
-        keys = self._keys.get(sent.call.id, frozenset())
-        if not keys & (self._untried | self._wrong.keys()):
+        keys, followed = self._keys.get(sent.call.id, frozenset()), self._followed.get(sent.call.id, frozenset())
+        if not (keys | followed) & (self._untried | self._wrong.keys()):
             yield sent
             return
         with self._turns.alone(self.weight(sent.call)):
-            for key in sorted(keys & self._wrong.keys()):
+            for key in sorted((keys | followed) & self._wrong.keys()):
                 if sent.call.id not in self._replacing:
                     raise WrongAssumption(f"it rests on {key}, too: {self._wrong[key]}", sent=False)
                 # What it takes the place of is deleted already.
@@ -173,8 +181,14 @@ class FirstCalls:
 
     def _refuse_unshown(self, sent: IssuedRequest, ids: Learnt, resolver: AmbiguousWriteResolver) -> None:
         """Raise WrongAssumption if a fresh plan of the resource has something of the call left, or more calls."""
-        fresh = resolver.shown(sent, ids)
-        if fresh is not None and calls_left(fresh, sent.call, self._planned[sent.call.address]):
+        fresh, planned = resolver.shown(sent, ids), self._planned[sent.call.address]
+        if fresh is None:
+            return
+        left = calls_left(fresh, sent.call, planned)
+        if planned.count(sent.call.operation) > 1 and not is_left(fresh, sent, ids):
+            # Another call of this run does the rest.
+            left = [one for one in left if one.operation not in planned]
+        if left:
             raise WrongAssumption(f"{sent.call.operation} was accepted, and does not show as planned")
 
     def _explained(
@@ -195,7 +209,7 @@ class FirstCalls:
         if isinstance(failed, Rejected) and failed.is_forbidden:
             return failed
         refused = isinstance(failed, Rejected)
-        values, message = dict(getattr(failed, "values", {})), failed.message
+        values, message = dict(failed.values) if isinstance(failed, WrongAssumption) else {}, failed.message
         if not values and search is not None:
             found = search.find(keys, failed.message if refused else None, as_assumed=as_assumed)
             values = dict(found.values)
@@ -209,8 +223,8 @@ class FirstCalls:
                 self._note_right(keys - values.keys() - _OF_OTHERS)
                 if not values:
                     return None
-            elif not values and ON_EXISTING in keys and not search.creates:
-                # What the assignment could be written with was tried.
+            elif ON_EXISTING in keys and not search.creates and not keys & load_api_description().names.keys():
+                # The parts have the right names, and every way to write them was tried.
                 values = {ON_EXISTING: "recreate"}
             elif not values:
                 search.take_back()
@@ -226,9 +240,8 @@ class FirstCalls:
         """Return the error with the values that explain it, and hold back what rests on their keys."""
         self._found |= values
         self._hold_back(values or keys, message)
-        lines = [f"    {key}: {format_scalar(value, in_brackets=False)}" for key, value in sorted(values.items())]
-        paste = "\n".join(["Set in the project file, and apply again:", "  dialect:", *lines])
-        return WrongAssumption(message, hint=paste if values else _look_at(keys), values=values, refused=refused)
+        hint = dialect_hint(values) if values else _look_at(keys)
+        return WrongAssumption(message, hint=hint, values=values, refused=refused)
 
     def _hold_back(self, keys: Iterable[str], message: str) -> None:
         self._untried -= set(keys)

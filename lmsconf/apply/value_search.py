@@ -136,8 +136,12 @@ class ValueSearch:
                     return values, now
                 seen.setdefault(now.without(value), []).append((values, now))
             alike, *others = sorted(seen.values(), key=len, reverse=True)
-            if len(others) == 1 and len(alike) > 1 and len(others[0]) == 1 and (odd := others[0][0]) is not None:
-                return odd
+            # Once for each key: only what leaves less may replace what was found.
+            if key not in found and len(others) == 1 and len(alike) > 1 and len(others[0]) == 1:
+                odd = others[0][0]
+                if odd is not None:
+                    # What a refused call has not changed is no step back.
+                    return odd[0], odd[1]._replace(left=reached.left)
         for more in joint_values(sorted(keys), current, text):
             if self._is_enough:
                 break
@@ -243,7 +247,7 @@ class ValueSearch:
 def calls_left(fresh: Plan, call: Call, planned: Collection[str]) -> list[Call]:
     """Return what a fresh plan still sends to the resource of a call: of its operation, and of none that was planned.
 
-    planned: the operations that the plan has for the resource.
+    planned: the operations that the plan has for the resource, each as often as it is called.
     """
     return [
         one
