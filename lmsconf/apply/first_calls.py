@@ -24,6 +24,7 @@ from lmsconf.apply.ambiguous_writes import is_left
 from lmsconf.apply.dialect_hint import dialect_hint
 from lmsconf.apply.first_additions import LISTS, ComparedList
 from lmsconf.apply.first_answers import OMITTED, AnsweredFields, ComparedAnswers
+from lmsconf.apply.manager_rights import ManagerRightMissing
 from lmsconf.apply.value_search import ON_EXISTING, ResourceTrials, ValueSearch, calls_left
 from lmsconf.errors import LmsconfError, Rejected, WrongAssumption
 from lmsconf.model.address import Address
@@ -212,7 +213,9 @@ class FirstCalls:
         values, message = dict(failed.values) if isinstance(failed, WrongAssumption) else {}, failed.message
         if not values and search is not None:
             found = search.find(keys, failed.message if refused else None, as_assumed=as_assumed)
-            values = dict(found.values)
+            # Whose managers lack the right is known; a name that is only refused in another way is not.
+            is_told = isinstance(failed, ManagerRightMissing) and not found.is_done
+            values = {} if is_told else dict(found.values)
             try:
                 with client.speaking(values):
                     compare()

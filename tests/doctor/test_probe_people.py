@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 import pytest
 from on_terminal import on_terminal
-from wire.second_dialect import FORBIDDING, second_dialect
+from wire.second_dialect import FORBIDDING, SHOWN_BY_MEMBERS, second_dialect
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.doctor.probe.experiments import EXPERIMENTS
@@ -87,7 +87,7 @@ def test_every_key_is_found_where_nothing_is_as_assumed(open_clinic: Open) -> No
     lessons = clinic.probe(*BOTH)
     found = {key: SECOND[key] for key in keys - NOT_LEARNABLE.keys() - FORBIDDING}
     unknown = dict.fromkeys(NOT_LEARNABLE, ("unknown", None))
-    defaults = {key: ApiSpec.default().behaviour(key) for key in FORBIDDING}
+    defaults = {key: ApiSpec.default().behaviour(key) for key in FORBIDDING - SHOWN_BY_MEMBERS}
     as_assumed = {key: ("confirmed", value) for key, value in defaults.items()}
     assert lessons == {**{key: ("found", value) for key, value in found.items()}, **unknown, **as_assumed}
     assert held(clinic.service) == before

@@ -377,7 +377,9 @@ def _cannot_be_foretold(before: Look, after: Look, id: str, shown: Sequence[Mean
     if _has_text(after, id):
         return True
     new = sorted(_uses(after, id) - {use for one in shown for use in one})
-    every = (dict(zip(new, means, strict=True)) for means in product(("any", "all", "choices"), repeat=len(new)))
+    # Unless members show something else, IS_ANY beside choices means these.
+    open_to = [("choices",) if use == ("IS_ANY", True) else ("any", "all", "choices") for use in new]
+    every = [dict(zip(new, means, strict=True)) for means in product(*open_to)]
     return len({_meeting(after, id, one | more) for more in every for one in shown}) != 1
 
 

@@ -241,7 +241,8 @@ groups:
     desk = open_desk(Case(Choices(ids="clashing"), {}), manifest)
     desk.applies()
     written = [(one.method, one.path, one.body) for one in desk.stranger.writes()]
-    assert written == [("POST", "/groups/1/members", {"userIds": ["5"]}), ("DELETE", "/groups/2/members/5", None)]
+    whole = {"userIds": ["2", "3", "4", "5"]}
+    assert written == [("POST", "/groups/1/members", whole), ("DELETE", "/groups/2/members/5", None)]
 
 
 def test_a_target_type_is_learnt_from_its_like(open_desk: Open) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from json_schemas import schema_validator
+from wire.second_dialect import known_dialect
 
 from lmsconf.errors import ExitCode
 from lmsconf.sandbox.service import LoggedRequest
@@ -272,6 +274,7 @@ def test_a_plan_without_changes_says_what_it_saw(stage: ServedProject) -> None:
 
 def test_everything_is_read_once(stage: ServedProject) -> None:
     """The look costs one reading of what the plan is made of, whatever it has found."""
+    stage.options(f"timezone: UTC\ndialect: {json.dumps(known_dialect())}\n")
     asked = len(stage.sandbox.log)
     assert stage("plan").code == 0
     whole = len(stage.sandbox.log) - asked

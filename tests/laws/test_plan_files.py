@@ -63,7 +63,7 @@ def test_a_snapshot_plans_as_the_workspace_does(opened: Open, both: Both) -> Non
 def _counted(effects: Any) -> Any:
     """Effects without what a snapshot lacks: members of smart groups, which say how sure others are, and results."""
     contents = [{**one, "progress": None, "certificates_expiring": None} for one in effects["contents"]]
-    return {**effects, "contents": contents, "requests": 0, "calibration": None}
+    return {**effects, "contents": contents, "requests": 0, "calibration": None, "reasons": None}
 
 
 @tried(200)

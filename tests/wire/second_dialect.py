@@ -19,12 +19,9 @@ _BY_HAND: Final[Mapping[str, str]] = {
 }
 
 
-FORBIDDING: Final = {
-    "manual-groups.who-can-manage",
-    "content-targets.time-precision",
-    "smart-groups.system-condition.alone",
-    "smart-groups.system-condition.with-choices",
-}
+SHOWN_BY_MEMBERS: Final = {"smart-groups.system-condition.alone", "smart-groups.system-condition.with-choices"}
+"""Keys that no call rests on, and that no probe learns: plans take them from the live members of smart groups."""
+FORBIDDING: Final = {"manual-groups.who-can-manage", "content-targets.time-precision", *SHOWN_BY_MEMBERS}
 """Keys whose other value forbids what many tests do, or puts other people into groups. They have tests of their own."""
 
 

@@ -300,7 +300,7 @@ class Memberships:
         if reason is not None:
             return None, Basis.UNKNOWN, (reason,)
         uses = uses_of(conditions)
-        meanings = self.readings.possible(uses)
+        meanings = self.readings.left(uses)
         found = {self._matching(conditions, answers, among, meaning) for meaning in meanings or ()}
         if meanings is None or len(found) != 1:
             return None, Basis.UNKNOWN, (self.readings.why_unknown(uses, meanings),)
@@ -349,7 +349,7 @@ class Memberships:
     def is_met(self, condition: Condition, held: FieldHolders, person: int) -> bool | None:
         """Return whether a person whose answer is known meets a condition; None if that is not known."""
         use = use_of(condition)
-        meanings = self.readings.possible(uses_of([condition])) or ()
+        meanings = self.readings.left(uses_of([condition])) or ()
         readings = {meaning[use] for meaning in meanings} if use else {Reading.CHOICES} if condition.choices else set()
         met = {bool(held.meeting(condition.choices, reading) >> person & 1) for reading in readings}
         return met.pop() if len(met) == 1 else None

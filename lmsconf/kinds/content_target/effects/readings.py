@@ -84,6 +84,13 @@ class Readings:
             return None
         return [{use: one for part in parts for use, one in part.items()} for parts in product(*parts)]
 
+    def left(self, uses: frozenset[Use]) -> Sequence[Meaning] | None:
+        """Return the meanings that stay possible; IS_ANY beside choices means these, unless members show otherwise."""
+        meanings = self.possible(uses)
+        if meanings is None or self.groups[IS_ANY_OF]:
+            return meanings
+        return [one for one in meanings if one.get(IS_ANY_OF, Reading.CHOICES) is Reading.CHOICES]
+
     def is_exact(self, uses: Collection[Use], meanings: Collection[Meaning]) -> bool:
         """Whether members that all these meanings give follow from choices alone."""
         return not uses or (set(uses) == {IS_ANY_OF} and Reading.CHOICES in _readings(IS_ANY_OF, meanings))
