@@ -225,7 +225,7 @@ class Applier(PlanReplayer):
 
     def _first_calls(self, plan: Plan, journal: Journal | None) -> FirstCalls:
         """Return what the calls rest on that neither the project file states nor an earlier run has seen."""
-        if self.settings.workspace.embedded:
+        if self.settings.workspace.embedded or self.connection.is_given:
             return FirstCalls()
         templates = self.call_templates
         resting = {key: calls for key, calls in calls_by_key(plan, templates).items() if not templates.is_known(key)}

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from lmsconf.api.spec.assumed_keys import ADD_MODE
-from lmsconf.errors import ApiError, WriteOutcomeUnknown, WrongAssumption
+from lmsconf.errors import ApiError, Rejected, WriteOutcomeUnknown, WrongAssumption
 from lmsconf.kinds.shared.response_json import id_set, require_object
 from lmsconf.planner.grant_verification import SentCall
 
@@ -54,8 +54,13 @@ class ComparedList:
 
     @property
     def has_archived(self) -> bool:
-        """Whether some of the others are archived: a service may refuse to put them back."""
-        people = (require_object(self._client.call("users.get", path={"userId": id}), "a user") for id in self.others)
+        """Whether some of the others are archived, or cannot be read: a service may refuse to put them back."""
+        try:
+            people = [
+                require_object(self._client.call("users.get", path={"userId": id}), "a user") for id in self.others
+            ]
+        except Rejected:
+            return True
         return any(one.get("archivedAt") for one in people)
 
     def whole(self) -> IssuedRequest:

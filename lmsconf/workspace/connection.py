@@ -95,6 +95,11 @@ class Connection:
             self._sandbox.close_workspace()
 
     @property
+    def is_given(self) -> bool:
+        """Whether an embedded workspace answers in place of the one that the settings name."""
+        return self._is_given
+
+    @property
     def rate(self) -> float | None:
         """The requests a second that `max_rate`, or the service by refusing more, limits this run to; None: unknown."""
         return self._rate_limiter.rate()
