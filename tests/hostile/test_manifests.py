@@ -200,8 +200,8 @@ TEXTS = {
 }
 
 
-REFUSED = ("a description", "a system condition", "a person", "a file")
-"""The texts that are no names, ids or keys, which may hold a control character as an escape."""
+REFUSED = ("a description", "a system condition", "a person")
+"""The texts that may not hold a control character as an escape: no names, ids, keys or files."""
 
 
 @pytest.mark.sampled
