@@ -16,16 +16,16 @@ from itertools import count
 from threading import Condition
 from typing import TYPE_CHECKING, Final
 
-from lmsconf.api.spec.assumed_keys import ADD_MODE
+from lmsconf.api.spec.assumed_keys import ADD_MODE, ON_EXISTING
 from lmsconf.api.spec.candidate_values import Value
 from lmsconf.api.spec.operations import load_api_description
-from lmsconf.api.spec.value_encoding import ANSWERS
+from lmsconf.api.spec.value_encoding import ANSWERS, OMITTED
 from lmsconf.apply.ambiguous_writes import is_left
 from lmsconf.apply.dialect_hint import dialect_hint
 from lmsconf.apply.first_additions import LISTS, ComparedList
-from lmsconf.apply.first_answers import OMITTED, AnsweredFields, ComparedAnswers
+from lmsconf.apply.first_answers import AnsweredFields, ComparedAnswers
 from lmsconf.apply.manager_rights import ManagerRightMissing
-from lmsconf.apply.value_search import ON_EXISTING, ResourceTrials, ValueSearch, calls_left
+from lmsconf.apply.value_search import ResourceTrials, ValueSearch, calls_left
 from lmsconf.errors import LmsconfError, Rejected, WrongAssumption
 from lmsconf.model.address import Address
 from lmsconf.model.calls import Call
@@ -40,6 +40,7 @@ _OF_OTHERS: Final = frozenset((ADD_MODE, OMITTED))
 """Keys about what a call does not name: a call that works says nothing about them."""
 
 _LAST: Final = 1000
+"""More than the keys of any call."""
 _OF_THE_MOMENT: Final = frozenset(("content-targets.time-format",))
 """Keys whose assumed value depends on what is live, so that another run has to try it again."""
 
@@ -160,6 +161,7 @@ class FirstCalls:
                 raise error from failed
             # A service may refuse people who are in the list already.
             self._wrong = {key: why for key, why in self._wrong.items() if key not in keys}
+            self._untried |= keys
             search = self._search(client, sent, ids, resolver)
             if again := self._explained(client, keys, failed, search, compared.compare, as_assumed=True):
                 raise again from failed

@@ -10,10 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from lmsconf.api.spec import ApiSpec
+from lmsconf.api.spec.assumed_keys import ON_EXISTING
 from lmsconf.api.spec.candidate_values import Value, joint_values, likeliest, mentions
+from lmsconf.api.spec.operations import load_api_description
 from lmsconf.errors import ApiError, InvalidResponse, LmsconfError, ProblemsFound, Rejected, WriteOutcomeUnknown
 from lmsconf.kinds.shared.call_placeholders import fill_refs_in_body, fill_refs_in_path
 from lmsconf.model.address import Address
@@ -26,7 +29,6 @@ if TYPE_CHECKING:
     from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
     from lmsconf.apply.scheduler import Learnt
 
-ON_EXISTING: Final = "content-targets.on-existing"
 NOT_TRIED: Final = frozenset(
     (ON_EXISTING, "custom-fields.in-use", "manual-groups.who-can-manage", "content-targets.everyone")
 )
@@ -114,7 +116,19 @@ class ValueSearch:
             found, reached = step
             if reached.is_done:
                 return Explanation(found, is_done=True)
+        if not self.creates:
+            self._put_back(keys)
         return Explanation(found)
+
+    def _put_back(self, keys: frozenset[str]) -> None:
+        """Create again what was deleted to be created in another form: as assumed, or without the assumed names."""
+        names = load_api_description().names.keys() & keys
+        for left_out in (frozenset[str](), frozenset(map(self._client.spec.behaviour, names))):
+            reached = self._reached(self._client.spec, None)
+            if reached is None or reached.left < _WHOLE:
+                return
+            self._rewrite = partial(_without, left_out)
+            self._tried({})
 
     def _step(self, keys: frozenset[str], found: Mapping[str, Value], reached: _Reached) -> _Step | None:
         """Return the next values that are nearer to what was planned, and how far they get; None if there are none.
@@ -174,7 +188,9 @@ class ValueSearch:
         return None
 
     def take_back(self) -> None:
-        """Delete what the call created, where that is not as planned: it was not there before."""
+        """Delete what the call created, where that is not as planned; what was there before stays."""
+        if not self.creates:
+            return
         with suppress(ApiError, ProblemsFound):
             spec = self._client.spec.with_values(self._base)
             plan = self._trials.replan(self._sent.call.address, self._snapshot, spec)
@@ -244,8 +260,13 @@ class ValueSearch:
         return _Reached(refusal, _WHOLE if any(one.action is Action.CREATE for one in changes) else 1 + sum(fields))
 
 
+def _without(names: frozenset[str], body: object) -> object:
+    """Return a body without the parts of these names."""
+    return {name: value for name, value in body.items() if name not in names} if isinstance(body, dict) else body
+
+
 def calls_left(fresh: Plan, call: Call, planned: Collection[str]) -> list[Call]:
-    """Return what a fresh plan still sends to the resource of a call: of its operation, and of none that was planned.
+    """Return what a fresh plan still sends to the resource of a call: its operation, and those that were not planned.
 
     planned: the operations that the plan has for the resource, each as often as it is called.
     """

@@ -1,0 +1,37 @@
+"""lmsconf on services that it knows nothing of, without a probe: a wrong guess takes nothing from anybody."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from .points import Points, drawn
+from .scenario import facts, opened, play_unprobed
+
+SEEDS = range(40)
+CHANGED = "content_targets: [{{content: GDPR basics, assign_to: [{{group: Coaches, mandatory: true}}, everyone]}}]\n"
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("seed", SEEDS)
+def test_nobody_loses_anything_without_a_probe(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After each stop the lines that it says are pasted, and the next run goes on, up to six times."""
+    with opened(drawn(seed), seed, tmp_path, monkeypatch) as project:
+        outcome = play_unprobed(project)
+    assert outcome.lost == [], f"{outcome.stage}: {outcome.changed}\n{outcome.output}"
+
+
+@pytest.mark.parametrize("unknown", ["passed-over", "refused"])
+def test_an_assignment_that_is_made_anew_is_not_lost(
+    unknown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where no name that is tried for a part of it is right, the assignment of before is there, or another one."""
+    points = Points(unknown=unknown, existing="ignored", names={"content-targets.create.mandatory": "binding"})
+    with opened(points, 0, tmp_path, monkeypatch) as project:
+        project.state({"content-targets.on-existing": "recreate"})
+        project.write(CHANGED)
+        before = facts(project.service)
+        code, output = project.run("apply", "--auto-approve", "--only", "content_target/*Coaches*")
+        assert code in (5, 6), output
+        assert before <= facts(project.service), output
