@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from lmsconf.api.spec.assumed_keys import ADD_MODE
+from lmsconf.api.spec.assumed_keys import ADD_MODE, BATCH
 from lmsconf.errors import ApiError, Rejected, WriteOutcomeUnknown, WrongAssumption
 from lmsconf.kinds.shared.response_json import id_set, require_object
 from lmsconf.planner.grant_verification import SentCall
@@ -26,7 +26,6 @@ LISTS: Final = {
     "smart-groups.add-managers": "smart-groups.managers",
 }
 """Operation that adds people to a list → the operation that reads the list."""
-BATCH: Final = "manual-groups.add.batch"
 
 
 class ComparedList:

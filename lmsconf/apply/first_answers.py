@@ -15,6 +15,7 @@ from lmsconf.api.spec.candidate_values import Value, joint_values, other_values
 from lmsconf.api.spec.listings import CUSTOM_FIELDS
 from lmsconf.api.spec.value_encoding import (
     ANSWERS,
+    OMITTED,
     WRAPPER,
     PickedChoice,
     answer_leaves,
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from lmsconf.api.client import Client
     from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
 
-OMITTED: Final = f"{ANSWERS}.omitted"
 _FIELD: Final = next(kind for kind in all_kinds().values() if kind.list_operation == CUSTOM_FIELDS)
 _MOST_FORMS: Final = 30
 _Answers = Mapping[str, AnswerRow]

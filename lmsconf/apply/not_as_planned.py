@@ -11,9 +11,9 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.api.spec.assumed_keys import ADD_MODE, WHO_CAN_MANAGE
+from lmsconf.api.spec.assumed_keys import ADD_MODE, ON_EXISTING, WHO_CAN_MANAGE
 from lmsconf.api.spec.operations import load_api_description
-from lmsconf.api.spec.value_encoding import ANSWERS, answer_value_key, clear_answer_key
+from lmsconf.api.spec.value_encoding import ANSWERS, OMITTED, answer_value_key, clear_answer_key
 from lmsconf.apply.dialect_hint import dialect_hint
 from lmsconf.apply.scheduler import RunResult
 from lmsconf.errors import Problem
@@ -24,10 +24,8 @@ from lmsconf.model.plan import Action, Change, FieldChange, Plan
 _SHOWN: Final = 3
 _MINUTE: Final = 60
 _METADATA_MODE: Final = "users.update-metadata.mode"
-_OMITTED: Final = f"{ANSWERS}.omitted"
 _ARCHIVE_DATE: Final = "users.set-custom-archived-date.date"
 _CLEAR_DESCRIPTION: Final = "custom-fields.clear-description"
-_ON_EXISTING: Final = "content-targets.on-existing"
 _PRECISION: Final = "content-targets.time-precision"
 _CLEAR_TIME: Final = "content-targets.clear-time"
 _TIME_FORMAT: Final = "content-targets.time-format"
@@ -174,7 +172,7 @@ def _of_answer(left: _Left) -> _Explanation:
     """An answer: one that no call named, one that was to be cleared, or one that was to be given."""
     live, wanted = left.field.before, left.field.after
     if not left.was_named and not live:
-        return _Explanation({_OMITTED: "clear"}, why="the service clears the answers that a call omits")
+        return _Explanation({OMITTED: "clear"}, why="the service clears the answers that a call omits")
     several = isinstance(live or wanted, list) or bool(left.field.added or left.field.removed)
     types = ("MULTI_SELECT",) if several else ("CHOICE", "TEXT")
     of = answer_value_key if wanted or left.field.added else clear_answer_key
@@ -185,7 +183,7 @@ def _of_target(left: _Left) -> _Explanation:
     """A value of an assignment."""
     path, live, wanted = left.field.path, left.field.before, left.field.after
     if left.planned.action is Action.UPDATE and left.planned.fields == left.change.fields:
-        return _Explanation({_ON_EXISTING: "recreate"}, why="an assignment that is there stays as it is")
+        return _Explanation({ON_EXISTING: "recreate"}, why="an assignment that is there stays as it is")
     if path == "mandatory":
         return _Explanation(keys=(_TARGET[path],))
     if wanted is None:

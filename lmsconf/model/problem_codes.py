@@ -213,7 +213,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "reference/unknown-window": "There is no window of this name. Define it under `windows`.",
     "reference/unknown-workspace": "The project file has no workspace of this name.",
     "refusal/admin-archived": "An administrator cannot be archived. Revoke the rights first.",
-    "refusal/answer-not-cleared": "The service clears such an answer in no form. Give another answer, or keep the one that is there.",
+    "refusal/answer-not-cleared": "The service does not clear such an answer. Give another answer, or keep the one that is there.",
     "refusal/answers-unknown": "The old field of a migration cannot be deleted, because not all answers to it could be read. Plan again.",
     "refusal/archive-date": "An administrator or manager cannot have an archive date.",
     "refusal/changed-along": "The service changes another resource along with this one. Declare that change too, or apply one of them first.",

@@ -187,16 +187,13 @@ def test_refs_are_written_as_names() -> None:
     assert body["choice"] == [{"$ref": "group/Å/B", "choice": "No/rth"}]
 
 
-def test_the_rate_of_a_rehearsal_is_a_number() -> None:
-    """A plan file in which it is anything else is refused."""
-    rehearsal = Rehearsal(
-        receipt=RehearsalReceipt(
-            plan_digest="a",
-            snapshot_digest="b",
-            outcome=RehearsalOutcome.NOT_CONVERGED,
-            at="2026-03-01T08:00:00Z",
-            tool="lmsconf 0",
-        ),
+def rehearsal_of_one_call(outcome: RehearsalOutcome) -> Rehearsal:
+    """A rehearsal with a receipt for the plan with the digest `a`."""
+    receipt = RehearsalReceipt(
+        plan_digest="a", snapshot_digest="b", outcome=outcome, at="2026-03-01T08:00:00Z", tool="lmsconf 0"
+    )
+    return Rehearsal(
+        receipt=receipt,
         taken_at="2026-03-01T08:00:00Z",
         calls=1,
         done=1,
@@ -207,6 +204,11 @@ def test_the_rate_of_a_rehearsal_is_a_number() -> None:
         groups=(),
         pace=RehearsalPace(requests=7),
     )
+
+
+def test_the_rate_of_a_rehearsal_is_a_number() -> None:
+    """A plan file in which it is anything else is refused."""
+    rehearsal = rehearsal_of_one_call(RehearsalOutcome.NOT_CONVERGED)
     text = plan_file.dumps(replace(PLAN, rehearsal=rehearsal))
     assert plan_file.loads(text).rehearsal == rehearsal
     for rate in ("fast", True):
@@ -219,25 +221,7 @@ def test_the_rate_of_a_rehearsal_is_a_number() -> None:
 
 def test_the_rehearsal_of_another_plan_is_none() -> None:
     """A receipt counts only for the plan whose digest it has."""
-    receipt = RehearsalReceipt(
-        plan_digest="a",
-        snapshot_digest="b",
-        outcome=RehearsalOutcome.SUCCESS,
-        at="2026-03-01T08:00:00Z",
-        tool="lmsconf 0",
-    )
-    rehearsal = Rehearsal(
-        receipt=receipt,
-        taken_at="2026-03-01T08:00:00Z",
-        calls=1,
-        done=1,
-        failed=(),
-        remaining=(),
-        problems=(),
-        assumptions=(),
-        groups=(),
-        pace=RehearsalPace(requests=7),
-    )
+    rehearsal = rehearsal_of_one_call(RehearsalOutcome.SUCCESS)
     refuse_unrehearsed(replace(PLAN, rehearsal=rehearsal), "a")
     with pytest.raises(StalePlan, match="is of a plan with the digest a, and this one's is c"):
         refuse_unrehearsed(replace(PLAN, rehearsal=rehearsal), "c")

@@ -122,7 +122,7 @@ def chosen(cases: Sequence[tuple[str, int]], name: str) -> list[tuple[str, int]]
 def test_after_a_kill_at_any_call_the_next_probe_restores_all(
     open_clinic: Open, tmp_path: Path, case: str, part: int
 ) -> None:
-    """After each write once: whoever was named, and whatever was made, is as before."""
+    """After each write once: the people named are as before, and nothing that the probe made is left."""
     dialect, more, made, project = CASES[case]
     moments = Moments(tmp_path / "state", part)
     clinic = declaring(open_clinic(dialect, more=more, made=made, on_log=moments), project)

@@ -361,7 +361,7 @@ def test_how_many_a_call_may_carry_where_ids_are_counted_otherwise(
 @pytest.mark.parametrize(("who", "verdict"), [("with-right", "found"), ("anybody", "confirmed")])
 @pytest.mark.parametrize("users", [(BO, "p0@acme.example"), ("p0@acme.example", BO)])
 def test_two_people_show_who_can_manage(open_clinic: Open, who: str, verdict: str, users: tuple[str, str]) -> None:
-    """One of whom has the manager right, and the other not, in any order; both are afterwards as before."""
+    """One person has the manager right and the other lacks it, in any order; both are afterwards as before."""
     people = [{**one, "manager": True} if one["email"] == "p0@acme.example" else one for one in SEED["people"]]
     clinic = open_clinic({"manual-groups.who-can-manage": who}, {"people": people})
     before = held(clinic.service)

@@ -1,4 +1,4 @@
-"""A manager whom a service refuses for want of the manager right: the run says so, and the next plan foretells it."""
+"""A service refuses a manager who lacks the manager right: the run says so, and the next plan foretells it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the service clears an answer in no form: what is foretold, what goes on, and what an undo leaves."""
+"""A service that never clears an answer: what the plan foretells, what the apply still does, what an undo leaves."""
 
 from __future__ import annotations
 

@@ -22,6 +22,10 @@ ADD_MODE: Final = "manual-groups.add.mode"
 """Whether a call adds people to a list, or replaces the list."""
 WHO_CAN_MANAGE: Final = "manual-groups.who-can-manage"
 """Whether managers of groups need the manager right."""
+BATCH: Final = "manual-groups.add.batch"
+"""How many people one call adds to a list."""
+ON_EXISTING: Final = "content-targets.on-existing"
+"""What a POST does on an assignment that exists."""
 _NEVER_SENT: Final = frozenset(
     (
         "manual-groups.create.memberIds",
@@ -35,7 +39,7 @@ _SHOWN_BY_MEMBERS: Final = frozenset(
 )
 """What plans take from the live members of smart groups, whatever the dialect says."""
 _OF_READING: Final = frozenset(("paging.limit",))
-_OF_WHAT_IS_THERE: Final = frozenset((ADD_MODE, "content-targets.on-existing"))
+_OF_WHAT_IS_THERE: Final = frozenset((ADD_MODE, ON_EXISTING))
 """What a call does with what it finds: nothing rests on it where there is nothing yet."""
 Body = Mapping[object, object]
 """The body of a request, with canonical names."""
@@ -138,7 +142,7 @@ _WINDOW: Final = ("startTime", "finishTime")
 _MATTERS: Final[Mapping[str, Callable[[ApiSpec, Body], bool]]] = {
     **{answer_value_key(type): partial(_answers_in_form, type) for type in _TYPES},
     **{clear_answer_key(type): partial(_clears, type) for type in _TYPES},
-    "manual-groups.add.batch": _names_several,
+    BATCH: _names_several,
     WHO_CAN_MANAGE: _names_managers,
     "custom-fields.clear-description": _clears_description,
     "content-targets.everyone": _is_for_everyone,

@@ -11,11 +11,13 @@ from typing import Final, NamedTuple, TypeAlias, TypeVar
 ANSWERS: Final = "users.update-custom-field-choice"
 WRAPPER: Final = f"{ANSWERS}.wrapper"
 """The key of the body that holds the map from field ids to answers, or NO_WRAPPER."""
+OMITTED: Final = f"{ANSWERS}.omitted"
+"""What happens to the answers that a body omits."""
 NO_WRAPPER: Final = "none"
 EVERYONE: Final = "EVERYONE"
 """Canonical id of the group of all users (API specification, Content catalog item); the dialect may override it."""
 NEVER_CLEARED: Final = "refused"
-"""The value of a key for clearing answers where the service clears such an answer in no form."""
+"""The value of a key for clearing answers where the service never clears such an answer."""
 Behaviour = Callable[[str], str]
 """Return the value of a dialect key, as `ApiSpec.behaviour` does."""
 Key = TypeVar("Key")

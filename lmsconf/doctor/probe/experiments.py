@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from lmsconf.api.spec.assumed_keys import ADD_MODE
-from lmsconf.api.spec.value_encoding import WRAPPER
+from lmsconf.api.spec.assumed_keys import ADD_MODE, BATCH
+from lmsconf.api.spec.value_encoding import OMITTED, WRAPPER
 from lmsconf.doctor.probe import account_lessons as account
 from lmsconf.doctor.probe import assignment_lessons as assignment
 from lmsconf.doctor.probe import field_lessons as field
@@ -71,7 +71,7 @@ EXPERIMENTS: Final[Mapping[str, Experiment]] = {
     person.VALUES["CHOICE"]: Experiment(_ANSWERED.format("CHOICE"), _PERSON),
     person.VALUES["MULTI_SELECT"]: Experiment(_ANSWERED.format("MULTI_SELECT"), _PERSON),
     person.VALUES["TEXT"]: Experiment(_ANSWERED.format("TEXT"), _PERSON),
-    person.OMITTED: Experiment(
+    OMITTED: Experiment(
         "one of two answered scratch fields is answered without the other, and both are read back",
         f"{_PERSON}; two free custom fields",
     ),
@@ -87,7 +87,7 @@ EXPERIMENTS: Final[Mapping[str, Experiment]] = {
         "somebody without the manager right is made manager of a scratch group; if that is refused, somebody with it",
         "--user without the right, and with it if that is refused",
     ),
-    group.BATCH: Experiment(
+    BATCH: Experiment(
         "the same person is added to a scratch group many times in one call, then people who do not exist", "--user"
     ),
     ADD_MODE: Experiment(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import Final, cast
 
-from lmsconf.api.spec.assumed_keys import ADD_MODE
+from lmsconf.api.spec.assumed_keys import ADD_MODE, BATCH
 from lmsconf.api.spec.candidate_values import Value
 from lmsconf.api.spec.listings import MANUAL_GROUPS
 from lmsconf.doctor.probe.scratch_objects import ScratchObjects
@@ -17,7 +17,6 @@ from lmsconf.support.lazy_dataclass import dataclass
 RENAME: Final = "manual-groups.rename.name"
 MEMBERS: Final = "manual-groups.add-members.userIds"
 MANAGERS: Final = "manual-groups.add-managers.userIds"
-BATCH: Final = "manual-groups.add.batch"
 CAN_MANAGE: Final = "manual-groups.who-can-manage"
 KEYS: Final = (MEMBERS, MANAGERS, CAN_MANAGE, BATCH, ADD_MODE)
 _LISTS: Final = {

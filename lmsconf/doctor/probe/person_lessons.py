@@ -16,8 +16,8 @@ from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.candidate_values import Value, candidate_combinations
 from lmsconf.api.spec.listings import CUSTOM_FIELDS
 from lmsconf.api.spec.value_encoding import (
-    ANSWERS,
     NEVER_CLEARED,
+    OMITTED,
     WRAPPER,
     PickedChoice,
     answer_value_key,
@@ -31,7 +31,6 @@ from lmsconf.doctor.probe.trial_client import TrialClient, WriteResult
 from lmsconf.model.canonical_json import Json
 
 MODE: Final = "users.update-metadata.mode"
-OMITTED: Final = f"{ANSWERS}.omitted"
 _TYPES: Final = ("TEXT", "CHOICE", "MULTI_SELECT")
 VALUES: Final = {type: answer_value_key(type) for type in _TYPES}
 """Type of a field → the key for how an answer to it is written."""
