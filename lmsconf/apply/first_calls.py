@@ -16,20 +16,20 @@ from itertools import count
 from threading import Condition
 from typing import TYPE_CHECKING, Final
 
-from lmsconf.api.spec.assumed_keys import ADD_MODE, ON_EXISTING
+from lmsconf.api.spec.assumed_keys import ADD_MODE, BATCH, CLEAR_TIME, ON_EXISTING
 from lmsconf.api.spec.candidate_values import Value
-from lmsconf.api.spec.operations import load_api_description
 from lmsconf.api.spec.value_encoding import ANSWERS, OMITTED
 from lmsconf.apply.ambiguous_writes import is_left
 from lmsconf.apply.dialect_hint import dialect_hint
-from lmsconf.apply.first_additions import LISTS, ComparedList
+from lmsconf.apply.first_additions import LISTS, ComparedList, named_people
 from lmsconf.apply.first_answers import AnsweredFields, ComparedAnswers
 from lmsconf.apply.manager_rights import ManagerRightMissing
+from lmsconf.apply.scheduler import LAST
 from lmsconf.apply.value_search import ResourceTrials, ValueSearch, calls_left
 from lmsconf.errors import LmsconfError, Rejected, WrongAssumption
 from lmsconf.model.address import Address
 from lmsconf.model.calls import Call
-from lmsconf.model.plan import Action, Plan
+from lmsconf.model.plan import Action, Change, Plan
 
 if TYPE_CHECKING:
     from lmsconf.api.client import Client
@@ -38,9 +38,6 @@ if TYPE_CHECKING:
 
 _OF_OTHERS: Final = frozenset((ADD_MODE, OMITTED))
 """Keys about what a call does not name: a call that works says nothing about them."""
-
-_LAST: Final = 1000
-"""More than the keys of any call."""
 _OF_THE_MOMENT: Final = frozenset(("content-targets.time-format",))
 """Keys whose assumed value depends on what is live, so that another run has to try it again."""
 
@@ -63,6 +60,7 @@ class FirstCalls:
         self._planned: defaultdict[Address, list[str]] = defaultdict(list)
         for call in plan.calls if plan else ():
             self._planned[call.address].append(call.operation)
+        self._to_others = {one.address for one in plan.changes if _adds_to_others(one)} if plan else set()
         self._created = {one.address for one in plan.changes if one.action is Action.CREATE} if plan else set()
         deletes = {call.id: call.address for call in plan.calls if call.method == "DELETE"} if plan else {}
         self._replacing = {
@@ -72,6 +70,7 @@ class FirstCalls:
             if deletes.get(need) == call.address
         }
         self._followed = {need: self._keys.get(id, frozenset()) for id, need in self._replacing.items()}
+        self._most_added = 1
         self._found: dict[str, Value] = {}
         self._untried: set[str] = set().union(*self._keys.values())
         self._wrong: dict[str, str] = {}
@@ -80,8 +79,11 @@ class FirstCalls:
 
     def weight(self, call: Call) -> int:
         """Return how many untried keys a call rests on: the fewer, the more its outcome says about each of them."""
-        # What is deleted to be created again waits until other calls have shown that it can be.
-        return len(self._keys.get(call.id, ())) + _LAST * bool(self._followed.get(call.id))
+        keys = self._keys.get(call.id, frozenset())
+        # What is deleted to be created again waits until other calls have shown that it can be, and an addition to
+        # people in a list until one to an empty list has shown what adding does.
+        waits = self._followed.get(call.id) or (ADD_MODE in keys & self._untried and call.address in self._to_others)
+        return len(keys) + LAST * bool(waits)
 
     @contextmanager
     def comparing(
@@ -93,6 +95,10 @@ class FirstCalls:
         one did; Rejected if it is refused, and no other value of a key helps.
         """
         keys, followed = self._keys.get(sent.call.id, frozenset()), self._followed.get(sent.call.id, frozenset())
+        if sent.call.operation in LISTS:
+            keys |= {ADD_MODE} & self._untried  # An empty list can show it, too.
+            if named_people(sent.body) <= self._most_added:
+                keys -= {BATCH}
         if not (keys | followed) & (self._untried | self._wrong.keys()):
             yield sent
             return
@@ -129,6 +135,7 @@ class FirstCalls:
             search = self._search(client, sent, ids, resolver)
             raise self._explained(client, keys, failed, search) or failed from failed
         self._note_right(keys)
+        self._note_added(client, sent)
 
     def _first_answers(
         self, client: Client, sent: IssuedRequest, ids: Learnt, resolver: AmbiguousWriteResolver, keys: frozenset[str]
@@ -149,14 +156,17 @@ class FirstCalls:
         self, client: Client, sent: IssuedRequest, ids: Learnt, resolver: AmbiguousWriteResolver, keys: frozenset[str]
     ) -> Iterator[IssuedRequest]:
         compared = ComparedList(client, sent, resolver)
-        is_whole = bool(compared.others) and compared.is_small
+        begun = compared.begun()
+        compared, is_whole = begun or compared, begun is None and bool(compared.others) and compared.is_small
+        rewrite = compared.with_others if is_whole else compared.without_last if compared.is_new else None
         try:
-            yield compared.whole() if is_whole else sent
+            added = compared.whole() if is_whole else compared.sent
+            yield added
             self._refuse_unshown(sent, ids, resolver)
             shows = compared.compare()
         except (Rejected, WrongAssumption) as failed:
-            search = self._search(client, sent, ids, resolver, compared.with_others if is_whole else None)
-            error = self._explained(client, keys, failed, search, compared.compare) or failed
+            search = self._search(client, sent, ids, resolver, rewrite)
+            error = self._explained(client, keys, failed, search, lambda: self._compare(compared)) or failed
             if not is_whole or not isinstance(error, Rejected) or error.is_forbidden or compared.has_archived:
                 raise error from failed
             # A service may refuse people who are in the list already.
@@ -166,8 +176,16 @@ class FirstCalls:
             if again := self._explained(client, keys, failed, search, compared.compare, as_assumed=True):
                 raise again from failed
             shows, is_whole = True, False
+        else:
+            self._note_added(client, added)
         # A call that names everybody in the list shows nothing about the others.
         self._note_right(keys if shows and compared.others and not is_whole else keys - {ADD_MODE})
+
+    def _compare(self, compared: ComparedList) -> None:
+        """Compare a list after a search, which leaves one person out of a new list for this."""
+        compared.compare()
+        if compared.is_new and compared.add_last():
+            self._note_right(frozenset((ADD_MODE,)))
 
     def _search(
         self,
@@ -218,17 +236,21 @@ class FirstCalls:
             # Whose managers lack the right is known; a name that is only refused in another way is not.
             is_told = isinstance(failed, ManagerRightMissing) and not found.is_done
             values = {} if is_told else dict(found.values)
+            if not found.is_done:
+                # A call that leaves an end of the window as it is, is accepted and does not clear it.
+                values.pop(CLEAR_TIME, None)
             try:
                 with client.speaking(values):
                     compare()
             except WrongAssumption as other:
                 message = other.message if found.is_done and not values else f"{message}; {other.message}"
                 values |= other.values
+            is_named = not keys & search.names_with_values()
             if found.is_done:
                 self._note_right(keys - values.keys() - _OF_OTHERS)
                 if not values:
                     return None
-            elif ON_EXISTING in keys and not search.creates and not keys & load_api_description().names.keys():
+            elif not values and keys & {ON_EXISTING, CLEAR_TIME} and not search.creates and is_named:
                 # The parts have the right names, and every way to write them was tried.
                 values = {ON_EXISTING: "recreate"}
             elif not values:
@@ -253,9 +275,24 @@ class FirstCalls:
         self._wrong |= dict.fromkeys(keys, message)
 
     def _note_right(self, keys: frozenset[str]) -> None:
-        for key in sorted(keys & self._untried - _OF_THE_MOMENT):
+        for key in sorted(keys & self._untried - _OF_THE_MOMENT - {BATCH}):
             self._note(key)
-        self._untried -= keys
+        self._untried -= keys - {BATCH}
+
+    def _note_added(self, client: Client, sent: IssuedRequest) -> None:
+        """Note how many people a call has added: a call with more of them is tried, too."""
+        if sent.call.operation not in LISTS:
+            return
+        self._most_added = max(self._most_added, named_people(sent.body))
+        if BATCH in self._untried and self._most_added >= client.spec.integer_behaviour(BATCH):
+            self._note(BATCH)
+            self._untried.discard(BATCH)
+
+
+def _adds_to_others(change: Change) -> bool:
+    """Whether a change adds people to a list with people in it."""
+    live = change.before if isinstance(change.before, dict) else {}
+    return any(field.added and live.get(field.path) for field in change.fields)
 
 
 def _look_at(keys: frozenset[str]) -> str:

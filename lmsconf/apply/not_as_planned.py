@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.api.spec.assumed_keys import ADD_MODE, ON_EXISTING, WHO_CAN_MANAGE
+from lmsconf.api.spec.assumed_keys import ADD_MODE, CLEAR_TIME, ON_EXISTING, WHO_CAN_MANAGE
 from lmsconf.api.spec.operations import load_api_description
 from lmsconf.api.spec.value_encoding import ANSWERS, OMITTED, answer_value_key, clear_answer_key
 from lmsconf.apply.dialect_hint import dialect_hint
@@ -27,7 +27,6 @@ _METADATA_MODE: Final = "users.update-metadata.mode"
 _ARCHIVE_DATE: Final = "users.set-custom-archived-date.date"
 _CLEAR_DESCRIPTION: Final = "custom-fields.clear-description"
 _PRECISION: Final = "content-targets.time-precision"
-_CLEAR_TIME: Final = "content-targets.clear-time"
 _TIME_FORMAT: Final = "content-targets.time-format"
 _CREATED: Final = {
     "first_name": "users.create.firstName",
@@ -188,8 +187,8 @@ def _of_target(left: _Left) -> _Explanation:
         return _Explanation(keys=(_TARGET[path],))
     if wanted is None:
         other = {"null": ("omit", "empty"), "omit": ("null", "empty"), "empty": ("null", "omit")}
-        tried = left.behaviour(_CLEAR_TIME)
-        return _Explanation(keys=(_CLEAR_TIME,), why=f"{tried} does not open it; {' or '.join(other[tried])} may")
+        tried = left.behaviour(CLEAR_TIME)
+        return _Explanation(keys=(CLEAR_TIME,), why=f"{tried} does not open it; {' or '.join(other[tried])} may")
     if live is None:
         return _Explanation(keys=(_TARGET[path],))
     apart = abs((_instant(live) - _instant(wanted)).total_seconds())

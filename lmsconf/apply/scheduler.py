@@ -39,6 +39,8 @@ Submit: TypeAlias = "Callable[[Call, Learnt], Future[Learnt]]"
 Begin: TypeAlias = "Callable[[Call], None]"
 """Called before a call is sent. Raises LmsconfError when it must not be sent."""
 Tell: TypeAlias = "Callable[[CallOutcome], None]"
+LAST: Final = 1000
+"""The weight from which a call waits until no other call is under way: lighter ones may follow from those."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -171,7 +173,7 @@ class _Runner:
     def _run_ready_calls(self) -> None:
         while True:
             # What has ended is recorded first, and may stop the others.
-            while self.ready and self.in_flight < self.width and self.ended.empty() and not self._stopped:
+            while self.ready and self._has_room and self.ended.empty() and not self._stopped:
                 self._start(self.calls[heappop(self.ready)[-1]])
             if not self.in_flight:
                 if not self.later or self._stopped:
@@ -183,6 +185,12 @@ class _Runner:
             id, future = self.ended.get()
             self.in_flight -= 1
             self._finish(self.calls[id], future)
+
+    @property
+    def _has_room(self) -> bool:
+        """Whether the next call can be sent beside those under way."""
+        waits = bool(self.in_flight) and self.weight(self.calls[self.ready[0][-1]]) >= LAST
+        return self.in_flight < self.width and not waits
 
     @property
     def _stopped(self) -> bool:

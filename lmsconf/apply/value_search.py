@@ -7,6 +7,7 @@ is one that the plan announces, written in another way.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -37,6 +38,8 @@ _MOST: Final = 200
 """How many values, or joint_values of them, are tried for one call."""
 _WHOLE: Final = 1000
 """How many differences a resource counts that is still to be created."""
+_COMPLETED_LATER: Final = "users.create"
+"""The creation whose optional parts other calls can set later, and whose result harms nobody without them."""
 
 
 class ResourceTrials(NamedTuple):
@@ -58,8 +61,10 @@ class _Reached(NamedTuple):
 
     def without(self, value: Value) -> _Reached:
         """Return the same without the value that the refusal repeats, so that two values can be compared."""
-        text = None if self.refusal is None else self.refusal.replace(str(value), "")
-        return _Reached(text, self.left)
+        if self.refusal is None:
+            return self
+        # The path of the request, which the refusal names too, may have the same word.
+        return _Reached(re.sub(rf"(?<![\w/]){re.escape(str(value))}(?!\w)", "", self.refusal), self.left)
 
 
 _Step = tuple[dict[str, Value], _Reached]
@@ -112,7 +117,11 @@ class ValueSearch:
         reached = self._reached(self._client.spec, refusal)
         found: dict[str, Value] = {}
         tried = keys - NOT_TRIED
-        while reached is not None and (step := self._step(tried, found, reached)):
+        while reached is not None and (
+            step := self._step(tried, found, reached)
+            or self._smaller_step(tried, found, reached)
+            or self._joint_step(tried, found, reached)
+        ):
             found, reached = step
             if reached.is_done:
                 return Explanation(found, is_done=True)
@@ -156,6 +165,35 @@ class ValueSearch:
                 if odd is not None:
                     # What a refused call has not changed is no step back.
                     return odd[0], odd[1]._replace(left=reached.left)
+        return None
+
+    def _smaller_step(self, keys: frozenset[str], found: Mapping[str, Value], reached: _Reached) -> _Step | None:
+        """Return the values under which a creation is accepted that leaves optional parts out, which are set later.
+
+        Where errors have no text, only the right names together are accepted: of five names, more than can be tried.
+        """
+        operation = self._client.spec.operations[self._sent.call.operation]
+        if found or reached.refusal is None or operation.id != _COMPLETED_LATER:
+            return None
+        spoken, rewrite = self._client.spec.behaviour, self._rewrite
+        body = self._sent.body if isinstance(self._sent.body, dict) else {}
+        demanded = frozenset(key for key in keys if spoken(key) in operation.required_body_names)
+        # A flag that says no is sent in any case: without it, the service might do what nobody planned.
+        demanded |= {key for key in keys if body.get(spoken(key)) is False}
+        optional, nothing = keys - demanded, frozenset[str]()
+        for kept in [nothing] if demanded else [*({one} for one in sorted(optional)), nothing]:
+            self._rewrite, self._reached_with = partial(_without, frozenset(map(spoken, optional - kept))), {}
+            now, tried = self._once({}), demanded | kept
+            if now is not None and now.left < reached.left:
+                return {}, now
+            if step := self._step(tried, {}, reached) or self._joint_step(tried, {}, reached):
+                return step
+        self._rewrite = rewrite
+        return None
+
+    def _joint_step(self, keys: frozenset[str], found: Mapping[str, Value], reached: _Reached) -> _Step | None:
+        """Return the next values of several keys at once that are nearer to what was planned."""
+        current, text = self._client.spec.with_values(found).behaviour, reached.refusal or ""
         for more in joint_values(sorted(keys), current, text):
             if self._is_enough:
                 break
@@ -176,6 +214,11 @@ class ValueSearch:
                 return None
             self._reached_with[attempt] = self._tried(values)
         return self._reached_with[attempt]
+
+    def names_with_values(self) -> frozenset[str]:
+        """Return the keys that name the parts of the call's body, but for those that are cleared."""
+        body, spoken = self._sent.body if isinstance(self._sent.body, dict) else {}, self._client.spec.behaviour
+        return frozenset(key for key in load_api_description().names if body.get(spoken(key)) not in (None, ""))
 
     def as_spoken(self, values: Mapping[str, Value]) -> IssuedRequest | None:
         """Return the call under these values; None if no plan has it."""

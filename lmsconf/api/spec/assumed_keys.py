@@ -26,6 +26,8 @@ BATCH: Final = "manual-groups.add.batch"
 """How many people one call adds to a list."""
 ON_EXISTING: Final = "content-targets.on-existing"
 """What a POST does on an assignment that exists."""
+CLEAR_TIME: Final = "content-targets.clear-time"
+"""What opens an end of an assignment's window."""
 _NEVER_SENT: Final = frozenset(
     (
         "manual-groups.create.memberIds",
@@ -132,7 +134,7 @@ def _has_seconds(_: ApiSpec, body: Body) -> bool:
 
 
 def _clears_time(spec: ApiSpec, body: Body) -> bool:
-    if spec.behaviour("content-targets.clear-time") == "omit":
+    if spec.behaviour(CLEAR_TIME) == "omit":
         return any(name not in body for name in _WINDOW)
     return any(name in body and not body[name] for name in _WINDOW)
 
@@ -148,6 +150,6 @@ _MATTERS: Final[Mapping[str, Callable[[ApiSpec, Body], bool]]] = {
     "content-targets.everyone": _is_for_everyone,
     "content-targets.time-format": _has_time,
     "content-targets.time-precision": _has_seconds,
-    "content-targets.clear-time": _clears_time,
+    CLEAR_TIME: _clears_time,
 }
 """Key of a behaviour → whether it matters for a call with that body. A behaviour without an entry always matters."""

@@ -115,7 +115,8 @@ def likeliest(key: str, current: str, refusal: str) -> list[Value]:
 
 def joint_values(keys: Sequence[str], current: Callable[[str], str], refusal: str) -> Iterator[dict[str, Value]]:
     """Yield other values of two or three keys at once, the likeliest first."""
-    ranked = {key: [*enumerate(likeliest(key, current(key), refusal)[:_OF_EACH])] for key in keys}
+    most = _OF_EACH if len(keys) > 2 else None
+    ranked = {key: [*enumerate(likeliest(key, current(key), refusal)[:most])] for key in keys}
     joint = (
         dict(zip(some, values, strict=True))
         for number in (2, 3)

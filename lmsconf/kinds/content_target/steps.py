@@ -63,7 +63,9 @@ def assignment_steps(planning: PlanContext, match: Match[AssignmentSpec, TargetR
     pin = pin_in(spec.content_pins, planning.policy.workspace)
     content = pin or planning.registry.id_or_ref(CONTENT, spec.content, Ref(at))
     body: dict[str, object] = {"contentId": content, **_audience(planning, to), "mandatory": spec.mandatory}
-    body.update(_times(planning, spec, row))
+    recreates = row is not None and planning.call_templates.behaviour("content-targets.on-existing") == "recreate"
+    # What is created anew has no limit that was to be cleared.
+    body.update(_times(planning, spec, None if recreates else row))
     fresh = frozenset({Ref(at, "(old)")})
     post = Step(
         operation="content-targets.create",
@@ -72,7 +74,7 @@ def assignment_steps(planning: PlanContext, match: Match[AssignmentSpec, TargetR
         uses=(frozenset() if to == EVERYONE else frozenset({Ref(to)})) | fresh | _after(spec),
         revokes=bool(spec.replaced_by),
     )
-    if row is None or planning.call_templates.behaviour("content-targets.on-existing") != "recreate":
+    if row is None or not recreates:
         return [post]
     body = _identity(planning, row)
     delete = Step(operation="content-targets.delete", body=body, makes=fresh, uses=_after(spec), revokes=True)
