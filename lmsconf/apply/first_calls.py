@@ -16,7 +16,7 @@ from itertools import count
 from threading import Condition
 from typing import TYPE_CHECKING, Final
 
-from lmsconf.api.spec.assumed_keys import ADD_MODE, BATCH, CLEAR_TIME, ON_EXISTING
+from lmsconf.api.spec.assumed_keys import ADD_MODE, BATCH, CLEAR_TIME, ON_EXISTING, TIME_FORMAT
 from lmsconf.api.spec.candidate_values import Value
 from lmsconf.api.spec.value_encoding import ANSWERS, OMITTED
 from lmsconf.apply.ambiguous_writes import is_left
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 _OF_OTHERS: Final = frozenset((ADD_MODE, OMITTED))
 """Keys about what a call does not name: a call that works says nothing about them."""
-_OF_THE_MOMENT: Final = frozenset(("content-targets.time-format",))
+_OF_THE_MOMENT: Final = frozenset((TIME_FORMAT,))
 """Keys whose assumed value depends on what is live, so that another run has to try it again."""
 
 

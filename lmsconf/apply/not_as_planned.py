@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.api.spec.assumed_keys import ADD_MODE, CLEAR_TIME, ON_EXISTING, WHO_CAN_MANAGE
+from lmsconf.api.spec.assumed_keys import ADD_MODE, CLEAR_TIME, ON_EXISTING, TIME_FORMAT, WHO_CAN_MANAGE
 from lmsconf.api.spec.operations import load_api_description
 from lmsconf.api.spec.value_encoding import ANSWERS, OMITTED, answer_value_key, clear_answer_key
 from lmsconf.apply.dialect_hint import dialect_hint
@@ -27,7 +27,6 @@ _METADATA_MODE: Final = "users.update-metadata.mode"
 _ARCHIVE_DATE: Final = "users.set-custom-archived-date.date"
 _CLEAR_DESCRIPTION: Final = "custom-fields.clear-description"
 _PRECISION: Final = "content-targets.time-precision"
-_TIME_FORMAT: Final = "content-targets.time-format"
 _CREATED: Final = {
     "first_name": "users.create.firstName",
     "last_name": "users.create.lastName",
@@ -194,7 +193,7 @@ def _of_target(left: _Left) -> _Explanation:
     apart = abs((_instant(live) - _instant(wanted)).total_seconds())
     if apart < _MINUTE and not _instant(live).second:
         return _Explanation({_PRECISION: "minute"}, why="the service cuts seconds off")
-    return _Explanation(keys=(_TIME_FORMAT,))
+    return _Explanation(keys=(TIME_FORMAT,))
 
 
 def _instant(value: Json) -> datetime:

@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.api.spec.assumed_keys import ON_EXISTING
+from lmsconf.api.spec.assumed_keys import ON_EXISTING, TIME_FORMAT
 from lmsconf.api.spec.candidate_values import Value, joint_values, likeliest, mentions
 from lmsconf.api.spec.operations import load_api_description
 from lmsconf.errors import ApiError, InvalidResponse, LmsconfError, ProblemsFound, Rejected, WriteOutcomeUnknown
@@ -159,8 +159,9 @@ class ValueSearch:
                     return values, now
                 seen.setdefault(now.without(value), []).append((values, now))
             alike, *others = sorted(seen.values(), key=len, reverse=True)
-            # Once for each key: only what leaves less may replace what was found.
-            if key not in found and len(others) == 1 and len(alike) > 1 and len(others[0]) == 1:
+            # Once for each key: only what leaves less may replace what was found. A time that is refused in one form
+            # alone is in the wrong form, and not nearer.
+            if key not in found and key != TIME_FORMAT and len(others) == 1 and len(alike) > 1 and len(others[0]) == 1:
                 odd = others[0][0]
                 if odd is not None:
                     # What a refused call has not changed is no step back.

@@ -28,6 +28,8 @@ ON_EXISTING: Final = "content-targets.on-existing"
 """What a POST does on an assignment that exists."""
 CLEAR_TIME: Final = "content-targets.clear-time"
 """What opens an end of an assignment's window."""
+TIME_FORMAT: Final = "content-targets.time-format"
+"""How times are written in the body of an assignment."""
 _NEVER_SENT: Final = frozenset(
     (
         "manual-groups.create.memberIds",
@@ -148,7 +150,7 @@ _MATTERS: Final[Mapping[str, Callable[[ApiSpec, Body], bool]]] = {
     WHO_CAN_MANAGE: _names_managers,
     "custom-fields.clear-description": _clears_description,
     "content-targets.everyone": _is_for_everyone,
-    "content-targets.time-format": _has_time,
+    TIME_FORMAT: _has_time,
     "content-targets.time-precision": _has_seconds,
     CLEAR_TIME: _clears_time,
 }
