@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from lmsconf.api.spec.assumed_keys import ADD_MODE, BATCH, CLEAR_TIME, ON_EXISTING, TIME_FORMAT
 from lmsconf.api.spec.candidate_values import Value
-from lmsconf.api.spec.value_encoding import ANSWERS, OMITTED
+from lmsconf.api.spec.value_encoding import ANSWERS, NEVER_CLEARED, OMITTED, clear_answer_key
 from lmsconf.apply.ambiguous_writes import is_left
 from lmsconf.apply.dialect_hint import dialect_hint
 from lmsconf.apply.first_additions import LISTS, ComparedList, named_people
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 _OF_OTHERS: Final = frozenset((ADD_MODE, OMITTED))
 """Keys about what a call does not name: a call that works says nothing about them."""
+_CLEARING: Final = frozenset(map(clear_answer_key, ("CHOICE", "MULTI_SELECT", "TEXT")))
+"""Keys of what clears an answer."""
 _OF_THE_MOMENT: Final = frozenset((TIME_FORMAT,))
 """Keys whose assumed value depends on what is live, so that another run has to try it again."""
 
@@ -253,6 +255,9 @@ class FirstCalls:
             elif not values and keys & {ON_EXISTING, CLEAR_TIME} and not search.creates and is_named:
                 # The parts have the right names, and every way to write them was tried.
                 values = {ON_EXISTING: "recreate"}
+            elif not values and keys <= _CLEARING | {OMITTED}:
+                # The call is right in all else, and every form that may clear an answer was tried.
+                values = dict.fromkeys(sorted(keys & _CLEARING), NEVER_CLEARED)
             elif not values:
                 search.take_back()
         if not values and isinstance(failed, Rejected):

@@ -34,7 +34,7 @@ NOT_TRIED: Final = frozenset(
     (ON_EXISTING, "custom-fields.in-use", "manual-groups.who-can-manage", "content-targets.everyone")
 )
 """Keys whose other values would delete something, foretell a refusal, or have no candidates."""
-_MOST: Final = 200
+_MOST: Final = 300
 """How many values, or joint_values of them, are tried for one call."""
 _WHOLE: Final = 1000
 """How many differences a resource counts that is still to be created."""
@@ -146,7 +146,7 @@ class ValueSearch:
         others: it refuses another name then, or, where it passes over names that it does not know, a value.
         """
         current, text = self._client.spec.with_values(found).behaviour, reached.refusal or ""
-        for key in sorted(keys, key=lambda key: (not mentions(text, current(key)), key)):
+        for key in sorted(keys, key=lambda key: (key in found, not mentions(text, current(key)), key)):
             seen: dict[_Reached, list[tuple[dict[str, Value], _Reached] | None]] = {
                 reached.without(current(key)): [None]
             }

@@ -139,3 +139,22 @@ def test_an_answer_without_effect_ends_the_run(open_clinic: Open, manifest: str,
     assert told in out + clinic.err
     assert f"{ANSWERS}.{key}" in out + clinic.err
     assert "1 failed, 0 blocked, 1 not attempted" in out
+
+
+def test_an_answer_that_no_form_clears_is_foretold_by_the_next_plan(open_clinic: Open) -> None:
+    """Every form is tried on one person; the stop says that the service refuses, and with it the plan tells it."""
+    clinic = declaring(open_clinic, {f"{ANSWERS}.clear-choice": "refused"}, MOVES)
+    assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
+    (clinic.folder / "manifests" / "all.yaml").write_text(CLEARS, encoding="utf-8")
+    before = answers(clinic.service)
+    code, out = clinic.run("apply", "--auto-approve")
+    told = out + clinic.err
+    assert code == 5, told
+    assert f"{ANSWERS}.clear-choice: refused" in told
+    assert answers(clinic.service) == before
+    (clinic.folder / "lmsconf.yaml").write_text(
+        PROJECT + f"dialect: {{{ANSWERS}.clear-choice: refused}}\n", encoding="utf-8"
+    )
+    code, out = clinic.run("apply", "--auto-approve")
+    assert code == 4, out + clinic.err
+    assert "cannot be cleared, because the service refuses it" in out + clinic.err

@@ -101,6 +101,7 @@ def _details(label: str, outcome: Outcome) -> Iterable[str]:
     yield f"keys named: {', '.join(outcome.keys)}"
     yield from (f"LOST {fact}" for fact in outcome.lost)
     yield from (f"LEFT {line}" for line in outcome.left)
+    yield from (f"ASTRAY {line}" for line in outcome.astray)
     yield from (f"SAID {line}" for line in outcome.said)
     if outcome.label != "converged":
         yield f"---- printed\n{outcome.output}\n---- probe\n{outcome.learnt}\n---- calls"

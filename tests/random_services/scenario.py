@@ -150,7 +150,8 @@ class Outcome:
     """What became of one service. stage: where it ended; kind: converged, stopped, part, unsettled, crashed.
 
     lost: what people had and nobody announced; left: what differs after the probe; keys: dialect keys that the last
-    output names; output: of the stage that it ended in; learnt: what the probe wrote
+    output names; output: of the stage that it ended in; learnt: what the probe wrote; astray: resources that a stop
+    left neither as before nor as planned, where these are more than the keys that it names
     """
 
     kind: str = "converged"
@@ -165,6 +166,7 @@ class Outcome:
     calls: list[str] = field(default_factory=list)
     changed: dict[str, object] = field(default_factory=dict)
     rounds: dict[str, int] = field(default_factory=dict)
+    astray: list[str] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
 
     @property
@@ -324,17 +326,20 @@ def play_unprobed(project: Project) -> Outcome:
     """Both manifests without a probe: after each stop the lines that it says are pasted, and the next run goes on."""
     outcome = Outcome(changed=dict(project.service.points.changed()))
     stated: dict[str, str] = {}
+    stops: list[tuple[set[Fact], set[Fact], dict[str, str]]] = []
     for stage, manifest in (("apply 1", FIRST), ("apply 2", SECOND)):
         project.write(manifest)
         for turn in range(ROUNDS):
             outcome.rounds[stage] = turn + 1
             outcome.kind = "converged"
             before, had = photo(project.service), facts(project.service)
+            had_values = facts(project.service, values=True)
             if _applies(outcome, project, stage, had, MAY_GO[stage], before):
                 break
             if outcome.lost:
                 return outcome
             lines = dict(_PASTED.findall(outcome.output))
+            stops.append((had_values, facts(project.service, values=True), lines))
             outcome.said.append(f"{stage} {turn + 1}: {lines or outcome.first}")
             if stated.items() >= lines.items():
                 outcome.kind = f"{outcome.kind} (stuck)"
@@ -343,7 +348,20 @@ def play_unprobed(project: Project) -> Outcome:
             project.state(stated)
         else:
             return outcome
+        planned = facts(project.service, values=True)
+        for before_stop, after_stop, lines in stops:
+            astray = {_resource(fact) for fact in after_stop - before_stop - planned}
+            if len(astray) > max(1, len(lines)):
+                outcome.astray += [f"{stage}, {sorted(lines)}: {sorted(astray)}"]
+        stops.clear()
     return outcome
+
+
+def _resource(fact: Fact) -> Fact:
+    """What a fact is about: a group's list, an assignment, or a person."""
+    return (
+        fact[:3] if fact[0] == "assignment" else fact[:2] if fact[0] in ("member", "manager") else ("person", fact[1])
+    )
 
 
 def _applies(

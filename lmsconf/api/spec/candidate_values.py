@@ -12,7 +12,7 @@ from lmsconf.api.spec.operations import load_api_description
 from lmsconf.api.spec.value_encoding import NO_WRAPPER, WRAPPER, answer_value_key, clear_answer_key
 
 _OF_EACH: Final = 6
-"""How many values of each key are combined with those of others."""
+"""How many values of each key are combined with those of two others."""
 _BATCH: Final = "manual-groups.add.batch"
 _BATCHES: Final = (50, 25, 10, 5, 2, 1)
 Value: TypeAlias = "str | int"
@@ -115,13 +115,12 @@ def likeliest(key: str, current: str, refusal: str) -> list[Value]:
 
 def joint_values(keys: Sequence[str], current: Callable[[str], str], refusal: str) -> Iterator[dict[str, Value]]:
     """Yield other values of two or three keys at once, the likeliest first."""
-    most = _OF_EACH if len(keys) > 2 else None
-    ranked = {key: [*enumerate(likeliest(key, current(key), refusal)[:most])] for key in keys}
+    ranked = {key: [*enumerate(likeliest(key, current(key), refusal))] for key in keys}
     joint = (
         dict(zip(some, values, strict=True))
         for number in (2, 3)
         for some in combinations(keys, number)
-        for values in product(*(ranked[key] for key in some))
+        for values in product(*(ranked[key][: None if number == 2 else _OF_EACH] for key in some))
     )
     for values in sorted(joint, key=lambda one: (len(one), sum(rank for rank, _ in one.values()))):
         yield {key: value for key, (_, value) in values.items()}
