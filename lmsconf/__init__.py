@@ -4,7 +4,7 @@ From Python, `lmsconf.open(path)` gives a project with `plan`, `apply`, `drift`,
 command line; `api.Service` speaks the API alone. `tests/rules/test_imports.py` holds the import table.
 
     errors       exception tree, Problem, SourceLocation, ExitCode
-    support      atomic files, redaction, package data, URL rules, hardened git, a quick `dataclass`
+    support      atomic files, redaction, package data, URL rules, hardened git
     model        the frozen values that flow: declarations, snapshot, changes, calls, plan, outcomes, drift
     api          the API as data (spec), HTTP (transport), the client, and the typed methods (sdk)
     planner      desired resources + snapshot → plan, for any kind; the protocol Kind

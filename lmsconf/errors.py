@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from enum import IntEnum, StrEnum
 from typing import Final
 
-from lmsconf.support.lazy_dataclass import dataclass
+from msgspec import Struct
 
 SHOWN: Final = 60
 """The number of characters of a value that a message quotes."""
@@ -86,8 +86,7 @@ class Severity(StrEnum):
     NOTE = "note"
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class SourceLocation:
+class SourceLocation(Struct, frozen=True, order=True):
     """A position in a file of the project: path relative to the project; line and column from 1, 0 if unknown.
 
     each: the `for_each` values that the entry was expanded with, such as `country=SE`. sheet: the sheet of a workbook,
@@ -115,8 +114,7 @@ class SourceLocation:
         return f"sheet {self.sheet}{f', cell {cell_name(self.line, self.column)}' if self.column else row}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class Problem(Struct, frozen=True, kw_only=True):
     """A diagnostic: what is wrong, where, and what to do next. Codes are stable; messages may change."""
 
     code: str

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from threading import Event
 
 import pytest
+from msgspec.structs import replace
 
 from lmsconf.apply.ambiguous_writes import LIVE_TWICE, AmbiguousWriteResolver, IssuedRequest, WaitClock
 from lmsconf.errors import (

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from lmsconf.api.circuit_breaker import CircuitBreaker
 from lmsconf.api.error_mapping import LATER_HINT, failure_to_api_error, parse_response
 from lmsconf.api.limits import ANSWER
@@ -18,7 +20,6 @@ from lmsconf.api.retry import NOT_NOW, RetryPolicy
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.transport.http import URL_NAME, HttpResponse, HttpTransport, RequestNotSent, ResponseLost
 from lmsconf.model.canonical_json import Json
-from lmsconf.support.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     import httpx
@@ -26,8 +27,7 @@ if TYPE_CHECKING:
     from lmsconf.api.transport.in_process_wire import InProcessService
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exchange:
+class Exchange(Struct, frozen=True, kw_only=True):
     """One attempt of one call, without secrets: no headers but Date, no bodies.
 
     attempt: from 1. seconds: duration. status: None without a response. failure: why there is none.

@@ -12,9 +12,10 @@ import threading
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from msgspec import Struct
+
 from lmsconf.errors import InvalidResponse
 from lmsconf.model.canonical_json import Json
-from lmsconf.support.lazy_dataclass import dataclass
 
 MIB: Final = 1024 * 1024
 ANSWER: Final = 16 * MIB
@@ -38,8 +39,7 @@ FACTOR: Final = "LMSCONF_READ_LIMIT"
 """The environment variable that raises the limits on listings and fan-outs: how many times as much is read."""
 
 
-@dataclass(frozen=True, slots=True)
-class ListingLimit:
+class ListingLimit(Struct, frozen=True):
     """Maximum number of rows of a listing, and of the memory that they take, in bytes."""
 
     rows: int

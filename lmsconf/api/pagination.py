@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
-from dataclasses import field
 from typing import Final
+
+from msgspec import Struct, field
 
 from lmsconf.api.limits import (
     MIB,
@@ -22,7 +23,6 @@ from lmsconf.api.spec import ApiSpec, path_segment_problem
 from lmsconf.errors import ApiError, Unauthorized, Unreachable, shorten
 from lmsconf.model.api import ListedRows, ListOperation
 from lmsconf.model.canonical_json import Json
-from lmsconf.support.lazy_dataclass import dataclass
 
 Ask = Callable[[Mapping[str, Json], bool], Future[Json]]
 """Request one page: query, and whether it was expected → future of the response."""
@@ -33,8 +33,7 @@ OnFirstPage = Callable[[int | None, int], bool]
 FIRST_PAGE_ONLY: Final = "only its first page was read"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListingSchema:
+class ListingSchema(Struct, frozen=True, kw_only=True):
     """The keys of a listing's rows, of their id and of the total, and the page size to request.
 
     reserved_id: the id of a row that is left out. paged: the operation takes `skip` and `limit`. reduce_row: called
@@ -70,8 +69,7 @@ class ListingSchema:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageRequests:
+class PageRequests(Struct, frozen=True, kw_only=True):
     """How pages are requested.
 
     expect: called with the number of further pages, once the first page tells. drop: called with the number of those
@@ -129,8 +127,7 @@ class _Pages:
         return self._requests.ask(query, is_expected)
 
 
-@dataclass(slots=True)
-class ListingPass:
+class ListingPass(Struct):
     """One pass over a listing.
 
     rows: id → row. totals: every total reported. received: rows received, with repeats. sizes: rows of each page but

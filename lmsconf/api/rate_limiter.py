@@ -9,9 +9,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
+from msgspec import Struct
+
 from lmsconf.api.accepted_rate import AcceptedRate, LearntRate
 from lmsconf.model.progress import RateLimit
-from lmsconf.support.lazy_dataclass import dataclass
 
 _REMEMBERED: Final = 64
 _USUAL: Final = 20.0
@@ -24,8 +25,7 @@ _TOLD_EVERY: Final = 60.0
 """Maximum seconds of one sleep, so that a waiting run can report its state in between."""
 
 
-@dataclass(slots=True, eq=False)
-class _Turn:
+class _Turn(Struct, eq=False):
     """When a waiting request may be sent, on the limiter's clock."""
 
     at: float = math.inf

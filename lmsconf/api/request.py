@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import field
 from urllib.parse import quote, urlencode
+
+from msgspec import Struct, field
 
 from lmsconf.api.spec import Operation
 from lmsconf.api.strict_json import encode
 from lmsconf.model.canonical_json import Json
-from lmsconf.support.lazy_dataclass import dataclass
 
 _HEADER_VALUE = re.compile(r"[\x21-\x7e]+")
 _METHOD = re.compile("[A-Z]+")
@@ -18,8 +18,7 @@ _PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|\Z))[!\"$-.0->@-\[\]-~]+)+")
 """Printable ASCII but / ? # and the backslash, between slashes."""
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedRequest:
+class PreparedRequest(Struct, frozen=True):
     """One request, ready to send. operation: None for one that was not checked against the API description."""
 
     operation: Operation | None

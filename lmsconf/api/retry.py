@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from lmsconf.support.lazy_dataclass import dataclass
+from msgspec import Struct
 
 TOO_MANY, UNAVAILABLE = 429, 503
 _PASSING = frozenset({TOO_MANY, 500, 502, UNAVAILABLE, 504})
@@ -22,8 +22,7 @@ def seconds_of(retry_after: str | None) -> float | None:
     return float(text[:9]) if text.isascii() and text.isdigit() else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetryPolicy:
+class RetryPolicy(Struct, frozen=True, kw_only=True):
     """Retry policy of a client, and limits of the circuit breaker that the clients of a run share.
 
     A service that is down, hangs, or returns only transient statuses ends a run at most two minutes (`max_outage`)

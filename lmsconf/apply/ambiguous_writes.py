@@ -10,10 +10,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import field
 from enum import Enum
 from threading import Event
 from typing import Final
+
+from msgspec import Struct, field
 
 from lmsconf.apply.scheduler import Begin, Learnt
 from lmsconf.errors import (
@@ -31,7 +32,6 @@ from lmsconf.model.address import Address
 from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.plan import Action, Plan
-from lmsconf.support.lazy_dataclass import dataclass
 
 Look = Callable[[Address], Plan]
 """Re-plan one resource towards the state that the run wants. Raises LmsconfError when it cannot be planned."""
@@ -49,8 +49,7 @@ class WriteStatus(Enum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IssuedRequest:
+class IssuedRequest(Struct, frozen=True, kw_only=True):
     """A call as it was sent, with ids in place of references."""
 
     call: Call
@@ -58,8 +57,7 @@ class IssuedRequest:
     body: object
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WaitClock:
+class WaitClock(Struct, frozen=True, kw_only=True):
     """Monotonic seconds, a way to sleep, and a callback that receives the longest remaining time before each sleep.
 
     sleep: blocks for that many seconds, or until the event is set.
@@ -70,8 +68,7 @@ class WaitClock:
     tell: Callable[[float], None] = lambda left: None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AmbiguousWriteResolver:
+class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
     """Resolve writes whose response was lost.
 
     look      re-plans one resource

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field, replace
 from functools import partial
 from typing import TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, WaitClock
 from lmsconf.apply.executor import CallExecutor
@@ -41,7 +43,6 @@ from lmsconf.model.scope import VerifiedScope, VerifyMode, count_skipped_people
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.assumptions import calls_by_key
 from lmsconf.support.interrupts import Interrupts
-from lmsconf.support.lazy_dataclass import dataclass
 from lmsconf.workspace.project_manifests import load_manifests, refuse_errors
 
 Verify = Callable[[RunResult, AmbiguousWriteResolver], VerificationResult]
@@ -49,8 +50,7 @@ Verify = Callable[[RunResult, AmbiguousWriteResolver], VerificationResult]
 Value = TypeVar("Value")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Applier(PlanReplayer):
+class Applier(PlanReplayer, Struct, frozen=True, kw_only=True):
     """A reader of a workspace that can also change it.
 
     timing: the clock used while ambiguous writes are resolved. patience: seconds in which an acknowledged write may not

@@ -9,8 +9,9 @@ missing then are put back.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from lmsconf.api.spec.assumed_keys import ADD_MODE, BATCH
 from lmsconf.errors import ApiError, Rejected, WriteOutcomeUnknown, WrongAssumption

@@ -5,8 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from lmsconf.apply.lock_names import LockLost, WorkspaceLock
 from lmsconf.errors import InvalidResponse, LmsconfError, WriteOutcomeUnknown

@@ -7,10 +7,11 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final
 
+from msgspec import Struct
+
 from lmsconf.errors import LmsconfError
 from lmsconf.model.names import LOCK_PREFIX
 from lmsconf.model.time_formats import format_utc
-from lmsconf.support.lazy_dataclass import dataclass
 
 _NAME: Final = re.compile(
     re.escape(LOCK_PREFIX) + r"(?P<key>\w+) until (?P<until>\S+) held by (?P<owner>.+)", re.DOTALL
@@ -32,8 +33,7 @@ class LockLost(LmsconfError):
     code = "lock/lost"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkspaceLock:
+class WorkspaceLock(Struct, frozen=True, kw_only=True):
     """A live lock. until: seconds since the epoch; None if its name does not declare it."""
 
     id: str

@@ -13,8 +13,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lmsconf.apply.applier import Applier
 from lmsconf.apply.safe_apply import ApplyOptions, ApplyProgress, PlanSource, PreparedPlan, apply_safely
@@ -32,7 +34,6 @@ from lmsconf.model.scope import VerifyMode
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.project.settings import Settings, load_settings
 from lmsconf.support.atomic_files import read_text, write_atomically
-from lmsconf.support.lazy_dataclass import dataclass
 from lmsconf.workspace.base_loader import load_base
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.plan_with_base import plan_with_base
@@ -53,8 +54,7 @@ def open_project(
     return Project(load_settings(Path(path), workspace, known), known)
 
 
-@dataclass(frozen=True, slots=True)
-class Project:
+class Project(Struct, frozen=True):
     """A project folder and the workspace that it configures. Create it with `lmsconf.open`.
 
     parallelism: concurrent requests. max_rate: requests a second; None, as many as the service accepts.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.apply.phases import Phase, unreported
@@ -28,7 +29,7 @@ from lmsconf.workspace.reader import WorkspaceReader, reads_needed
 _VERIFYING: Final = "Verifying"
 
 
-class PlanReplayer(WorkspaceReader):
+class PlanReplayer(WorkspaceReader, frozen=True, kw_only=True):
     """A reader of a workspace that plans the changes of a plan again, on the workspace as it is now."""
 
     def reevaluate_guards(self, plan: Plan, consents: Iterable[Consent]) -> Plan:

@@ -30,8 +30,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import field, replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lmsconf.apply.ambiguous_writes import WaitClock
 from lmsconf.apply.applier import Applier
@@ -59,7 +61,6 @@ from lmsconf.planner.undo.hooks import MOST_KEPT
 from lmsconf.planner.undo.pre_image import count_destroyed, pre_image
 from lmsconf.project.settings import Settings
 from lmsconf.support.interrupts import Interrupts
-from lmsconf.support.lazy_dataclass import dataclass
 from lmsconf.workspace.connection import Connection, RateLimiters
 
 if TYPE_CHECKING:
@@ -69,8 +70,7 @@ _KEPT_FOR: Final = 60.0
 """Seconds for which what this run read of the workspace is kept, beside what its calls touch."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreparedPlan:
+class PreparedPlan(Struct, frozen=True, kw_only=True):
     """A plan to apply. manifests, snapshot: what it was made from just now; None for a saved plan."""
 
     plan: Plan
@@ -78,8 +78,7 @@ class PreparedPlan:
     snapshot: Snapshot | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanSource:
+class PlanSource(Struct, frozen=True, kw_only=True):
     """Where the plan comes from.
 
     get: makes or loads it. saved: the plan was made earlier, so it is compared with the workspace before anything else.
@@ -128,8 +127,7 @@ class ApplyProgress:
         """Ctrl-C or SIGTERM before the first call."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApplyOptions:
+class ApplyOptions(Struct, frozen=True, kw_only=True):
     """How a plan is applied.
 
     approve: called once with the plan after all checks have passed; False ends the run with nothing sent. Default:

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
-from dataclasses import field
 from heapq import heappop, heappush
 from itertools import count
 from queue import SimpleQueue
 from typing import Final, TypeAlias
+
+from msgspec import Struct, field
 
 from lmsconf.errors import (
     DuplicateResource,
@@ -30,7 +31,6 @@ from lmsconf.model.calls import Call
 from lmsconf.model.outcomes import CallOutcome, CallStatus
 from lmsconf.model.plan import Plan
 from lmsconf.support.interrupts import Interrupts
-from lmsconf.support.lazy_dataclass import dataclass
 
 Learnt: TypeAlias = "Mapping[Ref, str]"
 """The ids that a response returned, by reference."""
@@ -43,8 +43,7 @@ LAST: Final = 1000
 """The weight from which a call waits until no other call is under way: lighter ones may follow from those."""
 
 
-@dataclass(slots=True, kw_only=True)
-class RunResult:
+class RunResult(Struct, kw_only=True):
     """The result of a run: one outcome per call, in plan order, and why it stopped early, if it did.
 
     is_abandoned: calls are still under way after a second interruption.

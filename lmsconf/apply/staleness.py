@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import reduce
 from operator import and_
 from typing import Final, cast
+
+from msgspec.structs import replace
 
 from lmsconf.documents.change_values import change_json
 from lmsconf.documents.document import string_list

@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
+
+from msgspec.structs import replace
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.assumed_keys import ON_EXISTING, TIME_FORMAT

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver
 from lmsconf.apply.scheduler import RunResult
@@ -12,7 +14,6 @@ from lmsconf.errors import LmsconfError, Problem, ProblemsFound
 from lmsconf.model.outcomes import is_already_accepted
 from lmsconf.model.plan import Change, Plan
 from lmsconf.model.scope import VerifiedScope, VerifyMode, count_skipped_people
-from lmsconf.support.lazy_dataclass import dataclass
 
 TOUCHED_ONLY: Final = "Nothing else was checked (--verify touched)."
 OTHER_MANIFESTS: Final = (
@@ -25,8 +26,7 @@ Whole = Callable[[], tuple[Plan, tuple[Problem, ...]]]
 """Re-plan everything in the plan's selection; also return the errors of what cannot be planned."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VerificationResult:
+class VerificationResult(Struct, frozen=True, kw_only=True):
     """The result of a verification. converged: None if it was not possible.
 
     residue: the changes that a fresh plan still contains. problems: errors of what could not be planned or read.

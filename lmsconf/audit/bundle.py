@@ -14,6 +14,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final, cast
 
+from msgspec import Struct
+
 from lmsconf.audit.evidence_page import evidence_html
 from lmsconf.audit.masked_copies import CopyMask, Mask
 from lmsconf.audit.run_entry import RunCopies, entry_order, run_entry
@@ -28,14 +30,12 @@ from lmsconf.model.canonical_json import Json, sha256_of_bytes
 from lmsconf.model.recorded_run import RecordedRun
 from lmsconf.model.time_formats import format_utc
 from lmsconf.support.atomic_files import fsync_folder, os_error_message
-from lmsconf.support.lazy_dataclass import dataclass
 
 FORMAT: Final = "lmsconf.evidence/1"
 EVIDENCE, PAGE = "evidence.json", "index.html"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvidenceOptions:
+class EvidenceOptions(Struct, frozen=True, kw_only=True):
     """mask: hides people; None: the copies are whole. since: what the runs were chosen by, if not by name."""
 
     mask: Mask | None

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from typing import Final, cast
+
+from msgspec.structs import asdict
 
 from lmsconf.audit.run_chain import chain_findings
 from lmsconf.audit.run_entry import FOLDER, JOURNAL, PLAN, REPORT

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lmsconf.documents import plan_file
 from lmsconf.documents.document import escape_invisible
@@ -22,7 +24,6 @@ from lmsconf.model.names import exact_pattern, nearest_names, normalize_email
 from lmsconf.model.plan import Action, Change, FieldChange, Plan
 from lmsconf.model.recorded_run import CallState, RecordedRun
 from lmsconf.planner.address_patterns import canonical_pattern, resolve_pattern
-from lmsconf.support.lazy_dataclass import dataclass
 
 _SUGGESTED: Final = 3
 
@@ -36,8 +37,7 @@ class ChangeResult(StrEnum):
     NOT_ATTEMPTED = "not_attempted"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedChange:
+class RecordedChange(Struct, frozen=True, kw_only=True):
     """A change of a run to what is asked about.
 
     change: None if the plan of the run is not kept; why says so then. calls: done, and all that were planned.
@@ -51,8 +51,7 @@ class RecordedChange:
     why_no_plan: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class History:
+class History(Struct, frozen=True, kw_only=True):
     """What runs changed, the newest first.
 
     asked: the address or e-mail. kept_since: when the oldest run began that was looked at; None if none is kept.

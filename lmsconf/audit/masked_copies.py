@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Final, Protocol, TypeVar, cast
+
+from msgspec.structs import replace
 
 from lmsconf.documents import plan_file, report_file
 from lmsconf.errors import Problem

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, cast
 
+from msgspec import Struct
+
 from lmsconf.documents.document import JsonObjectReader, parse_document
 from lmsconf.documents.snapshot_digest import snapshot_digest_json
 from lmsconf.journal.journal_reader import parse_journal
@@ -12,14 +14,12 @@ from lmsconf.journal.line_codec import chain_json, commit_json
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.recorded_run import JournalHeader, RecordedRun, RunEnding
 from lmsconf.model.time_formats import format_utc
-from lmsconf.support.lazy_dataclass import dataclass
 
 FOLDER: Final = "runs"
 JOURNAL, PLAN, REPORT = "journal.jsonl", "plan.json", "report.json"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunCopies:
+class RunCopies(Struct, frozen=True, kw_only=True):
     """The copies of the files of a run, masked or whole. plan, report: None if they are not kept."""
 
     run: str

@@ -7,10 +7,11 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
+
 from lmsconf.errors import LmsconfError
 from lmsconf.model.canonical_json import sha256_of_bytes
 from lmsconf.support.atomic_files import os_error_message
-from lmsconf.support.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -27,8 +28,7 @@ class SigningError(LmsconfError):
     code = "evidence/key"
 
 
-@dataclass(frozen=True, slots=True)
-class PublicKey:
+class PublicKey(Struct, frozen=True):
     """The key that verifies signatures. keyid: the SHA-256 of its DER form. pem: its PEM text."""
 
     keyid: str
@@ -45,8 +45,7 @@ class PublicKey:
         return True
 
 
-@dataclass(frozen=True, slots=True)
-class SigningKey:
+class SigningKey(Struct, frozen=True):
     """The key that signs."""
 
     _key: Ed25519PrivateKey

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, cast
 
+from msgspec import Struct
+
 from lmsconf.audit.bundle import EVIDENCE, FORMAT, PAGE
 from lmsconf.audit.evidence_page import evidence_html
 from lmsconf.audit.run_chain import chain_findings, head_findings
@@ -24,7 +26,6 @@ from lmsconf.documents.document import TOOL, JsonObjectReader, parse_document, r
 from lmsconf.errors import LmsconfError, Problem
 from lmsconf.model.canonical_json import Json, sha256_of_bytes
 from lmsconf.support.atomic_files import os_error_message
-from lmsconf.support.lazy_dataclass import dataclass
 
 _LARGEST: Final = 1 << 30
 """Bytes of a file that is read; a larger one is a finding."""
@@ -33,8 +34,7 @@ _MOST: Final = 100_000
 _ASK: Final = "Ask for the folder again from where the runs were made."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verification:
+class Verification(Struct, frozen=True, kw_only=True):
     """What was looked at in a folder, and what is wrong with it. signer: whose signature it has, if any.
 
     compared_heads: whether runs that must be in it were named.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import replace
 
 from lmsconf.cli.command import Command
 from lmsconf.cli.frame import CommandContext, pass_context

@@ -149,7 +149,7 @@ def _existing(settings: Settings, target: Path, into: bool) -> Manifests | None:
 
     Raises LmsconfError if there are some and --into was not given, ProblemsFound if they have errors.
     """
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     from lmsconf.manifest.file_set import ManifestFileReader, UnreadableFile, find_manifests
     from lmsconf.workspace.project_manifests import load_manifests, refuse_errors

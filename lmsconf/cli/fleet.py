@@ -255,8 +255,9 @@ def _run(
     context: CommandContext, action: str, output: Output, options: Mapping[str, Any], out: Path | None = None
 ) -> ExitCode:
     """Run a command in each selected workspace, show the results, and return the exit code."""
-    from dataclasses import replace
     from tempfile import TemporaryDirectory
+
+    from msgspec.structs import replace
 
     from lmsconf.fleet.fleet_run import lost_task, make_folder, run_tasks, write_index
     from lmsconf.fleet.shared_changes import read_report

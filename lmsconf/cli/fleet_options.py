@@ -6,11 +6,11 @@ import functools
 import os
 from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec
 
 import click
+from msgspec.structs import replace
 
 from lmsconf.cli.frame import CommandContext
 from lmsconf.cli.output_streams import show_progress

@@ -16,6 +16,7 @@ from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, NoReturn, ParamSpec
 
 import click
+from msgspec import Struct
 
 from lmsconf.cli.output_streams import (
     is_unwritable,
@@ -29,7 +30,6 @@ from lmsconf.cli.output_streams import (
     write_stderr,
 )
 from lmsconf.errors import ExitCode, LmsconfError, Problem, Terminated, UsageError
-from lmsconf.support.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,8 +41,7 @@ _COMPLETE = "_LMSCONF_COMPLETE"
 """The environment variable by which the completion script of a shell asks."""
 
 
-@dataclass(frozen=True, slots=True)
-class CommandContext:
+class CommandContext(Struct, frozen=True):
     """The project folder, workspace and environment variables of a command.
 
     directory: the argument of -C, or the working directory. named: -C was given, so parent folders are not searched.

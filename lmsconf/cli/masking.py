@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from threading import Lock
 from typing import Final, TypeVar, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.errors import Problem
@@ -97,11 +99,11 @@ class PeopleMask:
             return type(value)(*[self._value(item) for item in value])  # type: ignore[arg-type]  # its own fields
         if isinstance(value, tuple | list | frozenset | set):
             return type(value)(map(self._value, value))
-        if is_dataclass(value) and not isinstance(value, type):
-            return self._dataclass(value)
+        if isinstance(value, Struct):
+            return self._struct(value)
         return value
 
-    def _dataclass(self, value: object) -> object:
+    def _struct(self, value: Struct) -> object:
         if isinstance(value, Plan):
             from lmsconf.documents.plan_file import plan_digest
 
@@ -122,28 +124,28 @@ class PeopleMask:
         return self._fields(value, **_without_id(value))
 
     def _fields(self, value: object, **known: object) -> object:
-        """Return a copy of a dataclass with each field masked, except those given in `known`."""
-        masked = {one.name: self._value(getattr(value, one.name)) for one in fields(cast("Change", value)) if one.init}
-        return replace(cast("Change", value), **{**masked, **known})  # type: ignore[arg-type]  # its own fields
+        """Return a copy of a struct with each field masked, except those given in `known`."""
+        masked = {one: self._value(getattr(value, one)) for one in cast("Change", value).__struct_fields__}
+        return replace(cast("Change", value), **{**masked, **known})
 
     def _person(self, value: object) -> object:
         """Return a change of a person that shows which keys change, with the values hidden."""
         known = _without_id(value)
-        for field in fields(cast("Change", value)):
-            field_value = getattr(value, field.name)
-            if field.name in _PERSONAL:
-                known[field.name] = self._hidden(field_value)
-            elif field.name == "fields":
-                known[field.name] = tuple(map(self._compared, field_value))
+        for name in cast("Change", value).__struct_fields__:
+            field_value = getattr(value, name)
+            if name in _PERSONAL:
+                known[name] = self._hidden(field_value)
+            elif name == "fields":
+                known[name] = tuple(map(self._compared, field_value))
         return self._fields(value, **known)
 
     def _compared(self, value: object) -> object:
         """Return one field change of a person, with its values hidden."""
         masked = {
-            one.name: self._hidden(getattr(value, one.name)) if one.name in _PERSONAL else getattr(value, one.name)
-            for one in fields(cast("Change", value))
+            one: self._hidden(getattr(value, one)) if one in _PERSONAL else getattr(value, one)
+            for one in cast("Change", value).__struct_fields__
         }
-        return replace(cast("Change", value), **masked)  # type: ignore[arg-type]  # its own fields
+        return replace(cast("Change", value), **masked)
 
     def _hidden(self, value: object) -> object:
         """Hide a value but keep its structure; an e-mail becomes a label, booleans and None stay."""

@@ -10,8 +10,9 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, TextIO, TypeVar
+
+from msgspec.structs import replace
 
 from lmsconf.cli.command import global_options
 from lmsconf.errors import LmsconfError, Problem

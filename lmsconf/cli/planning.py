@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final, ParamSpec
 
 import click
+from msgspec.structs import replace
 
 from lmsconf.cli.command import completes, global_options
 from lmsconf.cli.events import NO_EVENTS, CommandEvents

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from lmsconf.apply.rehearsal.reading_cost import ReadingCost, read_first_pages
 from lmsconf.apply.rehearsal.rehearsed_plan import RehearsalRequest, rehearsed_plan

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 from typing import TypeAlias
 
 import click
+from msgspec.structs import replace
 
 from lmsconf.cli.command import Command
 from lmsconf.cli.frame import CommandContext, pass_context

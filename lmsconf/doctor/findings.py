@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from enum import StrEnum
+
+from msgspec import Struct, field
 
 from lmsconf.api.spec.candidate_values import Value
 from lmsconf.errors import ExitCode, SourceLocation
-from lmsconf.support.lazy_dataclass import dataclass
 
 
 class Health(StrEnum):
@@ -20,8 +20,7 @@ class Health(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class CheckResult:
+class CheckResult(Struct, frozen=True):
     """The result of one check."""
 
     check: str
@@ -30,8 +29,7 @@ class CheckResult:
     hint: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DialectAssumption:
+class DialectAssumption(Struct, frozen=True, kw_only=True):
     """One dialect key that the manifests depend on.
 
     known: the project file states its value; any other value is assumed. source: where it does.
@@ -58,8 +56,7 @@ class LessonVerdict(StrEnum):
     UNKNOWN = "not learnt"
 
 
-@dataclass(frozen=True, slots=True)
-class DialectLesson:
+class DialectLesson(Struct, frozen=True):
     """The probe's result for one key."""
 
     key: str
@@ -68,8 +65,7 @@ class DialectLesson:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProbeResult:
+class ProbeResult(Struct, frozen=True, kw_only=True):
     """The result of a probe.
 
     leftovers   objects that an earlier run left, deleted by this one
@@ -95,8 +91,7 @@ class ProbeResult:
         return [lesson.key for lesson in self.lessons if lesson.verdict is LessonVerdict.FOUND]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DoctorReport:
+class DoctorReport(Struct, frozen=True, kw_only=True):
     """One doctor run. failure: exit code of the error that ended it early."""
 
     workspace: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from lmsconf.documents.document import JsonObjectReader, render_canonical_json, string_list
 from lmsconf.model.address import Address, RemoteId

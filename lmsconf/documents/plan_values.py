@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import cast
+
+from msgspec.structs import replace
 
 from lmsconf.documents.change_values import change_from_json, change_json, problem_from_json, problem_json
 from lmsconf.documents.document import JsonObjectReader, string_list

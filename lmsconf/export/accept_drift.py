@@ -10,6 +10,8 @@ from datetime import tzinfo
 from pathlib import Path
 from typing import Final
 
+from msgspec import Struct
+
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound
 from lmsconf.export.manifest_editor import ManifestEditor
 from lmsconf.model.address import Address
@@ -19,13 +21,11 @@ from lmsconf.model.names import matches_pattern
 from lmsconf.planner.address_patterns import AMBIGUOUS, resolve_patterns, unresolved_problem
 from lmsconf.planner.drift_findings import TAKE_OVER
 from lmsconf.planner.kind import AnyKind
-from lmsconf.support.lazy_dataclass import dataclass
 
 ACCEPT: Final = "--accept"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ManifestEdits:
+class ManifestEdits(Struct, frozen=True, kw_only=True):
     """Edited manifests, not written yet. before and after: path in the project → the file's bytes.
 
     asked: the addresses to accept; `accepted` may hold more. renamed: new address of a resource → its old address.

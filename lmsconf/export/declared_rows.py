@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lmsconf.model.address import Address
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
@@ -13,11 +15,9 @@ from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.context import CallTemplates, PlanContext
 from lmsconf.planner.kind import AnyKind
-from lmsconf.support.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class DeclaredRows:
+class DeclaredRows(Struct, frozen=True):
     """What existing manifests declare or delete.
 
     ids: of live rows by kind. this_workspace, other_workspaces: the addresses for this one, and those only for others.

@@ -5,9 +5,11 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
 from datetime import tzinfo
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation
 from lmsconf.export.accept_drift import (
@@ -22,7 +24,6 @@ from lmsconf.model.address import Address
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.drift import DriftFinding, DriftReport, DriftState
 from lmsconf.planner.kind import AnyKind
-from lmsconf.support.lazy_dataclass import dataclass
 
 ParseManifests = Callable[[Mapping[str, bytes]], Manifests]
 """Parse the manifests with some files replaced: path in the project → bytes."""
@@ -30,8 +31,7 @@ ComputeDrift = Callable[[Manifests], DriftReport]
 """Compare manifests with the live workspace. Raises ProblemsFound."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DriftedProject:
+class DriftedProject(Struct, frozen=True, kw_only=True):
     """The manifests of a project, their drift, and functions to parse and compare edited manifests."""
 
     drift: DriftReport

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lmsconf.errors import LmsconfError, Problem, Severity
 from lmsconf.export.declared_rows import DeclaredRows, find_declared_rows
@@ -22,7 +24,6 @@ from lmsconf.planner.kind import AnyKind
 from lmsconf.planner.live_names import LiveNames
 from lmsconf.planner.manifest_entries import ExportedEntry, UnexportableRow
 from lmsconf.planner.plan import make_plan
-from lmsconf.support.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from lmsconf.export.teams import TeamRule
@@ -31,8 +32,7 @@ _MOST_PROBLEMS = 20
 """How many problems of one sort are reported individually."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExportResult:
+class ExportResult(Struct, frozen=True, kw_only=True):
     """Manifests of a live workspace.
 
     files: section → text, below a folder for each team. counts: kind → number of entries. problems: what could not be

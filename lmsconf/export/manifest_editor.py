@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from collections.abc import Mapping as MappingOf
-from dataclasses import field, replace
 from datetime import tzinfo
 from pathlib import Path
 from typing import cast
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.export.edit_list_items import find_absent_item, remove_item, set_item_key
@@ -38,11 +40,9 @@ from lmsconf.model.time_formats import parse_response_time
 from lmsconf.planner.drift_findings import TAKE_OVER
 from lmsconf.planner.kind import AnyKind
 from lmsconf.support.atomic_files import read_text
-from lmsconf.support.lazy_dataclass import dataclass
 
 
-@dataclass(slots=True)
-class ManifestEditor:
+class ManifestEditor(Struct):
     """Edits of manifests that accept findings; collects the problems and the renamed resources."""
 
     manifests: Manifests

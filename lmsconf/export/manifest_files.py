@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
 from typing import Final, TypeVar, cast
+
+from msgspec import Struct, field
 
 from lmsconf.manifest.edit.yaml_text import escape_for_comment, format_entry_lines
 from lmsconf.model.canonical_json import Json
 from lmsconf.planner.kind import AnyKind
 from lmsconf.planner.manifest_entries import ExportedEntry, UnexportableRow
-from lmsconf.support.lazy_dataclass import dataclass
 
 Item = TypeVar("Item", ExportedEntry, UnexportableRow)
 
@@ -74,8 +74,7 @@ def unexportable_line(row: UnexportableRow) -> str:
     return f"{row.address} (id {row.id}): {row.reason}"
 
 
-@dataclass(slots=True)
-class ExpandedManifest:
+class ExpandedManifest(Struct):
     """All manifests as a single one: expanded entries by section, in the order of the files."""
 
     _sections: dict[tuple[str | int, ...], list[Mapping[str, Json]]] = field(default_factory=dict)

@@ -7,6 +7,8 @@ import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
+from msgspec import Struct
+
 from lmsconf.errors import LmsconfError, UsageError
 from lmsconf.manifest.schemas import declares_choices
 from lmsconf.model.address import Address
@@ -15,7 +17,6 @@ from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.kind import AnyKind
 from lmsconf.planner.live_names import LiveNames
 from lmsconf.planner.manifest_entries import ExportedEntry
-from lmsconf.support.lazy_dataclass import dataclass
 
 _PREFIX: Final = "prefix:"
 _MOST: Final = 200
@@ -26,8 +27,7 @@ _RESERVED: Final = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)")
 """File names that Windows does not have."""
 
 
-@dataclass(frozen=True, slots=True)
-class TeamRule:
+class TeamRule(Struct, frozen=True):
     """How `--by` splits: by a custom field, or by what stands before a separator in a name."""
 
     field: str | None = None

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
 from datetime import tzinfo
 from typing import Any, Final, NamedTuple, cast
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation
 from lmsconf.manifest.validation import cross
@@ -23,7 +25,6 @@ from lmsconf.model.text_limits import is_representable
 from lmsconf.planner.kind import AnyKind, ManifestEntry
 from lmsconf.planner.manifest_entries import ExportedEntry, UnexportableRow
 from lmsconf.planner.planned_resources import OWNED
-from lmsconf.support.lazy_dataclass import dataclass
 
 _OURS: Final = "\0export"
 _IDENTITY: Final = frozenset({"id", "only_in"})
@@ -43,8 +44,7 @@ class RejectedKey(NamedTuple):
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Spot:
+class _Spot(Struct, frozen=True):
     """SourceMap of an exported entry: locations have its index as line, and the key in the file name."""
 
     number: int
@@ -56,8 +56,7 @@ class _Spot:
         return self.at(*path)
 
 
-@dataclass(slots=True)
-class EmptyPlanCheck:
+class EmptyPlanCheck(Struct):
     """Entries to verify, together with the existing manifests.
 
     plan: plans manifests on the snapshot of the export. skipped: the rows that were left out.

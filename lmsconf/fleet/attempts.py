@@ -8,9 +8,10 @@ it plans what is left of the plan, and applies that: nothing is done twice, and 
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
+
+from msgspec.structs import replace
 
 from lmsconf.apply.applier import Applier
 from lmsconf.apply.lock_names import LockHeldElsewhere

@@ -18,9 +18,11 @@ import time
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lmsconf.documents.document import TOOL, JsonObjectReader
 from lmsconf.documents.fleet_file import entry_from_json
@@ -34,7 +36,6 @@ from lmsconf.fleet.tasks import FleetTask, plan_path, result_files, task_json, w
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.fleet import FleetAction, FleetEntry
 from lmsconf.support.atomic_files import read_text, write_atomically
-from lmsconf.support.lazy_dataclass import dataclass
 from lmsconf.support.url_rules import is_loopback
 
 _INSTALL: Final = "Install it with: pip install 'lmsconf[dask]'"
@@ -61,8 +62,7 @@ class SchedulerUnavailable(LmsconfError):
     exit = ExitCode.UNREACHABLE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DaskScheduler:
+class DaskScheduler(Struct, frozen=True, kw_only=True):
     """An existing scheduler. address: `tls://HOST:PORT`. unencrypted: whether plans may travel unencrypted."""
 
     address: str
@@ -97,8 +97,7 @@ def find_scheduler(address: str | None, *, unencrypted: bool) -> DaskScheduler:
     return DaskScheduler(address=address, unencrypted=unencrypted)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DaskEngine:
+class DaskEngine(Struct, frozen=True, kw_only=True):
     """Run tasks on the workers of a scheduler.
 
     folder: the project's folder on the workers. most: how many tasks run at a time; None: as many as the workers have

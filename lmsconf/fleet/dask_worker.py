@@ -8,11 +8,12 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple, cast
+
+from msgspec.structs import replace
 
 from lmsconf.documents.document import TOOL, JsonObjectReader
 from lmsconf.errors import LmsconfError, Problem

@@ -16,9 +16,10 @@ import time
 from collections import deque
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field
 from pathlib import Path
 from typing import IO, Final, cast
+
+from msgspec import Struct, field
 
 from lmsconf.documents.document import JsonObjectReader
 from lmsconf.documents.fleet_file import entry_from_json
@@ -27,14 +28,12 @@ from lmsconf.fleet.fleet_run import Lost
 from lmsconf.fleet.tasks import OF_ONE_WORKSPACE, FleetTask, task_json, with_part_of_rate
 from lmsconf.model.fleet import FleetAction, FleetEntry
 from lmsconf.support.atomic_files import os_error_message
-from lmsconf.support.lazy_dataclass import dataclass
 
 _GRACE: Final = 30.0
 """Seconds in which interrupted workers may finish the calls that they have sent, and write their reports."""
 
 
-@dataclass(slots=True)
-class _Worker:
+class _Worker(Struct):
     """A process, and the task that it runs. pending: the part of a result line that was read so far."""
 
     process: subprocess.Popen[bytes]
@@ -55,8 +54,7 @@ class _Worker:
         self.stdin.flush()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LocalEngine:
+class LocalEngine(Struct, frozen=True, kw_only=True):
     """Run tasks in worker processes. processes: how many. time_limit: seconds for one task; None: no limit.
 
     lost: makes the result of a task whose worker died or was stopped.

@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping
 from shlex import quote
 from typing import Final
 
+from msgspec import Struct
+
 from lmsconf.errors import UsageError
 from lmsconf.fleet.pod_matrix import PodCommands, argo_workflow, kubernetes_job
 from lmsconf.model.canonical_json import Json
-from lmsconf.support.lazy_dataclass import dataclass
 
 _NEEDS_IMAGE: Final = ("argo", "kubernetes")
 _MOST: Final = {"github": 256, "gitlab": 200}
@@ -25,8 +26,7 @@ _JOB: Final = "lmsconf-fleet-plan"
 _FOLDER: Final = "fleet"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Matrix:
+class Matrix(Struct, frozen=True, kw_only=True):
     """What the jobs are to run.
 
     select: the selector of workspaces. image: the container image with lmsconf. max_rate: requests a second of all jobs

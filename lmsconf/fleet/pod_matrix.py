@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from msgspec import Struct
+
 from lmsconf.model.canonical_json import Json
-from lmsconf.support.lazy_dataclass import dataclass
 
 _RESULTS: Final = "/results"
 """Where a container has the volume for its folder."""
@@ -28,8 +29,7 @@ _LONGEST: Final = 6 * 60 * 60
 """Seconds after which an engine ends pods that hang, or that never start."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodCommands:
+class PodCommands(Struct, frozen=True, kw_only=True):
     """image: the container image with lmsconf and the project. plan: the command line for a shard and a folder."""
 
     image: str

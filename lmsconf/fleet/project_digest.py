@@ -12,21 +12,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from msgspec import Struct
+
 from lmsconf.documents.document import JsonObjectReader
 from lmsconf.errors import Problem
 from lmsconf.manifest.file_set import ManifestFileReader, UnreadableFile
 from lmsconf.model.canonical_json import Json, sha256
 from lmsconf.project.config_file import FILE, ProjectFile, expand_pattern
 from lmsconf.project.settings import DEFAULT_MANIFESTS
-from lmsconf.support.lazy_dataclass import dataclass
 
 _ENDINGS: Final = (".yaml", ".yml", ".csv", ".tsv", ".xlsx", ".ods")
 """Of manifests, and of tables that they name."""
 _SHOWN: Final = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProjectDigest:
+class ProjectDigest(Struct, frozen=True, kw_only=True):
     """The files of a project that decide about one workspace.
 
     files: the project file and its table of workspaces. folders: those of the workspace's manifests. settings,

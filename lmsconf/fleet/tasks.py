@@ -7,10 +7,12 @@ one workspace, and are ignored.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lmsconf.apply.safe_apply import ApplyOptions
 from lmsconf.documents import report_file
@@ -31,7 +33,6 @@ from lmsconf.render.json import problems_json
 from lmsconf.render.settings_wording import relaxed_settings
 from lmsconf.support.atomic_files import read_text, write_atomically
 from lmsconf.support.interrupts import Interrupts
-from lmsconf.support.lazy_dataclass import dataclass
 from lmsconf.workspace.access_reader import read_people_view
 from lmsconf.workspace.connection import Connection, RateLimiters
 from lmsconf.workspace.project_manifests import load_manifests, refuse_errors, validate_offline
@@ -47,8 +48,7 @@ OF_ONE_WORKSPACE: Final = ("LMSCONF_TOKEN", "LMSCONF_URL", "LMSCONF_WORKSPACE")
 _RESULTS: Final = ("plan", "problems", "drift", "report")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FleetTask:
+class FleetTask(Struct, frozen=True, kw_only=True):
     """One command in one workspace.
 
     out: the folder for its result file, or with the plan file to apply; None: no file is written. digest: that the plan

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound
 from lmsconf.fleet.fleet_run import Engine, Listener, Lost, read_index, run_tasks, write_index
@@ -18,7 +20,6 @@ from lmsconf.model.policy import UNKNOWN, Consent
 from lmsconf.planner.guards import counted_words
 from lmsconf.render.fleet_wording import name_list
 from lmsconf.support.atomic_files import is_writable
-from lmsconf.support.lazy_dataclass import dataclass
 
 APPLIED: Final = "apply.json"
 _NAMES: Final = 3
@@ -98,8 +99,7 @@ def refuse_fleet_guards(index: FleetIndex, limits: Mapping[str, int], consents: 
         raise ProblemsFound(problems, exit=ExitCode.BLOCKED)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WaveRun:
+class WaveRun(Struct, frozen=True, kw_only=True):
     """How waves are applied.
 
     make_task: makes the task for a workspace of the index. lost: makes the result of a task that has none. listen:

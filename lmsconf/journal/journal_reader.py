@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from lmsconf.documents.document import JsonObjectReader
 from lmsconf.documents.snapshot_digest import snapshot_digest_from_json

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
 from typing import Final, cast
+
+from msgspec.structs import replace
 
 from lmsconf import __version__
 from lmsconf.documents import report_file, snapshot_file

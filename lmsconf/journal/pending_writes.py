@@ -11,13 +11,13 @@ from datetime import UTC, datetime
 from math import ceil
 from pathlib import Path
 
+from msgspec import Struct
+
 from lmsconf.journal.journal_reader import read_runs
 from lmsconf.model.recorded_run import RecordedRun
-from lmsconf.support.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PendingWrites:
+class PendingWrites(Struct, frozen=True, kw_only=True):
     """The calls in flight and unverified creations of a run, and the seconds until all of them are visible."""
 
     run: str

@@ -10,17 +10,17 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from msgspec import Struct
+
 from lmsconf.errors import LmsconfError
 from lmsconf.journal.journal_folder import open_journal
 from lmsconf.journal.journal_reader import read_headers
 from lmsconf.model.canonical_json import sha256_of_bytes
 from lmsconf.model.recorded_run import ChainLink, JournalHeader
 from lmsconf.support.atomic_files import os_error_message
-from lmsconf.support.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Retention:
+class Retention(Struct, frozen=True, kw_only=True):
     """How many runs of a workspace are kept, the one that begins included.
 
     settle: seconds for which an older run is kept in any case, as its calls may still take effect.
@@ -46,8 +46,7 @@ def plan_retention(root: Path, workspace: str, url: str, retention: Retention) -
     return _link(own, kept), pruned
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChainHead:
+class ChainHead(Struct, frozen=True, kw_only=True):
     """The last run of a workspace that is kept here, and the digest of its journal, which the next run names."""
 
     workspace: str

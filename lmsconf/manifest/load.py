@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
 from datetime import tzinfo
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lmsconf.errors import Problem
 from lmsconf.manifest.expand.expander import EntryExpander
@@ -46,7 +48,6 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
 from lmsconf.planner import kind as core
 from lmsconf.planner.kind import AnyKind
-from lmsconf.support.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from lmsconf.manifest.overlays import EntryIndex, WrittenEntry
@@ -104,8 +105,7 @@ class _Checked(NamedTuple):
     changes: int | None = None
 
 
-@dataclass(slots=True)
-class _Loading:
+class _Loading(Struct):
     """State of one load: the resources declared so far, and the problems."""
 
     files: ManifestFileReader

@@ -7,8 +7,9 @@ Entries that declare several resources, such as assignments, replace the declara
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field
 from typing import Any, TypeAlias, cast
+
+from msgspec import Struct, field
 
 from lmsconf.manifest.schemas import identifying_key
 from lmsconf.manifest.sections import Section
@@ -16,7 +17,6 @@ from lmsconf.manifest.yaml.nodes import KeyPath
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DesiredResource
-from lmsconf.support.lazy_dataclass import dataclass
 
 _ONLY_IN = "only_in"
 EntryKey: TypeAlias = "tuple[KeyPath, str]"
@@ -25,8 +25,7 @@ WrittenEntry: TypeAlias = "tuple[Section, Json, list[DesiredResource[Any]]]"
 """An entry after its expansion: its section, its body, and what it declares."""
 
 
-@dataclass(slots=True)
-class EntryIndex:
+class EntryIndex(Struct):
     """The entries of all folders read so far, by section and name → the index in the list of entries."""
 
     _places: dict[EntryKey, int] = field(default_factory=dict)

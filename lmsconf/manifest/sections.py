@@ -6,6 +6,8 @@ from collections.abc import Hashable, Iterator, Mapping
 from functools import cache
 from typing import cast
 
+from msgspec import Struct
+
 from lmsconf.manifest.expand.people import marked_paths
 from lmsconf.manifest.expand.sets import SET_SECTIONS
 from lmsconf.manifest.schemas import (
@@ -23,11 +25,9 @@ from lmsconf.manifest.yaml.nodes import KeyPath, Map, Seq, store_marks
 from lmsconf.manifest.yaml.read_result import Document
 from lmsconf.model.canonical_json import Json
 from lmsconf.planner.kind import AnyKind
-from lmsconf.support.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(Struct, frozen=True):
     """How the entries of one section are checked: their kind, the schema of an entry.
 
     people, windows: the paths of lists of people, and of references to windows. sheet: the schema of an entry that

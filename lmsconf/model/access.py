@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from msgspec import Struct
+
 from lmsconf.errors import Problem
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.effects import Basis
-from lmsconf.support.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConditionResult:
+class ConditionResult(Struct, frozen=True, kw_only=True):
     """A condition of a smart group, and how one person's answer meets it.
 
     answer: the choices that the person picked; empty: no answer. met, answer: None if not known.
@@ -27,8 +27,7 @@ class ConditionResult:
     met: bool | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RouteSide:
+class RouteSide(Struct, frozen=True, kw_only=True):
     """An assignment on one side of a plan, as it concerns one person.
 
     is_over: whether its window is over. member: whether the person is in its audience. conditions: those of a smart
@@ -43,8 +42,7 @@ class RouteSide:
     conditions: tuple[ConditionResult, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccessRoute:
+class AccessRoute(Struct, frozen=True, kw_only=True):
     """An assignment that may give one person a content. None: there is none on that side."""
 
     address: Address
@@ -53,8 +51,7 @@ class AccessRoute:
     after: RouteSide | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeldContent:
+class HeldContent(Struct, frozen=True, kw_only=True):
     """What a person has of a content on one side of a plan: none, optional or mandatory, and from when until when."""
 
     word: str
@@ -62,8 +59,7 @@ class HeldContent:
     finish: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PersonContent:
+class PersonContent(Struct, frozen=True, kw_only=True):
     """One content of a person. before, after: None if not known. change: as in effects, or `keep` or `none`."""
 
     content: str
@@ -74,8 +70,7 @@ class PersonContent:
     routes: tuple[AccessRoute, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportHeader:
+class ReportHeader(Struct, frozen=True, kw_only=True):
     """What a report on people was made from.
 
     planned: whether there is a plan, so that `after` is known at all. reasons: why something is not known or an
@@ -93,8 +88,7 @@ class ReportHeader:
     problems: tuple[Problem, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PersonAccess:
+class PersonAccess(Struct, frozen=True, kw_only=True):
     """What a person has, and why.
 
     is_live: False for an account that the plan creates. stays: whether the account is active after the
@@ -118,8 +112,7 @@ class AnswerState(StrEnum):
     UNKNOWN = "not_known"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerCount:
+class AnswerCount(Struct, frozen=True, kw_only=True):
     """How many people of an audience gave an answer. choice: None unless they picked one."""
 
     state: AnswerState
@@ -128,8 +121,7 @@ class AnswerCount:
     after: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AudienceMember:
+class AudienceMember(Struct, frozen=True, kw_only=True):
     """A person in an audience before or after a plan; None where that side is not known."""
 
     email: str
@@ -137,8 +129,7 @@ class AudienceMember:
     after: bool | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AudienceReport:
+class AudienceReport(Struct, frozen=True, kw_only=True):
     """Who is in an audience, before and after a plan. members: None if they were not asked for.
 
     by: the field that people are counted by. is_live, stays: whether the audience exists before and after.

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from enum import StrEnum
+
+from msgspec import Struct, field
 
 from lmsconf.errors import SourceLocation
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
-from lmsconf.support.lazy_dataclass import dataclass
 
 
 class AccessClaim(StrEnum):
@@ -23,8 +23,7 @@ class AccessClaim(StrEnum):
     HAS_NOT = "has_not"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccessTest:
+class AccessTest(Struct, frozen=True, kw_only=True):
     """One entry under `tests:`.
 
     audiences: one, or two that are disjoint. content: its name, and content_pins: workspace, "" for any, → its id.
@@ -78,8 +77,7 @@ class AccessTest:
         return f"{self.least:,} to {self.most:,}" if self.least != self.most else f"{self.least:,}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccessTestResult:
+class AccessTestResult(Struct, frozen=True, kw_only=True):
     """What became of a test. reason: why it failed; None if it passed."""
 
     test: AccessTest
@@ -90,8 +88,7 @@ class AccessTestResult:
         return self.reason is None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccessTestReport:
+class AccessTestReport(Struct, frozen=True, kw_only=True):
     """The results of all tests of a workspace. live: judged on the live state, not on the planned one."""
 
     workspace: str

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, Protocol
 
+from msgspec import Struct
+
 from lmsconf.model.canonical_json import Json
-from lmsconf.support.lazy_dataclass import dataclass
 
 
 class ListOperation(NamedTuple):
@@ -22,8 +23,7 @@ class ListOperation(NamedTuple):
     reserved: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListedRows:
+class ListedRows(Struct, frozen=True, kw_only=True):
     """A listing as read: distinct rows, and `incomplete`, the reason why rows may be missing, else None.
 
     total: the response's `matchCount` or `total`; None if the listing has neither.

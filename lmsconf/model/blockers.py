@@ -7,10 +7,11 @@ from enum import StrEnum
 from shlex import quote
 from typing import Final
 
+from msgspec import Struct
+
 from lmsconf.errors import ExitCode, Problem, ProblemsFound
 from lmsconf.model.names import escape_invisible
 from lmsconf.model.plan import GuardResult, Plan
-from lmsconf.support.lazy_dataclass import dataclass
 
 LOCK_OUT: Final = "refusal/lock-out"
 CONSENT_LEAD: Final = "Correct the manifests, or allow exactly this:"
@@ -35,8 +36,7 @@ A lint at the level `error` is a test that the manifests fail.
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Blocker:
+class Blocker(Struct, frozen=True, kw_only=True):
     """One reason to stop. allow: the consent that lifts it, None if nothing does. hint: what to do instead."""
 
     type: BlockerType

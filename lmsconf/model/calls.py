@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
 from operator import itemgetter
+
+from msgspec import Struct, field
 
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.canonical_json import Json
-from lmsconf.support.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class Step(Struct, frozen=True, kw_only=True):
     """One API call as data. Values of `path` and leaves of `body` may be Refs, where the id is not known yet.
 
     makes     what exists, or which name is free, after this call  → ordered before all that uses it
@@ -44,8 +43,7 @@ class Step:
     people: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class Call(Struct, frozen=True, kw_only=True):
     """A Step with its position. `path` is filled in; `{group/New name}` in it, or a Ref in the body, is an unknown id.
 
     The calls of a plan are in an order in which they can be sent. needs: ids of the calls that must be done before.

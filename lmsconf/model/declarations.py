@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from datetime import date
 from typing import Any, Generic, Protocol, TypeVar
+
+from msgspec import Struct, field
 
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.model.access_tests import AccessTest
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json
-from lmsconf.support.lazy_dataclass import dataclass
 
 
 class SourceMap(Protocol):
@@ -24,8 +24,7 @@ class SourceMap(Protocol):
         """Return the location of the list item equal to `text` at or below `path`; that of `path` if there is none."""
 
 
-@dataclass(frozen=True, slots=True)
-class FixedSource:
+class FixedSource(Struct, frozen=True):
     """The SourceMap of what no entry of its own declares: all of it is located at one place."""
 
     place: SourceLocation
@@ -41,8 +40,7 @@ Spec_co = TypeVar("Spec_co", covariant=True)
 """What a kind's manifest entry declares, parsed: a frozen value of the kind's own."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Entry(Generic[Spec_co]):
+class _Entry(Struct, Generic[Spec_co], frozen=True, kw_only=True):
     """One manifest entry. only_in: the workspaces that it applies in; None: all.
 
     `pins` maps a workspace name to an id; the key "" applies to every workspace.
@@ -77,23 +75,20 @@ def pin_in(pins: Mapping[str, str], workspace: str) -> RemoteId | None:
     return None if pin is None else RemoteId(pin)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DesiredResource(_Entry[Spec_co]):
+class DesiredResource(_Entry[Spec_co], Struct, frozen=True, kw_only=True):
     """One resource as declared in a manifest."""
 
     previously: tuple[str, ...] = ()
     about: Mapping[str, Json] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteEntry(_Entry[Spec_co]):
+class DeleteEntry(_Entry[Spec_co], Struct, frozen=True, kw_only=True):
     """One resource to delete, under `absent`. until: the last day of the entry; later it is reported as expired."""
 
     until: date | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Manifests:
+class Manifests(Struct, frozen=True, kw_only=True):
     """The content of all manifests, with their files, and one digest of these."""
 
     declared: tuple[DesiredResource[Any], ...] = ()

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from typing import NamedTuple
 
+from msgspec import Struct, field
+
 from lmsconf.model.address import Address
-from lmsconf.support.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Edge:
+class Edge(Struct, frozen=True, order=True):
     """`leans` depends on `on`; from content to the audience it is assigned to, with whether it is mandatory."""
 
     leans: Address
@@ -26,8 +25,7 @@ class EdgeType(NamedTuple):
     plural: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DependencyGraph:
+class DependencyGraph(Struct, frozen=True, kw_only=True):
     """Nodes and their dependencies. declared: the nodes that the manifests declare.
 
     shapes: node → its shape, in the words of DOT. left_out: the number of edges of relations that are not shown.

@@ -16,11 +16,12 @@ from datetime import date
 from enum import StrEnum
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from lmsconf.errors import ExitCode, Problem, SourceLocation
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.plan import RenameCandidate, UnmanagedResources
-from lmsconf.support.lazy_dataclass import dataclass
 
 
 class DriftState(StrEnum):
@@ -51,8 +52,7 @@ class DriftCause(StrEnum):
     NOT_APPLIED = "not applied yet"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IgnoreRule:
+class IgnoreRule(Struct, frozen=True, kw_only=True):
     """Excludes the differences of addresses that match a shell pattern, before the day `until`; None: always."""
 
     pattern: str
@@ -65,8 +65,7 @@ class IgnoreRule:
         return self.until is None or today < self.until
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FieldDrift:
+class FieldDrift(Struct, frozen=True, kw_only=True):
     """One key that differs. A single value has declared and live; an unordered list has missing and extra.
 
     missing: declared items that are not live. extra: live items that are not declared.
@@ -93,8 +92,7 @@ class ManagedResource(NamedTuple):
     source: SourceLocation
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DriftFinding:
+class DriftFinding(Struct, frozen=True, kw_only=True):
     """One resource that is not as declared. `declared` and `live` are in manifest form, None if it is not there.
 
     reason      why it is to be deleted without an entry of its own under `absent`
@@ -126,16 +124,14 @@ class DriftFinding:
     accept: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IgnoredFinding:
+class IgnoredFinding(Struct, frozen=True, kw_only=True):
     """A finding that does not count, and the entry that excludes it."""
 
     finding: DriftFinding
     entry: IgnoreRule
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ManagedShare:
+class ManagedShare(Struct, frozen=True, kw_only=True):
     """How many live resources of a kind are declared or to be deleted. incomplete: why `live` may be too low."""
 
     kind: str
@@ -153,8 +149,7 @@ class ManagedShare:
         return share if self.managed == self.live else min(share, 99.9)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DriftReport:
+class DriftReport(Struct, frozen=True, kw_only=True):
     """The differences between manifests and workspace. Equal inputs give equal reports.
 
     people         how many the workspace has, None if it did not report it

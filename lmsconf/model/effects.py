@@ -6,13 +6,14 @@ A number that is not known is None.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
 from enum import StrEnum
 from typing import Final
 
+from msgspec import Struct
+
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import sha256
-from lmsconf.support.lazy_dataclass import dataclass
+from lmsconf.support.structs import equal_but_for
 
 
 def count_people(number: int) -> str:
@@ -43,8 +44,7 @@ class AccessChange(StrEnum):
     WINDOW = "window"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccessCounts:
+class AccessCounts(Struct, frozen=True, kw_only=True):
     """Numbers of people by what changes for them.
 
     shortened: those who keep access, but not during some part of the next 30 days.
@@ -60,14 +60,13 @@ class AccessCounts:
     @property
     def any(self) -> bool:
         """Whether a number is not zero, or not known."""
-        return any(getattr(self, name) != 0 for name in self.__dataclass_fields__)
+        return any(getattr(self, name) != 0 for name in self.__struct_fields__)
 
 
 NO_CHANGE = AccessCounts(gain=0, lose=0, to_mandatory=0, to_optional=0, window=0, shortened=0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CauseCount:
+class CauseCount(Struct, frozen=True, kw_only=True):
     """A changed resource, and how many people gain or lose a content through it."""
 
     address: Address
@@ -75,8 +74,7 @@ class CauseCount:
     lose: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContentEffects:
+class ContentEffects(Struct, frozen=True, kw_only=True):
     """What a plan changes for the people of one content.
 
     before, after: how many have it. keep: how many have it after, unchanged. progress: state → how many of those who
@@ -95,8 +93,7 @@ class ContentEffects:
     causes: tuple[CauseCount, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupEffects:
+class GroupEffects(Struct, frozen=True, kw_only=True):
     """How the membership of one group changes.
 
     members: the digest of who is in it after (`members_digest`); None if that is not known, or one has no id yet.
@@ -116,24 +113,21 @@ def members_digest(ids: Iterable[RemoteId]) -> str:
     return sha256(sorted(ids))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Calibration:
+class Calibration(Struct, frozen=True, kw_only=True):
     """For how many smart groups the predicted members were compared with the live ones, and how many were equal."""
 
     groups: int = 0
     exact: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PredictedTotals:
+class PredictedTotals(Struct, frozen=True, kw_only=True):
     """How many people a plan affects, over all contents, as an apply report repeats it."""
 
     basis: Basis
     people: AccessCounts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PersonEffect:
+class PersonEffect(Struct, frozen=True, kw_only=True):
     """A person and content whose access changes; a row of the file of `--people`.
 
     before, after: none, optional or mandatory. Times are ISO 8601; None: open, or no access.
@@ -153,8 +147,7 @@ class PersonEffect:
     causes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnknownPeople:
+class UnknownPeople(Struct, frozen=True, kw_only=True):
     """An audience whose people are not known, and the contents that thus have no rows in the file of `--people`.
 
     audience: None if it has no address, or if nothing is known of anybody; there are no contents then.
@@ -172,8 +165,7 @@ PEOPLE_COLUMNS: Final = (
 """The attributes of a PersonEffect, in the order of the columns of the file of `--people`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Effects:
+class Effects(Struct, frozen=True, kw_only=True):
     """The effects of a plan on people. requests: how many were sent for them beyond those of the plan.
 
     people: distinct people over all contents. rows: whose access changes, as far as it is known; unknown: where it is
@@ -187,8 +179,11 @@ class Effects:
     contents: tuple[ContentEffects, ...] = ()
     groups: tuple[GroupEffects, ...] = ()
     calibration: Calibration = Calibration()
-    rows: tuple[PersonEffect, ...] | None = field(default=None, compare=False)
-    unknown: tuple[UnknownPeople, ...] = field(default=(), compare=False)
+    rows: tuple[PersonEffect, ...] | None = None
+    unknown: tuple[UnknownPeople, ...] = ()
+
+    def __eq__(self, other: object) -> bool:
+        return equal_but_for(self, other, ("rows", "unknown"))
 
     @property
     def totals(self) -> PredictedTotals:

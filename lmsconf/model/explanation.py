@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from lmsconf.support.lazy_dataclass import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExplainedKey:
+class ExplainedKey(Struct, frozen=True, kw_only=True):
     """One key below the explained one."""
 
     name: str
@@ -15,8 +14,7 @@ class ExplainedKey:
     needed: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyExplanation:
+class KeyExplanation(Struct, frozen=True, kw_only=True):
     """One position in a manifest: its path, type and meaning, and the keys below it."""
 
     path: str

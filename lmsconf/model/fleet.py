@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import field
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct, field
 
 from lmsconf.errors import ExitCode, Problem
 from lmsconf.model.blockers import Blocker
 from lmsconf.model.effects import Basis
 from lmsconf.model.plan import Change
-from lmsconf.support.lazy_dataclass import dataclass
 
 STOPPED: Final = "fleet/stopped"
 INTERRUPTIONS: Final = (ExitCode.INTERRUPTED, ExitCode.TERMINATED)
@@ -30,8 +30,7 @@ class FleetAction(StrEnum):
     APPLY = "apply"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FleetEntry:
+class FleetEntry(Struct, frozen=True, kw_only=True):
     """The result in one workspace.
 
     exit: the exit code of the command in that workspace. digest: of its plan. summary: what the command counts, such as
@@ -75,8 +74,7 @@ class FleetEntry:
         return sum(self.summary.get(key, 0) for key in ("create", "update", "replace", "delete", "differences"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FleetShard:
+class FleetShard(Struct, frozen=True, kw_only=True):
     """One of several equal parts of a fleet. selection: a digest of the names of the workspaces of all parts."""
 
     number: int
@@ -87,8 +85,7 @@ class FleetShard:
         return f"{self.number}/{self.of}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FleetIndex:
+class FleetIndex(Struct, frozen=True, kw_only=True):
     """The results of one command over a fleet, ordered by workspace. shard: None for the whole fleet."""
 
     action: FleetAction
@@ -107,8 +104,7 @@ class FleetIndex:
         return ExitCode.worst([entry.exit for entry in self.entries])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SharedChanges:
+class SharedChanges(Struct, frozen=True, kw_only=True):
     """Changes that the plans of the same workspaces have, and no others.
 
     one_each: instead, each workspace has one of the changes, in the same order, and they are equal but for their names.
@@ -119,8 +115,7 @@ class SharedChanges:
     one_each: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SharedFailure:
+class SharedFailure(Struct, frozen=True, kw_only=True):
     """The same failure in several workspaces. entry: that of the first of them."""
 
     entry: FleetEntry
@@ -156,8 +151,7 @@ def group_blocked(entries: Iterable[FleetEntry]) -> list[tuple[tuple[Blocker, ..
     return sorted(((blocked[key], names[key]) for key in blocked), key=lambda pair: -len(pair[1]))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FleetReport:
+class FleetReport(Struct, frozen=True, kw_only=True):
     """An index, with the changes of its plans grouped by the workspaces that share them, the most common first."""
 
     index: FleetIndex

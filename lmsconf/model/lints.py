@@ -7,14 +7,15 @@ what the command does not know.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from datetime import date
 from enum import StrEnum
 from typing import Final
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.model.address import Address
-from lmsconf.support.lazy_dataclass import dataclass
 
 PREFIX: Final = "lint/"
 
@@ -33,8 +34,7 @@ class LintLevel(StrEnum):
         return order.index(self) < order.index(other)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LintRule:
+class LintRule(Struct, frozen=True, kw_only=True):
     """One lint. title: what it reports. why: what is wrong with that. remedy: what to do.
 
     known_from: what it looks at, and when it says nothing. in_validate: whether manifests alone can show it.
@@ -49,8 +49,7 @@ class LintRule:
     in_validate: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LintSetting:
+class LintSetting(Struct, frozen=True, kw_only=True):
     """The level of a lint in the project file, before the day `until`; None: always."""
 
     code: str

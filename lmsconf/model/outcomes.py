@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
 from enum import StrEnum
+
+from msgspec import Struct
 
 from lmsconf.errors import Problem
 from lmsconf.model.address import Address
@@ -12,7 +13,7 @@ from lmsconf.model.calls import is_creation
 from lmsconf.model.effects import PredictedTotals
 from lmsconf.model.plan import Action, Change
 from lmsconf.model.scope import VerifiedScope
-from lmsconf.support.lazy_dataclass import dataclass
+from lmsconf.support.structs import equal_but_for
 
 
 class CallStatus(StrEnum):
@@ -24,8 +25,7 @@ class CallStatus(StrEnum):
     NOT_ATTEMPTED = "not_attempted"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallOutcome:
+class CallOutcome(Struct, frozen=True, kw_only=True):
     """The result of one call, with the reason if it was not done.
 
     id: the id of the created resource. people: as in the call. unsure: it failed, but may have been carried out.
@@ -59,8 +59,7 @@ def is_already_accepted(change: Change, outcomes: Iterable[CallOutcome]) -> bool
     return change.action is Action.CREATE and any(one.creates and one.status is CallStatus.DONE for one in own_outcomes)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApplyReport:
+class ApplyReport(Struct, frozen=True, kw_only=True):
     """The result of a run: one outcome per call, in the order of the plan, and the verification of the workspace.
 
     converged: whether the workspace is as planned; None if it was not read back. residue: changes of a fresh plan.
@@ -82,7 +81,10 @@ class ApplyReport:
     meta: Mapping[str, str]
     exit: int
     predicted: PredictedTotals | None = None
-    undo_command: str | None = field(default=None, compare=False)
+    undo_command: str | None = None
+
+    def __eq__(self, other: object) -> bool:
+        return equal_but_for(self, other, ("undo_command",))
 
     @property
     def remaining_changes(self) -> tuple[Change, ...]:

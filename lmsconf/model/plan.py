@@ -8,9 +8,10 @@ Plan                    changes, calls, and everything else that a reviewer need
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from enum import StrEnum
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.model.address import Address, RemoteId
@@ -18,14 +19,13 @@ from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.effects import EFFECTS_OFF, Effects
 from lmsconf.model.scope import EVERYTHING, PlanScope
-from lmsconf.support.lazy_dataclass import dataclass
+from lmsconf.support.structs import equal_but_for
 
 if TYPE_CHECKING:
     from lmsconf.model.rehearsal import Rehearsal
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RenameCandidate:
+class RenameCandidate(Struct, frozen=True, kw_only=True):
     """A live resource that a creation may be under a new name.
 
     why: what they have in common. line: the manifest line that makes it a rename: `previously:` with its name, or `id:`
@@ -39,8 +39,7 @@ class RenameCandidate:
     is_earlier_name: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PossibleRename:
+class PossibleRename(Struct, frozen=True, kw_only=True):
     """A creation that may be a rename of a live resource.
 
     alike: live resources with the same content. close: those with similar content or name, which does not prove it.
@@ -77,8 +76,7 @@ class UndoLevel(StrEnum):
     NONE = "none"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Undo:
+class Undo(Struct, frozen=True, kw_only=True):
     """How far a change can be undone. reason: what cannot be undone; None if everything can."""
 
     level: UndoLevel = UndoLevel.FULL
@@ -88,8 +86,7 @@ class Undo:
 FULL_UNDO = Undo()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FieldChange:
+class FieldChange(Struct, frozen=True, kw_only=True):
     """One key that changes. A single value has before and after; an unordered list has added and removed.
 
     All values are JSON in manifest form: an e-mail address for a person, a name for everything else.
@@ -102,8 +99,7 @@ class FieldChange:
     removed: tuple[Json, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class Change(Struct, frozen=True, kw_only=True):
     """What a plan does with one resource. `before` is None for a creation, `after` for a deletion.
 
     defaults: the keys of a creation that no manifest declares, so that the service decides them.
@@ -136,8 +132,7 @@ class Change:
         return self.action is Action.UPDATE and self.goes_with is not None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GuardResult:
+class GuardResult(Struct, frozen=True, kw_only=True):
     """One guard evaluated for a plan. allow: the exact consent that lifts it, `removals=356`; None if within limits.
 
     total: None if not known, which exceeds any count limit. allowed_by: the reason of the consent given, or the place
@@ -153,8 +148,7 @@ class GuardResult:
     allowed_by: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GuardCount:
+class GuardCount(Struct, frozen=True, kw_only=True):
     """One count of a guard: `taken` of the `size` live items in `of`. taken: None if not known.
 
     counts: whether it adds to the total; else only its share is judged, because the same people count in several.
@@ -167,8 +161,7 @@ class GuardCount:
     counts: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SettingChange:
+class SettingChange(Struct, frozen=True, kw_only=True):
     """A setting that differs from the base's. weaker: it stops, keeps or asks for less than the base's."""
 
     path: str
@@ -177,8 +170,7 @@ class SettingChange:
     weaker: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnmanagedResources:
+class UnmanagedResources(Struct, frozen=True, kw_only=True):
     """The undeclared live resources of one kind. left_alone: how many more match `leave_alone`; they are not listed."""
 
     kind: str
@@ -186,8 +178,7 @@ class UnmanagedResources:
     left_alone: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoLongerDeclared:
+class NoLongerDeclared(Struct, frozen=True, kw_only=True):
     """A live resource that the base declared and the manifests no longer mention, so that it is kept.
 
     absent: the manifest line that would delete it.
@@ -197,16 +188,14 @@ class NoLongerDeclared:
     absent: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UndoneRun:
+class UndoneRun(Struct, frozen=True, kw_only=True):
     """The run that a plan undoes: its name, and the digest of the plan that it applied."""
 
     run: str
     digest: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Assumption:
+class Assumption(Struct, frozen=True, kw_only=True):
     """A point that the API specification leaves open, by its dialect key, and how many calls of a plan rest on it.
 
     known: whether the project file states its value; any other value is assumed.
@@ -218,8 +207,7 @@ class Assumption:
     calls: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanSummary:
+class PlanSummary(Struct, frozen=True, kw_only=True):
     """The number of resources to create, update, replace and delete, and of calls."""
 
     create: int
@@ -233,8 +221,7 @@ class PlanSummary:
         return self.create + self.update + self.replace + self.delete
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(Struct, frozen=True, kw_only=True):
     """Everything that apply would do.
 
     Equal inputs give equal plans, byte for byte, but for `created_at`, `expires_at` and the seal of the file.
@@ -277,13 +264,16 @@ class Plan:
     let_go: tuple[NoLongerDeclared, ...] = ()
     settings_changed: tuple[SettingChange, ...] = ()
     command: str = "lmsconf apply"
-    renames: tuple[PossibleRename, ...] = field(default=(), compare=False)
+    renames: tuple[PossibleRename, ...] = ()
     masked_digest: str | None = None
     effects: Effects = EFFECTS_OFF
     rehearsal: Rehearsal | None = None
     undo_of: UndoneRun | None = None
     assumptions: tuple[Assumption, ...] = ()
     assumed_calls: int = 0
+
+    def __eq__(self, other: object) -> bool:
+        return equal_but_for(self, other, ("renames",))
 
     @property
     def partial(self) -> bool:

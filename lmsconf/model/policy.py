@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field, replace
 from datetime import date, timedelta, tzinfo
 from typing import Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lmsconf.errors import SourceLocation, UsageError
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.lints import LintLevel
-from lmsconf.support.lazy_dataclass import dataclass
 
 GUARDS: Final = ("deletes", "removals", "recreates", "refusals", "answers", "updates", "people", "mandatory")
 """The names of the guards, which are attributes of Guards, in the order in which they are shown."""
@@ -21,8 +22,7 @@ UNKNOWN: Final = "unknown"
 CAN_BE_UNKNOWN: Final = ("answers", "people", "mandatory")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GuardLimit:
+class GuardLimit(Struct, frozen=True, kw_only=True):
     """A guard's limit: the highest allowed total, and share of each list of at least twenty (0.1 is 10 %).
 
     None: that half of the guard is off.
@@ -32,8 +32,7 @@ class GuardLimit:
     share: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GuardLimits:
+class GuardLimits(Struct, frozen=True, kw_only=True):
     """The limits of the guards (None: turned off) and, under `protect`, the resources to take nothing from.
 
     protect: the lists of patterns, each with its own exclusions: what any of them covers is protected.
@@ -64,11 +63,10 @@ class GuardLimits:
 
     def with_limits(self, limits: Mapping[str, GuardLimit | None]) -> GuardLimits:
         """Return a copy with these limits, by guard name."""
-        return replace(self, **limits)  # type: ignore[arg-type]  # the names are those of limits
+        return replace(self, **limits)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Consent:
+class Consent(Struct, frozen=True, kw_only=True):
     """Consent to a tripped guard, `removals=214`: of the command line (`until` and `source` are None) or project file.
 
     number: the exact total; None for an unknown one, `answers=unknown`.
@@ -100,8 +98,7 @@ def parse_consents(texts: Iterable[str]) -> tuple[Consent, ...]:
     return tuple(parsed)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
+class Policy(Struct, frozen=True, kw_only=True):
     """Everything besides manifests and snapshot that decides a plan.
 
     workspace     its name, as used in `id:` maps and `only_in`

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from lmsconf.support.lazy_dataclass import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RateLimit:
+class RateLimit(Struct, frozen=True, kw_only=True):
     """The rate limit of a run, as far as it is known.
 
     at: now, in seconds on a monotonic clock; wall: the same since the epoch. rate: requests a second that were accepted
@@ -23,8 +22,7 @@ class RateLimit:
     resumes_in: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunProgress:
+class RunProgress(Struct, frozen=True, kw_only=True):
     """How far a phase of a run is, in requests; while a plan is applied, in calls.
 
     done: finished. total: known so far, finished ones included; it never falls. is_final: it does not grow either.

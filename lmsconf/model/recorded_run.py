@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 
+from msgspec import Struct, field
+
 from lmsconf.model.calls import is_creation
 from lmsconf.model.outcomes import CallStatus
 from lmsconf.model.scope import VerifyMode
-from lmsconf.support.lazy_dataclass import dataclass
 
 
 class CallState(StrEnum):
@@ -24,8 +24,7 @@ class CallState(StrEnum):
     NOT_ATTEMPTED = CallStatus.NOT_ATTEMPTED.value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedCall:
+class RecordedCall(Struct, frozen=True, kw_only=True):
     """One call recorded in a journal. begun: when it was last sent; None if it never was, or its line is lost.
 
     id: the id of the created resource. people: the e-mails of the people that it adds or removes.
@@ -42,8 +41,7 @@ class RecordedCall:
     people: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChainLink:
+class ChainLink(Struct, frozen=True, kw_only=True):
     """The place of a run in the hash chain of the runs of its workspace in one project folder.
 
     number: counts from 1. previous: the run before it, and the SHA-256 of that run's journal; None for the first.
@@ -56,8 +54,7 @@ class ChainLink:
     oldest: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SnapshotDigest:
+class SnapshotDigest(Struct, frozen=True, kw_only=True):
     """The digest of what was read of a workspace. rows: how many of each listing. incomplete: listings that lack some.
 
     The same state, read in the same part, has the same sha256.
@@ -69,8 +66,7 @@ class SnapshotDigest:
     incomplete: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ManifestsCommit:
+class ManifestsCommit(Struct, frozen=True, kw_only=True):
     """The git commit of a project when a run began. clean: whether the manifests and the project file are as in it.
 
     commit: None if there is none to name; reason: why.
@@ -81,8 +77,7 @@ class ManifestsCommit:
     reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JournalHeader:
+class JournalHeader(Struct, frozen=True, kw_only=True):
     """The first line of a journal, written before any call. calls: how many the plan has.
 
     pre_image_sha256: that of the part of a snapshot that is kept, too.
@@ -105,8 +100,7 @@ class JournalHeader:
     pre_image_sha256: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunEnding:
+class RunEnding(Struct, frozen=True, kw_only=True):
     """How a run ended. verified: what it read back. converged: whether that is as planned; None if nothing was read.
 
     seen: whether reading back showed everything that the run did. report_sha256: of the report that is kept beside the
@@ -127,8 +121,7 @@ def undo_command(run: str, command: str = "lmsconf") -> str:
     return f"{command} plan --undo {run} --out undo.json"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedRun:
+class RecordedRun(Struct, frozen=True, kw_only=True):
     """One run as recorded in its journal.
 
     name     the name of the journal

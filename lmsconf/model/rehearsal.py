@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from msgspec import Struct
+
 from lmsconf.errors import Problem
 from lmsconf.model.address import Address
 from lmsconf.model.effects import Basis
 from lmsconf.model.outcomes import CallStatus
 from lmsconf.model.plan import Change
-from lmsconf.support.lazy_dataclass import dataclass
 
 
 class RehearsalOutcome(StrEnum):
@@ -26,8 +27,7 @@ class RehearsalOutcome(StrEnum):
     NOT_CONVERGED = "not_converged"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RehearsalReceipt:
+class RehearsalReceipt(Struct, frozen=True, kw_only=True):
     """Proof, inside a plan file, of what was rehearsed. at: when, in UTC.
 
     plan_digest: of the plan whose calls were sent. snapshot_digest: of the snapshot file that the twin was made of.
@@ -40,8 +40,7 @@ class RehearsalReceipt:
     tool: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailedCall:
+class FailedCall(Struct, frozen=True, kw_only=True):
     """A call that was not done on the twin. reason: the twin's answer; hint: the fix."""
 
     call: str
@@ -52,8 +51,7 @@ class FailedCall:
     hint: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RehearsedAssumption:
+class RehearsedAssumption(Struct, frozen=True, kw_only=True):
     """A dialect key that the plan's calls rely on, its value, and whether the project file declares it."""
 
     key: str
@@ -62,8 +60,7 @@ class RehearsedAssumption:
     declared: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RehearsedGroup:
+class RehearsedGroup(Struct, frozen=True, kw_only=True):
     """The active members of a group: predicted by the effects of the plan, and reached on the twin; None: not known."""
 
     address: Address
@@ -78,8 +75,7 @@ class RehearsedGroup:
         return self.predicted is not None and self.reached is not None and self.predicted != self.reached
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RehearsalPace:
+class RehearsalPace(Struct, frozen=True, kw_only=True):
     """How long an apply would take. requests: of the rehearsed apply, with its checks and reading back.
 
     rate: requests a second, None if not known. is_limit: it is `--max-rate`, and not a limit that the service showed.
@@ -95,8 +91,7 @@ class RehearsalPace:
         return None if self.rate is None else self.requests / self.rate
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rehearsal:
+class Rehearsal(Struct, frozen=True, kw_only=True):
     """A rehearsed plan.
 
     taken_at: when the workspace was read. calls: how many the plan has; done: how many were done on the twin.

@@ -1,9 +1,8 @@
-"""Rows ⇄ JSON: dataclasses and named tuples of strings, numbers, booleans, rows, and sets or lists of them."""
+"""Rows ⇄ JSON: structs and named tuples of strings, numbers, booleans, rows, and sets or lists of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import is_dataclass
 from functools import cache
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
@@ -31,7 +30,7 @@ def row_to_json(value: object, *, in_order: bool = False) -> Json:
         return sorted(items, key=str) if is_set else items
     return {
         name: row_to_json(item, in_order=in_order)
-        for name in value.__dataclass_fields__  # type: ignore[attr-defined]  # a row is a dataclass
+        for name in value.__struct_fields__  # type: ignore[attr-defined]  # a row is a struct
         if (item := getattr(value, name)) is not None
     }
 
@@ -59,7 +58,7 @@ def _reads(type_: Any) -> _Read:  # type hints have no type of their own
         case origin if origin is tuple:
             items = [_reads(part) for part in parts]
             return lambda value: tuple(read(one) for read, one in zip(items, _list(value), strict=True))
-    if is_dataclass(type_) or hasattr(type_, "_fields"):
+    if hasattr(type_, "__struct_fields__") or hasattr(type_, "_fields"):
         return _reads_row(type_)
     return _reads_scalar(getattr(type_, "__supertype__", type_))
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import StrEnum
 
+from msgspec import Struct
+
 from lmsconf.errors import Problem
-from lmsconf.support.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanScope:
+class PlanScope(Struct, frozen=True, kw_only=True):
     """The part of the manifests that a plan covers: patterns of `--only` and `--except`, and `--additive`."""
 
     only: tuple[str, ...] = ()
@@ -34,8 +34,7 @@ class VerifyMode(StrEnum):
     NONE = "none"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VerifiedScope:
+class VerifiedScope(Struct, frozen=True, kw_only=True):
     """What was verified after a run, so that no report claims more.
 
     resources: how many resources the plan changes. partial: whether the plan covers a selection of resources only.

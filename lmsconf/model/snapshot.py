@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from typing import Any, Generic, Protocol, TypeVar
 
+from msgspec import Struct, field
+
 from lmsconf.model.address import RemoteId
-from lmsconf.support.lazy_dataclass import dataclass
 
 
 class HasId(Protocol):
@@ -39,16 +39,14 @@ Row = TypeVar("Row", bound=NamedRow)
 Row_co = TypeVar("Row_co", covariant=True, bound=HasId)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listing(Generic[Row_co]):
+class Listing(Struct, Generic[Row_co], frozen=True, kw_only=True):
     """The rows of one kind, sorted by id. `incomplete`: why rows may be missing; None if none are."""
 
     rows: tuple[Row_co, ...] = ()
     incomplete: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SnapshotRedaction:
+class SnapshotRedaction(Struct, frozen=True, kw_only=True):
     """How people were redacted from a snapshot.
 
     salt: the salt of the hashes that replace the e-mails of people named in the manifests. named: the hashes of all
@@ -59,8 +57,7 @@ class SnapshotRedaction:
     named: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True, kw_only=True):
     """The live state of a workspace. A kind without a listing was not read.
 
     people: how many the workspace reports, None if it did not. redaction: None if e-mails are not hashed.

@@ -6,14 +6,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from lmsconf.model.access import ConditionResult
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.planner.audiences import Audience, AudienceAssignment, Bits, Terms
-from lmsconf.support.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccessQuery:
+class AccessQuery(Struct, frozen=True, kw_only=True):
     """What is asked beyond the effects of a plan, so that it is read.
 
     contents: names; None: all. audiences: by the names after the plan, or else by the live ones. fields: whose answers
@@ -33,8 +33,7 @@ class PlacedSide(NamedTuple):
     people: Bits | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlacedAssignment:
+class PlacedAssignment(Struct, frozen=True, kw_only=True):
     """An assignment with the addresses of itself and of its audience. is_live, stays: whether it is there before the
     plan, and after.
     """
@@ -54,16 +53,14 @@ class PlacedAssignment:
         return PlacedSide(self.stays, self.assignment.after, self.assignment.audience.after)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FieldAnswers:
+class FieldAnswers(Struct, frozen=True, kw_only=True):
     """Who picked which choice of a field on one side of a plan. unreadable: people whose answer is not known."""
 
     choices: Mapping[str, Bits]
     unreadable: Bits
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NamedField:
+class NamedField(Struct, frozen=True, kw_only=True):
     """A field and its answers before and after a plan. has_choices: False for a text."""
 
     name: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from lmsconf.model.address import Address
 from lmsconf.model.calls import Call

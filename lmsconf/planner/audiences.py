@@ -14,9 +14,10 @@ from itertools import accumulate
 from operator import or_
 from typing import Final, NamedTuple, TypeAlias
 
+from msgspec import Struct
+
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.effects import Basis
-from lmsconf.support.lazy_dataclass import dataclass
 
 Bits: TypeAlias = int
 """A set of people, by their positions."""
@@ -69,8 +70,7 @@ class AudienceSize(NamedTuple):
     everybody: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Audience:
+class Audience(Struct, frozen=True, kw_only=True):
     """The people in an audience before and after a plan; None where they are not known.
 
     causes: the changed resources that decide who is in it. basis: of both sets. reason: why they are not known.
@@ -88,8 +88,7 @@ class Audience:
         return None not in (self.before, self.after)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AudienceAssignment:
+class AudienceAssignment(Struct, frozen=True, kw_only=True):
     """An assignment of a content before and after a plan; `before` is None if it is created, `after` if deleted.
 
     cause: its address if the plan changes it.
@@ -101,8 +100,7 @@ class AudienceAssignment:
     cause: Address | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
+class Access(Struct, frozen=True):
     """Who has one content on one side of a plan, and in which windows.
 
     starts, finishes: bound of the hull of a person's windows (None: open) → who has it.
@@ -156,8 +154,7 @@ def _covered(windows: Sequence[tuple[Window, Bits]], first: int, last: int) -> B
     return bits
 
 
-@dataclass(frozen=True, slots=True)
-class AccountEnds:
+class AccountEnds(Struct, frozen=True):
     """The accounts that will be archived, and were not to be so soon before a plan.
 
     moments: when, in epoch seconds, in order. people: by the same position, everybody whose account ends by then.
@@ -215,8 +212,7 @@ def _same(before: dict[int | None, Bits], after: dict[int | None, Bits]) -> Bits
     return out
 
 
-@dataclass(frozen=True, slots=True)
-class ContentAccess:
+class ContentAccess(Struct, frozen=True):
     """What changes for the people of one content.
 
     archived_soon: who has it on both sides, and whose account the plan lets end while a window of theirs is open in the
@@ -279,8 +275,7 @@ def _causes(assignments: Sequence[AudienceAssignment], now: int) -> Iterator[tup
     yield from sorted(by_cause.items())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AudienceModel:
+class AudienceModel(Struct, frozen=True, kw_only=True):
     """Everything that decides who has what, before and after a plan. `now`: the time of the plan, in epoch seconds.
 
     ids: the id of the person at each position; None for an account that the plan creates. emails: theirs.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from lmsconf.errors import Severity
 from lmsconf.model.address import Address, Ref, shell_quoted

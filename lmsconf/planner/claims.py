@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
 from typing import Generic, TypeVar
+
+from msgspec import Struct, field
 
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.model.address import RemoteId
 from lmsconf.model.snapshot import HasName
-from lmsconf.support.lazy_dataclass import dataclass
 
 L = TypeVar("L", bound=HasName)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class Claim(Struct, frozen=True, kw_only=True):
     """The declared identity of a resource or a choice.
 
     pin: the declared id. previously: earlier names. label: how problems name it. find_source: where it is declared.
@@ -34,8 +33,7 @@ class Claim:
         return self.find_source()
 
 
-@dataclass(slots=True)
-class ClaimMatches(Generic[L]):
+class ClaimMatches(Struct, Generic[L]):
     """The live row of each claim (None: to be created, or broken), unclaimed rows, and problems.
 
     broken: positions of claims with an error.

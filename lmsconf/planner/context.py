@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import field
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
+
+from msgspec import Struct, field
 
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.model.address import Address, Ref, RemoteId
@@ -14,7 +15,6 @@ from lmsconf.model.forms import Form
 from lmsconf.model.plan import GuardCount
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import HasName, Row_co, Snapshot
-from lmsconf.support.lazy_dataclass import dataclass
 
 Spec = TypeVar("Spec")
 Row = TypeVar("Row", bound=HasName)
@@ -103,8 +103,7 @@ class NameRegistry:
         return list(self._ids[kind])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Match(Generic[Spec_co, Row_co]):
+class Match(Struct, Generic[Spec_co, Row_co], frozen=True, kw_only=True):
     """A declared resource and its live row; `row` is None if it is to be created.
 
     reason: why it changes, if no entry of its own declares it. replaced_by: what takes its place. along: it is planned
@@ -122,8 +121,7 @@ class Match(Generic[Spec_co, Row_co]):
         return self.declared.address
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deletion(Generic[Row_co]):
+class Deletion(Struct, Generic[Row_co], frozen=True, kw_only=True):
     """A live resource to be deleted: listed under `absent`, owned and undeclared, or deleted `with_` its group.
 
     reason: why, if an entry other than one under `absent` says so. replaced_by: what takes its place.
@@ -144,8 +142,7 @@ class UndeclaredResource(NamedTuple):
     row: HasName
 
 
-@dataclass(slots=True, kw_only=True)
-class MatchResult(Generic[Spec, Row]):
+class MatchResult(Struct, Generic[Spec, Row], kw_only=True):
     """The result of matching declarations with live resources of one kind.
 
     ignored: how many rows `leave_alone` ignores. live: how many rows were read, of people those who are active.
@@ -158,8 +155,7 @@ class MatchResult(Generic[Spec, Row]):
     live: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BeforeAfter:
+class BeforeAfter(Struct, frozen=True, kw_only=True):
     """The live and the declared state of a resource, as forms limited to the keys that the manifest declares.
 
     sizes: key → length of the live list, for the guards' shares; of people, those who are active.
@@ -178,8 +174,7 @@ class BeforeAfter:
     is_archived: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Similarity:
+class Similarity(Struct, frozen=True, kw_only=True):
     """The content of a resource in comparable form, to detect one that was renamed.
 
     of: the manifest key that is compared. key: equal for the same content; None if there is too little to compare.
@@ -192,8 +187,7 @@ class Similarity:
     type: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewParts:
+class NewParts(Struct, frozen=True, kw_only=True):
     """The parts of a resource, choices of a field, that are created beside live, undeclared ones that stay.
 
     likely: new part → undeclared parts that live resources reference where their declarations reference the new one.
@@ -204,8 +198,7 @@ class NewParts:
     likely: dict[str, set[str]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SideEffect:
+class SideEffect(Struct, frozen=True, kw_only=True):
     """A live resource that the service itself changes as a consequence of the change `with_`, without a call."""
 
     address: Address

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, cast
 
+from msgspec import Struct
+
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.forms import Form, form_to_json, sort_items
 from lmsconf.model.plan import FieldChange
-from lmsconf.support.lazy_dataclass import dataclass
 
 _REPORTS: Final = (
     "values_changed", "type_changes", "dictionary_item_added", "dictionary_item_removed", "iterable_item_added",
@@ -25,8 +26,7 @@ if TYPE_CHECKING:
     from deepdiff.model import DiffLevel
 
 
-@dataclass(frozen=True, slots=True)
-class KeyedNames:
+class KeyedNames(Struct, frozen=True):
     """Names with an identity of their own: key → name, in display order."""
 
     names: Mapping[str, str]

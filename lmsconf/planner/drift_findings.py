@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import field
 from typing import Final, TypeAlias
+
+from msgspec import Struct, field
 
 from lmsconf.errors import Problem
 from lmsconf.model.address import Address, RemoteId, shell_quoted
@@ -19,14 +20,12 @@ from lmsconf.model.drift import (
 )
 from lmsconf.model.plan import Action, Change, FieldChange, PossibleRename, RenameCandidate
 from lmsconf.planner.rename_detection import CLOSE
-from lmsconf.support.lazy_dataclass import dataclass
 
 TAKE_OVER: Final = "export --into"
 """The command that writes manifests for undeclared live resources."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AppliedBase:
+class AppliedBase(Struct, frozen=True, kw_only=True):
     """Base manifests that count as applied, and their planned changes: where there are any, the workspace was edited.
 
     changes: None if they cannot be planned. lost: addresses whose changes are unknown.
@@ -37,8 +36,7 @@ class AppliedBase:
     lost: frozenset[str | None] = frozenset()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DriftInputs:
+class DriftInputs(Struct, frozen=True, kw_only=True):
     """Inputs of a drift report besides plan, snapshot and declarations.
 
     applied  the base manifests, applied before; None without a base

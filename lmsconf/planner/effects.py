@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
 from typing import Final, NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lmsconf.errors import Problem, Severity
 from lmsconf.model.address import Address, RemoteId
@@ -35,22 +37,19 @@ from lmsconf.planner.audiences import (
     to_bits,
 )
 from lmsconf.planner.effect_rows import changed_people, person_rows, sort_rows
-from lmsconf.support.lazy_dataclass import dataclass
 
 EVERYBODY_COUNTED: Final = "all people"
 _BY_STRENGTH: Final = (Basis.EXACT, Basis.ESTIMATE, Basis.UNKNOWN)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Losses:
+class Losses(Struct, frozen=True, kw_only=True):
     """Who loses a content: their ids, to ask for their progress."""
 
     content: RemoteId
     people: tuple[RemoteId, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PredictedEffects:
+class PredictedEffects(Struct, frozen=True, kw_only=True):
     """The effects of a plan, what the guards count in them, who loses which content, and the tests that fail.
 
     sizes: of audiences that are known exactly, after the plan.

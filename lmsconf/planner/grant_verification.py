@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Generic, NamedTuple
 
+from msgspec import Struct
+
 from lmsconf.model.address import Address
 from lmsconf.model.api import GetRequest
 from lmsconf.model.calls import Call
 from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.plan import Change
 from lmsconf.planner.context import Spec
-from lmsconf.support.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class SentCall:
+class SentCall(Struct, frozen=True):
     """The path parameters and the body of a call as it was sent, with ids in place of references."""
 
     path: Mapping[str, str]

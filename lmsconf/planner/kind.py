@@ -7,6 +7,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from datetime import tzinfo
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias
 
+from msgspec import Struct
+
 from lmsconf.errors import Problem
 from lmsconf.model.address import Address, Ref, RemoteId, text_of_id
 from lmsconf.model.api import Api, ListOperation
@@ -41,7 +43,6 @@ from lmsconf.planner.manifest_entries import (
     UnexportableRow,
 )
 from lmsconf.planner.undo.hooks import Undoable
-from lmsconf.support.lazy_dataclass import dataclass
 
 BOX: Final = "box"
 """The usual shape of a node in a graph."""
@@ -56,8 +57,7 @@ if TYPE_CHECKING:
     from lmsconf.planner.redaction import Entry, LivePerson, RedactionContext, Report, RestoreContext
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ManifestEntry:
+class ManifestEntry(Struct, frozen=True, kw_only=True):
     """One item of a manifest section, valid against its kind's schema, with lists of people read from their files.
 
     `report` collects the problems that only a kind can detect; parsing continues, so that all are shown together.

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, time, tzinfo
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.model.address import Address
@@ -15,7 +17,6 @@ from lmsconf.model.names import may_be_suspicious
 from lmsconf.model.plan import Plan
 from lmsconf.model.policy import Policy
 from lmsconf.planner.context import MatchResult, PlanContext
-from lmsconf.support.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from lmsconf.planner.audiences import AudienceSize
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
     from lmsconf.planner.plan import DraftPlan
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedState:
+class PlannedState(Struct, frozen=True, kw_only=True):
     """What a plan knows beside its manifests: matches by kind, and how many people are in which audience after it.
 
     sizes: only of audiences that are known exactly.
@@ -35,8 +35,7 @@ class PlannedState:
     sizes: Mapping[Address, AudienceSize]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LintContext:
+class LintContext(Struct, frozen=True, kw_only=True):
     """What lints look at. declared: kind → the declarations that apply in the workspace, in the order of the manifests.
 
     now: the time of the plan, or the beginning of the day. timezone: in which times are shown. plan: None where only

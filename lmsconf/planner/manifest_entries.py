@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple, TypeAlias
 
+from msgspec import Struct
+
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
-from lmsconf.support.lazy_dataclass import dataclass
 
 Trail: TypeAlias = tuple[str, ...]
 """A path from the root of a manifest."""
@@ -17,8 +18,7 @@ KEYS: Final = "(keys)"
 """Step of a path: each key of a mapping."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExportedEntry:
+class ExportedEntry(Struct, frozen=True, kw_only=True):
     """The manifest entry of one live row. notes: what it leaves out, and why."""
 
     address: Address
@@ -27,8 +27,7 @@ class ExportedEntry:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnexportableRow:
+class UnexportableRow(Struct, frozen=True, kw_only=True):
     """A live row without a manifest entry, and the reason."""
 
     address: Address

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import field
 from typing import Final
+
+from msgspec import Struct, field
 
 from lmsconf.errors import SourceLocation
 from lmsconf.model.address import Address, shell_quoted
 from lmsconf.model.names import did_you_mean, quote_name
 from lmsconf.planner.context import PlanContext
-from lmsconf.support.lazy_dataclass import dataclass
 
 _MOST_COMPARED: Final = 50
 
 
-@dataclass(slots=True)
-class LiveIdentities:
+class LiveIdentities(Struct):
     """doubtful: declared addresses whose live row is unknown because of an error. renamed: current → new address."""
 
     doubtful: set[Address] = field(default_factory=set)
     renamed: dict[Address, Address] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class _ComparedNames:
+class _ComparedNames(Struct):
     """number: how many unknown names hints were asked for."""
 
     number: int = 0

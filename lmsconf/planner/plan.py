@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
 from datetime import datetime
 from typing import Any, NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation
 from lmsconf.model.access_tests import AccessTest
@@ -41,14 +43,12 @@ from lmsconf.planner.read_scope import Declarations
 from lmsconf.planner.rename_detection import possible_renames
 from lmsconf.planner.selection import Selection
 from lmsconf.planner.undo.extent import with_undo_limits
-from lmsconf.support.lazy_dataclass import dataclass
 
 NOT_LIVE = sha256(None)
 """The fingerprint of a resource that is not live."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DraftPlan:
+class DraftPlan(Struct, frozen=True, kw_only=True):
     """A plan without its effects on people and its lints, with what they are computed from.
 
     tests: those of the manifests that apply in its workspace. declared: in the order of the manifests. results: by

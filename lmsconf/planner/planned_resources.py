@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from typing import Any
+
+from msgspec import Struct, field
 
 from lmsconf.model.address import Address, shell_quoted
 from lmsconf.model.calls import Step
@@ -15,14 +16,12 @@ from lmsconf.planner.context import BeforeAfter, Deletion, Match, MatchResult, P
 from lmsconf.planner.diff import diff_forms
 from lmsconf.planner.kind import AnyKind
 from lmsconf.planner.selection import Selection, additions_only
-from lmsconf.support.lazy_dataclass import dataclass
 
 OWNED = "it is owned, and no manifest declares it"
 """The reason of a deletion without an entry under `absent`."""
 
 
-@dataclass(slots=True, kw_only=True)
-class PlannedResource:
+class PlannedResource(Struct, kw_only=True):
     """One resource that changes, before it becomes a Change and calls."""
 
     address: Address

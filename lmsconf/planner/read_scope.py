@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from msgspec import Struct
+
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.policy import Policy
 from lmsconf.planner.kind import AnyKind
-from lmsconf.support.lazy_dataclass import dataclass
 
 
 class Declarations(NamedTuple):
@@ -43,8 +44,7 @@ class Declarations(NamedTuple):
         return Declarations(declared, [entry for entry in self.absent if entry.applies_in(workspace)])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadScope:
+class ReadScope(Struct, frozen=True, kw_only=True):
     """What to read of a workspace.
 
     everything: also what is neither declared nor owned. edits: also the last editor of each resource, where the service

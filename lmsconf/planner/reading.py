@@ -10,8 +10,9 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
-from dataclasses import replace
 from typing import Any, TypeAlias, TypeVar
+
+from msgspec.structs import replace
 
 from lmsconf.model.address import RemoteId
 from lmsconf.model.api import Api, ListedRows

@@ -6,11 +6,13 @@ import hmac
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
 from hashlib import sha256
 from itertools import count
 from secrets import token_hex
 from typing import Any, Final, TypeVar, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.model.address import Address, RemoteId
@@ -18,7 +20,6 @@ from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.names import normalize_email
 from lmsconf.model.snapshot import Listed, Snapshot
 from lmsconf.planner.context import PlanContext
-from lmsconf.support.lazy_dataclass import dataclass
 
 Entry = TypeVar("Entry", DesiredResource[Any], DeleteEntry[Any])
 Report = Callable[[Problem], None]
@@ -39,8 +40,7 @@ def random_id() -> RemoteId:
     return RemoteId(token_hex(16))
 
 
-@dataclass(frozen=True, slots=True)
-class LivePerson:
+class LivePerson(Struct, frozen=True):
     """A live person, as far as redaction needs to know.
 
     email: normalized. is_active: lists with this person are compared: the account is not archived, and no other active
@@ -53,8 +53,7 @@ class LivePerson:
     is_declared: bool
 
 
-@dataclass(frozen=True, slots=True)
-class UnnamedRow:
+class UnnamedRow(Struct, frozen=True):
     """The number of undeclared people in one list of a redacted snapshot.
 
     kind: the listing of the list's owner. of: the owner's id, empty for a list of the workspace itself. list: the
@@ -123,9 +122,9 @@ class RedactionContext:
     def _value(self, value: object) -> object:
         if isinstance(value, str):
             return self.redact_text(value)
-        if is_dataclass(value) and not isinstance(value, type):
-            names = (field.name for field in fields(value))
-            return replace(value, **{name: self._value(getattr(value, name)) for name in names if name != "id"})
+        if isinstance(value, Struct):
+            names = (name for name in value.__struct_fields__ if name != "id")
+            return replace(value, **{name: self._value(getattr(value, name)) for name in names})
         if isinstance(value, tuple) and hasattr(value, "_asdict") and hasattr(value, "_replace"):
             parts = value._asdict().items()
             return value._replace(**{name: self._value(part) for name, part in parts if name != "id"})
@@ -159,8 +158,7 @@ class RedactionContext:
             yield UnnamedRow(listing, RemoteId(of), list, *numbers)
 
 
-@dataclass(frozen=True, slots=True)
-class PersonPlaceholder:
+class PersonPlaceholder(Struct, frozen=True):
     """A placeholder of a person who is only counted in some list; its id is also its label."""
 
     id: RemoteId

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from lmsconf.errors import Problem, Severity
 from lmsconf.model.address import Address
@@ -21,15 +22,13 @@ from lmsconf.model.plan import Action, Change, PossibleRename, RenameCandidate
 from lmsconf.model.policy import Policy
 from lmsconf.planner.context import BeforeAfter, MatchResult, NewParts, PlanContext, Similarity, UndeclaredResource
 from lmsconf.planner.kind import AnyKind
-from lmsconf.support.lazy_dataclass import dataclass
 
 POSSIBLE: Final = "guard/possible-rename"
 CLOSE: Final = "rename/close-name"
 NOT_COMPARED: Final = "rename/not-compared"
 
 
-@dataclass(slots=True, kw_only=True)
-class PossibleRenames:
+class PossibleRenames(Struct, kw_only=True):
     """The creations that may be renames, and the problems that report them."""
 
     possible: list[PossibleRename] = field(default_factory=list)
@@ -67,8 +66,7 @@ def possible_renames(
     return out
 
 
-@dataclass(frozen=True, slots=True)
-class _Old:
+class _Old(Struct, frozen=True):
     """A live resource that creations are compared with. is_deleted: by the plan. is_absent: it is under `absent`."""
 
     resource: UndeclaredResource

@@ -9,9 +9,10 @@ allows, and the verification after the run finds the rest.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from lmsconf.errors import InvalidResponse, Rejected
 from lmsconf.model.address import RemoteId

@@ -9,8 +9,10 @@ it was taken is in the workspace, so declarations about that person are not comp
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import fields, is_dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lmsconf.errors import Problem
 from lmsconf.model.declarations import Manifests
@@ -111,6 +113,6 @@ def _strings(value: object) -> Iterator[str]:
     elif isinstance(value, tuple | list | frozenset):
         for item in value:
             yield from _strings(item)
-    elif is_dataclass(value):
-        for field in fields(value):
-            yield from _strings(getattr(value, field.name))
+    elif isinstance(value, Struct):
+        for name in value.__struct_fields__:
+            yield from _strings(getattr(value, name))

@@ -8,23 +8,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import field
 from pathlib import Path
 from typing import Final, cast
+
+from msgspec import Struct
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation, UsageError, shorten
 from lmsconf.model.canonical_json import Json
 from lmsconf.project.command_allowlist import files_of_project
 from lmsconf.project.config_file import ENV_WORKSPACE, ProjectFile, expand_pattern
-from lmsconf.support.lazy_dataclass import dataclass
+from lmsconf.support.structs import equal_but_for
 
 PARTS: Final = ("url", "token", "command", "dialect")
 """The values of `--trust-project`."""
 OPTION: Final = "--trust-project"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestDestination:
+class RequestDestination(Struct, frozen=True, kw_only=True):
     """The url, token source and dialect of one workspace, as the project file declares them.
 
     places: the source location of each part. programs: parts of the token command that name files of the project.
@@ -32,9 +32,12 @@ class RequestDestination:
 
     url: str | None = None
     token: Mapping[str, Json] | None = None
-    dialect: Mapping[str, Json] = field(default_factory=dict)
-    places: Mapping[str, SourceLocation] = field(default_factory=dict, compare=False)
+    dialect: Mapping[str, Json] = {}
+    places: Mapping[str, SourceLocation] = {}
     programs: tuple[str, ...] = ()
+
+    def __eq__(self, other: object) -> bool:
+        return equal_but_for(self, other, ("places",))
 
 
 NOWHERE: Final = RequestDestination()

@@ -17,8 +17,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from msgspec import Struct
+
 from lmsconf.errors import LmsconfError
-from lmsconf.support.lazy_dataclass import dataclass
 from lmsconf.support.state_folder import read_own_file, state_folder, write_own_file
 from lmsconf.support.work_tree import outermost_work_tree
 
@@ -39,8 +40,7 @@ class CommandNotApproved(LmsconfError):
     code = "token/refused"
 
 
-@dataclass(frozen=True, slots=True)
-class CommandAllowlist:
+class CommandAllowlist(Struct, frozen=True):
     """The commands approved so far.
 
     file: where approvals are stored; None: they are not stored. always: every command is approved. ask: the prompt;

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field, replace
 from datetime import date, tzinfo
 from typing import Final, cast
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.manifest.file_set import PROJECT_FILE
@@ -16,15 +18,13 @@ from lmsconf.model.drift import IgnoreRule
 from lmsconf.model.lints import LintLevel, LintSetting
 from lmsconf.model.policy import GUARDS, UNKNOWN, Consent, GuardLimit, GuardLimits
 from lmsconf.project.ownership_keys import canonical_address_pattern, kind_names_by_section
-from lmsconf.support.lazy_dataclass import dataclass
 
 FILE: Final = PROJECT_FILE
 ENV_WORKSPACE: Final = "env"
 DEFAULT_KEPT_RUNS: Final = 50
 
 
-@dataclass(frozen=True, slots=True)
-class ProjectFile:
+class ProjectFile(Struct, frozen=True):
     """A valid project file: all its workspaces were validated, not only the chosen one.
 
     notes: filled with one note for each expired consent that `consents` meets.

@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from msgspec import Struct
+
 from lmsconf.errors import LmsconfError, Problem, Severity, SourceLocation, shorten
 from lmsconf.project.command_allowlist import Ask, CommandAllowlist, folder_to_run_in
 from lmsconf.project.config_file import expand_pattern
-from lmsconf.support.lazy_dataclass import dataclass
 from lmsconf.support.redaction import register_secret
 from lmsconf.support.url_rules import strip_final_newline, token_problem
 
@@ -71,8 +72,7 @@ class Secret:
         return hash(self._text)
 
 
-@dataclass(frozen=True, slots=True)
-class EnvToken:
+class EnvToken(Struct, frozen=True):
     """A token in an environment variable; `value` is None if it is unset, empty or not allowed."""
 
     name: str
@@ -98,8 +98,7 @@ class EnvToken:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class FileToken:
+class FileToken(Struct, frozen=True):
     """A token that is the whole content of a file. folders: where token files are allowed, the project's included."""
 
     path: Path
@@ -138,8 +137,7 @@ class FileToken:
         return any(".git" not in path.parts for path in inside)
 
 
-@dataclass(frozen=True, slots=True)
-class CommandToken:
+class CommandToken(Struct, frozen=True):
     """A token that a command prints to stdout. The command runs only when the token is needed.
 
     pattern: its words as the project file has them, before variables are expanded. They are what is approved.

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import field
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Final, cast
+
+from msgspec import Struct, field
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation, UsageError, shorten
 from lmsconf.manifest.yaml.scalars import VARIABLE_START
@@ -21,7 +22,6 @@ from lmsconf.project.config_file import ENV_WORKSPACE, FILE, ProjectFile, expand
 from lmsconf.project.config_reader import path_problem, read_project_file, url_problem
 from lmsconf.project.credentials import Token, env_token, token_source_from
 from lmsconf.project.discovery import find_project_folder
-from lmsconf.support.lazy_dataclass import dataclass
 from lmsconf.support.url_rules import ALLOWED_HOSTS
 
 DEFAULT_MANIFESTS: Final = "manifests"
@@ -29,8 +29,7 @@ _SANDBOX: Final = "sandbox:"
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkspaceConfig:
+class WorkspaceConfig(Struct, frozen=True, kw_only=True):
     """The selected workspace. `token` is the token's source, not the token.
 
     database: the embedded sandbox's SQLite file; None for one in memory and for a remote workspace.
@@ -48,16 +47,14 @@ class WorkspaceConfig:
         return self.url.startswith(_SANDBOX)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LockSettings:
+class LockSettings(Struct, frozen=True, kw_only=True):
     """The terms of the lock in the workspace. lease: seconds until it expires unless renewed. owner: its shown name."""
 
     lease: float
     owner: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class Settings(Struct, frozen=True, kw_only=True):
     """All input of a run besides the manifests.
 
     root         the folder of the project file

@@ -11,8 +11,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+from msgspec import Struct
+
 from lmsconf.project.schema_files import MANIFEST_SCHEMA, PROJECT_SCHEMA, schema_comment, schema_texts
-from lmsconf.support.lazy_dataclass import dataclass
 from lmsconf.support.package_data import read_ci_workflow
 
 PROJECT_FILE: Final = "lmsconf.yaml"
@@ -48,8 +49,7 @@ CI_FILES: Final[Mapping[CiSystem, Mapping[str, str]]] = MappingProxyType(
 """CI system → path in the project → name of the packaged template."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InitAnswers:
+class InitAnswers(Struct, frozen=True, kw_only=True):
     """The user's answers about a new project. schemas: write the JSON Schemas into the project, for editors."""
 
     url: str

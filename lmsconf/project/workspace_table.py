@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
+
+from msgspec.structs import replace
 
 from lmsconf.errors import Problem, SourceLocation, shorten
 from lmsconf.manifest.expand.for_each import drop_keys

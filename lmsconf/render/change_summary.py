@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Protocol
 
+from msgspec import Struct
+
 from lmsconf.errors import Problem, Severity
 from lmsconf.model.address import Address
 from lmsconf.model.blockers import allowances
@@ -30,7 +32,6 @@ from lmsconf.render.resource_wording import (
     format_value,
     title_keys,
 )
-from lmsconf.support.lazy_dataclass import dataclass
 
 
 class HasAddress(Protocol):
@@ -76,8 +77,7 @@ def group_by_risk(changes: Iterable[Change]) -> Mapping[Risk, Sequence[Change]]:
     return {one: group for one, group in groups.items() if group}
 
 
-@dataclass(frozen=True, slots=True)
-class KeyChange:
+class KeyChange(Struct, frozen=True):
     """One key of a change in words.
 
     removed, added: values before and after, or items of a list; a scalar has at most one each. note: the counts of

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
+from msgspec import Struct
+
 from lmsconf.model.address import Address
 from lmsconf.model.effects import AccessCounts, Basis, CauseCount, ContentEffects
 from lmsconf.model.plan import Change, Plan
 from lmsconf.render.effects_wording import CHANGE_WORDS, NOT_KNOWN, count_words, number_of
 from lmsconf.render.resource_wording import count_noun, resource_title, short_title
-from lmsconf.support.lazy_dataclass import dataclass
 
 MOST_SENTENCES: Final = 5
 """How many contents are listed in a sentence; the table lists all."""
@@ -39,8 +40,7 @@ Phrase: TypeAlias = "tuple[str, ...]"
 CausePlaces: TypeAlias = "Mapping[Address, Phrase]"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EffectSentence:
+class EffectSentence(Struct, frozen=True, kw_only=True):
     """What changes for the people of one content. causes: the changes behind it, with their places."""
 
     effect: Phrase

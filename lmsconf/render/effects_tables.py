@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from msgspec import Struct
+
 from lmsconf.model.address import Address
 from lmsconf.model.effects import Basis, ContentEffects, Effects, GroupEffects
 from lmsconf.render.effects_sentences import cause_counts, sort_contents
 from lmsconf.render.effects_wording import GROUP_NOUNS, NOT_KNOWN, format_count
 from lmsconf.render.resource_wording import resource_title
-from lmsconf.support.lazy_dataclass import dataclass
 
 _CONTENT_COLUMNS: Final = {
     "before": "before",
@@ -32,8 +33,7 @@ _MOST_CAUSES: Final = 20
 _STATES: Final = ("not_started", "in_progress", "approved", "failed", "expired")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CauseCell:
+class CauseCell(Struct, frozen=True, kw_only=True):
     """A changed resource behind a row: its title, its address, and how many lose and gain through it."""
 
     address: Address
@@ -41,8 +41,7 @@ class CauseCell:
     counted: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EffectsRow:
+class EffectsRow(Struct, frozen=True, kw_only=True):
     """A content or a group with its numbers.
 
     unknown: what stands in place of all numbers if none is known. note: how far those are who lose a content.
@@ -59,8 +58,7 @@ class EffectsRow:
     cause_count: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EffectsTable:
+class EffectsTable(Struct, frozen=True, kw_only=True):
     """Rows with the headings of their numbers. nouns: what a row is, singular and plural."""
 
     headings: tuple[str, ...]

@@ -71,7 +71,7 @@ def fleet_effects(report: FleetReport) -> str:
         return ""
     sentences = []
     if known:
-        counts = {name: sum(people.get(name) or 0 for people in known) for name in AccessCounts.__dataclass_fields__}
+        counts = {name: sum(people.get(name) or 0 for people in known) for name in AccessCounts.__struct_fields__}
         basis = Basis.ESTIMATE if any(entry.basis is Basis.ESTIMATE for entry in plans) else Basis.EXACT
         sentences.append(totals_sentence(PredictedTotals(basis=basis, people=AccessCounts(**counts))))
     if all(entry.basis is Basis.OFF for entry in plans):

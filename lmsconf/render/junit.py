@@ -11,6 +11,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from msgspec import Struct
+
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.model.address import Address
 from lmsconf.model.drift import DriftFinding, DriftReport
@@ -18,14 +20,12 @@ from lmsconf.render import drift_wording
 from lmsconf.render.escape import escape_xml
 from lmsconf.render.plan_wording import format_problem
 from lmsconf.render.resource_wording import kind_plural, resource_title
-from lmsconf.support.lazy_dataclass import dataclass
 
 REST: Final = "manifests and workspace"
 """The suite of errors that concern no declared resource."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Case:
+class _Case(Struct, frozen=True, kw_only=True):
     """One test case. outcome: the element name `failure`, `error` or `skipped`; None: passed."""
 
     kind: str

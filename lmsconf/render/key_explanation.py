@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict
 from typing import Final, cast
+
+import msgspec
 
 from lmsconf.documents.document import TOOL, render_json
 from lmsconf.model.canonical_json import Json
@@ -41,7 +42,9 @@ def _key(key: ExplainedKey, wide: int) -> Iterator[str]:
 
 def explain_json(explanation: KeyExplanation) -> str:
     """Return the same as the JSON document `lmsconf.explain/1`."""
-    return render_json({"format": EXPLAIN_FORMAT, "tool": TOOL, **cast("dict[str, Json]", asdict(explanation))})
+    return render_json(
+        {"format": EXPLAIN_FORMAT, "tool": TOOL, **cast("dict[str, Json]", msgspec.to_builtins(explanation))}
+    )
 
 
 EXPLAIN_VIEWS: Final[Mapping[str, Callable[[KeyExplanation], str]]] = {"text": explain_text, "json": explain_json}

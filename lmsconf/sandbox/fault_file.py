@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +15,7 @@ from lmsconf.errors import ProblemsFound
 from lmsconf.sandbox.faults import ALWAYS, BodyCorruption, Fault, FaultScript
 from lmsconf.sandbox.text_only_yaml import file_problem, read_yaml
 
-_KEYS: Final = tuple(field.name for field in fields(Fault))
+_KEYS: Final = Fault.__struct_fields__
 _LONGEST_DELAY: Final = 3600.0
 _Entry = Mapping[str, object]  # every scalar is text
 

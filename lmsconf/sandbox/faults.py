@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import field
 from fnmatch import fnmatchcase
 from random import Random
 from typing import Final, Literal, TypeAlias
 
-from lmsconf.support.lazy_dataclass import dataclass
+from msgspec import Struct, field
 
 BodyCorruption: TypeAlias = 'Literal["truncated", "html"]'
 ALWAYS: Final = 2**31
@@ -23,8 +22,7 @@ class ConnectionLost(ConnectionError):
         super().__init__("the connection broke before an answer came")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
+class Fault(Struct, frozen=True, kw_only=True):
     """One fault, for the next `times` requests whose operation matches the shell pattern.
 
     status       returns this status, with `headers` (such as retry-after); the request is not carried out

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias, cast
 
+from msgspec import Struct
+
 from lmsconf.sandbox.api_refusal import bad_request, not_found
 from lmsconf.sandbox.store import Repository, encode_ids
-from lmsconf.support.lazy_dataclass import dataclass
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 Entry: TypeAlias = "dict[str, Json]"
@@ -17,8 +18,7 @@ SMART_GROUP: Final = "SMART_GROUP"
 _INT64: Final = range(-(2**63), 2**63)
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """A request that matches the API description: the accessors only add the type that was checked there.
 
     The body has the description's own names, whatever the dialect names them in JSON.
@@ -59,16 +59,14 @@ class Request:
         return cast(str, self.query.get("filter", ""))
 
 
-@dataclass(frozen=True, slots=True)
-class PageRange:
+class PageRange(Struct, frozen=True):
     """A range of rows of a listing."""
 
     skip: int
     limit: int
 
 
-@dataclass(frozen=True, slots=True)
-class RequestContext:
+class RequestContext(Struct, frozen=True):
     """The open transaction, and the workspace's behaviour where the specification leaves it open."""
 
     repository: Repository

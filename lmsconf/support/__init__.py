@@ -1,1 +1,1 @@
-"""Utilities for all packages: atomic files, redaction, package data, URL rules, hardened git, `dataclass`."""
+"""Utilities for all packages: atomic files, redaction, package data, URL rules, hardened git."""

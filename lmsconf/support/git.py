@@ -17,8 +17,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
+from msgspec import Struct
+
 from lmsconf.errors import LmsconfError
-from lmsconf.support.lazy_dataclass import dataclass
 from lmsconf.support.work_tree import REPOSITORY, find_work_tree
 
 SECONDS: Final = 120.0
@@ -44,8 +45,7 @@ class GitFailed(LmsconfError):
     code = "git/failed"
 
 
-@dataclass(frozen=True, slots=True)
-class GitRepository:
+class GitRepository(Struct, frozen=True):
     """Git for one repository. top: the folder of its work tree. is_submodule: of the repository around it."""
 
     top: Path

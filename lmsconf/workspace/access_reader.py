@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound
 from lmsconf.kinds import all_kinds

@@ -7,8 +7,10 @@ resources that the change abandons.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lmsconf.errors import Problem, Severity
 from lmsconf.manifest.edit.yaml_text import format_inline
@@ -22,7 +24,6 @@ from lmsconf.planner.context import CallTemplates, PlanContext
 from lmsconf.planner.guards import evaluate_guards
 from lmsconf.planner.kind import AnyKind
 from lmsconf.planner.read_scope import Declarations
-from lmsconf.support.lazy_dataclass import dataclass
 
 
 class ManifestsVersion(NamedTuple):
@@ -33,8 +34,7 @@ class ManifestsVersion(NamedTuple):
     settings: Mapping[str, Json]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BaseManifests:
+class BaseManifests(Struct, frozen=True, kw_only=True):
     """What manifests are compared with. older: previous versions, latest first, as far as the history reaches."""
 
     name: str

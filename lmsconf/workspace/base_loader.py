@@ -10,10 +10,12 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lmsconf.errors import LmsconfError, UsageError
 from lmsconf.manifest.file_set import FILE_LIMIT, PROJECT_FILE
@@ -24,7 +26,6 @@ from lmsconf.project.config_file import ENV_WORKSPACE
 from lmsconf.project.config_reader import read_project_file
 from lmsconf.project.settings import Settings, load_settings
 from lmsconf.support.git import GitFailed, GitRepository, open_repository
-from lmsconf.support.lazy_dataclass import dataclass
 from lmsconf.support.work_tree import find_work_tree
 from lmsconf.workspace.base_comparison import BaseManifests, ManifestsVersion
 from lmsconf.workspace.project_manifests import load_manifests
@@ -52,8 +53,7 @@ class _Loaded(NamedTuple):
     destination: RequestDestination
 
 
-@dataclass(frozen=True, slots=True)
-class _History:
+class _History(Struct, frozen=True):
     """The commits of the project's repository. below: the project's folder relative to the repository's top.
 
     around: those of the repository that has this one as a submodule.

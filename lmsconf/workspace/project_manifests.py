@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from lmsconf.errors import Problem, ProblemsFound
 from lmsconf.kinds import all_kinds

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lmsconf.errors import Problem, ProblemsFound
 from lmsconf.kinds import all_kinds
@@ -26,7 +28,6 @@ from lmsconf.planner.read_scope import Declarations, ReadScope
 from lmsconf.planner.reading import ReadContext, read_snapshot, read_workspace
 from lmsconf.planner.rereading import can_reread, reread
 from lmsconf.project.settings import Settings
-from lmsconf.support.lazy_dataclass import dataclass
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import add_previous_names, refuse_errors, without_entries
 
@@ -39,8 +40,7 @@ if TYPE_CHECKING:
 Clock = Callable[[], datetime]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkspaceReader:
+class WorkspaceReader(Struct, frozen=True, kw_only=True):
     """One workspace, read through a connection and never changed.
 
     parallelism: concurrent requests. clock: the current time, for reports. on_read: called with each snapshot that was

@@ -8,8 +8,9 @@ planned again.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound
 from lmsconf.journal.journal_reader import read_runs

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 
 from cli.test_masking import SEED
 from flow.project import Project as Folder
 from flow.shell import lmsconf as command
+from msgspec.structs import replace
 
 from audit.scene import verified
 from lmsconf.documents import report_file

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from flow.project import Project
+from msgspec.structs import replace
 
 from lmsconf.errors import Problem
 from lmsconf.model.blockers import blockers

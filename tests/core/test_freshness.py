@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from flow.project import Project
+from msgspec.structs import replace
 
 from lmsconf.apply.staleness import CODE, find_foreign_changes, find_stale_resources
 from lmsconf.errors import LmsconfError, StalePlan

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from lmsconf.kinds import all_kinds
 from lmsconf.model.address import Address

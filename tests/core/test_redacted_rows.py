@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import date
 from typing import Any, NamedTuple
 
 import pytest
+from msgspec import Struct
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.kinds import all_kinds
@@ -32,8 +32,7 @@ class Part(NamedTuple):
     note: str | None
 
 
-@dataclass(frozen=True)
-class ToyRow:
+class ToyRow(Struct, frozen=True):
     listing = "toy"
 
     id: RemoteId

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from lmsconf.documents import report_file
 from lmsconf.documents.document import add_seal, render_json

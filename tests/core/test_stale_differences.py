@@ -6,10 +6,10 @@ Plans are written down here, so that each differs from the next one in a single 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from lmsconf.apply.staleness import find_foreign_changes, find_stale_resources
 from lmsconf.errors import Problem, Severity

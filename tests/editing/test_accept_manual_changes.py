@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -14,6 +13,7 @@ from laws.hypothesis_profile import tried
 from laws.random_manifests import RandomManifests
 from laws.random_workspaces import Dice, RandomWorkspace, worlds
 from laws.sandbox_project import SandboxProject, open_stage
+from msgspec.structs import replace
 
 from lmsconf.export.drifted_project import DriftedProject
 from lmsconf.export.export import export_snapshot

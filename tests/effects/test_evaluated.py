@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -18,6 +17,7 @@ import httpx
 import pytest
 from laws.random_manifests import RandomManifests
 from laws.sandbox_project import SandboxProject, document_of, open_stage
+from msgspec.structs import replace
 from wire.second_dialect import second_dialect
 
 from effects.evaluator import COUNTS, Evaluated, Look, evaluate, explaining, look, seconds

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -11,6 +10,7 @@ import pytest
 from flow.altered_service import Edit, connected, plan_altered
 from flow.project import Project
 from manifest.cases import Case, cases
+from msgspec.structs import replace
 
 from lmsconf.apply.applier import Applier
 from lmsconf.workspace.project_manifests import load_manifests

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from lmsconf.errors import ExitCode, Problem
 from lmsconf.fleet.shared_changes import group_changes

@@ -12,11 +12,11 @@ import threading
 import time
 from collections.abc import Generator, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from waiting import HANGS, Interruptions, awaited
 
 from fleet.fleet_project import Fleet

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
 import yaml
+from msgspec.structs import replace
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.apply.applier import Applier

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from threading import Event
 
 import httpx
 import pytest
+from msgspec.structs import replace
 from waiting import Interruptions, awaited
 
 from lmsconf.api.client import Client

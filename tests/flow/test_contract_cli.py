@@ -10,12 +10,12 @@ import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 from json_schemas import schema_validator
+from msgspec.structs import replace
 from waiting import HANGS, HeldResponse
 
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, WaitClock

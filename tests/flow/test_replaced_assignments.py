@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from manifest.cases import Case, cases, shown
+from msgspec.structs import replace
 
 from lmsconf.errors import ExitCode, Problem, ProblemsFound
 from lmsconf.model.plan import Plan

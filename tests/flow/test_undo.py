@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, cast
@@ -12,6 +11,7 @@ from typing import Any, cast
 import pytest
 from journals import runs_of
 from json_schemas import schema_validator
+from msgspec.structs import replace
 
 from lmsconf.api.spec.value_encoding import PickedChoice, build_answers_body, encode_answer
 from lmsconf.documents.snapshot_file import dumps, loads

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 import lmsconf.render
 from lmsconf.cli import app

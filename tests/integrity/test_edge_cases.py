@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 from laws.sandbox_project import TransportConnection
+from msgspec.structs import replace
 from waiting import HANGS
 
 from lmsconf.api.spec import ApiSpec

@@ -8,10 +8,10 @@ import os
 import stat
 from collections import defaultdict
 from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from journal.journal_project import CALLS, KEEP_ALL, JournalProject
 from lmsconf.documents.plan_file import plan_digest

@@ -6,10 +6,10 @@ Every run makes the same calls. JUDGES=17 makes ten times as many from another s
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from typing import Final, NamedTuple
 
 import pytest
+from msgspec.structs import replace
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.sandbox.faults import ALWAYS, Fault, FaultScript

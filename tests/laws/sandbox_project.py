@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from functools import cache
 from itertools import count
@@ -15,6 +14,8 @@ from typing import Final, cast
 
 import httpx
 from hypothesis import reject
+from msgspec import Struct
+from msgspec.structs import replace
 from waiting import retry_in_virtual_time
 
 from laws.random_manifests import ELSEWHERE, RandomManifests
@@ -99,8 +100,7 @@ class Shuffled(httpx.BaseTransport):
         return httpx.Response(answer.status_code, json=said)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SandboxProject:
+class SandboxProject(Struct, frozen=True, kw_only=True):
     """One world with one wish: `workspace` is lmsconf's view of it, `sandbox` the thing itself."""
 
     folder: Path

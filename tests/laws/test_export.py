@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
 from typing import Final, cast
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from laws.conftest import Open
 from laws.hypothesis_profile import tried

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from laws.hypothesis_profile import tried
 from laws.random_manifests import RandomManifests, wishes

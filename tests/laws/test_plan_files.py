@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, cast
 
 from hypothesis import given
+from msgspec.structs import replace
 
 from laws.conftest import Open
 from laws.hypothesis_profile import tried

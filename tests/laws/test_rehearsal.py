@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import event, given
+from msgspec.structs import replace
 from wire.second_dialect import second_dialect
 
 from laws.conftest import Open

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
+from msgspec.structs import replace
 from wire.second_dialect import second_dialect
 
 from laws.conftest import Open

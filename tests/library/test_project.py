@@ -8,12 +8,12 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from flow.project import Project as Folder
 from flow.shell import lmsconf as command
+from msgspec.structs import replace
 
 import lmsconf
 from lmsconf.apply.python_api import Project

@@ -6,13 +6,13 @@ import json
 import os
 import signal
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from threading import Event
 
 import httpx
 import pytest
 from flow.shell import lmsconf
+from msgspec.structs import replace
 from waiting import Interruptions, awaited
 
 from lmsconf.apply.ambiguous_writes import WaitClock

@@ -6,13 +6,13 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import cast
 
 import pytest
 from flow.project import Project as GroupProject
+from msgspec.structs import replace
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.apply.grant_verification import grants_to_verify

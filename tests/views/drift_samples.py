@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import date
 
 from document_samples import BASICS, COACHES, DEPARTMENT, EVERYONE, EVIL, INTRO, NORDICS
+from msgspec.structs import replace
 
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.model.address import Address, RemoteId

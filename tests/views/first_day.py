@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
 
 from flow.shell import lmsconf
+from msgspec.structs import replace
 
 from lmsconf.documents import plan_file
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from document_samples import DELETE, EMPTY, UPDATE, call, change
+from msgspec.structs import replace
 
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.model.address import Address

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 from document_samples import EVIL
 from json_schemas import schema_validator
+from msgspec.structs import replace
 
 from lmsconf.errors import SourceLocation
 from lmsconf.model.access_tests import AccessClaim, AccessTest, AccessTestReport, AccessTestResult

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -17,6 +16,7 @@ from drift_samples import DRIFTS
 from effect_samples import LOSSES, NAMES
 from fleet.fleet_samples import large_fleet
 from large_plans import large
+from msgspec.structs import replace
 
 from lmsconf.kinds import all_kinds
 from lmsconf.model.address import Address

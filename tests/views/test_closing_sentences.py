@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Final
@@ -13,6 +12,7 @@ from typing import Final
 import pytest
 from document_samples import COMPLETE, DIVERGED, DOUBLED, EDITED, EMPTY, HOSTILE, STOPPED, TOUCHED, UNREAD
 from drift_samples import ALL, BASED, BROKEN, NONE
+from msgspec.structs import replace
 from test_runs import BEGAN
 from test_runs import COMPLETE as RUN
 

@@ -8,7 +8,6 @@ import os
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from drift_samples import ALL, BASED, BROKEN, DRIFTS, HOSTILE, NONE
 from json_schemas import schema_validator
 from jsonschema import Draft4Validator
 from junitparser import JUnitXml
+from msgspec.structs import replace
 from sarif_pydantic import Sarif
 
 from lmsconf.errors import ExitCode, SourceLocation

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import pytest
 from document_samples import CREATE, EVIL, NOT_KNOWN, OFF, PEOPLE
 from effect_samples import CONTENTS, LOSSES, NORDICS, cause, content, counts
+from msgspec.structs import replace
 from test_markdown import judged
 
 from lmsconf.model.address import Address

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from collections import Counter
-from dataclasses import replace
 from hashlib import sha256
 from html.parser import HTMLParser
 
@@ -13,6 +12,7 @@ import pytest
 from document_samples import CREATE, DELETE, EMPTY, MIXED, PLANS, REPORTS, UPDATE, call
 from drift_samples import DRIFTS
 from large_plans import large
+from msgspec.structs import replace
 
 from lmsconf.model.address import Address
 from lmsconf.model.plan import ChangeOrigin, NoLongerDeclared, Plan

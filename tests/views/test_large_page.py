@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 from document_samples import COMPLETE, change, outcome
@@ -11,6 +10,7 @@ from drift_samples import ALL
 from fleet.fleet_samples import large_fleet
 from hostile.active_content import html_words
 from large_plans import large
+from msgspec.structs import replace
 from test_html import Page
 
 from lmsconf.model.address import Address

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import replace
 
 import pytest
 from document_samples import CREATE, DELETE, EMPTY, EVIL, MIXED, PLANS, REPORTS, UPDATE
@@ -12,6 +11,7 @@ from drift_samples import DRIFTS
 from large_plans import large
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
+from msgspec.structs import replace
 
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import Problem, Severity

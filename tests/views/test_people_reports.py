@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 from document_samples import EVIL
 from json_schemas import schema_validator
+from msgspec.structs import replace
 
 from lmsconf.documents.access_values import access_json, audience_json
 from lmsconf.errors import Problem, SourceLocation

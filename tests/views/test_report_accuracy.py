@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -11,6 +10,7 @@ import pytest
 from document_samples import COMPLETE, DIVERGED, DOUBLED, LOST, PARTIAL, STOPPED, UNREAD
 from integrity.served_project import ServedProject, staged
 from laws.sandbox_project import TransportConnection, VirtualClock
+from msgspec.structs import replace
 
 from lmsconf.apply.applier import Applier
 from lmsconf.errors import ExitCode

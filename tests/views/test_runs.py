@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from document_samples import BASICS, COACHES, DEPARTMENT, EVIL, HASH, NORDICS
 from json_schemas import schema_validator
+from msgspec.structs import replace
 
 from lmsconf.model.address import Address
 from lmsconf.model.recorded_run import CallState, JournalHeader, RecordedCall, RecordedRun, RunEnding

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import replace
 
 import pytest
 from document_samples import CREATE, DELETE, EMPTY, EVIL, HOSTILE, PLANS, REPORTS, UPDATE
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from lmsconf.model.address import Address
 from lmsconf.model.plan import Plan

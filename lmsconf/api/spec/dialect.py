@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import cast
+
+from msgspec.structs import replace
 
 from lmsconf.api.spec.operations import ApiDescription, Operation
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation

@@ -8,14 +8,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
 from functools import cache
 from types import MappingProxyType
 from typing import cast
 from urllib.parse import quote
 
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from lmsconf.api.spec.property_names import NameMapping, Schema, dialect_key_of, nested_properties, rename_properties
-from lmsconf.support.lazy_dataclass import dataclass
 from lmsconf.support.package_data import read_schema
 
 _PLACE = re.compile(r"\{(\w+)\}")
@@ -43,8 +44,7 @@ def path_segment_problem(value: str) -> str | None:
     return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Operation:
+class Operation(Struct, frozen=True, kw_only=True):
     """One operation of the API: method, path and schemas.
 
     path_schemas        path parameter → schema
@@ -123,8 +123,7 @@ def _texts(schema: Schema) -> Sequence[str]:
     return _TRUTH if schema["type"] == "boolean" else cast("Sequence[str]", schema.get("enum", ()))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApiDescription:
+class ApiDescription(Struct, frozen=True, kw_only=True):
     """The API description.
 
     operations  operation id → operation

@@ -6,10 +6,9 @@ Canonical names are those of `schemas/openapi.json`; wire names are those of a p
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field
 from typing import TypeAlias, cast
 
-from lmsconf.support.lazy_dataclass import dataclass
+from msgspec import Struct, field
 
 Schema: TypeAlias = "Mapping[str, object]"
 """A JSON Schema whose every `$ref` is resolved."""
@@ -17,8 +16,7 @@ Tree: TypeAlias = "Mapping[str, tuple[str, Tree]]"
 """Name → (its new name, the tree of its value). Omits what keeps its names."""
 
 
-@dataclass(frozen=True, slots=True)
-class NameMapping:
+class NameMapping(Struct, frozen=True):
     """The property names of one JSON value: canonical ⇄ wire.
 
     Values that are not JSON, such as a reference not yet replaced by its id, pass unchanged.

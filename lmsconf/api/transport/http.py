@@ -14,12 +14,13 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, cast
 from urllib.parse import SplitResult, urlsplit
 
+from msgspec import Struct
+
 from lmsconf import __version__
 from lmsconf.api.transport.deadline import Deadline
 from lmsconf.api.transport.in_process_wire import InProcessService, InProcessWire
 from lmsconf.api.transport.wire import DeliveryStatus, RawHeaders, Wire, WireRequest, WireResponse
 from lmsconf.errors import LmsconfError
-from lmsconf.support.lazy_dataclass import dataclass
 from lmsconf.support.redaction import HIDDEN, escaped_forms, redact_secrets, register_secret
 from lmsconf.support.url_rules import strip_final_newline, token_problem, url_problem
 
@@ -50,8 +51,7 @@ class ResponseLost(Exception):
     """The request may have been sent, and no complete response arrived."""
 
 
-@dataclass(frozen=True, slots=True)
-class HttpResponse:
+class HttpResponse(Struct, frozen=True):
     """A response. unreadable: why the body could not be read, if so. date: the Date header, the service's clock."""
 
     status: int

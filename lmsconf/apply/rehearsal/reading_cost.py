@@ -9,6 +9,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Final, cast
 
+from msgspec import Struct
+
 from lmsconf.api.concurrent_reader import query_key
 from lmsconf.api.pagination import ListingSchema
 from lmsconf.api.spec.assumed_keys import ADD_MODE
@@ -17,7 +19,6 @@ from lmsconf.kinds import all_kinds
 from lmsconf.model.api import ListOperation
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import Manifests
-from lmsconf.support.lazy_dataclass import dataclass
 from lmsconf.workspace.reader import WorkspaceReader
 
 _LISTED: Final = (USERS, MANUAL_GROUPS, SMART_GROUPS, CATALOG)
@@ -27,8 +28,7 @@ _LISTS_OF_A_GROUP: Final = 2
 """Members and managers, where the extended listing takes more requests."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadingCost:
+class ReadingCost(Struct, frozen=True, kw_only=True):
     """requests: at least how many a full reading takes: the length of a listing is not always known beforehand, and
     what looks missing is read twice. rate: requests a second, at most; None if not limited.
     """
@@ -42,8 +42,7 @@ class ReadingCost:
         return None if self.rate is None else self.requests / self.rate
 
 
-@dataclass(frozen=True, slots=True)
-class _FirstPage:
+class _FirstPage(Struct, frozen=True):
     """A first page: the number of its rows, and the total if the response has one."""
 
     rows: int

@@ -6,8 +6,10 @@ Guards and foretold refusals stop nothing here: the calls are sent as if they we
 from __future__ import annotations
 
 from collections.abc import Iterator, Set
-from dataclasses import replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lmsconf import __version__
 from lmsconf.api.spec.listings import USERS
@@ -37,15 +39,13 @@ from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.assumptions import calls_by_key
 from lmsconf.planner.reading import keep_keys
 from lmsconf.project.settings import Settings
-from lmsconf.support.lazy_dataclass import dataclass
 from lmsconf.workspace.reader import reads_needed
 
 _SHOWN: Final = 5
 """How many resources are named that the twin plans otherwise; the others are counted."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RehearsalOptions:
+class RehearsalOptions(Struct, frozen=True, kw_only=True):
     """How a plan is rehearsed.
 
     rate: requests a second that the service takes, as far as it is known. is_limit: it is `--max-rate`. phase: receives

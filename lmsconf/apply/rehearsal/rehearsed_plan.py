@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lmsconf.apply.phases import Phase, unreported
 from lmsconf.apply.rehearsal.rehearse import RehearsalOptions, rehearse
@@ -12,7 +14,6 @@ from lmsconf.model.declarations import Manifests
 from lmsconf.model.plan import Plan
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.support.lazy_dataclass import dataclass
 from lmsconf.workspace.plan_with_base import plan_with_base
 from lmsconf.workspace.reader import WorkspaceReader
 
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
     from lmsconf.workspace.base_comparison import BaseManifests
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RehearsalRequest:
+class RehearsalRequest(Struct, frozen=True, kw_only=True):
     """What is rehearsed, and how.
 
     snapshot: the saved snapshot to plan on; None: the workspace is read. base: the manifests to compare with.

@@ -11,6 +11,8 @@ from functools import partial
 from itertools import count
 from typing import Final
 
+from msgspec import Struct
+
 from lmsconf.api.retry import RetryPolicy
 from lmsconf.api.spec import ApiSpec
 from lmsconf.apply.ambiguous_writes import WaitClock
@@ -23,7 +25,6 @@ from lmsconf.project.settings import Settings
 from lmsconf.sandbox.seed import fill_workspace
 from lmsconf.sandbox.service import SandboxService
 from lmsconf.sandbox.snapshot_seed import REDACTED
-from lmsconf.support.lazy_dataclass import dataclass
 from lmsconf.workspace.connection import Connection
 
 _TIME_FORMAT: Final = "content-targets.time-format"
@@ -66,8 +67,7 @@ class RehearsalClock:
         return self.now().timestamp()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Twin:
+class Twin(Struct, frozen=True, kw_only=True):
     """An open twin. applier: reads, plans and applies on it, one request at a time, so that a run can be repeated."""
 
     service: SandboxService

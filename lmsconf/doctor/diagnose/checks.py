@@ -11,6 +11,8 @@ from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Final, cast
 
+from msgspec import Struct
+
 from lmsconf import __version__
 from lmsconf.api.spec import ApiSpec
 from lmsconf.doctor.diagnose.dialect_assumptions import list_dialect_assumptions
@@ -24,7 +26,6 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
 from lmsconf.planner.kind import AnyKind
 from lmsconf.project.settings import Settings
-from lmsconf.support.lazy_dataclass import dataclass
 from lmsconf.workspace.project_manifests import load_manifests
 
 if TYPE_CHECKING:
@@ -35,8 +36,7 @@ _TOLERATED: Final = timedelta(seconds=30)
 _LISTED: Final = 10
 
 
-@dataclass(slots=True)
-class ClockSkewCheck:
+class ClockSkewCheck(Struct):
     """Compare the service's clock with ours: pass `record_date` to the connection.
 
     ahead: by how much the service's clock leads; None if no response had a date.

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, cast
 
+from msgspec import Struct
+
 from lmsconf.api.spec.listings import CATALOG, MANUAL_GROUPS, SMART_GROUPS, USERS
 from lmsconf.doctor.findings import CheckResult, Health
 from lmsconf.errors import InvalidResponse, Rejected
 from lmsconf.model.api import Api, ListOperation
 from lmsconf.model.canonical_json import Json
-from lmsconf.support.lazy_dataclass import dataclass
 
 MOST: Final = 100
 """The page size in the specification; the catalog never returns more (API specification, Limits)."""
@@ -19,8 +20,7 @@ _KEY: Final = "paging.limit"
 _PAGED: Final = (USERS, MANUAL_GROUPS, SMART_GROUPS, CATALOG)
 
 
-@dataclass(frozen=True, slots=True)
-class ListingPageSize:
+class ListingPageSize(Struct, frozen=True):
     """One listing's page size. `most`: None if the listing is too short; `refused`: `requested` itself was rejected."""
 
     operation: str

@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import Final, cast
 
+from msgspec import Struct
+
 from lmsconf.api.spec.assumed_keys import ADD_MODE, BATCH
 from lmsconf.api.spec.candidate_values import Value
 from lmsconf.api.spec.listings import MANUAL_GROUPS
 from lmsconf.doctor.probe.scratch_objects import ScratchObjects
 from lmsconf.doctor.probe.trial_client import TrialClient
 from lmsconf.model.canonical_json import Json
-from lmsconf.support.lazy_dataclass import dataclass
 
 RENAME: Final = "manual-groups.rename.name"
 MEMBERS: Final = "manual-groups.add-members.userIds"
@@ -40,8 +41,7 @@ def probe_rename_key(client: TrialClient, scratch: ScratchObjects, group: str) -
     client.try_candidates(RENAME, works)
 
 
-@dataclass(frozen=True, slots=True)
-class ManagerCandidate:
+class ManagerCandidate(Struct, frozen=True):
     """A person who can be made manager for a try.
 
     rights: the person's rights by name; None if the service does not show them. grant: grants the manager right; None

@@ -8,19 +8,19 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
+from msgspec import Struct
+
 from lmsconf.api.spec.candidate_values import Value
 from lmsconf.doctor.probe.person_backup import PersonBackup
 from lmsconf.errors import LmsconfError
 from lmsconf.kinds.shared.answer_rows import AnswerRow
 from lmsconf.model.canonical_json import sha256
-from lmsconf.support.lazy_dataclass import dataclass
 from lmsconf.support.state_folder import read_own_file, write_own_file
 
 _FORMAT: Final = "lmsconf.probe-people/1"
 
 
-@dataclass(frozen=True, slots=True)
-class KeptPeople:
+class KeptPeople(Struct, frozen=True):
     """A file that is there while a probe runs on a workspace, and after one that was killed. None: nothing is kept.
 
     It is not in the project, where a branch could add one that gives somebody a right.

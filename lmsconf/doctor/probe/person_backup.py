@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Final, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.candidate_values import Value, candidate_combinations, candidate_values
@@ -27,7 +29,6 @@ from lmsconf.errors import Rejected
 from lmsconf.kinds.shared.answer_rows import AnswerRow, try_parse_answers
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
-from lmsconf.support.lazy_dataclass import dataclass
 
 DATE: Final = "users.set-custom-archived-date.date"
 FAR: Final = timedelta(days=3650)
@@ -37,8 +38,7 @@ _RIGHTS: Final = ("admin", "manager")
 """The keys of a person's rights, with which the names of `user-access.make-…` end."""
 
 
-@dataclass(frozen=True, slots=True)
-class PersonBackup:
+class PersonBackup(Struct, frozen=True):
     """A person at one moment. answers: None if the service shows them in an unreadable form."""
 
     id: str

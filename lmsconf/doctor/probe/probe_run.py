@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from functools import partial
 
+from msgspec import Struct
+
 from lmsconf.api.spec.listings import CATALOG, CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS, USERS
 from lmsconf.doctor.diagnose.page_size import MOST, common_page_size, measure_page_sizes
 from lmsconf.doctor.findings import ProbeResult
@@ -28,7 +30,6 @@ from lmsconf.doctor.probe.trial_client import TrialClient
 from lmsconf.errors import LmsconfError, Rejected
 from lmsconf.model.api import Api
 from lmsconf.model.names import did_you_mean, normalize_email, normalize_name
-from lmsconf.support.lazy_dataclass import dataclass
 
 Tell = Callable[[str], None]
 
@@ -45,8 +46,7 @@ class SubjectNotFound(LmsconfError):
     code = "probe/no-subject"
 
 
-@dataclass(frozen=True, slots=True)
-class ProbeSubjects:
+class ProbeSubjects(Struct, frozen=True):
     """The people by e-mail and the content by name that may be changed, each None if not given.
 
     other: a second person, who is only added to the scratch group.

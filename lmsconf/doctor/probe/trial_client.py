@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
+
 from lmsconf.api.concurrent_reader import ConcurrentReader
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.candidate_values import Value, candidate_values
@@ -12,7 +14,6 @@ from lmsconf.api.worker_pool import WorkerPool
 from lmsconf.doctor.findings import DialectLesson, LessonVerdict
 from lmsconf.errors import InvalidResponse, ProblemsFound, Rejected, WriteOutcomeUnknown
 from lmsconf.model.canonical_json import Json
-from lmsconf.support.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from lmsconf.api.client import Client
@@ -21,8 +22,7 @@ _SHOWN: Final = 4
 _SERVER: Final = 500
 
 
-@dataclass(frozen=True, slots=True)
-class WriteResult:
+class WriteResult(Struct, frozen=True):
     """The result of one write. Only reading back shows whether it had an effect."""
 
     accepted: bool

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from msgspec import Struct
+
 from lmsconf.kinds.content_target.types import (
     TargetRow,
     assignment_form,
@@ -23,14 +25,12 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normalize_email
 from lmsconf.planner.context import PlanContext
-from lmsconf.support.lazy_dataclass import dataclass
 
 EVERYONE_KEY: Final = ("everyone", RemoteId(""))
 """The audience of all people, as a kind and an id."""
 
 
-@dataclass(frozen=True, slots=True)
-class Audiences:
+class Audiences(Struct, frozen=True):
     """The live groups, smart groups and people with the ids of targets.
 
     names: kind → id → name, of people the e-mail. Without people, an id that no group has is that of a person.
@@ -105,8 +105,7 @@ def _learn(names: Mapping[str, Mapping[RemoteId, str]], rows: Iterable[TargetRow
     return {type: frozenset(kinds) for type, kinds in types.items()}
 
 
-@dataclass(slots=True)
-class TargetPlanningState:
+class TargetPlanningState(Struct):
     """What a plan learns from the catalog and the live targets.
 
     shared_content: ids of contents that share a name. time_format: iso or epoch-ms. None: not looked at yet.

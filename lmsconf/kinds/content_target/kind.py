@@ -7,10 +7,11 @@ no due date; `visible_until` hides the content (API specification, Content Targe
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import tzinfo
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
 
 from lmsconf.api.spec.listings import CATALOG
 from lmsconf.errors import Problem

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import tzinfo
 
+from msgspec import Struct
+
 from lmsconf.kinds.content_target.types import parse_target_row
 from lmsconf.kinds.shared.kind_names import EDITS, USER
 from lmsconf.kinds.shared.response_json import object_list, require_object, text_or_none
@@ -17,11 +19,9 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.drift import LastEdit
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.time_formats import parse_response_time
-from lmsconf.support.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class EditRow:
+class EditRow(Struct, frozen=True):
     """The last edit of the target with that id, as the service writes it: `updatedBy` and `updatedAt`."""
 
     listing = EDITS

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import field, replace
 from datetime import datetime
 from typing import Any, TypeAlias
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lmsconf.kinds.content_target.audiences import audience_candidates, live_audiences, resolve_audience
 from lmsconf.kinds.content_target.content_resolver import ContentResolver, Identity
@@ -24,7 +26,6 @@ from lmsconf.model.names import matches_patterns, nearest_email, quote_name
 from lmsconf.planner.absent_matching import report_absent_not_live
 from lmsconf.planner.context import Deletion, Match, MatchResult, PlanContext, UndeclaredResource
 from lmsconf.planner.missing_references import refuse_ambiguous_reference, suggest_name, why_name_is_missing
-from lmsconf.support.lazy_dataclass import dataclass
 
 Target: TypeAlias = tuple[TargetRow, Address | None]
 """A live target and its audience, None if unresolved."""
@@ -99,8 +100,7 @@ def _to_minute(moment: datetime | None) -> datetime | None:
     return None if moment is None else moment.replace(second=0, microsecond=0)
 
 
-@dataclass(frozen=True, slots=True)
-class _Matching:
+class _Matching(Struct, frozen=True):
     """Entries, matched with the live targets of the same identity.
 
     unclear: the targets whose audience is not known, by each identity that they may have. incomplete: why targets may

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.kinds.content_target.replacement_parse import (
@@ -23,13 +25,11 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, SourceMap
 from lmsconf.model.names import normalize_email, normalize_name
 from lmsconf.planner.kind import ManifestEntry
-from lmsconf.support.lazy_dataclass import dataclass
 
 _WRITTEN: Final = re.compile(r"([A-Za-z_ ]+?)\s*([:/])\s*(.+)", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class AudienceSourceMap:
+class AudienceSourceMap(Struct, frozen=True):
     """The SourceMap of one audience of an entry; `content` is located in the entry itself."""
 
     places: SourceMap

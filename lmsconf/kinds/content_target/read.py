@@ -10,6 +10,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from msgspec import Struct
+
 from lmsconf.api.spec.listings import CATALOG
 from lmsconf.kinds.content_target.audiences import Audiences, live_audiences
 from lmsconf.kinds.content_target.last_edits import parse_edit_rows
@@ -54,7 +56,6 @@ from lmsconf.planner.kind import Kind
 from lmsconf.planner.read_scope import Declarations
 from lmsconf.planner.reading import ReadContext, ReadState, has_difference, keep_keys, sorted_listing
 from lmsconf.planner.rereading import changes_of
-from lmsconf.support.lazy_dataclass import dataclass
 
 
 class TargetsRead(ReadState):
@@ -75,8 +76,7 @@ class TargetsRead(ReadState):
 TargetKind: TypeAlias = "Kind[AssignmentSpec, TargetRow]"
 
 
-@dataclass(frozen=True, slots=True)
-class AudienceIds:
+class AudienceIds(Struct, frozen=True):
     """Resolve audiences while reading. listings: possible audiences by kind. everyone: the target id of all users."""
 
     listings: Mapping[str, Listing[Any]]

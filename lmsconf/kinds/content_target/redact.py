@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from lmsconf.kinds.content_target.audiences import audience_candidates, resolve_audience
 from lmsconf.kinds.content_target.types import TargetRow, people_named

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import field, replace
 from datetime import UTC, datetime, time
 from typing import Any, TypeAlias
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lmsconf.kinds.content_target.content_resolver import ContentResolver, Identity
 from lmsconf.kinds.content_target.replacement_problems import ReplacementProblems, is_over
@@ -25,15 +27,13 @@ from lmsconf.model.declarations import DeleteEntry, DesiredResource, FixedSource
 from lmsconf.model.names import matches_patterns
 from lmsconf.model.time_formats import parse_response_time
 from lmsconf.planner.context import Deletion, Match, MatchResult, PlanContext
-from lmsconf.support.lazy_dataclass import dataclass
 
 _Declared: TypeAlias = DesiredResource[AssignmentSpec]
 _Change: TypeAlias = "Match[AssignmentSpec, TargetRow] | Deletion[TargetRow]"
 _EntryOf: TypeAlias = "Mapping[Identity, DesiredResource[Any] | DeleteEntry[Any]]"
 
 
-@dataclass(slots=True, kw_only=True)
-class _Replaced:
+class _Replaced(Struct, kw_only=True):
     """A live assignment that declared ones replace.
 
     old: the declaration that it is given. by: the declared assignments, each with what it says.
@@ -52,8 +52,7 @@ class _Replaced:
         return tuple(sorted(new.address for new, _ in self.by))
 
 
-@dataclass(slots=True)
-class ReplacedState:
+class ReplacedState(Struct):
     """The live assignments that a plan deletes or hides because they are replaced: who is in progress on them matters.
 
     kept: content id → the moments at which the windows end of those who keep it, each with an entry that says so.

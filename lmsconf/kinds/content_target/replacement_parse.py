@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
+
+from msgspec.structs import replace
 
 from lmsconf.errors import Problem
 from lmsconf.kinds.content_target.types import AssignmentSpec, Replacement, contents_of, split_address

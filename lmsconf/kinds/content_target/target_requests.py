@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final, TypeAlias
 
+from msgspec import Struct
+
 from lmsconf.kinds.content_target.types import ContentRow, TargetRow, parse_target_row
 from lmsconf.kinds.shared.response_json import object_list, require_object
 from lmsconf.model.address import RemoteId
 from lmsconf.model.api import Api
 from lmsconf.model.canonical_json import Json
-from lmsconf.support.lazy_dataclass import dataclass
 
 AnswersById: TypeAlias = "dict[RemoteId, tuple[Json, tuple[TargetRow, ...]]]"
 """Content id → the response for it, and its targets."""
 _AT_ONCE: Final = 32
 
 
-@dataclass(frozen=True, slots=True)
-class LiveTargets:
+class LiveTargets(Struct, frozen=True):
     """The live targets, the responses by content id, and why the targets may be incomplete, None if they are not."""
 
     rows: tuple[TargetRow, ...]

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, tzinfo
 from typing import Any, Final
 
+from msgspec import Struct
+
 from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, EVERYONE, GROUP, IN_PROGRESS, SMART_GROUP, USER
 from lmsconf.kinds.shared.manifest_entries import parse_pins
 from lmsconf.kinds.shared.response_json import optional_text, require_text, text_or_none
@@ -19,7 +21,6 @@ from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Change, FieldChange
 from lmsconf.model.policy import Policy
 from lmsconf.model.time_formats import parse_response_time
-from lmsconf.support.lazy_dataclass import dataclass
 
 AUDIENCES: Final = {"group": GROUP, "smart_group": SMART_GROUP, "user": USER}
 """Manifest key of an audience → kind."""
@@ -27,8 +28,7 @@ _PARTS: Final = re.compile(r"((?:\\(?: -> |.)|(?! -> )[^\\])*) -> (.*)", re.DOTA
 """Content and audience of an address; either name may contain an escaped ` -> `."""
 
 
-@dataclass(frozen=True, slots=True)
-class ContentRow:
+class ContentRow(Struct, frozen=True):
     """A course, program, SCORM package or meetup of the catalog."""
 
     listing = CONTENT
@@ -50,8 +50,7 @@ def unnamed_content(id: str) -> str:
     return f"content {id}"
 
 
-@dataclass(frozen=True, slots=True)
-class TargetRow:
+class TargetRow(Struct, frozen=True):
     """A live target, with ids and texts as in the response. `start` and `finish` are None for no limit."""
 
     listing = CONTENT_TARGET
@@ -87,8 +86,7 @@ def parse_target_row(content: RemoteId, data: Mapping[str, Json]) -> TargetRow:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class InProgressRow:
+class InProgressRow(Struct, frozen=True):
     """The people in the audience of a live target who are in progress; unknown: why some of them may be missing."""
 
     listing = IN_PROGRESS
@@ -98,8 +96,7 @@ class InProgressRow:
     unknown: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Replacement:
+class Replacement(Struct, frozen=True, kw_only=True):
     """An earlier content whose assignment to the same audience a declared assignment takes the place of.
 
     becomes_optional: the earlier assignment stays, and is not mandatory. closes: it stays, and its window ends then.
@@ -115,8 +112,7 @@ class Replacement:
     path: tuple[str | int, ...] = ("replaces",)
 
 
-@dataclass(frozen=True, slots=True)
-class AssignmentSpec:
+class AssignmentSpec(Struct, frozen=True):
     """A declared assignment. content_pins: workspace, "" for any, → content id.
 
     replaces: what it takes the place of. replaced_by: what takes its place: it is not changed unless these are live

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field, replace
 from functools import partial
 from typing import Any, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lmsconf.errors import shorten
 from lmsconf.kinds.custom_field.types import ChoiceRow, CustomFieldSpec, DeclaredChoice, DeclaredChoices, FieldRow
@@ -17,11 +19,9 @@ from lmsconf.planner.claim_matching import match_claims
 from lmsconf.planner.claims import Claim
 from lmsconf.planner.context import ANSWERED, NAMED, Match, MatchResult, NewParts, PlanContext
 from lmsconf.planner.diff import KeyedNames
-from lmsconf.support.lazy_dataclass import dataclass
 
 
-@dataclass(slots=True)
-class _FieldState:
+class _FieldState(Struct):
     """What a plan knows of fields.
 
     choices: field → its choices before and after the plan. doubtful: declared choices with an error of their own.

@@ -6,8 +6,9 @@ The count is of distinct people, archived ones included. It is None where answer
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
 from typing import Final, NamedTuple, TypeAlias
+
+from msgspec import Struct, field
 
 from lmsconf.errors import InvalidResponse, Severity
 from lmsconf.kinds.custom_field.choices import choices_before_and_after
@@ -25,14 +26,12 @@ from lmsconf.model.plan import FULL_UNDO, GuardCount, Undo, UndoLevel
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.context import MatchResult, PlanContext
 from lmsconf.planner.undo.hooks import MOST_KEPT
-from lmsconf.support.lazy_dataclass import dataclass
 
 _UNREADABLE: Final = "answers have an unknown format"
 Answers: TypeAlias = "Mapping[RemoteId, AnswersRow]"
 
 
-@dataclass(frozen=True, slots=True)
-class FieldOrChoiceDeletion:
+class FieldOrChoiceDeletion(Struct, frozen=True):
     """A live field to be deleted, or, if `choices` is given, the ids of its choices to be deleted."""
 
     address: Address
@@ -49,8 +48,7 @@ class FieldOrChoiceDeletion:
                 yield choice.id, f'the choice "{normalize_name(choice.name)}"'
 
 
-@dataclass(slots=True)
-class _LossState:
+class _LossState(Struct):
     """The fields and choices that a plan deletes.
 
     counted: the fields whose answers were read → of how many people they are; None if some could not be read.

@@ -6,8 +6,9 @@ Here: its parsing, the problems that validation finds in it, and its form in pla
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
 from typing import Any, Final, TypeAlias, cast
+
+from msgspec import Struct, field
 
 from lmsconf.errors import Problem, SourceLocation, shorten
 from lmsconf.kinds.custom_field.types import CustomFieldSpec, FieldRow, Migration
@@ -20,14 +21,12 @@ from lmsconf.model.declarations import DeleteEntry, DesiredResource, SourceMap
 from lmsconf.model.names import did_you_mean, list_names, normalize_name, quote_name
 from lmsconf.planner.context import PlanContext
 from lmsconf.planner.kind import ManifestEntry
-from lmsconf.support.lazy_dataclass import dataclass
 
 MIGRATE: Final = "migrate"
 Field: TypeAlias = "DesiredResource[CustomFieldSpec]"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ActiveMigration:
+class ActiveMigration(Struct, frozen=True, kw_only=True):
     """A migration whose old field is live.
 
     copies: the answers that are still to be copied, by person. settled: everybody whose old answer is, or will be, in
@@ -48,8 +47,7 @@ class ActiveMigration:
         return Address.of(CUSTOM_FIELD, self.migration.source)
 
 
-@dataclass(slots=True)
-class _Migrations:
+class _Migrations(Struct):
     """The migrations of a plan, by the address of the old field."""
 
     active: dict[Address, ActiveMigration] = field(default_factory=dict)
@@ -67,8 +65,7 @@ def has_migration(declared: Sequence[Field], absent: Sequence[DeleteEntry[Any]])
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _PlacesBelow:
+class _PlacesBelow(Struct, frozen=True):
     """The source locations of the parts of one key of an entry."""
 
     places: SourceMap

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import field, replace
 from typing import Any, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lmsconf.errors import Severity, shorten
 from lmsconf.kinds.custom_field.lost_answers import answer_keys, known_answers
@@ -27,7 +29,6 @@ from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.effects import count_people
 from lmsconf.model.names import did_you_mean, list_names, matches_patterns, normalize_name, quote_name
 from lmsconf.planner.context import Deletion, MatchResult, PlanContext, UndeclaredResource
-from lmsconf.support.lazy_dataclass import dataclass
 
 _SHOWN: Final = 3
 """How many people a message names; the others are counted."""
@@ -168,15 +169,13 @@ def _keep(planning: PlanContext, matched: Fields, deletion: Deletion[FieldRow]) 
     matched.unmanaged.append(UndeclaredResource(deletion.address, deletion.row))
 
 
-@dataclass(frozen=True, slots=True)
-class _Uncopied:
+class _Uncopied(Struct, frozen=True):
     """Why an answer cannot be copied."""
 
     reason: str
 
 
-@dataclass(slots=True)
-class _Copying:
+class _Copying(Struct):
     """The answers to one old field, compared with those to the new one."""
 
     planning: PlanContext

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final, TypeAlias
+
+from msgspec.structs import replace
 
 from lmsconf.api.spec.listings import CUSTOM_FIELDS
 from lmsconf.kinds.custom_field.lost_answers import deletes_answers, may_delete_choices

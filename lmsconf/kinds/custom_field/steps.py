@@ -7,9 +7,11 @@ references it, must stay until the last smart group drops it, and the service ma
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from shlex import quote
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lmsconf.api.spec.value_encoding import encode_cleared_description
 from lmsconf.errors import Severity, SourceLocation
@@ -24,11 +26,9 @@ from lmsconf.model.forms import Form
 from lmsconf.model.names import normalize_name
 from lmsconf.planner.context import SLOT, BeforeAfter, Deletion, Match, MatchResult, PlanContext
 from lmsconf.planner.diff import KeyedNames
-from lmsconf.support.lazy_dataclass import dataclass
 
 
-@dataclass(slots=True)
-class _Slots:
+class _Slots(Struct):
     """Who needs a slot, and where they come from.
 
     new: the fields to be created. deleted: those whose deletion frees a slot for one of them. free: how many slots are

@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from typing import Final, cast
+
+from msgspec import Struct
 
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD
 from lmsconf.kinds.shared.response_json import object_list, require_text
 from lmsconf.model.address import RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import SourceMap
-from lmsconf.support.lazy_dataclass import dataclass
+from lmsconf.support.structs import equal_but_for
 
 MOST_FIELDS: Final = 10
 TYPES: Final = ("CHOICE", "MULTI_SELECT", "TEXT")
 FLAGS: Final = {"hidden": "isHidden", "locked": "isLocked", "optional": "isOptional"}
 
 
-@dataclass(frozen=True, slots=True)
-class ChoiceRow:
+class ChoiceRow(Struct, frozen=True):
     """A live choice."""
 
     id: RemoteId
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class FieldRow:
+class FieldRow(Struct, frozen=True):
     """A live custom field. A flag is None where the response lacks it."""
 
     listing = CUSTOM_FIELD
@@ -42,8 +41,7 @@ class FieldRow:
     optional: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class DeclaredChoice:
+class DeclaredChoice(Struct, frozen=True):
     """A declared choice. pins: workspace, "" for any, → choice id. previously: old names. at: its path in the entry."""
 
     name: str
@@ -52,8 +50,7 @@ class DeclaredChoice:
     at: tuple[str | int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class DeclaredChoices:
+class DeclaredChoices(Struct, frozen=True):
     """The declared choices of a field: the whole list, or, unless `whole`, those that must and must not exist."""
 
     include: tuple[DeclaredChoice, ...]
@@ -61,8 +58,7 @@ class DeclaredChoices:
     whole: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Migration:
+class Migration(Struct, frozen=True, kw_only=True):
     """How answers move from the field `source` to the field `target`. Names are normalized.
 
     choices: old choice, or text → new choice, None: no answer; others keep their name.
@@ -76,12 +72,14 @@ class Migration:
     choices: Mapping[str, str | None]
     deletes_rest: bool
     all_groups: bool
-    places: SourceMap = field(compare=False)
+    places: SourceMap
     is_replayed: bool
 
+    def __eq__(self, other: object) -> bool:
+        return equal_but_for(self, other, ("places",))
 
-@dataclass(frozen=True, slots=True)
-class CustomFieldSpec:
+
+class CustomFieldSpec(Struct, frozen=True):
     """A declared field; None for an undeclared key. `description` is "" where the manifest has null: clear it."""
 
     type: str | None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from lmsconf.kinds.manual_group.types import LISTS, GroupRow, ManualGroupSpec, declared_lists, list_ids
 from lmsconf.kinds.shared.manifest_entries import refuse_unread_list

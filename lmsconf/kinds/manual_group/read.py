@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Final, TypeAlias, cast
+
+from msgspec.structs import replace
 
 from lmsconf.api.spec.assumed_keys import ADD_MODE
 from lmsconf.api.spec.listings import MANUAL_GROUPS

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from lmsconf.kinds.manual_group.types import GroupRow, ManualGroupSpec
 from lmsconf.kinds.shared.kind_names import GROUP

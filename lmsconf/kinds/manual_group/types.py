@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from msgspec import Struct
+
 from lmsconf.kinds.shared.kind_names import GROUP
 from lmsconf.kinds.shared.people_lists import PeopleList
 from lmsconf.kinds.shared.response_json import optional_text, require_text
 from lmsconf.model.address import RemoteId
 from lmsconf.model.canonical_json import Json
-from lmsconf.support.lazy_dataclass import dataclass
 
 LISTS: Final = ("members", "managers")
 FEWEST_MEMBERS: Final = 2
 """Groups with fewer members are not compared by them."""
 
 
-@dataclass(frozen=True, slots=True)
-class GroupRow:
+class GroupRow(Struct, frozen=True):
     """A live manual group. `members` and `managers` are user ids, None where they were not read."""
 
     listing = GROUP
@@ -29,8 +29,7 @@ class GroupRow:
     managers: frozenset[RemoteId] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ManualGroupSpec:
+class ManualGroupSpec(Struct, frozen=True):
     """A declared manual group; None for an undeclared list."""
 
     members: PeopleList | None

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 
+from msgspec import Struct
+
 from lmsconf.errors import Problem
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_email
 from lmsconf.planner.kind import ManifestEntry
-from lmsconf.support.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from lmsconf.planner.redaction import Entry, Report
@@ -65,8 +66,7 @@ def people_list_schema(description: str) -> dict[str, Json]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class PeopleList:
+class PeopleList(Struct, frozen=True):
     """A list of people, as normalized e-mails: the whole list, or those who must be in it and those who must not.
 
     Two values are equal exactly when no call is needed to get from one to the other.

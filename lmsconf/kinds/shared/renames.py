@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field
 from typing import Any
+
+from msgspec import Struct, field
 
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.calls import Step
 from lmsconf.model.names import normalize_name
 from lmsconf.model.snapshot import HasName
 from lmsconf.planner.context import VACANT, BeforeAfter, Match, MatchResult, PlanContext
-from lmsconf.support.lazy_dataclass import dataclass
 
 
-@dataclass(slots=True)
-class _TemporaryNames:
+class _TemporaryNames(Struct):
     """The resources that take a temporary name first, one in each cycle of renames."""
 
     addresses: set[Address] = field(default_factory=set)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import field
 from functools import partial
 from typing import NamedTuple, cast
+
+from msgspec import Struct, field
 
 from lmsconf.errors import shorten
 from lmsconf.kinds.custom_field.choices import choice_has_error, renamed_choice_hint
@@ -19,11 +20,9 @@ from lmsconf.model.forms import Form
 from lmsconf.model.names import list_names
 from lmsconf.planner.context import PlanContext
 from lmsconf.planner.missing_references import refuse_ambiguous_reference, suggest_name, why_name_is_missing
-from lmsconf.support.lazy_dataclass import dataclass
 
 
-@dataclass(slots=True)
-class _PlannedConditions:
+class _PlannedConditions(Struct):
     """The conditions of live smart groups after the plan, by id."""
 
     by_id: dict[str, Sequence[DeclaredCondition]] = field(default_factory=dict)
@@ -40,8 +39,7 @@ class NumberedCondition(NamedTuple):
         return self.condition.to_json()
 
 
-@dataclass(frozen=True, slots=True)
-class SimilarConditions:
+class SimilarConditions(Struct, frozen=True):
     """The conditions of a smart group, equal to those of another if both may be the same group.
 
     The service may fill in an undeclared system condition, so these are compared only where both sides have one.

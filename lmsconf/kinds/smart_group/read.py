@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from lmsconf.api.spec.listings import SMART_GROUPS
 from lmsconf.kinds.custom_field.kind import KIND as FIELDS

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from lmsconf.kinds.shared.kind_names import SMART_GROUP
 from lmsconf.kinds.shared.people_lists import drop_unknown_from_list

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any, TypeAlias
+
+from msgspec.structs import replace
 
 from lmsconf.kinds.custom_field.migration import ActiveMigration, active_migrations
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from msgspec import Struct
+
 from lmsconf.errors import InvalidResponse
 from lmsconf.kinds.shared.kind_names import SMART_GROUP
 from lmsconf.kinds.shared.people_lists import PeopleList
@@ -18,7 +20,6 @@ from lmsconf.kinds.shared.response_json import (
 )
 from lmsconf.model.address import RemoteId
 from lmsconf.model.canonical_json import Json
-from lmsconf.support.lazy_dataclass import dataclass
 
 ASKING_FOR_CHOICES: Final = (None, "IS_ANY")
 """The system conditions under which an answer with one of the choices meets a condition; None: it has none."""
@@ -32,8 +33,7 @@ class ConditionRow(NamedTuple):
     system_condition: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class SmartGroupRow:
+class SmartGroupRow(Struct, frozen=True):
     """A live smart group. Conditions and managers are None where they were not read."""
 
     listing = SMART_GROUP
@@ -61,8 +61,7 @@ class DeclaredCondition(NamedTuple):
         return body
 
 
-@dataclass(frozen=True, slots=True)
-class SmartGroupSpec:
+class SmartGroupSpec(Struct, frozen=True):
     """A declared smart group; None for an undeclared key."""
 
     conditions: tuple[DeclaredCondition, ...] | None

@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Final, TypeAlias
 
+from msgspec import Struct
+
 from lmsconf.api.spec.listings import USERS
 from lmsconf.errors import InvalidResponse
 from lmsconf.kinds.shared.answer_rows import AnswerRow, comparable, parse_answer
@@ -19,7 +21,6 @@ from lmsconf.model.address import RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
 from lmsconf.planner.reading import ReadContext, ReadState, keep_keys
-from lmsconf.support.lazy_dataclass import dataclass
 
 Answer: TypeAlias = tuple[str, AnswerRow | None]
 Row: TypeAlias = dict[str, Json]
@@ -27,8 +28,7 @@ _MOST: Final = 10_000
 """How many different answers are shared at most: texts differ for each person, and gain nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class IndexedPerson:
+class IndexedPerson(Struct, frozen=True):
     """A live person. answers: field name → answer, None for one that cannot be parsed; None: none of them can be.
 
     has_answers: whether the row had `customFields`.
@@ -41,8 +41,7 @@ class IndexedPerson:
     has_answers: bool = True
 
 
-@dataclass(frozen=True)
-class AnswerIndex:
+class AnswerIndex(Struct, frozen=True, dict=True):
     """All people, sorted by id. incomplete: why some may be missing. has_answers: whether any row had answers."""
 
     people: tuple[IndexedPerson, ...]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import TypeAlias
+
+from msgspec.structs import replace
 
 from lmsconf.kinds.custom_field.lost_answers import known_answers
 from lmsconf.kinds.custom_field.migration import ActiveMigration, active_migrations

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Final, TypeAlias, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lmsconf.api.spec.value_encoding import ANSWERS, PickedChoice, build_answers_body, encode_answer, sends_names
 from lmsconf.errors import shorten
@@ -27,7 +29,6 @@ from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.names import list_names, normalize_name
 from lmsconf.planner.context import PlanContext
 from lmsconf.planner.missing_references import refuse_ambiguous_reference, suggest_name, why_name_is_missing
-from lmsconf.support.lazy_dataclass import dataclass
 
 _SEVERAL: Final = "MULTI_SELECT"
 _Value: TypeAlias = "str | list[PickedChoice] | None"
@@ -179,8 +180,7 @@ def answers_steps(
     return [replace(first, makes=first.makes | done), replace(last, makes=frozenset(), uses=last.uses | done)]
 
 
-@dataclass(slots=True)
-class _Moves:
+class _Moves(Struct):
     """What smart groups ask for instead of a field that they cease to ask for, by its name; None until asked for."""
 
     gained: dict[str, frozenset[Ref]] | None = None

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field, replace
 from typing import Any, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lmsconf.api.spec.assumed_keys import WHO_CAN_MANAGE
 from lmsconf.errors import Severity
@@ -17,11 +19,9 @@ from lmsconf.model.names import did_you_mean_email, normalize_email
 from lmsconf.planner.context import Match, MatchResult, PlanContext
 from lmsconf.planner.guards import SMALL
 from lmsconf.planner.missing_references import hint_on_missing, suggest_name
-from lmsconf.support.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class PeopleDirectory:
+class PeopleDirectory(Struct, frozen=True):
     """All people of a workspace, indexed as they will be after the plan.
 
     by_email: normalized e-mail → row.
@@ -76,8 +76,7 @@ class PeopleDirectory:
         return Ref(Address.of(USER, person)) if person in self.new else self.by_email[person].id
 
 
-@dataclass(slots=True)
-class PeoplePlanningState:
+class PeoplePlanningState(Struct):
     """The directory of a plan's people, and who will be able to manage, of those whose rights the plan may change.
 
     archived: the ids of people who are archived before the plan.

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, TypeAlias
+
+from msgspec.structs import replace
 
 from lmsconf.api.spec.assumed_keys import WHO_CAN_MANAGE
 from lmsconf.kinds.custom_field.kind import KIND as FIELDS

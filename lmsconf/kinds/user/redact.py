@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.shared.kind_names import ADMIN, CUSTOM_FIELD, USER
@@ -23,7 +25,6 @@ from lmsconf.planner.redaction import (
     not_compared_warning,
     random_id,
 )
-from lmsconf.support.lazy_dataclass import dataclass
 
 _LISTED: Final = frozenset({"first_name", "last_name", "language", "applications"})
 _ADMINS: Final = "admins"
@@ -57,8 +58,7 @@ def restore_rows(restoring: RestoreContext, row_type: type[ListedRow]) -> Iterab
     return rows(row_type)
 
 
-@dataclass(frozen=True, slots=True)
-class _Declarations:
+class _Declarations(Struct, frozen=True):
     """The declarations of people that apply in one workspace, by e-mail and by pinned id."""
 
     by_email: Mapping[str, PersonSpec]

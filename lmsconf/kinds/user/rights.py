@@ -7,8 +7,9 @@ States and transitions).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
 from typing import Final
+
+from msgspec import Struct, field
 
 from lmsconf.kinds.shared.kind_names import ADMIN
 from lmsconf.kinds.shared.response_json import require_object
@@ -18,11 +19,9 @@ from lmsconf.model.calls import Call
 from lmsconf.model.plan import Change
 from lmsconf.planner.context import Match, MatchResult, PlanContext
 from lmsconf.planner.grant_verification import GrantVerification, SentCall
-from lmsconf.support.lazy_dataclass import dataclass
 
 
-@dataclass(slots=True)
-class _AdminChanges:
+class _AdminChanges(Struct):
     """The people who gain administrator rights, and those who lose them."""
 
     gains: list[Match[PersonSpec, PersonRow]] = field(default_factory=list)

@@ -7,9 +7,10 @@ before all of the plan's grants of it are done.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Final, cast
+
+from msgspec.structs import replace
 
 from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.kinds.shared.people_lists import PeopleList

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, replace
 from datetime import datetime
 from typing import Any, Final, TypeAlias
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lmsconf.errors import InvalidResponse
 from lmsconf.kinds.shared.answer_rows import AnswerRow, parse_answers
@@ -15,7 +17,6 @@ from lmsconf.kinds.shared.response_json import optional_text, require_object, re
 from lmsconf.model.address import RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_email
-from lmsconf.support.lazy_dataclass import dataclass
 
 APPLICATIONS: Final = ("achievements", "analyse", "create", "learn", "follow-up")
 TEXTS: Final = {"first_name": "firstName", "last_name": "lastName", "language": "language"}
@@ -34,8 +35,7 @@ def picked_choices(answer: Answer) -> frozenset[str]:
     return answer if isinstance(answer, frozenset) else frozenset({answer} if answer else ())
 
 
-@dataclass(frozen=True, slots=True)
-class PersonRow:
+class PersonRow(Struct, frozen=True):
     """A live person. Beyond the first three, a field is None if it was not read or is not set.
 
     archive_date: the custom archive date, in epoch milliseconds.
@@ -67,8 +67,7 @@ class PersonRow:
         return normalize_email(self.email)
 
 
-@dataclass(frozen=True, slots=True)
-class AdminRow:
+class AdminRow(Struct, frozen=True):
     """A person with administrator rights, from the extended listing; `name` is the normalized e-mail."""
 
     listing = ADMIN
@@ -77,8 +76,7 @@ class AdminRow:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class HolderRow:
+class HolderRow(Struct, frozen=True):
     """The number of people who hold a choice; `id` is that of the choice."""
 
     listing = HOLDERS
@@ -87,8 +85,7 @@ class HolderRow:
     people: int
 
 
-@dataclass(frozen=True, slots=True)
-class AnswersRow:
+class AnswersRow(Struct, frozen=True):
     """A person's answers, as pairs of field name and answer; None for an answer, or all, that cannot be parsed.
 
     has_answers: whether the row of the listing had `customFields`.
@@ -101,8 +98,7 @@ class AnswersRow:
     has_answers: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PersonSpec:
+class PersonSpec(Struct, frozen=True, kw_only=True):
     """A declared person. `declared_keys` are those of the entry; an undeclared single value is None."""
 
     declared_keys: frozenset[str]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
+
+from msgspec.structs import replace
 
 from lmsconf.api.spec.assumed_keys import WHO_CAN_MANAGE
 from lmsconf.api.spec.value_encoding import NEVER_CLEARED, clear_answer_key

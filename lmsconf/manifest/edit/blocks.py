@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from collections.abc import Sequence as Some
 
+from msgspec import Struct
+
 from lmsconf.manifest.edit.text_buffer import TextBuffer, TextEdit, UnsafeEdit, render_inline, unescape_variables
 from lmsconf.manifest.edit.tree_builder import Mapping, Node, Pair, Sequence
 from lmsconf.manifest.edit.yaml_text import WIDTH, format_entry_lines
 from lmsconf.model.canonical_json import Json
-from lmsconf.support.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(Struct, frozen=True):
     """One item of a list: the offset of its dash, and its whole lines from `start` to `end`.
 
     comment: where the comment lines right above it begin; `start` if there are none.

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from msgspec import Struct
+
 from lmsconf.manifest.edit.text_buffer import TextBuffer, TextEdit, UnsafeEdit
 from lmsconf.manifest.edit.tree_builder import Node
-from lmsconf.support.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class BracketPart:
+class BracketPart(Struct, frozen=True):
     """The span of one item, or of one key with its value. comma: the offset of the comma after it, if any."""
 
     start: int

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import field
 from typing import Final, TypeAlias, TypedDict, cast
 
 import yaml
+from msgspec import Struct, field
 
 from lmsconf.errors import LmsconfError
 from lmsconf.manifest.yaml.scalars import resolve_scalar
 from lmsconf.model.canonical_json import Json
-from lmsconf.support.lazy_dataclass import dataclass
 
 _BEFORE: Final = re.compile(r"[&!]\S*\s*")
 """An anchor or a tag, with the space after it."""
@@ -20,8 +19,7 @@ UNCHANGED: Final = object()
 """Value of `Node.becomes` for a node that is not replaced."""
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class Node:
+class Node(Struct, eq=False, kw_only=True):
     """One value of a file: the text from `start` to `end`, without the anchor and tag before it.
 
     outer: where the anchor or tag begins; `start` if there is none. inside: whether it is within brackets. shared:
@@ -57,8 +55,7 @@ class Node:
         return self.end
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class Scalar(Node):
+class Scalar(Node, Struct, eq=False, kw_only=True):
     """A scalar. style: its quote or block sign, empty for a plain scalar."""
 
     text: str
@@ -69,8 +66,7 @@ class Scalar(Node):
         return resolve_scalar(self.text) if self.is_plain else self.text
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class Alias(Node):
+class Alias(Node, Struct, eq=False, kw_only=True):
     """An alias, `*name`: the value of another node."""
 
     target: Node
@@ -79,16 +75,14 @@ class Alias(Node):
         return self.target.value()
 
 
-@dataclass(slots=True, eq=False)
-class Pair:
+class Pair(Struct, eq=False):
     """A key and its value."""
 
     key: Scalar
     value: Node
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class Mapping(Node):
+class Mapping(Node, Struct, eq=False, kw_only=True):
     """A mapping. removed: indexes of pairs to remove; more: raw pairs to add."""
 
     flow: bool
@@ -120,8 +114,7 @@ class Mapping(Node):
         )
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class Sequence(Node):
+class Sequence(Node, Struct, eq=False, kw_only=True):
     """A list. removed: indexes of items to remove; more: raw items to append.
 
     commented: whether a comment above a removed item is removed with it.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from typing import Final, TypeAlias, cast
+
+from msgspec import Struct, field
 
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.manifest.expand.for_each import drop_keys
@@ -13,7 +14,6 @@ from lmsconf.manifest.expand.undeclared import UndeclaredNames
 from lmsconf.manifest.yaml.nodes import EntrySourceMap, KeyPath, Map, Seq, combine_items
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import did_you_mean, list_names, normalize_name, quote_name
-from lmsconf.support.lazy_dataclass import dataclass
 
 USE: Final = "use"
 EXCEPT: Final = "except"
@@ -22,8 +22,7 @@ CHOICES: Final = "choices"
 _ChoiceNames: TypeAlias = "tuple[str, ...] | None"
 
 
-@dataclass(slots=True)
-class ChoicesByField:
+class ChoicesByField(Struct):
     """The choices of each declared field. `only_in` allows one field to be declared differently per workspace."""
 
     undeclared: UndeclaredNames

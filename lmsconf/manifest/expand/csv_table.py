@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from lmsconf.errors import Problem, shorten
 from lmsconf.manifest.expand.table import CSV, Table, TableFault, TableRow, UnusableTable, table_of

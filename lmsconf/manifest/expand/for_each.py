@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import product
 from typing import Final, cast
 
+from msgspec import Struct
+
 from lmsconf.errors import Problem, Severity
 from lmsconf.manifest.expand.variables import Variables, child_nodes, referenced_variables
 from lmsconf.manifest.validation.check import SchemaValidator
 from lmsconf.manifest.yaml.nodes import EntrySourceMap, Map, Mark, Seq, Source, store_marks
 from lmsconf.model.canonical_json import Json
-from lmsconf.support.lazy_dataclass import dataclass
 
 FOR_EACH: Final = "for_each"
 COPIES: Final = 10_000
@@ -34,8 +35,7 @@ _SHOWN: Final = 40
 _UNQUOTED: Final = re.compile(r"[^\W_][\w.@+-]*")
 
 
-@dataclass(frozen=True, slots=True)
-class ExpandedEntry:
+class ExpandedEntry(Struct, frozen=True):
     """An entry after expansion of variables and `for_each`. is_whole: all its variables are defined.
 
     copy: the index of this copy among those of the same entry.

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from itertools import chain
 from typing import Final, TypeAlias, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lmsconf.errors import Problem, Severity, SourceLocation, shorten
 from lmsconf.manifest.expand.table import ColumnSource, Table, UnusableTable, column_index
@@ -21,7 +23,6 @@ from lmsconf.manifest.yaml.nodes import (
 )
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import did_you_mean, normalize_name
-from lmsconf.support.lazy_dataclass import dataclass
 
 ANY_ITEM: Final = "*"
 _ADDRESS = re.compile(r"[^@\s]+@[^@\s]+")
@@ -37,8 +38,7 @@ KeyMatch: TypeAlias = tuple[Map, str, KeyPath]
 """A mapping in an entry, one of its keys, and the path of that key in the entry."""
 
 
-@dataclass(slots=True)
-class TablePeopleExpander:
+class TablePeopleExpander(Struct):
     """Replace references to columns of tables by the e-mails in them."""
 
     tables: TableFiles

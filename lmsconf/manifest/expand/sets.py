@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import field, replace
 from typing import Final, TypeAlias, cast
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.manifest.expand.people import KeyMatch, TablePeopleExpander
@@ -16,7 +18,6 @@ from lmsconf.manifest.yaml.nodes import EntrySourceMap, KeyPath, Map, Mark, Seq,
 from lmsconf.manifest.yaml.read_result import Document
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import did_you_mean, known_names, normalize_name, quote_name
-from lmsconf.support.lazy_dataclass import dataclass
 
 PEOPLE_SETS: Final = "people_sets"
 CONDITION_SETS: Final = "condition_sets"
@@ -30,8 +31,7 @@ _EMPTIED: Final = re.compile(r"\$\(|-\s|\[\s*[^\s\]#]")
 _NOUNS: Final = {PEOPLE_SETS: "people set", CONDITION_SETS: "condition set", WINDOWS: "window"}
 
 
-@dataclass(slots=True)
-class NamedSet:
+class NamedSet(Struct):
     """One set or window. value: its content; None if it is invalid. where: the location of its name.
 
     source and at: the position of its value. layer: the index of its folder. used: whether anything references it.
@@ -49,8 +49,7 @@ class NamedSet:
         return EntrySourceMap(self.value, self.source, self.at)
 
 
-@dataclass(slots=True)
-class NamedSets:
+class NamedSets(Struct):
     """The sets or windows of one section, from all files."""
 
     section: str

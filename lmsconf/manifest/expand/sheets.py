@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Final, cast
+
+from msgspec.structs import replace
 
 from lmsconf.errors import Problem, Severity, SourceLocation, shorten
 from lmsconf.manifest.expand.sets import ALLOW_EMPTY

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final, Protocol, TypeAlias
 
+from msgspec import Struct
+
 from lmsconf.errors import Problem, SourceLocation, shorten
 from lmsconf.manifest.yaml.nodes import Mark, Source, mark_line
 from lmsconf.model.names import did_you_mean, normalize_name
-from lmsconf.support.lazy_dataclass import dataclass
 
 CSV: Final = "CSV file"
 TableRow: TypeAlias = "tuple[int, tuple[str, ...]]"
@@ -28,8 +29,7 @@ class CellPositions(Protocol):
         """Return the location of the row that begins on `line`."""
 
 
-@dataclass(frozen=True, slots=True)
-class TableFault:
+class TableFault(Struct, frozen=True):
     """Cells without a usable value, which would be read as empty. Lines from 1, columns from 0, both ends included."""
 
     lines: tuple[int, int]
@@ -42,8 +42,7 @@ class TableFault:
         return self.lines[0] == self.lines[1] and self.columns[0] == self.columns[1]
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """A table: the line of its header, its columns, and its rows, each with the line on which it begins.
 
     noun: what the file is called. Cells are trimmed and in Unicode NFC.

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
 from itertools import islice
 from pathlib import Path
 from typing import Final, cast
+
+from msgspec import Struct, field
 
 from lmsconf.errors import Problem, SourceLocation, shorten
 from lmsconf.manifest.expand.table import CSV, Table, TableRow, UnusableTable, column_index, shifted_row_problems
@@ -16,7 +17,6 @@ from lmsconf.manifest.yaml.nodes import EntrySourceMap, KeyPath, Map
 from lmsconf.manifest.yaml.read_result import ENOUGH
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
-from lmsconf.support.lazy_dataclass import dataclass
 
 FILE: Final = "file"
 SHEET: Final = "sheet"
@@ -25,8 +25,7 @@ WORKBOOK_STARTS: Final = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
 WORKBOOK_ENDINGS: Final = (".xlsx", ".xlsm", ".ods")
 
 
-@dataclass(slots=True)
-class TableFiles:
+class TableFiles(Struct):
     """Read the tables that manifests refer to, each once."""
 
     files: ManifestFileReader

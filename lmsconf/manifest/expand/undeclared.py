@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+
+from msgspec import Struct, field
 
 from lmsconf.manifest.expand.for_each import drop_keys
 from lmsconf.manifest.validation.check import SchemaValidator
@@ -12,11 +13,9 @@ from lmsconf.manifest.validation.schema_query import property_names
 from lmsconf.manifest.yaml.nodes import Map
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import nearest_name, normalize_name
-from lmsconf.support.lazy_dataclass import dataclass
 
 
-@dataclass(slots=True)
-class UndeclaredNames:
+class UndeclaredNames(Struct):
     """What was not read because of an error that is reported already.
 
     sections: sections of which a name may be missing. fields: names of fields whose choices may be missing; any_field:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field, replace
 from typing import Final, cast
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.manifest.yaml.nodes import EscapedText, Map, Mark, Seq, Source, store_marks
@@ -19,7 +21,6 @@ from lmsconf.manifest.yaml.scalars import VARIABLE_START
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import did_you_mean
 from lmsconf.model.text_limits import LONGEST
-from lmsconf.support.lazy_dataclass import dataclass
 
 WRITTEN_OUT: Final = 50 * 1024 * 1024
 """Maximum total length of texts with variables after substitution, in characters, in all files together."""
@@ -39,8 +40,7 @@ class ExpansionLimitExceeded(Exception):
         self.problem = problem
 
 
-@dataclass(slots=True)
-class ExpansionLimit:
+class ExpansionLimit(Struct):
     """The remaining limits of expansion, for all files together."""
 
     characters: int = WRITTEN_OUT
@@ -55,8 +55,7 @@ class ExpansionLimit:
             raise ExpansionLimitExceeded(Problem(code="variable/too-many", message=message, hint=hint, source=where))
 
 
-@dataclass(slots=True)
-class Variables:
+class Variables(Struct):
     """The values of variables, by name.
 
     each: the values of `for_each` for the current copy, shown in source locations. problem_count: how many problems

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
+
+from msgspec.structs import replace
 
 from lmsconf.manifest.validation.gate import ESCAPES, Check, compile_gate, forbidden_character
 from lmsconf.manifest.validation.schema_finding import SchemaFinding

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import Final
+
+from msgspec.structs import replace
 
 from lmsconf.errors import Problem
 from lmsconf.manifest.expand.sets import PEOPLE_SETS, SET

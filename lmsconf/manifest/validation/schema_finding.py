@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
 
+from msgspec import Struct
+
 from lmsconf.errors import SourceLocation
 from lmsconf.manifest.validation.schema_query import Schema
 from lmsconf.manifest.yaml.nodes import KeyPath
 from lmsconf.model.canonical_json import Json
-from lmsconf.support.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SchemaFinding:
+class SchemaFinding(Struct, frozen=True, kw_only=True):
     """One schema violation: the keyword and its value, the rejected value, its schema, and its path.
 
     union_branches: those of the union that the schema is one of. is_required: whether the key of the value is.
@@ -27,8 +27,7 @@ class SchemaFinding:
     is_required: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ProblemDraft:
+class ProblemDraft(Struct, frozen=True):
     """A problem before its code gets the area, and its message the prefix."""
 
     code: str

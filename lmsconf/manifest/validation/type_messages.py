@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Final, cast
+
+from msgspec.structs import replace
 
 from lmsconf.errors import shorten
 from lmsconf.manifest.validation import suggestions

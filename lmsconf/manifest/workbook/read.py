@@ -7,6 +7,8 @@ import io
 from collections.abc import Sequence
 from typing import TypeAlias
 
+from msgspec import Struct
+
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.manifest.expand.table import Table, TableFault, TableRow, UnusableTable, table_of
 from lmsconf.manifest.workbook.archive import WorkbookArchive, WorkbookRefused, damaged_workbook, pack_workbook
@@ -15,7 +17,6 @@ from lmsconf.manifest.workbook.scan import SheetScan, WorkbookSheet
 from lmsconf.manifest.workbook.xlsx import PACKAGE, ExcelWorkbook
 from lmsconf.model.names import normalize_name
 from lmsconf.model.text_limits import FORBIDDEN
-from lmsconf.support.lazy_dataclass import dataclass
 
 CODE = "table/workbook"
 _CellValue: TypeAlias = "int | float | str | bool | datetime.date | datetime.time | datetime.timedelta"
@@ -29,8 +30,7 @@ class UnknownSheet(Exception):
         self.names = names
 
 
-@dataclass(frozen=True, slots=True)
-class WorkbookPositions:
+class WorkbookPositions(Struct, frozen=True):
     """Locations of the cells of one sheet."""
 
     path: str

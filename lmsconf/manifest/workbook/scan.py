@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import field
 from functools import cache, lru_cache
 from typing import Final, TypeAlias
 from xml.parsers import expat  # a document type, and so every entity, is refused below
 
+from msgspec import Struct, field
+
 from lmsconf.errors import cell_name
 from lmsconf.manifest.workbook.archive import WorkbookRefused, damaged_workbook
-from lmsconf.support.lazy_dataclass import dataclass
 
 CELLS: Final = 1_000_000
 """Maximum number of cells, empty ones included, from A1 to the last row and column that have a value."""
@@ -27,16 +27,14 @@ _SMALLER: Final = "Delete what is not part of the table, or save the sheet as CS
 StartHandler: TypeAlias = Callable[[str, Mapping[str, str]], None]
 
 
-@dataclass(frozen=True, slots=True)
-class WorkbookSheet:
+class WorkbookSheet(Struct, frozen=True):
     """One sheet of a workbook."""
 
     name: str
     is_hidden: bool
 
 
-@dataclass(frozen=True, slots=True)
-class CellFault:
+class CellFault(Struct, frozen=True):
     """A range of cells without usable values: rows and columns from 0, both ends included."""
 
     rows: tuple[int, int]
@@ -45,8 +43,7 @@ class CellFault:
     hint: str
 
 
-@dataclass(slots=True)
-class SheetScan:
+class SheetScan(Struct):
     """What one sheet holds: how far its values reach, how much text they have, and its faults."""
 
     name: str

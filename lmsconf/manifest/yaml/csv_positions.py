@@ -7,8 +7,9 @@ from bisect import bisect_right
 from functools import cached_property
 from typing import Final
 
+from msgspec import Struct
+
 from lmsconf.errors import SourceLocation
-from lmsconf.support.lazy_dataclass import dataclass
 
 SEPARATORS: Final = (",", ";", "\t")
 _DECLARED: Final = re.compile(r'"?sep=([,;\t])"?[ \t]*(?:\r\n|\r|\n|\Z)', re.IGNORECASE)
@@ -20,8 +21,7 @@ _IN_QUOTES: Final = re.compile(r'(?<![^,;\t])"(?:[^"]|"")*+"?')
 _BLANKS: Final = re.compile(r" *")
 
 
-@dataclass(frozen=True)
-class CsvPositions:
+class CsvPositions(Struct, frozen=True, dict=True):
     """The text of one CSV file, and its path in the project."""
 
     path: str

@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import TypeAlias
+
+from msgspec.structs import replace
 
 from lmsconf.errors import SourceLocation
 from lmsconf.model.canonical_json import Json

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import Final
+
+from msgspec import Struct, field
 
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.manifest.yaml.nodes import Mark, Source, pack_mark
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.text_limits import FORBIDDEN, LONGEST
-from lmsconf.support.lazy_dataclass import dataclass
 
 DEPTH: Final = 50
 """Maximum nesting depth of lists and mappings."""
@@ -27,8 +27,7 @@ class ReadingStopped(Exception):
         self.problem = problem
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(Struct, frozen=True):
     """One document of a YAML stream."""
 
     source: Source
@@ -36,8 +35,7 @@ class Document:
     at: Mark
 
 
-@dataclass(slots=True)
-class YamlReadResult:
+class YamlReadResult(Struct):
     """The documents of one file, and the problems of its YAML."""
 
     documents: list[Document] = field(default_factory=list)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Final, TypeAlias, cast
 
 import yaml
+from msgspec import Struct
 
 from lmsconf.errors import Problem, shorten
 from lmsconf.manifest.yaml.nodes import EscapedText, Map, Mark, Seq, Source, pack_mark, store_marks
@@ -28,7 +29,6 @@ from lmsconf.manifest.yaml.read_result import (
 from lmsconf.manifest.yaml.scalars import VARIABLE_START, is_infinite_or_nan, resolve_scalar
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.text_limits import CONTROLS, LONGEST
-from lmsconf.support.lazy_dataclass import dataclass
 
 _TAG = "tag:yaml.org,2002:"
 _BARE: Final = "!"
@@ -43,15 +43,13 @@ class _Bad:
 _Key: TypeAlias = "str | _Bad | None"
 
 
-@dataclass(slots=True)
-class AliasBudget:
+class AliasBudget(Struct):
     """How many values aliases may still expand to, in all files of one run."""
 
     left: int = EXPANDED
 
 
-@dataclass(slots=True)
-class _Open:
+class _Open(Struct):
     """An open list or mapping. key: the pending key of a mapping.
 
     inner: how many values there are inside those added so far. height: the depth of these.
@@ -67,8 +65,7 @@ class _Open:
     height: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class _Anchored:
+class _Anchored(Struct, frozen=True):
     """The value of an anchor, with the number of values in it and its depth."""
 
     value: Json

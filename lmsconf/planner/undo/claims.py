@@ -6,17 +6,17 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
+from msgspec import Struct
+
 from lmsconf.model.plan import Action, Change
 from lmsconf.planner.context import PlanContext
 from lmsconf.planner.kind import AnyKind
 from lmsconf.planner.undo.names import deleted_id
 from lmsconf.planner.undo.run import RunToUndo
 from lmsconf.planner.undo.vocabulary import renamed_to
-from lmsconf.support.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NameClaim:
+class NameClaim(Struct, frozen=True, kw_only=True):
     """A resource that takes its earlier name again. id: of the live resource; None for one that is created again.
 
     deleted: the run has certainly deleted it, so that a live resource with its id is another.

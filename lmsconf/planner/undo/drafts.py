@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import field, replace
 from typing import Any, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json
@@ -26,14 +28,12 @@ from lmsconf.planner.undo.merge import (
 from lmsconf.planner.undo.names import marked_id
 from lmsconf.planner.undo.times import Body, Times
 from lmsconf.planner.undo.vocabulary import renamed_parts
-from lmsconf.support.lazy_dataclass import dataclass
 
 ALL: Final = ""
 """The key of a conflict about a whole resource."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeftAlone:
+class LeftAlone(Struct, frozen=True, kw_only=True):
     """What an undo leaves alone, with the reason; without one, others have changed the value since the run.
 
     key: ALL for the whole resource. before, made, live: the value before the run, as the run made it, and now.
@@ -47,8 +47,7 @@ class LeftAlone:
     live: Json = None
 
 
-@dataclass(slots=True, kw_only=True)
-class Draft:
+class Draft(Struct, kw_only=True):
     """An entry that undoes a change. body: its keys beside name and id. parts: those of a live resource, whole.
 
     id: the live resource; None for one to create. name: the name that it is to have; None: the one it has. whole: it is

@@ -11,6 +11,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from msgspec import Struct
+
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json, sha256
@@ -22,7 +24,6 @@ from lmsconf.planner.undo.drafts import ALL, Draft, Drafter, LeftAlone, without_
 from lmsconf.planner.undo.merge import alike
 from lmsconf.planner.undo.times import Body, Times
 from lmsconf.planner.undo.writing import EntryWriter, NotThere
-from lmsconf.support.lazy_dataclass import dataclass
 
 CONFLICT: Final = "undo/conflict"
 LIMITED: Final = "undo/limited"
@@ -30,8 +31,7 @@ _SHOWN: Final = 200
 """The number of characters of a value that a conflict quotes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inverse:
+class Inverse(Struct, frozen=True, kw_only=True):
     """The declarations that undo a run, with what is left alone as their problems.
 
     origins: the address of each → the change of the run that it undoes.

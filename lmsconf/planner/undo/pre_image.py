@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.plan import Plan
@@ -57,7 +58,7 @@ def _destroyed(kinds: Mapping[str, AnyKind], plan: Plan, snapshot: Snapshot) -> 
 
 def _joined(row: Any, destroyed: Any) -> Any:
     """Return a row that is kept for its own change, with the values that were read only because they are destroyed."""
-    more = {name: getattr(destroyed, name) for name in row.__dataclass_fields__ if getattr(row, name) is None}
+    more = {name: getattr(destroyed, name) for name in row.__struct_fields__ if getattr(row, name) is None}
     return replace(row, **more)
 
 

@@ -7,13 +7,14 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 
+from msgspec import Struct
+
 from lmsconf.documents.plan_values import request_body_json
 from lmsconf.model.calls import Call
 from lmsconf.model.plan import Action, Plan
 from lmsconf.render.html.components import MOST_ROWS
 from lmsconf.render.html.document import Child, Markup, tag
 from lmsconf.render.resource_wording import count_kind, count_noun, resource_title, short_title
-from lmsconf.support.lazy_dataclass import dataclass
 
 MAX_NODES = 300
 """The maximum number of boxes in the graph; above it, boxes are resources, or kinds, instead of calls."""
@@ -87,8 +88,7 @@ def call_links(plan: Plan, anchors: Mapping[str, str]) -> Mapping[str, Markup]:
     return {address: tag("ul", items, class_="calls-of") for address, items in links.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class GraphNode:
+class GraphNode(Struct, frozen=True):
     """A node of the graph: label, action (CSS class of its colour), and anchor that it links to."""
 
     label: str
@@ -96,8 +96,7 @@ class GraphNode:
     href: str | None
 
 
-@dataclass(slots=True)
-class Graph:
+class Graph(Struct):
     """A graph: nodes, and node → the nodes that it waits for."""
 
     boxes: dict[Hashable, GraphNode]

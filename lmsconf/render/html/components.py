@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.model.address import Address
@@ -22,14 +24,12 @@ from lmsconf.render.plan_wording import (
     problem_message,
 )
 from lmsconf.render.resource_wording import MAX_SHOWN_ITEMS, kind_noun, kind_plural, resource_title, short_title
-from lmsconf.support.lazy_dataclass import dataclass
 
 MOST_ROWS: Final = 2_000
 """How many rows a page shows."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpandableRow:
+class ExpandableRow(Struct, frozen=True, kw_only=True):
     """An expandable row: summary line, body, and the values that it is filtered by.
 
     state: the filter value, and the CSS class of the colour unless `colour` is given. sign: the symbol of the state.
@@ -45,8 +45,7 @@ class ExpandableRow:
     colour: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RowGroup:
+class RowGroup(Struct, frozen=True):
     """Rows under a heading. note: what stands between the heading and the rows."""
 
     heading: str

@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
+from msgspec import Struct
+
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.model.address import Address
 from lmsconf.model.plan import Action, Change, NoLongerDeclared
@@ -25,7 +27,6 @@ from lmsconf.render.plan_wording import (
 )
 from lmsconf.render.resource_wording import MAX_SHOWN_ITEMS, NO_VALUE, count_noun, kind_nouns, resource_title
 from lmsconf.render.size_limit import TextVariant, byte_size, choose_variants
-from lmsconf.support.lazy_dataclass import dataclass
 
 NAME_SIZE = 240
 """Maximum bytes of one name in a line; the details have the full name."""
@@ -34,16 +35,14 @@ NAME_SIZE = 240
 _BLANKS = re.compile(r"\n{3,}")  # code blocks are not affected: each of their lines starts with a sign
 
 
-@dataclass(frozen=True, slots=True)
-class SectionEntry:
+class SectionEntry(Struct, frozen=True):
     """One item of a section. nouns: how it is counted if omitted. variants: its texts, shortest first."""
 
     nouns: tuple[str, str]
     variants: Sequence[TextVariant]
 
 
-@dataclass(frozen=True, slots=True)
-class MarkdownSection:
+class MarkdownSection(Struct, frozen=True):
     """Entries under a heading; folded: in a collapsed `<details>`. Without entries the heading is a sentence."""
 
     heading: str

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
+from msgspec import Struct
+
 from lmsconf.sandbox.handlers.content_targets import EVERYONE, USER
 from lmsconf.sandbox.handlers.smart_group_membership import compute_members
 from lmsconf.sandbox.request_context import SMART_GROUP, RequestContext
 from lmsconf.sandbox.store import Repository, encode_ids
-from lmsconf.support.lazy_dataclass import dataclass
 
 APPROVED, IN_PROGRESS, NOT_STARTED = "APPROVED", "IN_PROGRESS", "NOT_STARTED"
 EXPIRED, FAILED = "EXPIRED", "FAILED"
@@ -50,8 +51,7 @@ class CertificateDates(NamedTuple):
     expires_at: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class EnrollmentStatus:
+class EnrollmentStatus(Struct, frozen=True):
     """One person and one content."""
 
     content: str

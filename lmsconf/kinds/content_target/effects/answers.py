@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import field
 from functools import reduce
 from operator import or_
+
+from msgspec import Struct, field
 
 from lmsconf.kinds.content_target.effects.facts import AccessFacts
 from lmsconf.kinds.content_target.effects.readings import Reading
@@ -16,11 +17,9 @@ from lmsconf.kinds.shared.answer_rows import comparable
 from lmsconf.model.address import Ref, RemoteId
 from lmsconf.model.names import normalize_name
 from lmsconf.planner.audiences import Bits, to_bits
-from lmsconf.support.lazy_dataclass import dataclass
 
 
-@dataclass(slots=True)
-class FieldHolders:
+class FieldHolders(Struct):
     """The holders of each choice of one field, on one side of a plan. unreadable: people whose answer is not known."""
 
     choices: dict[RemoteId | Ref, Bits] = field(default_factory=dict)
@@ -38,8 +37,7 @@ class FieldHolders:
         return self._answered
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerSets:
+class AnswerSets(Struct, frozen=True):
     """The holders of choices by field, before and after a plan."""
 
     before: Mapping[RemoteId | Ref, FieldHolders]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from lmsconf.kinds.content_target.effects.facts import AccessFacts
 from lmsconf.kinds.content_target.effects.membership import Memberships

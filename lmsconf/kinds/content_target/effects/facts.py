@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from itertools import chain
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lmsconf.kinds.content_target.audiences import Audiences, audiences_among
 from lmsconf.kinds.content_target.effects.scope import AccessScope, AudienceKey
@@ -19,19 +21,16 @@ from lmsconf.kinds.user.types import PersonRow
 from lmsconf.model.address import RemoteId
 from lmsconf.model.names import normalize_name
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.support.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class LiveSmartGroup:
+class LiveSmartGroup(Struct, frozen=True):
     """A smart group with its conditions, and its members, None if the service does not return them."""
 
     row: SmartGroupRow
     members: frozenset[RemoteId] | None
 
 
-@dataclass(frozen=True, kw_only=True)
-class AccessFacts:
+class AccessFacts(Struct, frozen=True, kw_only=True, dict=True):
     """What was read to know who has what. incomplete: why something that all numbers rest on may be missing.
 
     targets: the live targets of every content that was read. planned: those that the plan was made from.

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
 from functools import partial
 from typing import Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lmsconf.kinds.content_target.audiences import EVERYONE_KEY
 from lmsconf.kinds.content_target.effects.answers import AnswerSets, FieldHolders, answer_sets
@@ -24,14 +26,12 @@ from lmsconf.model.effects import Basis
 from lmsconf.model.names import normalize_email, normalize_name
 from lmsconf.planner.audiences import AccountEnds, Audience, AudienceSize, Bits, to_bits
 from lmsconf.planner.effects import weakest_basis
-from lmsconf.support.lazy_dataclass import dataclass
 
 _WITH_CHOICES: Final = ("CHOICE", "MULTI_SELECT")
 _NOBODY: Final = Audience(before=0, after=0)
 
 
-@dataclass(slots=True)
-class Memberships:
+class Memberships(Struct):
     """All audiences of a plan. Positions: those of the live people, then those of new accounts.
 
     ids, emails: by position, the id of a new account being None. changed_people: position → the plan's change.

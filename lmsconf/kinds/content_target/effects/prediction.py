@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
+
+from msgspec.structs import replace
 
 from lmsconf.errors import InvalidResponse, Rejected
 from lmsconf.kinds.content_target.effects.assignments import assignments_of, content_name

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from lmsconf.errors import LmsconfError
 from lmsconf.kinds.shared.kind_names import GROUP, SMART_GROUP
@@ -17,15 +18,13 @@ from lmsconf.planner.claims import Claim
 from lmsconf.planner.context import NameRegistry, PlanContext
 from lmsconf.planner.matching import claim_of
 from lmsconf.planner.missing_references import LiveIdentities
-from lmsconf.support.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from lmsconf.kinds.content_target.effects.facts import AccessFacts
     from lmsconf.kinds.content_target.effects.scope import AudienceKey
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResolvedQuery:
+class ResolvedQuery(Struct, frozen=True, kw_only=True):
     """An AccessQuery, with the names after a plan.
 
     doubtful: those whose entry has an error, and is not planned. chosen: whether an address is planned.

@@ -8,8 +8,10 @@ Groups, Content Targeting), so a change of members costs a request for each cont
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import field, replace
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lmsconf.api.spec.listings import CATALOG, CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS
 from lmsconf.kinds.content_target.effects.facts import AccessFacts, LiveSmartGroup, affected_contents, moved_audiences
@@ -30,11 +32,9 @@ from lmsconf.model.api import ListOperation
 from lmsconf.model.names import LOCK_PREFIX
 from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.reading import ReadContext, keep_keys, sorted_listing
-from lmsconf.support.lazy_dataclass import dataclass
 
 
-@dataclass(slots=True)
-class _Reader:
+class _Reader(Struct):
     """Reads what the plan has not read yet. incomplete: reasons why listings may lack rows."""
 
     reading: ReadContext

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import field
 from enum import StrEnum
 from itertools import product
 from math import prod
 from typing import Final, NamedTuple, TypeAlias
 
+from msgspec import Struct, field
+
 from lmsconf.kinds.content_target.effects.scope import Condition
 from lmsconf.planner.audiences import Bits
-from lmsconf.support.lazy_dataclass import dataclass
 
 _MOST: Final = 3**6
 """How many combinations of readings are tried: of six words at once."""
@@ -55,8 +55,7 @@ def uses_of(conditions: Iterable[Condition]) -> frozenset[Use]:
     return frozenset(use for condition in conditions if (use := use_of(condition)) is not None)
 
 
-@dataclass(slots=True)
-class Readings:
+class Readings(Struct):
     """The meanings that explain the members of every smart group that was compared. groups: how many have each use."""
 
     groups: Counter[Use] = field(default_factory=Counter)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
 from datetime import datetime
 from typing import NamedTuple, TypeAlias, cast
+
+from msgspec import Struct, field
 
 from lmsconf.kinds.content_target.audiences import EVERYONE_KEY
 from lmsconf.kinds.content_target.content_resolver import ContentResolver
@@ -30,7 +31,6 @@ from lmsconf.model.time_formats import parse_response_time
 from lmsconf.planner.audiences import HORIZON, Terms, Window
 from lmsconf.planner.context import Deletion, Match, PlanContext
 from lmsconf.planner.planned_resources import PlannedResource
-from lmsconf.support.lazy_dataclass import dataclass
 
 AudienceKey: TypeAlias = "tuple[str, RemoteId | Ref]"
 """The kind and the id of an audience; a Ref for one that the plan creates."""
@@ -44,8 +44,7 @@ class Condition(NamedTuple):
     system_condition: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangedGroup:
+class ChangedGroup(Struct, frozen=True, kw_only=True):
     """A manual group whose members change: normalized e-mails that join and leave. deleted: nobody is left."""
 
     address: Address
@@ -54,16 +53,14 @@ class ChangedGroup:
     deleted: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangedSmartGroup:
+class ChangedSmartGroup(Struct, frozen=True, kw_only=True):
     """A smart group whose conditions change; None after its deletion."""
 
     address: Address
     conditions: tuple[Condition, ...] | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangedPerson:
+class ChangedPerson(Struct, frozen=True, kw_only=True):
     """A person whose account or answers the plan changes. id: None for a new account.
 
     answers: field → the choices that are answered; None: a text. archived: whether the plan archives the account.
@@ -82,8 +79,7 @@ class ChangedPerson:
         return self.archived or self.ends is not None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangedAssignment:
+class ChangedAssignment(Struct, frozen=True, kw_only=True):
     """An assignment that the plan creates, changes or deletes. row: the live target; terms: None if it is deleted."""
 
     address: Address
@@ -93,8 +89,7 @@ class ChangedAssignment:
     terms: Terms | None
 
 
-@dataclass(slots=True, kw_only=True)
-class AccessScope:
+class AccessScope(Struct, kw_only=True):
     """The changes of a plan that decide who has what.
 
     takes: whether they can take access from anybody. requires: whether they can make content mandatory for anybody.
