@@ -6,6 +6,7 @@ groups have.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections import Counter
 from collections.abc import Mapping
@@ -157,7 +158,7 @@ def differences(document: Mapping[str, Any], plan: Plan, found: Evaluated, befor
     names = {name for one in people["unknown"] for name in one["contents"]}
     if names != {before.contents[id] for id in not_told} or not audiences <= {after.names[id] for id in found.unsure}:
         wrong.append(f"not known of {people['unknown']}, and not told of {not_told}")
-    told = replace(found, lines=[line for line in found.lines if line.content_id not in not_told])
+    told = dataclasses.replace(found, lines=[line for line in found.lines if line.content_id not in not_told])
     wrong += _rows(people["rows"], told)
     return wrong if not_told else [*wrong, *_causes(document, people["rows"], found, before, after)]
 

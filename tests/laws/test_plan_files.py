@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, cast
 
 from hypothesis import given
@@ -71,7 +72,7 @@ def _counted(effects: Any) -> Any:
 def test_a_plan_that_looks_few_people_up_is_the_one_that_lists_all(opened: Open, both: Both) -> None:
     """With a page for each person, people in lists are looked up wherever that is enough, and nothing else changes."""
     world, wish = both
-    stage = opened((replace(world, dialect={**world.dialect, "paging.limit": 1}), wish))
+    stage = opened((dataclasses.replace(world, dialect={**world.dialect, "paging.limit": 1}), wish))
     whole = stage.workspace.plan_offline(stage.manifests(), stage.settings.policy, stage.workspace.snapshot())
     live = stage.plan()
     assert plan_digest(replace(whole, offline=False)) == plan_digest(live)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -36,7 +37,7 @@ def test_what_is_rehearsed_comes_true(opened: Open, second: bool) -> None:
     @given(wishes())
     def holds(both: Both) -> None:
         world, wish = both
-        stage = opened((replace(world, dialect=second_dialect()) if second else world, wish)).one_by_one()
+        stage = opened((dataclasses.replace(world, dialect=second_dialect()) if second else world, wish)).one_by_one()
         before = stage.workspace.snapshot(manifests=stage.manifests())
         rehearsal, twin = rehearsed(stage, before)
         live = stage.plan()

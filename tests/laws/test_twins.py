@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import pytest
 from hypothesis import given
-from msgspec.structs import replace
 from wire.second_dialect import second_dialect
 
 from laws.conftest import Open
@@ -29,7 +29,7 @@ def test_a_twin_reads_as_the_workspace(opened: Open, second: bool) -> None:
     @given(wishes())
     def holds(both: Both) -> None:
         world, wish = both
-        stage = opened((replace(world, dialect=second_dialect()) if second else world, wish))
+        stage = opened((dataclasses.replace(world, dialect=second_dialect()) if second else world, wish))
         text = snapshot_file.dumps(stage.workspace.snapshot(manifests=stage.manifests()))
         twin = Sandbox(spec=stage.sandbox.spec, clock=lambda: NOW)
         try:

@@ -22,7 +22,7 @@ BASICS = Address("content_target", f"GDPR basics -> {NORDICS}")
 
 def counts(**numbers: int) -> AccessCounts:
     """These numbers, and 0 for all others."""
-    return AccessCounts(**{**dict.fromkeys(AccessCounts.__dataclass_fields__, 0), **numbers})
+    return AccessCounts(**{**dict.fromkeys(AccessCounts.__struct_fields__, 0), **numbers})
 
 
 def content(

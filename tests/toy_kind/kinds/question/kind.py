@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from lmsconf.kinds.shared.manifest_entries import (
     ABSENT_NAMED,
@@ -26,13 +27,11 @@ from lmsconf.planner.kind import Kind, ManifestEntry
 from lmsconf.planner.matching import match_named
 
 
-@dataclass(frozen=True, slots=True)
-class QuestionSpec:
+class QuestionSpec(Struct, frozen=True):
     hidden: bool | None
 
 
-@dataclass(frozen=True, slots=True)
-class QuestionRow:
+class QuestionRow(Struct, frozen=True):
     listing = "question"
 
     id: RemoteId
