@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import field
 
 from lmsconf.manifest.expand.for_each import drop_keys
-from lmsconf.manifest.validation.check import SchemaValidator
-from lmsconf.manifest.validation.schema_finding import SchemaFinding
+from lmsconf.manifest.validation.check import SchemaFinding, SchemaValidator
 from lmsconf.manifest.validation.schema_query import property_names
 from lmsconf.manifest.yaml.nodes import Map
 from lmsconf.model.canonical_json import Json
