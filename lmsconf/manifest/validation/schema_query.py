@@ -19,6 +19,17 @@ _TYPES: Final[dict[type, frozenset[str]]] = {
     str: frozenset(["string"]),
     type(None): frozenset(["null"]),
 }
+TYPE_NAMES: Final = {
+    "string": "text",
+    "boolean": "true or false",
+    "integer": "a whole number",
+    "number": "a number",
+    "array": "a list",
+    "object": "a mapping",
+    "null": "null",
+}
+"""Names of the JSON types in messages."""
+_PLAIN: Final = re.compile(r"[^\W\d_][\w.@+/&()'-]*(?: [\w.@+/&()'-]+)*|\d{4}-\d{2}-\d{2}")
 _ALL: Final = frozenset(["string", "boolean", "integer", "number", "array", "object", "null"])
 
 
@@ -61,11 +72,6 @@ def property_schema(schema: Schema, key: str) -> Schema:
     return cast(Schema, properties(schema).get(key, {}))
 
 
-def property_names(schema: Schema) -> list[str]:
-    """Return the keys that a mapping may have."""
-    return list(properties(schema))
-
-
 def all_property_names(branches: Iterable[Schema]) -> list[str]:
     """Return the keys that a mapping of any of the branches may have."""
     return list(dict.fromkeys(key for branch in branches for key in properties(branch)))
@@ -73,7 +79,7 @@ def all_property_names(branches: Iterable[Schema]) -> list[str]:
 
 def identifying_keys(schema: Schema) -> list[str]:
     """Return the keys that identify a branch of a union: its first required key, or else all its keys."""
-    return required_keys(schema)[:1] or property_names(schema)
+    return required_keys(schema)[:1] or [*properties(schema)]
 
 
 def required_keys(schema: Schema) -> list[str]:
@@ -111,19 +117,6 @@ def accepts_text(schema: Schema, text: str) -> bool:
         return text in cast("list[Json]", schema["enum"])
     pattern = cast(str, schema.get("pattern", ""))
     return "string" in types_of_schema(schema) and bool(text.strip()) and re.search(pattern, text) is not None
-
-
-TYPE_NAMES: Final = {
-    "string": "text",
-    "boolean": "true or false",
-    "integer": "a whole number",
-    "number": "a number",
-    "array": "a list",
-    "object": "a mapping",
-    "null": "null",
-}
-"""Names of the JSON types in messages."""
-_PLAIN: Final = re.compile(r"[^\W\d_][\w.@+/&()'-]*(?: [\w.@+/&()'-]+)*|\d{4}-\d{2}-\d{2}")
 
 
 def quote_if_needed(text: str) -> str:

@@ -41,7 +41,7 @@ from lmsconf.model.time_formats import date_in_other_order
 _WEIGHTY: Final = frozenset(["absent", "archived", "everyone"])
 """Keys that delete, archive, or reach the whole company."""
 _FEW: Final = 0.65
-CLOSE_MATCH: Final = 0.85
+_CLOSE: Final = 0.85
 _ENOUGH: Final = 0.75
 _LONG: Final = 200
 _GONE: Final = ["remove", "removed", "delete", "deleted", "drop", "dropped"]
@@ -82,12 +82,25 @@ _DUE: Final = frozenset(["due", "due_at", "due_by", "due_date", "due_on", "deadl
 _HIDES: Final = "visible_until"
 _GLUED: Final = re.compile(r"([A-Za-z_]+):(?!//)(\S.*)", re.DOTALL)
 _OPENED: Final = re.compile(r":[\[{]")
+_DATE: Final = "Write a date such as 2027-03-31."
+_DATE_PATTERN: Final = r"^\d{4}-\d{2}-\d{2}"
+_LABELS: Final = frozenset(
+    ["name", "title", "label", "text", "value", "id", "email", "mail", "user", "person", "member", "group", "set"]
+)
+"""Keys under which people write what is a plain text here."""
+_OTHER_FILES: Final = frozenset(["file", "set"])
+"""Keys of a file or set that holds people; only the name of a file suggests one."""
+_EMAIL: Final = re.compile(r"[^@\s]+@[^@\s]+")
+_ADDRESS: Final = re.compile(r"([A-Za-z][\w -]*?)\s*[/:=]\s*(\S.*)", re.DOTALL)
+_AN_EMAIL: Final = "Write the person's e-mail."
+_MOST_HINTS: Final = 20
+"""The different texts that get a hint of their own: looking for what each of thousands means would take minutes."""
 
 
-def suggest_space_after_colon(text: str, known_keys: Iterable[str]) -> str | None:
+def _space_after_colon(text: str, known_keys: Iterable[str]) -> str | None:
     """Return the suggestion for `name:A`, which lacks the space after the colon."""
     glued = _GLUED.match(text)
-    key = closest_word(glued[1], known_keys, cutoff=_ENOUGH) if glued else None
+    key = _closest_word(glued[1], known_keys, cutoff=_ENOUGH) if glued else None
     if glued is None or key is None or len(text) > SHOWN:
         return None
     value = glued[2] if all(glued[2].count(a) == glued[2].count(b) for a, b in ("[]", "{}")) else "…"
@@ -96,10 +109,10 @@ def suggest_space_after_colon(text: str, known_keys: Iterable[str]) -> str | Non
 
 def suggest_known_key(key: str, known_keys: Mapping[str, Json], value: Json = None) -> str | None:
     """Return the suggestion for an unknown key; None if no known key is close enough."""
-    if (value is None or _OPENED.search(key)) and (hint := suggest_space_after_colon(key, known_keys)):
+    if (value is None or _OPENED.search(key)) and (hint := _space_after_colon(key, known_keys)):
         return hint
     key = key.removeprefix("is_")
-    if _HIDES in known_keys and "_".join(key_words(key)) in _DUE:
+    if _HIDES in known_keys and "_".join(_key_words(key)) in _DUE:
         return f"The service has no due date; `{_HIDES}` hides the content."
     turned = _turned(key, known_keys, value)
     if turned is not None:
@@ -115,11 +128,13 @@ def suggest_known_key(key: str, known_keys: Mapping[str, Json], value: Json = No
 def _is_contrary(key: str, known: Iterable[str]) -> bool:
     """Whether a key expresses a negation or removal that no similar known key expresses."""
     prefixed = _NOT.fullmatch(key.casefold())
-    against = set(key_words(key)) & _AGAINST or (prefixed and closest_word(prefixed[1], known, cutoff=_FEW) is not None)
-    return bool(against) and not any(set(key_words(name)) & _AGAINST for name in _near(key, known, _FEW))
+    against = set(_key_words(key)) & _AGAINST or (
+        prefixed and _closest_word(prefixed[1], known, cutoff=_FEW) is not None
+    )
+    return bool(against) and not any(set(_key_words(name)) & _AGAINST for name in _near(key, known, _FEW))
 
 
-def key_words(key: str) -> list[str]:
+def _key_words(key: str) -> list[str]:
     return re.split(r"[\W_]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", key).casefold())
 
 
@@ -128,7 +143,7 @@ def _turned(key: str, known: Mapping[str, Json], value: Json) -> str | None:
 
     None for other keys; empty if there is nothing to suggest.
     """
-    words = key_words(key)
+    words = _key_words(key)
     prefixed = _NOT.fullmatch(key.casefold())
     if prefixed and prefixed[1] in known:
         words = ["un", *prefixed[1].split("_")]
@@ -161,7 +176,7 @@ def suggest_choice(text: str, choices: Iterable[str]) -> str | None:
     return f'Did you mean "{near[0]}"?' if near else None
 
 
-def closest_word(word: str, known_words: Iterable[str], *, cutoff: float) -> str | None:
+def _closest_word(word: str, known_words: Iterable[str], *, cutoff: float) -> str | None:
     """Return the closest known word, if any reaches the cutoff."""
     return next(iter(_near(word, known_words, cutoff)), None)
 
@@ -181,20 +196,8 @@ def _near(word: str, known: Iterable[str], cutoff: float) -> list[str]:
         by_look[other]
         for other, ratio in ratios.items()
         if best - ratio < 0.05
-        and (by_look[other] not in _WEIGHTY or (ratio >= CLOSE_MATCH and not word_look.startswith(f"{other} ")))
+        and (by_look[other] not in _WEIGHTY or (ratio >= _CLOSE and not word_look.startswith(f"{other} ")))
     ]
-
-
-_DATE: Final = "Write a date such as 2027-03-31."
-_DATE_PATTERN: Final = r"^\d{4}-\d{2}-\d{2}"
-_LABELS: Final = frozenset(
-    ["name", "title", "label", "text", "value", "id", "email", "mail", "user", "person", "member", "group", "set"]
-)
-"""Keys under which people write what is a plain text here."""
-_OTHER_FILES: Final = frozenset(["file", "set"])
-"""Keys of a file or set that holds people; only the name of a file suggests one."""
-_E_MAIL: Final = re.compile(r"[^@\s]+@[^@\s]+")
-_ADDRESS: Final = re.compile(r"([A-Za-z][\w -]*?)\s*[/:=]\s*(\S.*)", re.DOTALL)
 
 
 def suggest_replacement(value: Json, branches: list[Schema], spelling: str = "") -> str | None:
@@ -210,7 +213,7 @@ def suggest_replacement(value: Json, branches: list[Schema], spelling: str = "")
     text = value if isinstance(value, str) else spelling
     if not text:
         return None
-    if isinstance(value, str) and (hint := suggest_space_after_colon(value, all_property_names(branches))):
+    if isinstance(value, str) and (hint := _space_after_colon(value, all_property_names(branches))):
         return hint
     hint = _of_sections(branches) or _of_text(text, branches, wanted)
     if hint is None and wanted == {"boolean"} and isinstance(value, str):
@@ -261,7 +264,7 @@ def accepted_spellings(text: str, branches: list[Schema]) -> list[str]:
     }
     labelled = _ADDRESS.fullmatch(text)
     if labelled:
-        key = closest_word(re.sub(r"\W", "_", labelled[1].strip()), texts, cutoff=CLOSE_MATCH)
+        key = _closest_word(re.sub(r"\W", "_", labelled[1].strip()), texts, cutoff=_CLOSE)
         if key is not None:
             return [mapping_sample(texts[key], quote_if_needed(labelled[2]))]
         if labelled[0].count("=") == 1 and any(branches_of(branch) for branch in texts.values()):
@@ -269,7 +272,7 @@ def accepted_spellings(text: str, branches: list[Schema]) -> list[str]:
     fitting = [key for key in texts if key not in _OTHER_FILES and accepts_text(property_schema(texts[key], key), text)]
     of_people = {key for key in fitting if property_schema(texts[key], key).get("x-person")}
     if len(fitting) > 1 and of_people:
-        fitting = [key for key in fitting if (key in of_people) == bool(_E_MAIL.fullmatch(text))]
+        fitting = [key for key in fitting if (key in of_people) == bool(_EMAIL.fullmatch(text))]
     return [mapping_sample(texts[key], quote_if_needed(text)) for key in fitting]
 
 
@@ -328,14 +331,13 @@ def suggest_text_for_mapping(key: str, value: Mapping[str, Json], branches: list
     if inner is None:
         fits = any(accepts_text(branch, key) for branch in texts)
         return f"Write {quote_if_needed(key)} alone, without the colon." if fits else None
-    if key_words(key)[-1] in _LABELS:
-        return (
-            f"Write {quote_if_needed(inner)} alone." if any(accepts_text(branch, inner) for branch in texts) else None
-        )
+    alone = f"Write {quote_if_needed(inner)} alone." if any(accepts_text(one, inner) for one in texts) else None
+    if _key_words(key)[-1] in _LABELS:
+        return alone
     whole = f"{key}: {inner}"
     if any(accepts_text(branch, whole) for branch in texts):
         return f"If it is one text, put it in quotes: {json.dumps(shorten(whole), ensure_ascii=False)}."
-    return f"Write {quote_if_needed(inner)} alone." if any(accepts_text(branch, inner) for branch in texts) else None
+    return alone
 
 
 def suggest_date(schema: Schema, text: str) -> str | None:
@@ -351,14 +353,6 @@ def suggest_time(schema: Schema) -> str | None:
     return _DATE if schema.get("x-time") else None
 
 
-_PLAIN: Final = "Write the person's e-mail."
-_EMAIL: Final = re.compile(r"[^@\s]+@[^@\s]+")
-
-
-_MOST: Final = 20
-"""The different texts that get a hint of their own: looking for what each of thousands means would take minutes."""
-
-
 class PeopleNames:
     """The sets of people and the e-mails in manifests, read only for a hint, once."""
 
@@ -371,9 +365,9 @@ class PeopleNames:
         text = finding.value
         if "@" not in str(finding.schema.get("pattern", "")) or not isinstance(text, str) or "@" in text:
             return problem
-        if text not in self._hints and len(self._hints) < _MOST:
+        if text not in self._hints and len(self._hints) < _MOST_HINTS:
             self._hints[text] = self._hint(text)
-        return replace(problem, hint=self._hints.get(text, _PLAIN))
+        return replace(problem, hint=self._hints.get(text, _AN_EMAIL))
 
     def _hint(self, text: str) -> str:
         same = next((name for name in self._sets if casefold_name(name) == casefold_name(text)), None)
@@ -381,7 +375,7 @@ class PeopleNames:
         near = same or (None if email else nearest_name(text, self._sets))
         if near is not None:
             return f"Did you mean {{{SET}: {quote_if_needed(near)}}}?"
-        return _PLAIN if email is None else f'{_PLAIN} Did you mean "{email}"?'
+        return _AN_EMAIL if email is None else f'{_AN_EMAIL} Did you mean "{email}"?'
 
     @cached_property
     def _sets(self) -> Sequence[str]:
