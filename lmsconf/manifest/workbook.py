@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime
 import io
+import re
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
@@ -30,6 +31,7 @@ CELLS: Final = 1_000_000
 """Maximum number of cells, empty ones included, from A1 to the last row and column that have a value."""
 _ZIP: Final = b"PK\x03\x04"
 _DIRECTORY_ENTRY: Final = b"PK\x01\x02"
+_CELL: Final = re.compile(rb"""\br=["']([A-Z]{1,3})([0-9]{1,7})["']""")
 _OLD: Final = b"\xd0\xcf\x11\xe0"
 _EXTRA: Final = "lmsconf[spreadsheets]"
 _OPEN_DOCUMENT: Final = b"mimetypeapplication/vnd.oasis.opendocument.spreadsheet"
@@ -110,14 +112,30 @@ def _check_size(path: str, data: bytes) -> None:
             is_encrypted = any(part.flag_bits & 1 for part in parts)
             if _OPEN_MANIFEST in names and not is_too_large and not is_encrypted:
                 is_encrypted = b"encryption-data" in archive.read(_OPEN_MANIFEST)
+            sheets = [part for part in parts if part.filename.startswith("xl/worksheets/")] if not is_too_large else []
+            # calamine makes a place in memory for each cell up to the last one, and ends the process without enough.
+            most = max((_cells(archive.read(part)) for part in sheets if not part.flag_bits & 1), default=0)
     except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, OSError, RuntimeError) as error:
         raise _refused(path, f"this workbook cannot be read: {error}", _SAVE) from error
     if is_too_large:
         raise _refused(path, f"this workbook is larger than {UNPACKED >> 20} MiB when it is unpacked", _FEWER)
+    if most > 10 * CELLS:
+        message = f"this workbook has a sheet of {most:,} cells, with the empty ones before its last, and at most "
+        raise _refused(path, f"{message}{CELLS:,} are read", _SMALLER)
     if is_encrypted:
         raise _refused(path, "this workbook is encrypted", "Save it without a password.")
     if names.isdisjoint((_OPEN_MANIFEST, "[Content_Types].xml")):
         raise _refused(path, "this is a zip archive, and not a workbook", "Save the table as .xlsx or as CSV.")
+
+
+def _cells(sheet: bytes) -> int:
+    """Return how many cells a sheet of Excel has from A1 to its last row and column."""
+    cells = _CELL.findall(sheet)
+    widest = max((column for column, _ in cells), key=lambda name: (len(name), name), default=b"")
+    columns = 0
+    for letter in widest:
+        columns = columns * 26 + letter - 64
+    return columns * max((int(row) for _, row in cells), default=0)
 
 
 def _chosen(book: CalamineWorkbook, path: str, wanted: str | None, where: SourceLocation) -> str:

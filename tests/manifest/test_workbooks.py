@@ -359,6 +359,10 @@ HOSTILE: Final[dict[str, tuple[Callable[[], bytes], str]]] = {
         lambda: xlsx(row(1, "email") + '<row r="1000"><c r="ALM1000"><v>1</v></c></row>'),
         "people.xlsx, sheet Staff: this sheet has values down to row 1,000 and in 1,001 columns, and at most ",
     ),
+    "the last cell that there is": (
+        lambda: xlsx(row(1, "email") + '<row r="1048576"><c r="XFD1048576"><v>1</v></c></row>'),
+        "people.xlsx: this workbook has a sheet of 17,179,869,184 cells, with the empty ones before its last, and at ",
+    ),
     "two cells far apart, of OpenDocument": (
         lambda: ods(
             ods_table(
