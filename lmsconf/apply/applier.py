@@ -11,6 +11,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, WaitClock
+from lmsconf.apply.dialect_hint import wrong_assumptions
 from lmsconf.apply.executor import CallExecutor
 from lmsconf.apply.first_calls import FirstCalls
 from lmsconf.apply.grant_verification import grants_to_verify
@@ -161,6 +162,7 @@ class Applier(PlanReplayer, Struct, frozen=True, kw_only=True):
             residue=verification.residue,
             problems=(
                 *verification.problems,
+                *wrong_assumptions(run.errors),
                 *(no_effect_problem(plan, run, change, self.connection.spec) for change in unseen),
             ),
             meta=dict(meta),

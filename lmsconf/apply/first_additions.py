@@ -65,7 +65,7 @@ class ComparedList:
         return rest if rest.others else None
 
     def without_last(self, body: object) -> object:
-        """Return a body of a call without the person whom `add_last` adds."""
+        """Return a body of a call without the person that `add_last` adds."""
         return _with_lists(body, lambda named: named - {max(self._added)})
 
     def add_last(self) -> bool:

@@ -20,7 +20,7 @@ from lmsconf.api.spec.assumed_keys import ADD_MODE, BATCH, CLEAR_TIME, ON_EXISTI
 from lmsconf.api.spec.candidate_values import Value
 from lmsconf.api.spec.value_encoding import ANSWERS, NEVER_CLEARED, OMITTED, clear_answer_key
 from lmsconf.apply.ambiguous_writes import is_left
-from lmsconf.apply.dialect_hint import dialect_hint
+from lmsconf.apply.dialect_hint import dialect_lines
 from lmsconf.apply.first_additions import LISTS, ComparedList, named_people
 from lmsconf.apply.first_answers import AnsweredFields, ComparedAnswers
 from lmsconf.apply.manager_rights import ManagerRightMissing
@@ -233,6 +233,7 @@ class FirstCalls:
             return failed
         refused = isinstance(failed, Rejected)
         values, message = dict(failed.values) if isinstance(failed, WrongAssumption) else {}, failed.message
+        is_done = False
         if not values and search is not None:
             found = search.find(keys, failed.message if refused else None, as_assumed=as_assumed)
             # Whose managers lack the right is known; a name that is only refused in another way is not.
@@ -247,6 +248,7 @@ class FirstCalls:
             except WrongAssumption as other:
                 message = other.message if found.is_done and not values else f"{message}; {other.message}"
                 values |= other.values
+            is_done = found.is_done and bool(values)
             is_named = not keys & search.names_with_values()
             if found.is_done:
                 self._note_right(keys - values.keys() - _OF_OTHERS)
@@ -264,15 +266,17 @@ class FirstCalls:
             self._hold_back(keys, message)
             hint = _look_at(keys)
             return failed.restated(Rejected, f"{failed.hint}\n{hint}" if failed.hint else hint)
-        return self._told(keys, message, values, refused=refused)
+        return self._told(keys, message, values, refused=refused, is_done=is_done)
 
     def _told(
-        self, keys: frozenset[str], message: str, values: Mapping[str, Value], *, refused: bool
+        self, keys: frozenset[str], message: str, values: Mapping[str, Value], *, refused: bool, is_done: bool
     ) -> WrongAssumption:
         """Return the error with the values that explain it, and hold back what rests on their keys."""
         self._found |= values
         self._hold_back(values or keys, message)
-        hint = dialect_hint(values) if values else _look_at(keys)
+        if is_done:
+            message = f"{message}; sent once more with other values, it did what was planned"
+        hint = "\n".join(["Right for this service:", *dialect_lines(values)]) if values else _look_at(keys)
         return WrongAssumption(message, hint=hint, values=values, refused=refused)
 
     def _hold_back(self, keys: Iterable[str], message: str) -> None:

@@ -119,9 +119,12 @@ def _not_learnt(probe: ProbeResult) -> Iterator[str]:
 def _next(probe: ProbeResult) -> Iterator[str]:
     if probe.remaining:
         yield "Run the probe again: it deletes what is left first. If it stays, delete it by hand."
+    else:
+        yield "Nothing is left behind: what the probe created is deleted, and what it changed is as before."
     if probe.written:
-        changed = ", ".join(key for key in probe.different if key in probe.written)
-        differs = f"These differ from what was used before: {changed}." if changed else "None changes what was used."
+        changed = sum(key in probe.written for key in probe.different)
+        verb = "differs" if changed == 1 else "differ"
+        differs = f"{changed} of them {verb} from what was used before." if changed else "None changes what was used."
         yield f"Written under `dialect:` in the project file: {count_noun(len(probe.written), 'value')}. {differs}"
         yield "Review and commit the project file, then run lmsconf plan."
     elif not probe.different:

@@ -30,7 +30,8 @@ from lmsconf.manifest.edit.text_buffer import escape_variables, unescape_variabl
 from lmsconf.manifest.edit.tree_builder import Alias, Mapping, Node, Sequence
 from lmsconf.manifest.edit.yaml_editor import EditRefused, YamlEditor, replace_value
 from lmsconf.manifest.file_set import MANIFEST_ENDINGS
-from lmsconf.manifest.schemas import has_conditions, key_schema
+from lmsconf.manifest.schemas import has_conditions
+from lmsconf.manifest.validation.schema_query import property_schema
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import Manifests
@@ -164,7 +165,7 @@ class ManifestEditor(Struct):
             self._renames.append((finding, change, entry))
         elif head == "conditions" and has_conditions(kind):
             change_conditions(page, entry, change.missing, change.extra)
-        elif (same := comparison_key_for(key_schema(kind.schema, head))) is not None:
+        elif (same := comparison_key_for(property_schema(kind.schema, head))) is not None:
             change_list(page, entry, head, same, change.missing, change.extra)
         elif rest:
             self._under(page, kind, require_literal(page, entry.get(head), entry), rest, change)

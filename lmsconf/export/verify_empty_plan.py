@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation
-from lmsconf.manifest.validation import cross
+from lmsconf.manifest import conflicts
 from lmsconf.manifest.validation.check import SchemaValidator
 from lmsconf.manifest.yaml.nodes import escaped_texts
 from lmsconf.model.canonical_json import Json
@@ -103,7 +103,7 @@ class EmptyPlanCheck(Struct):
             )
             declared.extend(self.kinds[entry.address.kind].parse(manifest_entry))
         every = [*self.existing.declared, *declared]
-        problems.extend(cross.find_conflicts(every, self.existing.absent, self.kinds))
+        problems.extend(conflicts.find_conflicts(every, self.existing.absent, self.kinds))
         return declared, list(_blamed(problems, entries))
 
     def _planned(

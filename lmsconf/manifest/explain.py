@@ -8,8 +8,9 @@ from functools import cache
 from typing import Final, NamedTuple, cast
 
 from lmsconf.errors import UsageError, shorten
-from lmsconf.manifest.schema_keys import Schema, keys_of, meaning_in, needed_keys, resolved, type_in_words, values_of
 from lmsconf.manifest.schemas import ABSENT, manifest_schema
+from lmsconf.manifest.validation.schema_query import Schema, properties, required_keys
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.explanation import ExplainedKey, KeyExplanation
 from lmsconf.model.lints import PREFIX, RULES, LintLevel
 from lmsconf.model.names import did_you_mean, known_names
@@ -23,6 +24,14 @@ MANIFEST: Final = "manifest"
 PROJECT: Final = "project"
 _PROJECT_FILE: Final = "lmsconf.yaml"
 _OF_PROJECT: Final = f"key of {_PROJECT_FILE}: "
+_WORDS: Final = {
+    "string": "text",
+    "boolean": "true or false",
+    "integer": "whole number",
+    "number": "number",
+    "object": "mapping",
+    "null": "null",
+}
 _LINTS_MEANING: Final = (
     "Levels of lints that differ from the default, by code. A lint reports manifests that are valid and probably not "
     "what was meant. It sends no request, and says nothing about what the command does not know."
@@ -75,7 +84,7 @@ def explainable(kinds: Mapping[str, AnyKind], begun: str) -> Iterator[str]:
     """Yield what can be explained and may begin so: the next word of a path, and codes."""
     before, dot, _ = begun.rpartition(".")
     if dot:
-        yield from (f"{before}.{key}" for key in keys_of(_find(kinds, before).schema))
+        yield from (f"{before}.{key}" for key in _keys_of(_find(kinds, before).schema))
         return
     yield from (*kinds, *_key_names(kinds), MANIFEST, PROJECT, CODES, *RULES, *MEANINGS)
 
@@ -92,8 +101,8 @@ def _explain_position(kinds: Mapping[str, AnyKind], key_path: str) -> KeyExplana
         place = places[0]
     return KeyExplanation(
         path=".".join(place.path),
-        type=f"{_OF_PROJECT if place.of_project else ''}{type_in_words(place.schema)}",
-        meaning=meaning_in(place.schema),
+        type=f"{_OF_PROJECT if place.of_project else ''}{_type_in_words(place.schema)}",
+        meaning=_meaning_in(place.schema),
         keys=_rows(place.schema),
     )
 
@@ -101,7 +110,7 @@ def _explain_position(kinds: Mapping[str, AnyKind], key_path: str) -> KeyExplana
 def _explain_key(key: str, places: list[Position]) -> KeyExplanation:
     """Explain a key that may be used in several places: once if it means the same in all, else place by place."""
     paths = [".".join(place.path) for place in places]
-    meanings = {(type_in_words(place.schema), meaning_in(place.schema)) for place in places}
+    meanings = {(_type_in_words(place.schema), _meaning_in(place.schema)) for place in places}
     if len(meanings) == 1:
         ((type, meaning),) = meanings
         used = ", ".join(path.removesuffix(f".{key}") for path in paths)
@@ -109,7 +118,7 @@ def _explain_key(key: str, places: list[Position]) -> KeyExplanation:
             path=key, type=type, meaning=f"{meaning}\n\nA key of: {used}.", keys=_rows(places[0].schema)
         )
     rows = (
-        ExplainedKey(name=path, type=type_in_words(one.schema), meaning=meaning_in(one.schema), needed=one.needed)
+        ExplainedKey(name=path, type=_type_in_words(one.schema), meaning=_meaning_in(one.schema), needed=one.needed)
         for path, one in zip(paths, places, strict=True)
     )
     return KeyExplanation(path=key, type=f"a key with {len(meanings)} meanings", meaning="", keys=tuple(rows))
@@ -126,16 +135,16 @@ def _whole_manifest(kinds: Mapping[str, AnyKind], *, with_more: bool) -> KeyExpl
 
 
 def _rows(schema: Schema) -> tuple[ExplainedKey, ...]:
-    needed = needed_keys(schema)
+    needed = _needed_keys(schema)
     return tuple(
-        ExplainedKey(name=name, type=type_in_words(part), meaning=meaning_in(part), needed=name in needed)
-        for name, part in keys_of(schema).items()
+        ExplainedKey(name=name, type=_type_in_words(part), meaning=_meaning_in(part), needed=name in needed)
+        for name, part in _keys_of(schema).items()
     )
 
 
 @cache
 def _project() -> Schema:
-    return resolved(cast(Schema, json.loads(read_schema("project.schema.json"))))
+    return _resolved(cast(Schema, json.loads(read_schema("project.schema.json"))))
 
 
 def _find(kinds: Mapping[str, AnyKind], key_path: str) -> Position:
@@ -143,18 +152,18 @@ def _find(kinds: Mapping[str, AnyKind], key_path: str) -> Position:
     words = key_path.split(".")
     manifest, project = manifest_schema(kinds), _project()
     sections = {kind.name: kind.section for kind in kinds.values()}
-    of_project = words[0] == PROJECT or (words[0] not in sections and words[0] not in keys_of(manifest))
+    of_project = words[0] == PROJECT or (words[0] not in sections and words[0] not in _keys_of(manifest))
     schema, trail = (project, ()) if of_project else (manifest, ())
     path: tuple[str, ...] = trail
     for word in words[words[0] == PROJECT :]:
-        known = keys_of(schema)
+        known = _keys_of(schema)
         name = sections.get(word, word) if not of_project and path in ((), (ABSENT,)) else word
         if name in known:
             schema, path = known[name], (*path, name)
-        elif path and (values := values_of(schema)) is not None and name not in known:
+        elif path and (values := _values_of(schema)) is not None and name not in known:
             # A name of the user's own, such as that of a workspace, leads to the keys below it.
             schema = values
-            if not keys_of(values):
+            if not _keys_of(values):
                 path = (*path, name)
         else:
             raise _unknown(word, path, [*known]) if path else _unknown_word(word, [*sections, *_key_names(kinds)])
@@ -171,12 +180,12 @@ def _key_names(kinds: Mapping[str, AnyKind]) -> list[str]:
     """Return the names of all keys of manifests and of the project file: those of sections first."""
     roots = (manifest_schema(kinds), _project())
     nested = (one.path[-1] for root in roots for one in _below(root, (), False))
-    return list(dict.fromkeys((*(key for root in roots for key in keys_of(root)), *nested)))
+    return list(dict.fromkeys((*(key for root in roots for key in _keys_of(root)), *nested)))
 
 
 def _below(schema: Schema, path: tuple[str, ...], of_project: bool) -> Iterator[Position]:
-    needed = needed_keys(schema)
-    for name, part in keys_of(schema).items():
+    needed = _needed_keys(schema)
+    for name, part in _keys_of(schema).items():
         yield Position((*path, name), part, of_project, name in needed)
         yield from _below(part, (*path, name), of_project)
 
@@ -212,3 +221,82 @@ def _unknown_word(word: str, known: list[str]) -> UsageError:
         return UsageError(f'there is no code "{shorten(word)}"', hint=hint)
     hint = did_you_mean(word, known) or "`lmsconf explain` lists what can be explained."
     return UsageError(f'there is no kind, section or key "{shorten(word)}"', hint=hint)
+
+
+def _resolved(schema: Schema, definitions: Mapping[str, Json] | None = None) -> Schema:
+    """Return a schema with its references to `$defs` written out; what is beside a reference is kept."""
+    known = cast("Mapping[str, Json]", schema.get("$defs", {})) if definitions is None else definitions
+    return cast(Schema, _written_out(dict(schema), known))
+
+
+def _written_out(part: Json, definitions: Mapping[str, Json]) -> Json:
+    if isinstance(part, list):
+        return [_written_out(item, definitions) for item in part]
+    if not isinstance(part, dict):
+        return part
+    whole = {key: _written_out(value, definitions) for key, value in part.items() if key not in ("$ref", "$defs")}
+    if "$ref" not in part:
+        return whole
+    target = _written_out(definitions[str(part["$ref"]).rpartition("/")[2]], definitions)
+    return {**cast("dict[str, Json]", target), **whole}
+
+
+def _alternatives(schema: Schema) -> Iterator[Schema]:
+    """Yield the schema and, recursively, its alternatives, the items of a list, and the values of a mapping."""
+    yield schema
+    for word in ("oneOf", "anyOf", "allOf"):
+        for branch in cast("list[Schema]", schema.get(word, [])):
+            yield from _alternatives(branch)
+    for word in ("items", "additionalProperties"):
+        if isinstance(schema.get(word), dict):
+            yield from _alternatives(cast(Schema, schema[word]))
+
+
+def _keys_of(schema: Schema) -> dict[str, Schema]:
+    """Return the keys that may be below a position."""
+    keys: dict[str, Schema] = {}
+    for alternative in _alternatives(schema):
+        for name, part in properties(alternative).items():
+            keys.setdefault(name, cast(Schema, part))
+    return keys
+
+
+def _values_of(schema: Schema) -> Schema | None:
+    """Return the schema of the values of a mapping with names of the user's own; None for any other position."""
+    values = (alternative.get("additionalProperties") for alternative in _alternatives(schema))
+    return next((cast(Schema, value) for value in values if isinstance(value, dict)), None)
+
+
+def _needed_keys(schema: Schema) -> frozenset[str]:
+    """Return the keys that every alternative mapping requires, except one that reads its entries from a sheet."""
+    needs = [
+        frozenset(required_keys(alternative))
+        for alternative in _alternatives(schema)
+        if "properties" in alternative and not alternative.get("x-sheet")
+    ]
+    return frozenset.intersection(*needs) if needs else frozenset()
+
+
+def _meaning_in(schema: Schema) -> str:
+    """Return the first description in the schema or its alternatives."""
+    return next(
+        (str(alternative["description"]) for alternative in _alternatives(schema) if "description" in alternative), ""
+    )
+
+
+def _type_in_words(schema: Schema) -> str:
+    """Describe the accepted types in words."""
+    for word in ("oneOf", "anyOf") if "type" not in schema else ():
+        if word in schema:
+            return " or ".join(dict.fromkeys(_type_in_words(one) for one in cast("list[Schema]", schema[word])))
+    if "const" in schema:
+        return json.dumps(schema["const"], ensure_ascii=False)
+    if "enum" in schema:
+        values = [str(one) for one in cast("list[Json]", schema["enum"])]
+        return values[0] if len(values) == 1 else "one of " + ", ".join(values)
+    types = schema.get("type")
+    if types == "array":
+        items = schema.get("items")
+        return f"list of {_type_in_words(cast(Schema, items))}" if isinstance(items, dict) and items else "list"
+    words = types if isinstance(types, list) else [types]
+    return " or ".join(_WORDS.get(str(one), "anything") for one in words)

@@ -12,6 +12,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem
+from lmsconf.manifest import conflicts
 from lmsconf.manifest.expand.expander import EntryExpander
 from lmsconf.manifest.expand.for_each import ExpandedEntry, ForEachExpander
 from lmsconf.manifest.expand.table_files import FILE, TableFiles
@@ -35,9 +36,7 @@ from lmsconf.manifest.sections import (
     sections_validator,
     set_validators,
 )
-from lmsconf.manifest.validation import cross
-from lmsconf.manifest.validation.check import SchemaValidator
-from lmsconf.manifest.validation.schema_finding import SchemaFinding, new_findings
+from lmsconf.manifest.validation.check import SchemaFinding, SchemaValidator, new_findings
 from lmsconf.manifest.yaml.nodes import EntrySourceMap, KeyPath, Map, Seq, merge_mappings, plain_texts
 from lmsconf.manifest.yaml.read_result import Document
 from lmsconf.manifest.yaml.scalars import VARIABLE_START
@@ -51,7 +50,7 @@ from lmsconf.planner.kind import AnyKind
 
 if TYPE_CHECKING:
     from lmsconf.manifest.overlays import EntryIndex, WrittenEntry
-    from lmsconf.manifest.validation.people_names import PeopleNames
+    from lmsconf.manifest.validation.suggestions import PeopleNames
 
 EntryCallback: TypeAlias = Callable[[KeyPath, Json], None]
 """Callback: receives the keys that lead to the section, and each entry after expansion."""
@@ -154,8 +153,8 @@ class _Loading(Struct):
     def crossed(self) -> Iterator[Problem]:
         """Yield the problems of cross-resource checks, unless the error limit is reached already."""
         if not self._is_enough():
-            conflicts = cross.find_conflicts(self.declared, self.absent, self.kinds, self.partial)
-            yield from islice(conflicts, ENOUGH + 1)
+            found = conflicts.find_conflicts(self.declared, self.absent, self.kinds, self.partial)
+            yield from islice(found, ENOUGH + 1)
 
     def _is_enough(self) -> bool:
         """Whether the error limit is reached. Counts only the problems added since the last call."""
@@ -332,7 +331,7 @@ class _Loading(Struct):
 
     def _tell(self, section: Section, entry: ExpandedEntry, findings: Iterable[SchemaFinding]) -> None:
         from lmsconf.manifest.validation import messages  # only for a problem
-        from lmsconf.manifest.validation.people_names import PeopleNames
+        from lmsconf.manifest.validation.suggestions import PeopleNames
 
         people = self._people = self._people or PeopleNames(self._all_documents)
         name = entry.body.get("name") if isinstance(entry.body, dict) else None

@@ -8,17 +8,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Final, TypeAlias, cast
+from typing import Final, cast
 
 from lmsconf.manifest.expand.conditions import CHOICES, CONDITIONS, EXCEPT, USE
 from lmsconf.manifest.expand.for_each import FOR_EACH, FOR_EACH_SCHEMA
 from lmsconf.manifest.expand.sets import ALLOW_EMPTY, CONDITION_SETS, PEOPLE_SETS, SET, WINDOWS
+from lmsconf.manifest.validation.schema_query import Schema, properties, property_schema
 from lmsconf.model.canonical_json import Json
 from lmsconf.planner.kind import AnyKind
 
 ABSENT: Final = "absent"
 TESTS: Final = "tests"
-_Schema: TypeAlias = "Mapping[str, Json]"
 _DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
 _HOME: Final = {"^x-": {"description": "Ignored, for anchors."}}
 _TEXT: Final[dict[str, Json]] = {"type": "string", "minLength": 1}
@@ -97,7 +97,7 @@ def sections_schema(kinds: Mapping[str, AnyKind]) -> dict[str, Json]:
     return _document(sections, absent_sections, {section: {"type": "object"} for section in set_schemas(kinds)})
 
 
-def _unread(entry: _Schema) -> dict[str, Json]:
+def _unread(entry: Schema) -> dict[str, Json]:
     """Return the schema of a list whose items are checked later.
 
     `x-items` keeps the schema of an item, for suggestions only.
@@ -118,7 +118,7 @@ def sheet_entry_schema(kind: AnyKind) -> dict[str, Json] | None:
     if kind.entry_items is None or not kind.has_sheets:
         return None
     own = (kind.entry_items.subject, kind.entry_items.key)
-    defaults = {key: part for key, part in _properties(kind.schema).items() if key not in own}
+    defaults = {key: part for key, part in properties(kind.schema).items() if key not in own}
     columns = f"{kind.entry_items.subject} and {kind.entry_items.noun}"
     file: Json = {**SHEET_FILE, "description": f"{SHEET_FILE['description']} In place of {' and '.join(own)}."}
     return _may_repeat(
@@ -133,11 +133,11 @@ def sheet_entry_schema(kind: AnyKind) -> dict[str, Json] | None:
     )
 
 
-def item_keys(kind: AnyKind) -> Mapping[str, _Schema]:
+def item_keys(kind: AnyKind) -> Mapping[str, Schema]:
     """Return the keys that both an entry and its items may have, with their schemas: columns of a sheet."""
     key = kind.entry_items.key if kind.entry_items is not None else ""
-    items = {name for part in _below(key_schema(kind.schema, key)) for name in _properties(part)}
-    return {name: cast(_Schema, part) for name, part in _properties(kind.schema).items() if name in items}
+    items = {name for part in _below(property_schema(kind.schema, key)) for name in properties(part)}
+    return {name: cast(Schema, part) for name, part in properties(kind.schema).items() if name in items}
 
 
 def _any_entry_schema(kind: AnyKind) -> dict[str, Json]:
@@ -149,7 +149,7 @@ def test_entry_schema(kind: AnyKind) -> dict[str, Json] | None:
     """Return the schema of one entry under `tests`, with `for_each` allowed; None for a kind without tests."""
     if kind.test_schema is None:
         return None
-    forms = cast("list[_Schema]", kind.test_schema["oneOf"])
+    forms = cast("list[Schema]", kind.test_schema["oneOf"])
     return {**kind.test_schema, "oneOf": [_may_repeat(form) for form in forms]}
 
 
@@ -167,14 +167,14 @@ def _sets(kinds: tuple[AnyKind, ...]) -> Mapping[str, Mapping[str, Json]]:
                 schemas.setdefault(PEOPLE_SETS, part)
             if part.get("x-conditions"):
                 schemas.setdefault(CONDITION_SETS, _shortened(part))
-            if any(cast(_Schema, below).get("x-window") for below in _properties(part).values()):
+            if any(cast(Schema, below).get("x-window") for below in properties(part).values()):
                 schemas.setdefault(WINDOWS, _window_schema(part))
     return schemas
 
 
-def _window_schema(part: _Schema) -> dict[str, Json]:
+def _window_schema(part: Schema) -> dict[str, Json]:
     """Return the schema of a window, given that of a mapping which may name one: the times beside the name."""
-    times = {key: below for key, below in _properties(part).items() if cast(_Schema, below).get("x-time")}
+    times = {key: below for key, below in properties(part).items() if cast(Schema, below).get("x-time")}
     return {
         "type": "object",
         "description": "When content can be seen. An end that is left out is open.",
@@ -186,12 +186,12 @@ def _window_schema(part: _Schema) -> dict[str, Json]:
 
 def declares_choices(kind: AnyKind) -> bool:
     """Whether entries of this kind declare the choices of a field."""
-    return bool(key_schema(kind.schema, CHOICES).get("x-choices"))
+    return bool(property_schema(kind.schema, CHOICES).get("x-choices"))
 
 
 def has_conditions(kind: AnyKind) -> bool:
     """Whether entries of this kind have conditions."""
-    return bool(key_schema(kind.schema, CONDITIONS).get("x-conditions"))
+    return bool(property_schema(kind.schema, CONDITIONS).get("x-conditions"))
 
 
 def absent_entry_schema(kind: AnyKind) -> dict[str, Json]:
@@ -208,7 +208,7 @@ def identifying_key(kind: AnyKind) -> str | None:
     return next((key for key in ("name", "email") if kind.absent_schema.get("required") == [key]), None)
 
 
-def _document(sections: _Schema, absent_sections: _Schema, sets: _Schema) -> dict[str, Json]:
+def _document(sections: Schema, absent_sections: Schema, sets: Schema) -> dict[str, Json]:
     absent: Json = {
         "type": "object",
         "description": "Resources to delete if they exist.",
@@ -223,16 +223,16 @@ def _document(sections: _Schema, absent_sections: _Schema, sets: _Schema) -> dic
     }
 
 
-def _list(entry: _Schema) -> dict[str, Json]:
+def _list(entry: Schema) -> dict[str, Json]:
     return {"type": "array", "items": dict(entry)}
 
 
-def _may_repeat(entry: _Schema) -> dict[str, Json]:
+def _may_repeat(entry: Schema) -> dict[str, Json]:
     """Allow `for_each` in an entry. It is expanded before the shape of the entry is checked."""
-    return {**entry, "properties": {**_properties(entry), FOR_EACH: FOR_EACH_SCHEMA}}
+    return {**entry, "properties": {**properties(entry), FOR_EACH: FOR_EACH_SCHEMA}}
 
 
-def _shortened(schema: _Schema) -> dict[str, Json]:
+def _shortened(schema: Schema) -> dict[str, Json]:
     """Return a kind's schema with sets, `use` and `except` allowed."""
     extended = {key: _rebuilt(part, key) for key, part in schema.items()}
     if schema.get("x-people"):
@@ -240,17 +240,17 @@ def _shortened(schema: _Schema) -> dict[str, Json]:
         extended["oneOf"] = [*(_mixed(branch) for branch in branches), _SET]
     if schema.get("x-conditions"):
         extended["items"] = _may_except(cast("dict[str, Json]", extended["items"]))
-    if key_schema(schema, CONDITIONS).get("x-conditions"):
-        extended["properties"] = {**_properties(extended), USE: _USE}
+    if property_schema(schema, CONDITIONS).get("x-conditions"):
+        extended["properties"] = {**properties(extended), USE: _USE}
     return extended
 
 
 def _rebuilt(part: Json, key: str) -> Json:
     if key == "properties":
-        return {name: _shortened(below) for name, below in cast("Mapping[str, _Schema]", part).items()}
+        return {name: _shortened(below) for name, below in cast("Mapping[str, Schema]", part).items()}
     if key in ("oneOf", "anyOf"):
-        return [_shortened(branch) for branch in cast("list[_Schema]", part)]
-    return _shortened(cast(_Schema, part)) if key == "items" else part
+        return [_shortened(branch) for branch in cast("list[Schema]", part)]
+    return _shortened(cast(Schema, part)) if key == "items" else part
 
 
 def _mixed(branch: dict[str, Json]) -> dict[str, Json]:
@@ -260,18 +260,18 @@ def _mixed(branch: dict[str, Json]) -> dict[str, Json]:
 
 def _may_except(condition: dict[str, Json]) -> dict[str, Json]:
     needs = cast("list[Json]", condition["anyOf"])
-    properties = {**_properties(condition), EXCEPT: _EXCEPT}
-    return {**condition, "properties": properties, "anyOf": [*needs, {"required": [EXCEPT]}]}
+    keys = {**properties(condition), EXCEPT: _EXCEPT}
+    return {**condition, "properties": keys, "anyOf": [*needs, {"required": [EXCEPT]}]}
 
 
-def _with_variables(schema: _Schema) -> dict[str, Json]:
+def _with_variables(schema: Schema) -> dict[str, Json]:
     """Allow a variable wherever the schema requires something other than free text."""
     relaxed: dict[str, Json] = {}
     for key, part in schema.items():
         if key == "properties":
-            relaxed[key] = {name: _or_variable(below) for name, below in cast("Mapping[str, _Schema]", part).items()}
+            relaxed[key] = {name: _or_variable(below) for name, below in cast("Mapping[str, Schema]", part).items()}
         elif key in ("oneOf", "anyOf"):
-            relaxed[key] = [_with_variables(branch) for branch in cast("list[_Schema]", part)]
+            relaxed[key] = [_with_variables(branch) for branch in cast("list[Schema]", part)]
         elif key in ("items", "additionalProperties") and isinstance(part, dict):
             relaxed[key] = _or_variable(part)
         else:
@@ -279,11 +279,11 @@ def _with_variables(schema: _Schema) -> dict[str, Json]:
     return relaxed
 
 
-def _or_variable(schema: _Schema) -> Json:
+def _or_variable(schema: Schema) -> Json:
     """Allow a variable in place of a value. Objects and free text are left as they are."""
     built = _with_variables(schema)
     if "oneOf" in built:
-        branches = cast("list[_Schema]", built["oneOf"])
+        branches = cast("list[Schema]", built["oneOf"])
         return built if any(map(_is_free, branches)) else {**built, "oneOf": [*map(dict, branches), _REFERENCE]}
     if _is_free(schema) or schema.get("type") == "object" or not {"type", "enum"} & schema.keys():
         return built
@@ -294,29 +294,20 @@ def _or_variable(schema: _Schema) -> Json:
 _REFERENCE: Final[dict[str, Json]] = {"$ref": _OF_VARIABLES}
 
 
-def _is_free(schema: _Schema) -> bool:
+def _is_free(schema: Schema) -> bool:
     """Whether any string is accepted, and so a variable too."""
     types = schema.get("type")
     return "pattern" not in schema and ("string" in types if isinstance(types, list) else types == "string")
 
 
-def _parts(schema: _Schema) -> Iterator[_Schema]:
+def _parts(schema: Schema) -> Iterator[Schema]:
     """Yield a schema and all schemas nested in it."""
     yield schema
     yield from _below(schema)
 
 
-def _below(schema: _Schema) -> Iterator[_Schema]:
-    inner = [*_properties(schema).values(), *cast("list[Json]", schema.get("oneOf", [])), schema.get("items")]
+def _below(schema: Schema) -> Iterator[Schema]:
+    inner = [*properties(schema).values(), *cast("list[Json]", schema.get("oneOf", [])), schema.get("items")]
     for part in inner:
         if isinstance(part, dict):
             yield from _parts(part)
-
-
-def _properties(schema: _Schema) -> Mapping[str, Json]:
-    return cast("Mapping[str, Json]", schema.get("properties", {}))
-
-
-def key_schema(schema: _Schema, key: str) -> _Schema:
-    """Return the schema of one key of an entry; empty for an unknown key."""
-    return cast(_Schema, _properties(schema).get(key, {}))

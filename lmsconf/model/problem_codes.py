@@ -248,7 +248,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "snapshot/not-compared": "A person was not in the manifests when the redacted snapshot was saved, and is not compared.",
     "snapshot/other-workspace": "The snapshot is of another workspace than the plan.",
     "snapshot/redacted": "The snapshot is redacted: it only counts people who were not in the manifests.",
-    "table/cell": "A cell of a workbook has no usable value: merged cells, an error, a formula without a result.",
+    "table/cell": "Cells of a workbook are merged, and only the first has a value.",
     "table/sheet": "The workbook has no such sheet.",
     "table/workbook": "A workbook that cannot be read here: its name, its format, its size, or the missing extra.",
     "test/failed": "A statement under `tests` does not hold on the planned state. Correct the manifests or the test.",

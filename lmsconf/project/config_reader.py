@@ -12,8 +12,7 @@ from typing import Final, cast
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation, shorten
 from lmsconf.manifest.file_set import ManifestFileReader, UnreadableFile
-from lmsconf.manifest.validation.check import SchemaValidator
-from lmsconf.manifest.validation.schema_finding import SchemaFinding
+from lmsconf.manifest.validation.check import SchemaFinding, SchemaValidator
 from lmsconf.manifest.yaml.nodes import EntrySourceMap, KeyPath, Map
 from lmsconf.manifest.yaml.strict_reader import read_yaml
 from lmsconf.model.address import decode_typed, double_lone_backslashes

@@ -158,3 +158,20 @@ def test_an_answer_that_no_form_clears_is_foretold_by_the_next_plan(open_clinic:
     code, out = clinic.run("apply", "--auto-approve")
     assert code == 4, out + clinic.err
     assert "cannot be cleared, because the service refuses it" in out + clinic.err
+
+
+def test_the_values_of_all_stops_are_one_block_to_paste(open_clinic: Open) -> None:
+    """Each failed call says that it did what was planned in the end; the values of all are said once, together."""
+    dialect = {f"{ANSWERS}.wrapper": "answers", "manual-groups.add-members.userIds": "users"}
+    people = "groups: [{name: Coaches, members: {include: [p0@acme.example]}}]\n"
+    clinic = declaring(open_clinic, dialect, MOVES + people)
+    code, out = clinic.run("apply", "--auto-approve")
+    told = out + clinic.err
+    assert code == 5, told
+    assert told.count("sent once more with other values, it did what was planned") == 2
+    block = (
+        "the service differs in 2 points from what was assumed; nothing else was sent that rests on them "
+        "[apply/wrong-assumption]\n  Set in the project file, and apply again:\n    dialect:\n"
+        "      manual-groups.add-members.userIds: users\n      users.update-custom-field-choice.wrapper: answers\n"
+    )
+    assert block in told

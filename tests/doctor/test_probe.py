@@ -85,9 +85,11 @@ def test_the_report_says_what_is_new(open_clinic: Open) -> None:
     assert "Differs from what was used before: 1\n  manual-groups.rename.name: title (confirmed by" in first
     *_, written, last = first.splitlines()
     assert written.startswith("Written under `dialect:` in the project file: ")
-    assert written.endswith("These differ from what was used before: manual-groups.rename.name.")
+    assert written.endswith("25 values. 1 of them differs from what was used before.")
     assert last == "Review and commit the project file, then run lmsconf plan."
-    assert second.endswith("\n\nThe project file states all that was learnt already.\n")
+    left = "Nothing is left behind: what the probe created is deleted, and what it changed is as before.\n"
+    assert left in first
+    assert second.endswith(f"\n\n{left}The project file states all that was learnt already.\n")
 
 
 @pytest.mark.parametrize(

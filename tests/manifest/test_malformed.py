@@ -76,8 +76,8 @@ def test_all_files_are_told_about_in_one_run(tmp_path: Path) -> None:
         ({"type": "string", "pattern": "^[a-z]+$"}, "a\n"),
     ],
 )
-def test_gate_refuses_what_jsonschema_refuses(schema: dict[str, object], value: object) -> None:
-    """The quick gate lets nothing through that the schema forbids, however it is rewritten."""
+def test_what_the_schema_forbids_is_found(schema: dict[str, object], value: object) -> None:
+    """A value that the schema forbids is found, however the schema is rewritten."""
     assert SchemaValidator(schema).validate(value)
 
 
@@ -153,9 +153,3 @@ def _keywords(schema: Json) -> Iterator[str]:
             below = [part]
         for inner in below:
             yield from _keywords(inner)
-
-
-def test_gate_lets_sound_values_through_without_jsonschema() -> None:
-    """A key called `description` is a key, not prose to be left out of the gate."""
-    schema = {"type": "object", "properties": {"description": {"type": "string"}}, "additionalProperties": False}
-    assert SchemaValidator(schema).validate({"description": "x"}) == []

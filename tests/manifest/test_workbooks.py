@@ -18,8 +18,8 @@ from lmsconf.cli.frame import run_command_line
 from lmsconf.errors import ExitCode, SourceLocation
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.manual_group.types import ManualGroupSpec
+from lmsconf.manifest import workbook
 from lmsconf.manifest.load import load_folder
-from lmsconf.manifest.workbook import archive, scan
 from lmsconf.model.declarations import Manifests
 from manifest import test_sheets
 from manifest.cases import shown
@@ -165,43 +165,10 @@ def test_two_sheets_of_one_workbook(tmp_path: Path) -> None:
 
 HEADER: Final = row(1, "email", "Group")
 ODS_HEADER: Final = ods_row("email", "Group")
-_ERROR: Final = (
-    '<table:table-cell table:formula="of:=NA()" office:value-type="string" office:string-value="" '
-    'calcext:value-type="error"><text:p>#N/A</text:p></table:table-cell>'
-)
-_MERGED: Final = (
-    '<table:table-cell office:value-type="string" table:number-columns-spanned="1" table:number-rows-spanned="2">'
-    "<text:p>bo@x.se</text:p></table:table-cell>"
-)
 _SAVE: Final = "  Save it again, or save the sheet as CSV.\n"
 PROBLEMS: Final = {
-    "a formula without a result": (
-        xlsx(HEADER + row(2, '<c r="A2"><f>B2&amp;"@x.se"</f><v/></c>')),
-        "people.xlsx, sheet Staff, cell A2: this cell has a formula without a result [table/cell]\n"
-        "  Open the workbook, save it, and run it again.\n",
-    ),
-    "a formula without a result, of OpenDocument": (
-        ods(ods_table(ODS_HEADER, ods_row('<table:table-cell table:formula="of:=1"/>'))),
-        "people.xlsx, sheet Staff, cell A2: this cell has a formula without a result [table/cell]\n"
-        "  Open the workbook, save it, and run it again.\n",
-    ),
-    "an error": (
-        xlsx(HEADER + row(2, '<c r="A2" t="e"><f>NA()</f><v>#N/A</v></c>')),
-        "people.xlsx, sheet Staff, cell A2: this cell has the error #N/A [table/cell]\n"
-        "  Correct the formula, or write the value.\n",
-    ),
-    "an error, of OpenDocument": (
-        ods(ods_table(ODS_HEADER, ods_row(_ERROR))),
-        "people.xlsx, sheet Staff, cell A2: this cell has the error #N/A [table/cell]\n"
-        "  Correct the formula, or write the value.\n",
-    ),
     "merged cells": (
         xlsx(HEADER + row(2, "bo@x.se") + row(3, "", "SE"), '<mergeCells><mergeCell ref="A2:A3"/></mergeCells>'),
-        "people.xlsx, sheet Staff, cell A2: the cells A2:A3 are merged, and only the first has a value [table/cell]\n"
-        "  Unmerge them, and fill in each cell.\n",
-    ),
-    "merged cells, of OpenDocument": (
-        ods(ods_table(ODS_HEADER, ods_row(_MERGED), ods_row("<table:covered-table-cell/>", "SE"))),
         "people.xlsx, sheet Staff, cell A2: the cells A2:A3 are merged, and only the first has a value [table/cell]\n"
         "  Unmerge them, and fill in each cell.\n",
     ),
@@ -262,20 +229,21 @@ PROBLEMS: Final = {
     ),
     "XML that is cut short": (
         zipped(xlsx_parts("<row>") | {"xl/worksheets/sheet1.xml": "<worksheet><sheetData>"}),
-        "people.xlsx: this workbook cannot be read: no element found: line 1, column 22 [table/workbook]\n" + _SAVE,
+        "people.xlsx: this workbook cannot be read: XmlError: sheetData [table/workbook]\n" + _SAVE,
     ),
     "a sheet that is not there": (
         zipped({name: part for name, part in xlsx_parts("").items() if "sheet1" not in name}),
-        f"people.xlsx: this workbook cannot be read: it has no xl/worksheets/sheet1.xml [table/workbook]\n{_SAVE}",
+        f"people.xlsx: this workbook cannot be read: WorksheetNotFound: Staff [table/workbook]\n{_SAVE}",
     ),
     "a cell of no name": (
         xlsx('<row r="1"><c r="1A"><v>1</v></c></row>'),
-        f'people.xlsx: this workbook cannot be read: "1A" is not the name of a cell [table/workbook]\n{_SAVE}',
+        "people.xlsx: this workbook cannot be read: CalamineError: Expecting alphanumeric character, got 41 "
+        f"[table/workbook]\n{_SAVE}",
     ),
     "a text that is not there": (
         xlsx('<row r="1"><c r="A1" t="s"><v>3</v></c></row>'),
-        "people.xlsx: this workbook cannot be read: a cell names a text that is not in the workbook [table/workbook]\n"
-        + _SAVE,
+        "people.xlsx: this workbook cannot be read: CalamineError: Cell string index not found in shared strings table "
+        f"[table/workbook]\n{_SAVE}",
     ),
 }
 
@@ -287,19 +255,28 @@ def test_what_is_wrong(tmp_path: Path, case: str) -> None:
     assert shown(loaded(tmp_path, data).problems) == told
 
 
-def test_faults_in_columns_that_are_not_read(tmp_path: Path) -> None:
-    """An error or a merged cell beside the columns that are asked for does not matter."""
+def test_cells_that_calamine_reads_as_empty(tmp_path: Path) -> None:
+    """An error and a formula without a result are empty cells, and a row without an e-mail is told."""
+    cells = ('<c r="A3" t="e"><f>NA()</f><v>#N/A</v></c>', '<c r="A4"><f>B2&amp;"@x.se"</f><v/></c>')
+    data = xlsx(HEADER + row(2, "bo@x.se") + row(3, cells[0], "SE") + row(4, cells[1], "SE"))
+    found = loaded(tmp_path, data)
+    assert members(found) == {"bo@x.se"}
+    assert [f"{problem.source} {problem.code}" for problem in found.problems] == [
+        "people.xlsx, sheet Staff, cell A3 people/no-address",
+        "people.xlsx, sheet Staff, cell A4 people/no-address",
+    ]
+
+
+def test_merged_cells_in_columns_that_are_not_read(tmp_path: Path) -> None:
+    """Merged cells beside the columns that are asked for do not matter."""
     data = xlsx(
-        HEADER + row(2, "bo@x.se", '<c r="B2" t="e"><v>#N/A</v></c>') + row(3, "cy@x.se"),
-        '<mergeCells><mergeCell ref="B3:B4"/><mergeCell ref="A9:B9"/></mergeCells>',
+        HEADER + row(2, "bo@x.se", "SE") + row(3, "cy@x.se"),
+        '<mergeCells><mergeCell ref="B2:B3"/><mergeCell ref="A9:B9"/></mergeCells>',
     )
     assert members(loaded(tmp_path, data)) == {"bo@x.se", "cy@x.se"}
     asked = "{file: people.xlsx, column: email, where: {Group: SE}}"
     problems = loaded(tmp_path, data, members=asked).problems
-    assert [str(problem.source) for problem in problems] == [
-        "people.xlsx, sheet Staff, cell B2",
-        "people.xlsx, sheet Staff, cell B3",
-    ]
+    assert [str(problem.source) for problem in problems] == ["people.xlsx, sheet Staff, cell B2"]
 
 
 _OLD: Final = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600)
@@ -377,93 +354,14 @@ def _lying_sizes() -> bytes:
 
 
 _TITLE: Final = '<row r="1"><c r="A1" t="inlineStr"><is><t>email</t></is></c></row>'
-_CELL_TEXT: Final = '<table:table-cell office:value-type="string"><text:p>{}</text:p></table:table-cell>'
-_KINDS: Final = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
-_FAR: Final = '<row r="1048576"><c r="XFD1048576"><v>1</v></c></row>'
-_LONG: Final = f"<si><t>{'a' * 30000}</t></si>"
-
-
-def _two_faced(
-    *relations: tuple[str, str, str], sheets: str = "", ids: str = 'r:id="s1"', parts: dict[str, str] | None = None
-) -> bytes:
-    """A workbook with more relations (id, type, target), whose other parts are far larger than its sheet."""
-    made = xlsx_parts(_TITLE, strings="<si><t>a</t></si>", sheets=sheets)
-    part, book = "xl/_rels/workbook.xml.rels", "xl/workbook.xml"
-    more = "".join(f'<Relationship Id="{id}" Type="{_KINDS}/{kind}" Target="{to}"/>' for id, kind, to in relations)
-    made[part] = made[part].replace("</Relationships>", f"{more}</Relationships>")
-    made[book] = made[book].replace("<workbook ", '<workbook xmlns:q="q" ').replace('r:id="s1"', ids)
-    far = xlsx_parts(_TITLE + _FAR)["xl/worksheets/sheet1.xml"]
-    return zipped(made | {"xl/worksheets/far.xml": far} | (parts or {}))
-
-
-def _moved_strings() -> bytes:
-    """Shared strings with another name, and a part of styles with the name where the parser looks for them."""
-    made = xlsx_parts('<row><c t="s"><v>0</v></c></row>' * 3000, strings=_LONG)
-    part = "xl/_rels/workbook.xml.rels"
-    styles = f'<Relationship Id="z" Type="{_KINDS}/styles" Target="sharedStrings.xml"/></Relationships>'
-    made[part] = made[part].replace("sharedStrings.xml", "other.xml").replace("</Relationships>", styles)
-    return zipped(made | {"xl/other.xml": xlsx_parts("", strings="<si/>")["xl/sharedStrings.xml"]})
-
-
-def _many_strings() -> bytes:
-    made = xlsx_parts(_TITLE)
-    part = "xl/sharedStrings.xml"
-    return zipped(made | {part: made[part].replace("<sst ", '<sst uniqueCount="99999999999" ')})
-
-
-_CANNOT: Final = "people.xlsx: this workbook cannot be read: "
-_TYPED: Final = (
-    '<table:table-cell office:value-type="string" table:number-columns-repeated="{}"><text:p/></table:table-cell>'
-)
 HOSTILE: Final[dict[str, tuple[Callable[[], bytes], str]]] = {
-    "a sheet with two ids": (
-        lambda: _two_faced(("c", "worksheet", "worksheets/far.xml"), ids='q:id="s1" r:id="c"'),
-        f"{_CANNOT}a sheet has several ids",
-    ),
-    "two relations of one id": (
-        lambda: _two_faced(("s1", "worksheet", "worksheets/far.xml")),
-        f'{_CANNOT}it has several relations "s1"',
-    ),
-    "two relations to one part": (
-        lambda: _two_faced(("b", "styles", "worksheets/far.xml"), ("c", "worksheet", "/xl/worksheets/far.xml")),
-        f"{_CANNOT}several relations lead to xl/worksheets/far.xml",
-    ),
-    "a sheet in place of styles": (
-        lambda: _two_faced(("b", "styles", "worksheets/far.xml")),
-        "people.xlsx, sheet Staff: this sheet has values down to row 1,048,576 and in 16,384 columns, and at most ",
-    ),
-    "two parts of shared strings": (
-        lambda: _two_faced(("b", "sharedStrings", "other.xml")),
-        f"{_CANNOT}it has several parts of the type sharedStrings",
-    ),
-    "two parts of styles": (
-        lambda: _two_faced(("b", "styles", "s.xml"), ("c", "styles", "other.xml")),
-        f"{_CANNOT}it has several parts of the type styles",
-    ),
-    "shared strings in place of styles": (
-        _moved_strings,
-        f"{_CANNOT}its shared strings are not where they are named",
-    ),
-    "shared strings in a shared string": (
-        lambda: xlsx(_TITLE, strings=f"<si><t>a</t><si/></si>{_LONG}"),
-        f"{_CANNOT}it has a shared string inside a shared string",
-    ),
-    "shared strings before their list": (
-        lambda: zipped(xlsx_parts(_TITLE) | {"xl/sharedStrings.xml": "<a><si/><sst><si/></sst></a>"}),
-        f"{_CANNOT}it has a shared string outside their list",
-    ),
-    "an index in two parts": (
-        lambda: xlsx('<row><c t="s"><v>1&#48;</v></c></row>' * 3000, strings=f"<si/>{_LONG}" + "<si/>" * 9),
-        f"{_CANNOT}the number of a shared string is in several parts",
-    ),
-    "more shared strings than there can be": (_many_strings, f'{_CANNOT}it has "99999999999" shared strings'),
-    "a row inside a row": (
-        lambda: xlsx('<row r="1"><c r="XFD1"/><row r="900000"><c><v>1</v></c></row></row>'),
-        "people.xlsx, sheet Staff: this sheet has values down to row 900,000 and in 16,385 columns, and at most ",
-    ),
     "two cells far apart": (
         lambda: xlsx(row(1, "email") + '<row r="1000"><c r="ALM1000"><v>1</v></c></row>'),
         "people.xlsx, sheet Staff: this sheet has values down to row 1,000 and in 1,001 columns, and at most ",
+    ),
+    "the last cell that there is": (
+        lambda: xlsx(row(1, "email") + '<row r="1048576"><c r="XFD1048576"><v>1</v></c></row>'),
+        "people.xlsx: this workbook has a sheet of 17,179,869,184 cells, with the empty ones before its last, and at ",
     ),
     "two cells far apart, of OpenDocument": (
         lambda: ods(
@@ -474,25 +372,6 @@ HOSTILE: Final[dict[str, tuple[Callable[[], bytes], str]]] = {
             )
         ),
         "people.xlsx, sheet Staff: this sheet has values down to row 1,000 and in 1,001 columns, and at most ",
-    ),
-    "empty texts for many columns, in many rows": (
-        lambda: ods(ods_table(ODS_HEADER, ods_row(_TYPED.format(16384), repeated=1000))),
-        "people.xlsx, sheet Staff: this sheet has values down to row 1,001 and in 16,384 columns, and at most ",
-    ),
-    "a row for none": (
-        lambda: ods(ods_table(ODS_HEADER, ods_row(_TYPED.format(16384), repeated=0))),
-        f'{_CANNOT}table:number-rows-repeated is "0"',
-    ),
-    "a formula for many": (
-        lambda: ods(
-            ods_table(
-                ODS_HEADER,
-                ods_row(
-                    f'<table:table-cell table:formula="{"a" * 1000}"><text:p/></table:table-cell>', repeated=100_000
-                ),
-            )
-        ),
-        "people.xlsx, sheet Staff: the cells of this sheet have more than 64 million characters",
     ),
     "a part of 2 MiB": (
         lambda: zipped(xlsx_parts("") | {"xl/worksheets/sheet1.xml": bytes(2 << 20)}),
@@ -507,25 +386,6 @@ HOSTILE: Final[dict[str, tuple[Callable[[], bytes], str]]] = {
         "people.xlsx: this workbook is larger than 1 MiB when it is unpacked",
     ),
     "a part whose size is not told": (_lying_sizes, "people.xlsx: this workbook cannot be read: "),
-    "a cell at the end of the sheet": (
-        lambda: xlsx(_TITLE + '<row r="1048576"><c r="XFD1048576"><v>1</v></c></row>'),
-        "people.xlsx, sheet Staff: this sheet has values down to row 1,048,576 and in 16,384 columns, and at most "
-        "1,000,000 cells are read",
-    ),
-    "a row after many": (
-        lambda: xlsx('<row r="9999999"><c><v>1</v></c></row>'),
-        "people.xlsx, sheet Staff: this sheet has values down to row 9,999,999 and in 1 columns, and at most "
-        "1,000,000 cells are read",
-    ),
-    "a text in each of many cells": (
-        lambda: xlsx('<row><c t="s"><v>0</v></c></row>' * 3000, strings=f"<si><t>{'a' * 30000}</t></si>"),
-        "people.xlsx, sheet Staff: the cells of this sheet have more than 64 million characters",
-    ),
-    "many faults": (
-        lambda: xlsx(_TITLE + '<row><c t="e"><v>#N/A</v></c></row>' * 1001),
-        "people.xlsx, sheet Staff, cell A2: this sheet has more than 1,000 cells without a usable value; of this one, "
-        "this cell has the error #N/A",
-    ),
     "an entity of an entity": (
         lambda: zipped(
             xlsx_parts("")
@@ -534,70 +394,28 @@ HOSTILE: Final[dict[str, tuple[Callable[[], bytes], str]]] = {
                 "<worksheet><sheetData><row><c><v>&c;</v></c></row></sheetData></worksheet>"
             }
         ),
-        "people.xlsx: this workbook cannot be read: its XML declares a document type",
+        "people.xlsx, sheet Staff, cell A1: this sheet is empty",
     ),
     "a file from outside": (
         lambda: zipped(
             xlsx_parts("")
             | {"xl/worksheets/sheet1.xml": '<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/passwd">]><a>&b;</a>'}
         ),
-        "people.xlsx: this workbook cannot be read: its XML declares a document type",
+        "people.xlsx, sheet Staff, cell A1: this sheet is empty",
     ),
     "thousands of parts": (
         lambda: zipped({f"{number}": "" for number in range(5001)}),
         "people.xlsx: this workbook has more than 5,000 parts",
-    ),
-    "a cell for many columns, in many rows": (
-        lambda: ods(
-            ods_table(
-                ods_row(
-                    '<table:table-cell office:value-type="float" office:value="1" '
-                    'table:number-columns-repeated="16384"/>',
-                    repeated=1048576,
-                )
-            )
-        ),
-        "people.xlsx, sheet Staff: this sheet has values down to row 1,048,576 and in 16,384 columns, and at most "
-        "1,000,000 cells are read",
-    ),
-    "a row for many": (
-        lambda: ods(ods_table(ODS_HEADER, ods_row(_CELL_TEXT.format("a" * 1000), repeated=100_000))),
-        "people.xlsx, sheet Staff: the cells of this sheet have more than 64 million characters",
-    ),
-    "blanks for many": (
-        lambda: ods(ods_table(ODS_HEADER, ods_row(_CELL_TEXT.format('<text:s text:c="999999999"/>')))),
-        "people.xlsx, sheet Staff: the cells of this sheet have more than 64 million characters",
-    ),
-    "a number of blanks that is none": (
-        lambda: ods(ods_table(ODS_HEADER, ods_row(_CELL_TEXT.format('<text:s text:c="18446744073709551615"/>')))),
-        "people.xlsx: this workbook cannot be read: text:c is",
-    ),
-    "much text in many sheets": (
-        lambda: ods(
-            "".join(
-                ods_table(ods_row(_CELL_TEXT.format("a" * 1000), repeated=60_000), name=name)
-                for name in ("Staff", "Old")
-            )
-        ),
-        "people.xlsx, sheet Old: the cells of this workbook have more than 64 million characters",
-    ),
-    "many sheets": (
-        lambda: ods(
-            "".join(
-                ods_table(ods_row(_CELL_TEXT.format("a"), repeated=600_000), name=name) for name in ("Staff", "Old")
-            )
-        ),
-        "people.xlsx, sheet Old: the sheets of this workbook have more than 1,000,000 cells",
     ),
 }
 
 
 @pytest.mark.parametrize("case", HOSTILE)
 def test_hostile_workbooks(tmp_path: Path, case: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A workbook that stands for more than it holds is refused before it is parsed, within bounded memory."""
+    """A workbook that stands for more than it holds is refused within bounded memory."""
     make, told = HOSTILE[case]
     data = make()
-    monkeypatch.setattr(archive, "UNPACKED", 1 << 20)
+    monkeypatch.setattr(workbook, "UNPACKED", 1 << 20)
     assert len(data) < 1 << 20
     tracemalloc.start()
     try:
@@ -646,7 +464,7 @@ def test_damaged_parts(tmp_path: Path) -> None:
 
 def test_limits_that_a_list_of_all_people_fits() -> None:
     """200,000 people with five columns are within the limits."""
-    assert scan.CELLS >= 200_000 * 5
+    assert workbook.CELLS >= 200_000 * 5
 
 
 def test_places_in_documents(

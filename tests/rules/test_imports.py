@@ -69,7 +69,7 @@ DOORS = {
         "sandbox/seed.py",
     },
     "jsonschema": {"manifest/validation/check.py"},
-    "fastjsonschema": {"api/argument_validation.py", "sandbox/request_validation.py"},
+    "fastjsonschema": {"manifest/validation/check.py", "api/argument_validation.py", "sandbox/request_validation.py"},
     "deepdiff": {"planner/diff.py"},
     "sqlite3": {"sandbox/store.py"},
     "cryptography": {"audit/signing.py"},

@@ -23,11 +23,10 @@ JUSTIFIED = {
     "kinds/content_target/export.py": ({"user", "group", "smart_group"}, "keys of an audience under `assign_to`"),
     "kinds/content_target/types.py": ({"user", "group", "smart_group"}, "the same, and words in a `targetType`"),
     "kinds/manual_group/kind.py": ({"group"}, "its display name"),
-    "manifest/validation/key_suggestions.py": (
-        {"users", "groups", "smart_groups", "custom_fields", "content_targets"},
-        "sections that people call by other names",
+    "manifest/validation/suggestions.py": (
+        {"users", "groups", "smart_groups", "custom_fields", "content_targets", "user", "group"},
+        "sections that people call by other names, and keys that they write instead of a plain text",
     ),
-    "manifest/validation/suggestions.py": ({"user", "group"}, "keys that people write instead of a plain text"),
     "render/effects_wording.py": ({"group", "groups"}, "how groups and smart groups are counted together"),
     "render/html/components.py": ({"group"}, "a class of the style sheet"),
 }

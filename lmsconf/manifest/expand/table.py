@@ -30,16 +30,11 @@ class CellPositions(Protocol):
 
 
 class TableFault(Struct, frozen=True):
-    """Cells without a usable value, which would be read as empty. Lines from 1, columns from 0, both ends included."""
+    """Merged cells, which but the first are read as empty. Lines from 1, columns from 0, both ends included."""
 
     lines: tuple[int, int]
     columns: tuple[int, int]
     problem: Problem
-
-    @property
-    def is_one_cell(self) -> bool:
-        """Whether it is a single cell, and not merged ones."""
-        return self.lines[0] == self.lines[1] and self.columns[0] == self.columns[1]
 
 
 class Table(Struct, frozen=True):
@@ -56,7 +51,7 @@ class Table(Struct, frozen=True):
     faults: tuple[TableFault, ...] = ()
 
     def column_faults(self, columns: Iterable[int]) -> Iterator[Problem]:
-        """Yield the problems of cells in these columns, and in the header, that have no usable value."""
+        """Yield the problems of merged cells in these columns, and in the header."""
         for fault in self.faults:
             first, last = fault.columns
             if fault.lines[0] <= self.header or any(first <= column <= last for column in columns):

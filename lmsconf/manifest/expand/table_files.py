@@ -65,7 +65,7 @@ class TableFiles(Struct):
     ) -> Sequence[TableRow]:
         """Return the rows that `where` selects, to read these columns of them.
 
-        Raises UnusableTable for a column that the table does not have, and for cells without a usable value.
+        Raises UnusableTable for a column that the table does not have, and for merged cells in these columns.
         """
         filters = [
             (column_index(table, name, places.key(*path, "where", name)), normalize_name(str(value)))
@@ -117,7 +117,7 @@ def _parse_table(name: str, data: bytes, sheet: str | None, where: SourceLocatio
     Raises UnreadableFile and UnusableTable.
     """
     if data.startswith(WORKBOOK_STARTS) or name.lower().endswith(WORKBOOK_ENDINGS):
-        from lmsconf.manifest.workbook.formats import parse_workbook  # few projects have one
+        from lmsconf.manifest.workbook import parse_workbook  # few projects have one
 
         return parse_workbook(name, data, sheet, where)
     if sheet is not None:

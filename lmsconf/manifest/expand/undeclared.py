@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from msgspec import Struct, field
 
 from lmsconf.manifest.expand.for_each import drop_keys
-from lmsconf.manifest.validation.check import SchemaValidator
-from lmsconf.manifest.validation.schema_finding import SchemaFinding
-from lmsconf.manifest.validation.schema_query import property_names
+from lmsconf.manifest.validation.check import SchemaFinding, SchemaValidator
+from lmsconf.manifest.validation.schema_query import properties
 from lmsconf.manifest.yaml.nodes import Map
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import nearest_name, normalize_name
@@ -36,8 +35,8 @@ class UndeclaredNames(Struct):
         if finding.path:
             self.sections.add(str(finding.path[0]))
         elif finding.keyword == "additionalProperties" and isinstance(finding.value, dict):
-            known = property_names(finding.schema)
-            unknown = finding.value.keys() - known
+            known = properties(finding.schema)
+            unknown = finding.value.keys() - known.keys()
             self.sections |= {near for key in unknown if (near := nearest_name(key, known)) is not None}
         else:
             self.everything = True
@@ -71,7 +70,7 @@ def valid_part(shape: SchemaValidator, body: Json, findings: Sequence[SchemaFind
         if finding.path:
             dropped.add(str(finding.path[0]))
         elif finding.keyword == "additionalProperties":
-            dropped |= body.keys() - property_names(finding.schema)
+            dropped |= body.keys() - properties(finding.schema).keys()
         else:
             return None
     part = drop_keys(body, *dropped)

@@ -5,30 +5,49 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Final, cast
+from typing import Final, NamedTuple, cast
 
 from lmsconf.errors import Problem, SourceLocation, shorten
 from lmsconf.manifest.validation import suggestions
-from lmsconf.manifest.validation.gate import ESCAPES, forbidden_character
-from lmsconf.manifest.validation.key_suggestions import suggest_choice
-from lmsconf.manifest.validation.schema_finding import ProblemDraft, SchemaFinding, path_label
+from lmsconf.manifest.validation.check import NAME, SchemaFinding, forbidden_character, path_label
 from lmsconf.manifest.validation.schema_query import (
+    TYPE_NAMES,
     Schema,
+    branches_of,
+    identifying_keys,
+    is_free_text,
+    join_with_or,
     properties,
-)
-from lmsconf.manifest.validation.schema_samples import join_with_or, suggest_from_schema
-from lmsconf.manifest.validation.type_messages import (
-    describe_accepted,
-    ending_if_optional,
-    only_true_hint,
-    union_problems,
-    unknown_key_problem,
-    wrong_type_problem,
+    property_schema,
+    suggest_from_schema,
+    types_of_branches,
+    types_of_schema,
+    types_of_value,
 )
 from lmsconf.manifest.yaml.nodes import EntrySourceMap
 from lmsconf.model.canonical_json import Json
 
+_UNQUOTED: Final = frozenset(["boolean", "integer", "number"])
 _EMAIL: Final = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+
+
+class _Draft(NamedTuple):
+    """A problem before its code gets the area, and its message the prefix."""
+
+    code: str
+    message: str
+    hint: str | None
+    where: SourceLocation
+
+
+def _at_value(finding: SchemaFinding, places: EntrySourceMap, code: str, rest: str, hint: Json) -> _Draft:
+    """Return a problem at the rejected value, whose name begins the message. hint: None for the schema's samples."""
+    name = path_label(finding.path)
+    return _Draft(code, f"{name} {rest}", None if hint is None else str(hint), places.at(*finding.path))
+
+
+def _shown(value: Json) -> str:
+    return json.dumps(shorten(value) if isinstance(value, str) else value, ensure_ascii=False)
 
 
 def problems_from_finding(
@@ -48,36 +67,25 @@ def problems_from_finding(
         )
 
 
-def _unknown(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[ProblemDraft]:
+def _unknown(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
     known = properties(finding.schema)
-    value = cast("dict[str, Json]", finding.value)
-    for key in _strange(finding.value, finding.schema):
-        yield unknown_key_problem(key, value[key], known, finding.path, places)
+    patterns = cast("Mapping[str, Json]", finding.schema.get("patternProperties", {}))
+    for key, value in cast("dict[str, Json]", finding.value).items():
+        if key not in known and not any(re.search(pattern, key) for pattern in patterns):
+            yield _unknown_key(key, value, known, finding, places)
 
 
-def _strange(value: Json, schema: Mapping[str, Json]) -> list[str]:
-    known = properties(schema)
-    return [key for key in cast("dict[str, Json]", value) if key not in known and not _patterned(key, schema)]
+def _wrong_type(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
+    yield _mistyped(finding, [finding.schema], places)
 
 
-def _patterned(key: str, schema: Mapping[str, Json]) -> bool:
-    # The only pattern of keys is a prefix: `x-`, for anchors.
-    patterns = cast("Mapping[str, Json]", schema.get("patternProperties", {}))
-    return any(key.startswith(pattern.removeprefix("^")) for pattern in patterns)
-
-
-def _wrong_type(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[ProblemDraft]:
-    yield wrong_type_problem(finding, [finding.schema], places)
-
-
-def _missing(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[ProblemDraft]:
-    known = properties(finding.schema)
+def _missing(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
     for key in cast("list[str]", finding.keyword_value):
         if key not in cast("dict[str, Json]", finding.value):
             inside = f" in {path_label(finding.path)}" if finding.path else ""
-            about = cast("Mapping[str, Json]", known.get(key, {})).get("description")
+            about = property_schema(finding.schema, key).get("description")
             hint = f"Add {key}: {_lowercased(str(about))}" if about else f"Write {key}: …."
-            yield ProblemDraft("missing", f"{key} is missing{inside}", hint, places.at(*finding.path))
+            yield _Draft("missing", f"{key} is missing{inside}", hint, places.at(*finding.path))
 
 
 def _lowercased(sentence: str) -> str:
@@ -85,30 +93,22 @@ def _lowercased(sentence: str) -> str:
     return sentence[:1].lower() + sentence[1:] if sentence[1:2].islower() or sentence[1:2] == " " else sentence
 
 
-def _choice(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[ProblemDraft]:
+def _choice(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
     values = finding.keyword_value if isinstance(finding.keyword_value, list) else [finding.keyword_value]
     if finding.value is None or (isinstance(values[0], str) and not isinstance(finding.value, str)):
-        yield wrong_type_problem(finding, [finding.schema], places)
+        yield from _wrong_type(finding, places)
         return
     known = [value if isinstance(value, str) else json.dumps(value) for value in values]
-    value = finding.value
-    given = json.dumps(shorten(value) if isinstance(value, str) else value, ensure_ascii=False)
     others = [branch for branch in finding.union_branches if branch is not finding.schema]
-    near = suggest_choice(finding.value, known) if isinstance(finding.value, str) else None
-    wanted = join_with_or(
-        known if near else [*known, *(word for word in describe_accepted(others) if word not in known)]
-    )
-    yield ProblemDraft(
-        "value",
-        f"{path_label(finding.path)} must be {wanted}, and is {given}",
-        near or _of_choice(finding, others),
-        places.at(*finding.path),
-    )
+    near = suggestions.suggest_choice(finding.value, known) if isinstance(finding.value, str) else None
+    wanted = join_with_or(known if near else [*dict.fromkeys([*known, *_accepted(others)])])
+    rest = f"must be {wanted}, and is {_shown(finding.value)}"
+    yield _at_value(finding, places, "value", rest, near or _of_choice(finding, others))
 
 
 def _of_choice(finding: SchemaFinding, others: list[Schema]) -> str | None:
     if finding.keyword == "const" and finding.keyword_value is True and finding.path:
-        return only_true_hint(finding.path[-1])
+        return _only_true(finding.path[-1])
     if not isinstance(finding.value, str) or not others:
         return None
     forms = suggestions.accepted_spellings(finding.value, others)
@@ -117,76 +117,68 @@ def _of_choice(finding: SchemaFinding, others: list[Schema]) -> str | None:
     )
 
 
-def _count(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[ProblemDraft]:
+def _count(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
     """A list with too few or too many items; one without any is empty."""
     items = cast("list[Json]", finding.value)
     if not items:
         yield from _empty(finding, places)
         return
     side = "at least" if finding.keyword == "minItems" else "at most"
-    message = f"{path_label(finding.path)} needs {side} {finding.keyword_value} items, and has {len(items):,}"
-    hint = finding.schema.get("description")
-    yield ProblemDraft("value", message, str(hint) if hint else None, places.at(*finding.path))
+    rest = f"needs {side} {finding.keyword_value} items, and has {len(items):,}"
+    yield _at_value(finding, places, "value", rest, finding.schema.get("description"))
 
 
-def _empty(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[ProblemDraft]:
+def _empty(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
     noun = {"minItems": "list", "minLength": "text", "minProperties": "mapping"}[finding.keyword]
     is_item = finding.path and isinstance(finding.path[-1], int)
-    hint = "Fill it, or remove the item." if is_item else f"Fill it{ending_if_optional(finding)}"
-    yield ProblemDraft("empty", f"{path_label(finding.path)} is an empty {noun}", hint, places.at(*finding.path))
+    hint = "Fill it, or remove the item." if is_item else f"Fill it{_ending_if_optional(finding)}"
+    yield _at_value(finding, places, "empty", f"is an empty {noun}", hint)
 
 
-def _long(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[ProblemDraft]:
-    length = len(str(finding.value))
-    message = f"{path_label(finding.path)} may have {finding.keyword_value} characters, and has {length:,}"
-    yield ProblemDraft("too-long", message, "Write a shorter one.", places.at(*finding.path))
+def _long(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
+    rest = f"may have {finding.keyword_value} characters, and has {len(str(finding.value)):,}"
+    yield _at_value(finding, places, "too-long", rest, "Write a shorter one.")
 
 
-def _no_name(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[ProblemDraft]:
-    name, where = path_label(finding.path), places.at(*finding.path)
-    if finding.keyword_value is True:
-        yield _unfit(finding.value, name, where)
+def _no_name(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
+    if finding.keyword_value == NAME:
+        yield _unfit(finding.value, path_label(finding.path), places.at(*finding.path))
     else:
-        held = forbidden_character(finding.value, escapes=False)
-        message = f"{name} holds the control character U+{ord(held or ' '):04X}"
-        yield ProblemDraft("character", message, "Remove it.", where)
+        held = forbidden_character(finding.value, str(finding.keyword_value))
+        rest = f"holds the control character U+{ord(held or ' '):04X}"
+        yield _at_value(finding, places, "character", rest, "Remove it.")
 
 
-def _no_key(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[ProblemDraft]:
+def _no_key(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
     key, schema = str(finding.value), finding.schema
     label, where = f"a key of {path_label(finding.path)}", places.key(*finding.path, key)
     if "enum" in schema:
         known = dict.fromkeys(cast("list[str]", schema["enum"]))
-        yield unknown_key_problem(key, {}, known, finding.path, places)
+        yield _unknown_key(key, {}, known, finding, places)
     elif "pattern" in schema:
-        given = json.dumps(shorten(key), ensure_ascii=False)
-        yield ProblemDraft("value", f"{label} cannot be {given}", cast("str | None", schema.get("description")), where)
+        yield _Draft("value", f"{label} cannot be {_shown(key)}", cast("str | None", schema.get("description")), where)
     else:
         yield _unfit(key, label, where)
 
 
-def _unfit(value: Json, name: str, where: SourceLocation) -> ProblemDraft:
+def _unfit(value: Json, name: str, where: SourceLocation) -> _Draft:
     """A text that cannot be a name, since it has a tab or a line break."""
     words = str(value).split()
     held = "a tab" if "\t" in str(value) else "a line break"
-    one_line = json.dumps(shorten(" ".join(words)), ensure_ascii=False)
-    exact = json.dumps(shorten(str(value)), ensure_ascii=False)
-    hint = f"Write it in one line: {one_line}." if words else "Write the name, or remove it."
+    exact = _shown(str(value))
+    hint = f"Write it in one line: {_shown(' '.join(words))}." if words else "Write the name, or remove it."
     hint += f" If the live name has it, write {exact} in YAML." if len(exact) < 100 else ""
-    return ProblemDraft("character", f"{name} holds {held}", hint, where)
+    return _Draft("character", f"{name} holds {held}", hint, where)
 
 
-def _pattern(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[ProblemDraft]:
-    value = finding.value
-    given = json.dumps(shorten(value) if isinstance(value, str) else value, ensure_ascii=False)
+def _pattern(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
     hint = (
         suggestions.suggest_date(finding.schema, str(finding.value))
         or _several(finding)
         or _email_inside(finding)
         or finding.schema.get("description")
     )
-    message = f"{path_label(finding.path)} cannot be {given}"
-    yield ProblemDraft("value", message, str(hint) if hint else None, places.at(*finding.path))
+    yield _at_value(finding, places, "value", f"cannot be {_shown(finding.value)}", hint)
 
 
 def _several(finding: SchemaFinding) -> str | None:
@@ -206,17 +198,152 @@ def _email_inside(finding: SchemaFinding) -> str | None:
     return f"Write {emails[0]} alone." if len(emails) == 1 else None
 
 
-def _bound(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[ProblemDraft]:
+def _bound(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
     side = "at least" if finding.keyword == "minimum" else "at most"
-    message = f"{path_label(finding.path)} must be {side} {finding.keyword_value}, and is {finding.value}"
-    hint = finding.schema.get("description")
-    yield ProblemDraft("value", message, str(hint) if hint else None, places.at(*finding.path))
+    rest = f"must be {side} {finding.keyword_value}, and is {finding.value}"
+    yield _at_value(finding, places, "value", rest, finding.schema.get("description"))
 
 
-_WORDINGS: Final[dict[str, Callable[[SchemaFinding, EntrySourceMap], Iterator[ProblemDraft]]]] = {
+def _unknown_key(
+    key: str, value: Json, known: Mapping[str, Json], finding: SchemaFinding, places: EntrySourceMap
+) -> _Draft:
+    inside = f" in {path_label(finding.path)}" if finding.path else ""
+    hint = suggestions.suggest_known_key(key, known, value) or f"Known here: {', '.join(known)}."
+    return _Draft("unknown-key", f'unknown key "{shorten(key)}"{inside}', hint, places.key(*finding.path, key))
+
+
+def _mistyped(finding: SchemaFinding, branches: list[Schema], places: EntrySourceMap) -> _Draft:
+    """A value of the wrong type, with what to write instead where that can be derived."""
+    value, wanted = finding.value, f"must be {join_with_or(_accepted(branches))}"
+    if value is None:
+        return _nothing(finding, branches, places)
+    if finding.schema.get("x-secret"):
+        return _at_value(finding, places, "type", wanted, finding.schema["description"])
+    time = suggestions.suggest_time(finding.schema)
+    if isinstance(value, dict | list | str):
+        actual = f"{_shown(value)} is text" if isinstance(value, str) else f"it is {_sort(value)}"
+        hint = (time if isinstance(value, dict) else None) or suggestions.suggest_replacement(value, branches)
+        return _at_value(finding, places, "type", f"{wanted}, and {actual}", hint)
+    word = shorten(places.written(*finding.path))
+    hint = time or _in_quotes(word, branches) or suggestions.suggest_replacement(value, branches, word)
+    return _at_value(finding, places, "type", f"{wanted}, and {word} is {_sort(value)}", hint)
+
+
+def _in_quotes(word: str, branches: list[Schema]) -> str | None:
+    """Return the hint for a number, boolean or null where free text is accepted."""
+    free = next((branch for branch in branches if is_free_text(branch)), None)
+    if free is None or not _UNQUOTED.isdisjoint(types_of_branches(branches)):
+        return None
+    if "pattern" in free:
+        return suggestions.suggest_date(free, word) or str(free["description"])
+    return f'Write "{word}" with the quotes.'
+
+
+def _nothing(finding: SchemaFinding, branches: list[Schema], places: EntrySourceMap) -> _Draft:
+    """Null, or no value after the colon, where null is not accepted."""
+    word = shorten(places.written(*finding.path))
+    key = finding.path[-1] if finding.path else None
+    quoted = word and any(is_free_text(branch) and "pattern" not in branch for branch in branches)
+    if isinstance(key, int):
+        hint = f'Write "{word}" with the quotes, or remove the item.' if quoted else "Remove the item."
+        hint = hint if word else "Remove the dash."
+    elif finding.schema.get("const") is True:
+        hint = _only_true(key)
+    elif key is None:
+        hint = "Remove it." if word else "Write its content, or remove it."
+    elif quoted and not finding.schema.get("x-time"):
+        hint = f'Write "{word}" with the quotes if that is the text{_ending_if_optional(finding)}'
+    elif "array" in types_of_branches(branches) and not _filled(finding.schema):
+        nobody = "nobody" if finding.schema.get("x-people") else "an empty list"
+        hint = f'Remove the key to leave it unmanaged; "{key}: []" means {nobody}.'
+    else:
+        hint = f"Give it a value{_ending_if_optional(finding)}"
+    return _at_value(finding, places, "null", "has no value", hint)
+
+
+def _ending_if_optional(finding: SchemaFinding) -> str:
+    """Return the end of a hint: that the key may be left out, if it is optional."""
+    return "." if finding.is_required else ", or remove the key."
+
+
+def _filled(schema: Mapping[str, Json]) -> bool:
+    """Whether a list must not be empty."""
+    return bool(schema.get("minItems")) or any(_filled(branch) for branch in branches_of(schema))
+
+
+def _union(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
+    """A value for which no branch of a union is certain: a type that none has, or keys of no or several branches."""
+    branches = cast("list[Schema]", finding.keyword_value)
+    if all("required" in branch and "properties" not in branch for branch in branches):
+        yield _needs_one(
+            finding, [identifying_keys(branch)[0] for branch in branches], properties(finding.schema), places
+        )
+    elif isinstance(finding.value, dict) and "object" in types_of_branches(branches):
+        yield from _unmeant(branches, finding, places)
+    else:
+        yield _mistyped(finding, branches, places)
+
+
+def _unmeant(branches: list[Schema], finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
+    """A mapping whose keys fit no branch of a union, or several."""
+    value = cast("dict[str, Json]", finding.value)
+    mappings = [branch for branch in branches if "properties" in branch]
+    known = {key: wanted for branch in mappings for key, wanted in properties(branch).items()}
+    telling = list(dict.fromkeys(key for branch in mappings for key in identifying_keys(branch)))
+    both = [key for key in telling if key in value]
+    strange = [key for key in value if key not in known]
+    if strange:
+        for key in strange:
+            fault = _unknown_key(key, value[key], known, finding, places)
+            yield fault._replace(hint=suggestions.suggest_text_for_mapping(key, value, branches) or fault.hint)
+    elif both:
+        where, hint = places.key(*finding.path, both[1]), "Keep one of them."
+        if finding.path and isinstance(finding.path[-1], int):
+            hint = "Write one item for each."
+        yield _Draft("together", f"{' and '.join(both)} exclude each other", hint, where)
+    else:
+        yield _needs_one(finding, telling, known, places)
+
+
+def _needs_one(finding: SchemaFinding, keys: list[str], known: Mapping[str, Json], places: EntrySourceMap) -> _Draft:
+    """One of several keys is required; the hint shows the first of them, with the form of its value."""
+    is_list = types_of_schema(cast(Schema, known.get(keys[0], {}))) == {"array"}
+    hint = f"Write one of them, such as {keys[0]}: {'[…]' if is_list else '…'}."
+    return _at_value(finding, places, "missing", f"needs {join_with_or(keys)}", hint)
+
+
+def _only_true(key: Json) -> str:
+    """Return the hint for a key whose only value is true.
+
+    To remove the key is suggested first, since true may reach everybody.
+    """
+    return f"Remove {key}: it cannot be false. Write true only if you mean {key}."
+
+
+def _sort(value: Json) -> str:
+    if isinstance(value, bool):
+        return "a boolean"
+    return "a number" if isinstance(value, int | float) else TYPE_NAMES[next(iter(types_of_value(value)))]
+
+
+def _accepted(branches: list[Schema]) -> list[str]:
+    """Describe what is accepted: the values of an enum, the types otherwise."""
+    words: list[str] = []
+    for branch in branches:
+        if "enum" in branch:
+            words += (str(value) for value in cast("list[Json]", branch["enum"]))
+            continue
+        types = types_of_schema(branch) - {"null"}
+        words += (
+            TYPE_NAMES[name] for name in TYPE_NAMES if name in types and not (name == "number" and "integer" in types)
+        )
+    return list(dict.fromkeys(words))
+
+
+_WORDINGS: Final[dict[str, Callable[[SchemaFinding, EntrySourceMap], Iterator[_Draft]]]] = {
     "additionalProperties": _unknown,
     "type": _wrong_type,
-    "union": union_problems,
+    "union": _union,
     "required": _missing,
     "enum": _choice,
     "const": _choice,
@@ -226,7 +353,7 @@ _WORDINGS: Final[dict[str, Callable[[SchemaFinding, EntrySourceMap], Iterator[Pr
     "minProperties": _empty,
     "maxLength": _long,
     "pattern": _pattern,
-    ESCAPES: _no_name,
+    "format": _no_name,
     "propertyNames": _no_key,
     "minimum": _bound,
     "maximum": _bound,

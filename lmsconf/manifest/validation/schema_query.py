@@ -1,11 +1,14 @@
-"""Queries of a JSON Schema: the types, keys and branches that it accepts."""
+"""Queries of a JSON Schema: the types, keys and branches that it accepts, and samples of what people write for it."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, TypeAlias, cast
 
+from lmsconf.errors import SHOWN
+from lmsconf.manifest.yaml.scalars import resolve_scalar
 from lmsconf.model.canonical_json import Json
 
 Schema: TypeAlias = Mapping[str, Json]
@@ -16,6 +19,17 @@ _TYPES: Final[dict[type, frozenset[str]]] = {
     str: frozenset(["string"]),
     type(None): frozenset(["null"]),
 }
+TYPE_NAMES: Final = {
+    "string": "text",
+    "boolean": "true or false",
+    "integer": "a whole number",
+    "number": "a number",
+    "array": "a list",
+    "object": "a mapping",
+    "null": "null",
+}
+"""Names of the JSON types in messages."""
+_PLAIN: Final = re.compile(r"[^\W\d_][\w.@+/&()'-]*(?: [\w.@+/&()'-]+)*|\d{4}-\d{2}-\d{2}")
 _ALL: Final = frozenset(["string", "boolean", "integer", "number", "array", "object", "null"])
 
 
@@ -58,11 +72,6 @@ def property_schema(schema: Schema, key: str) -> Schema:
     return cast(Schema, properties(schema).get(key, {}))
 
 
-def property_names(schema: Schema) -> list[str]:
-    """Return the keys that a mapping may have."""
-    return list(properties(schema))
-
-
 def all_property_names(branches: Iterable[Schema]) -> list[str]:
     """Return the keys that a mapping of any of the branches may have."""
     return list(dict.fromkeys(key for branch in branches for key in properties(branch)))
@@ -70,7 +79,7 @@ def all_property_names(branches: Iterable[Schema]) -> list[str]:
 
 def identifying_keys(schema: Schema) -> list[str]:
     """Return the keys that identify a branch of a union: its first required key, or else all its keys."""
-    return required_keys(schema)[:1] or property_names(schema)
+    return required_keys(schema)[:1] or [*properties(schema)]
 
 
 def required_keys(schema: Schema) -> list[str]:
@@ -108,3 +117,75 @@ def accepts_text(schema: Schema, text: str) -> bool:
         return text in cast("list[Json]", schema["enum"])
     pattern = cast(str, schema.get("pattern", ""))
     return "string" in types_of_schema(schema) and bool(text.strip()) and re.search(pattern, text) is not None
+
+
+def quote_if_needed(text: str) -> str:
+    """Format a text for use within brackets, quoted only where needed."""
+    if len(text) > SHOWN:
+        return "…"
+    bare = _PLAIN.fullmatch(text) and isinstance(resolve_scalar(text), str)
+    return text if bare else json.dumps(text, ensure_ascii=False)
+
+
+def join_with_or(words: list[str]) -> str:
+    """Join words: `a`, `a or b`, `a, b or c`."""
+    return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def suggest_from_schema(schema: Schema) -> str:
+    """Return the suggestion that follows from the schema alone."""
+    branches = alternative_schemas(schema)
+    samples = [sample for branch in _harmless(branches) for sample in _samples(branch)]
+    return f"Write {join_with_or(list(dict.fromkeys(samples)))}."
+
+
+def _harmless(branches: list[Schema]) -> list[Schema]:
+    """Drop branches whose key or value is a constant such as `everyone`, so that none is suggested by mistake."""
+    words = {
+        key for branch in branches for key in identifying_keys(branch)[:1] if "const" in property_schema(branch, key)
+    }
+    kept = [
+        branch
+        for branch in branches
+        if not words.intersection(identifying_keys(branch)[:1])
+        and not words.intersection(cast("list[str]", branch.get("enum", [])))
+    ]
+    return kept or branches
+
+
+def _samples(schema: Schema) -> Iterator[str]:
+    """Yield samples of what a schema accepts, in the form in which people write them."""
+    if "enum" in schema or "const" in schema:
+        values = cast("list[Json]", schema.get("enum", [schema.get("const")]))
+        yield from (value if isinstance(value, str) else json.dumps(value) for value in values)
+        return
+    types = types_of_schema(schema) - {"null"}
+    if "object" in types:
+        yield mapping_sample(schema)
+    if "array" in types:
+        yield f"a list: [{first_item_sample(item_schemas(schema))}]"
+    yield from (TYPE_NAMES[name] for name in ("string", "boolean") if name in types)
+    if types & {"integer", "number"}:
+        low, high = schema.get("minimum"), schema.get("maximum")
+        number = TYPE_NAMES["number" if "number" in types else "integer"]
+        yield f"{number} from {low} {'on' if high is None else f'to {high}'}" if low is not None else number
+
+
+def first_item_sample(items: list[Schema]) -> str:
+    mappings = [item for item in items if "object" in types_of_schema(item)]
+    return mapping_sample(mappings[0]) if items and len(mappings) == len(items) else "…"
+
+
+def mapping_sample(schema: Schema, first_value: str | None = None) -> str:
+    """Return a sample mapping with its required keys, the first of them with the value `first_value`."""
+    below = schema.get("additionalProperties")
+    if isinstance(below, dict) and types_of_schema(below) == {"array"}:
+        return "{name: […]}"
+    keys = required_keys(schema) or identifying_keys(schema)[:1] or ["key"]
+    more = next((required_keys(branch) for branch in branches_of(schema)), []) if required_keys(schema) else []
+    parts = [
+        f"{key}: {'[…]' if types_of_schema(property_schema(schema, key)) == {'array'} else '…'}" for key in keys + more
+    ]
+    if first_value is not None:
+        parts[0] = f"{keys[0]}: {first_value}"
+    return f"{{{', '.join(parts)}}}"

@@ -1,0 +1,219 @@
+"""Spreadsheets, `.xlsx` and `.ods` → tables of texts, as CSV files would have them. python-calamine reads them.
+
+Before it, only the sizes in the directory of the zip file are looked at: a part that is larger is an error there.
+"""
+
+from __future__ import annotations
+
+import datetime
+import io
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from lmsconf.errors import Problem, SourceLocation, cell_name, shorten
+from lmsconf.manifest.expand.table import Table, TableFault, TableRow, UnusableTable, table_of
+from lmsconf.model.names import did_you_mean, normalize_name
+from lmsconf.model.text_limits import FORBIDDEN
+
+if TYPE_CHECKING:
+    from python_calamine import CalamineSheet, CalamineWorkbook
+
+MEMBERS: Final = 5_000
+"""Maximum number of parts of a workbook."""
+UNPACKED: Final = 64 * 1024 * 1024
+"""Maximum size of all parts together, unpacked, in bytes."""
+CELLS: Final = 1_000_000
+"""Maximum number of cells, empty ones included, from A1 to the last row and column that have a value."""
+_ZIP: Final = b"PK\x03\x04"
+_DIRECTORY_ENTRY: Final = b"PK\x01\x02"
+_CELL: Final = re.compile(rb"""\br=["']([A-Z]{1,3})([0-9]{1,7})["']""")
+_OLD: Final = b"\xd0\xcf\x11\xe0"
+_EXTRA: Final = "lmsconf[spreadsheets]"
+_OPEN_DOCUMENT: Final = b"mimetypeapplication/vnd.oasis.opendocument.spreadsheet"
+_OPEN_MANIFEST: Final = "META-INF/manifest.xml"
+_SAVE: Final = "Save it again, or save the sheet as CSV."
+_FEWER: Final = "Delete the sheets that are not needed, or save the sheet as CSV."
+_SMALLER: Final = "Delete what is not part of the table, or save the sheet as CSV."
+_CellValue: TypeAlias = "int | float | str | bool | datetime.date | datetime.time | datetime.timedelta"
+_Range: TypeAlias = "tuple[tuple[int, int], tuple[int, int]]"
+
+
+class WorkbookPositions(NamedTuple):
+    """Locations of the cells of one sheet."""
+
+    path: str
+    sheet: str
+
+    def where(self, line: int, column: int) -> SourceLocation:
+        """Return the location of a cell; columns count from 0."""
+        return SourceLocation(self.path, line, column + 1, sheet=self.sheet)
+
+    def row(self, line: int) -> SourceLocation:
+        """Return the location of the first cell of a row."""
+        return self.where(line, 0)
+
+
+def parse_workbook(path: str, data: bytes, sheet: str | None, where: SourceLocation) -> Table:
+    """Return the table in the sheet with that name, else in the first that is not hidden.
+
+    where: the location of the sheet's name. Raises UnusableTable.
+    """
+    _check_name(path, data)
+    _check_size(path, data)
+    from python_calamine import CalamineError, CalamineWorkbook
+
+    try:
+        with CalamineWorkbook.from_filelike(io.BytesIO(data)) as book:
+            found = book.get_sheet_by_name(_chosen(book, path, sheet, where))
+            positions = WorkbookPositions(path, found.name)
+            return _table(positions, _values(found, positions), found.merged_cell_ranges or ())
+    except (CalamineError, ValueError, OverflowError, OSError) as error:
+        raise _refused(path, f"this workbook cannot be read: {type(error).__name__}: {error}", _SAVE) from error
+    except BaseException as error:
+        # calamine is written in Rust, and a defect of it raises an exception that is not an Exception.
+        if type(error).__name__ != "PanicException":
+            raise
+        raise _refused(path, "this workbook cannot be read: the parser stopped", _SAVE) from error
+
+
+def _check_name(path: str, data: bytes) -> None:
+    """Refuse a file whose first bytes or name are not those of a workbook, and any without the extra."""
+    ending = PurePosixPath(path).suffix.lower()
+    kind = "an OpenDocument spreadsheet" if _OPEN_DOCUMENT in data[:200] else "an Excel workbook"
+    if data.startswith(_OLD):
+        message = "this is a workbook with a password, or in the format of Excel before 2007"
+        raise _refused(path, message, "Save it as .xlsx without a password, or as CSV.")
+    if not data.startswith(_ZIP):
+        message = "this is not a workbook, in spite of its name"
+        raise _refused(path, message, f"Save it as {ending}, or give it a name that ends in .csv if it is text.")
+    if find_spec("python_calamine") is None:
+        message = f"this is {kind}: save it as CSV, or install {_EXTRA}"
+        raise _refused(path, message, f"Install it with `pip install '{_EXTRA}'`, in the environment of lmsconf.")
+    if ending not in (".xlsx", ".xlsm", ".ods"):
+        right = PurePosixPath(path).with_suffix(".ods" if "Open" in kind else ".xlsx").name
+        raise _refused(path, f"this is {kind}, not a CSV file", f"Save it as CSV, or name it {shorten(right)}.")
+
+
+def _check_size(path: str, data: bytes) -> None:
+    """Refuse a zip file that is damaged, encrypted, too large when it is unpacked, or no workbook."""
+    # Each entry of the directory becomes an object, so they are counted first.
+    if data.count(_DIRECTORY_ENTRY) > MEMBERS:
+        raise _refused(path, f"this workbook has more than {MEMBERS:,} parts", "Save the sheet as CSV.")
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            parts = archive.infolist()
+            names = {part.filename for part in parts}
+            is_too_large = sum(part.file_size for part in parts) > UNPACKED
+            is_encrypted = any(part.flag_bits & 1 for part in parts)
+            if _OPEN_MANIFEST in names and not is_too_large and not is_encrypted:
+                is_encrypted = b"encryption-data" in archive.read(_OPEN_MANIFEST)
+            sheets = [part for part in parts if part.filename.startswith("xl/worksheets/")] if not is_too_large else []
+            # calamine makes a place in memory for each cell up to the last one, and ends the process without enough.
+            most = max((_cells(archive.read(part)) for part in sheets if not part.flag_bits & 1), default=0)
+    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, OSError, RuntimeError) as error:
+        raise _refused(path, f"this workbook cannot be read: {error}", _SAVE) from error
+    if is_too_large:
+        raise _refused(path, f"this workbook is larger than {UNPACKED >> 20} MiB when it is unpacked", _FEWER)
+    if most > 10 * CELLS:
+        message = f"this workbook has a sheet of {most:,} cells, with the empty ones before its last, and at most "
+        raise _refused(path, f"{message}{CELLS:,} are read", _SMALLER)
+    if is_encrypted:
+        raise _refused(path, "this workbook is encrypted", "Save it without a password.")
+    if names.isdisjoint((_OPEN_MANIFEST, "[Content_Types].xml")):
+        raise _refused(path, "this is a zip archive, and not a workbook", "Save the table as .xlsx or as CSV.")
+
+
+def _cells(sheet: bytes) -> int:
+    """Return how many cells a sheet of Excel has from A1 to its last row and column."""
+    cells = _CELL.findall(sheet)
+    widest = max((column for column, _ in cells), key=lambda name: (len(name), name), default=b"")
+    columns = 0
+    for letter in widest:
+        columns = columns * 26 + letter - 64
+    return columns * max((int(row) for _, row in cells), default=0)
+
+
+def _chosen(book: CalamineWorkbook, path: str, wanted: str | None, where: SourceLocation) -> str:
+    """Return the name of the wanted sheet, else of the first that is not hidden. Raises UnusableTable."""
+    from python_calamine import SheetTypeEnum, SheetVisibleEnum
+
+    sheets = [sheet for sheet in book.sheets_metadata if sheet.typ == SheetTypeEnum.WorkSheet]
+    for sheet in sheets:
+        is_shown = sheet.visible == SheetVisibleEnum.Visible
+        if is_shown if wanted is None else normalize_name(sheet.name) == normalize_name(wanted):
+            return sheet.name
+    if wanted is None or not sheets:
+        raise _refused(path, "this workbook has no sheet that is shown", "Name the sheet with `sheet: NAME`.")
+    names = [sheet.name for sheet in sheets]
+    hint = did_you_mean(wanted, names) or f"It has {', '.join(map(shorten, names))}."
+    message = f'{shorten(path)} has no sheet "{shorten(wanted)}"'
+    raise UnusableTable(Problem(code="table/sheet", message=message, hint=hint, source=where))
+
+
+def _values(sheet: CalamineSheet, positions: WorkbookPositions) -> list[list[_CellValue]]:
+    """Return the values of a sheet from cell A1 on. Raises UnusableTable if they are too many."""
+    row, column = sheet.end or (0, 0)
+    if (row + 1) * (column + 1) > CELLS:
+        message = (
+            f"this sheet has values down to row {row + 1:,} and in {column + 1:,} columns, "
+            f"and at most {CELLS:,} cells are read"
+        )
+        raise _refused(positions.path, message, _SMALLER, positions.sheet)
+    return [*sheet.to_python(skip_empty_area=False)]
+
+
+def _table(sheet: WorkbookPositions, values: list[list[_CellValue]], merged: Sequence[_Range]) -> Table:
+    rows: list[TableRow] = []
+    for line, cells in enumerate(values, start=1):
+        texts = tuple(normalize_name(_text(cell).strip()) for cell in cells)
+        if any(texts):
+            rows.append((line, texts))
+    table = table_of(sheet, "sheet", rows)
+    for line, texts in rows:
+        for column, text in enumerate(texts):
+            if forbidden := FORBIDDEN.search(text):
+                message = f"the character U+{ord(forbidden[0]):04X} is not allowed here"
+                where = sheet.where(line, column)
+                raise UnusableTable(Problem(code="people/csv", message=message, hint="Remove it.", source=where))
+    return Table(sheet, table.noun, table.header, table.columns, table.rows, tuple(_merged(table, sheet, merged)))
+
+
+def _merged(table: Table, sheet: WorkbookPositions, ranges: Sequence[_Range]) -> Iterator[TableFault]:
+    """Yield the merged cells between the header and the last value: of each range only the first cell has a value."""
+    last = table.rows[-1][0] if table.rows else table.header
+    for (top, left), (bottom, right) in ranges:
+        if bottom + 1 >= table.header and top < last and (top, left) != (bottom, right):
+            span = f"{cell_name(top + 1, left + 1)}:{cell_name(bottom + 1, right + 1)}"
+            message, hint = (
+                f"the cells {span} are merged, and only the first has a value",
+                "Unmerge them, and fill in each cell.",
+            )
+            problem = Problem(code="table/cell", message=message, hint=hint, source=sheet.where(top + 1, left))
+            yield TableFault((top + 1, bottom + 1), (left, right), problem)
+
+
+def _text(value: _CellValue) -> str:
+    """Return a value as a CSV file has it: a whole number without a decimal point, a date as YYYY-MM-DD."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() else repr(value)
+    if isinstance(value, datetime.datetime):
+        return _rounded(value).isoformat()
+    return value.isoformat(timespec="seconds") if isinstance(value, datetime.time) else str(value)
+
+
+def _rounded(moment: datetime.datetime) -> datetime.datetime:
+    """Return a time to the nearest second: a workbook holds it as a fraction of a day."""
+    is_late = moment.microsecond >= 500_000 and moment.year < datetime.MAXYEAR
+    return moment.replace(microsecond=0) + datetime.timedelta(seconds=is_late)
+
+
+def _refused(path: str, message: str, hint: str, sheet: str = "") -> UnusableTable:
+    where = SourceLocation(path, sheet=sheet)
+    return UnusableTable(Problem(code="table/workbook", message=message, hint=hint, source=where))
