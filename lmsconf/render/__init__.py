@@ -34,12 +34,12 @@ def _view(module: str, name: str) -> Callable[..., str]:
     return view
 
 
-apply_html = _view("html.plan", "apply_html")
+apply_html = _view("html", "apply_html")
 apply_markdown = _view("markdown.apply", "apply_markdown")
 apply_text = _view("text.plan", "apply_text")
-drift_html = _view("html.drift", "drift_html")
+drift_html = _view("html", "drift_html")
 drift_markdown = _view("markdown.drift", "drift_markdown")
-plan_html = _view("html.plan", "plan_html")
+plan_html = _view("html", "plan_html")
 plan_markdown = _view("markdown.plan", "plan_markdown")
 plan_text = _view("text.plan", "plan_text")
 problems_json = _view("json", "problems_json")
@@ -80,19 +80,19 @@ FLEET_VIEWS: Mapping[str, FleetView] = {
     "text": _view("text.fleet", "fleet_text"),
     "json": _view("fleet_json", "fleet_json"),
     "markdown": _view("markdown.fleet", "fleet_markdown"),
-    "html": _view("html.fleet", "fleet_html"),
+    "html": _view("html", "fleet_html"),
 }
 SNAPSHOT_VIEWS: Mapping[str, SnapshotView] = {
     "text": _view("text.plan", "snapshot_text"),
     "markdown": _view("markdown.plan", "snapshot_markdown"),
-    "html": _view("html.plan", "snapshot_html"),
+    "html": _view("html", "snapshot_html"),
 }
 """There is no JSON view: a snapshot file is JSON already."""
 PROBLEMS_VIEWS: Mapping[str, ProblemsView] = {
     "text": problems_text,
     "json": problems_json,
     "markdown": _view("problem_annotations", "problems_markdown"),
-    "html": _view("html.plan", "problems_html"),
+    "html": _view("html", "problems_html"),
     "github": _view("problem_annotations", "problems_github"),
     "sarif": _view("problems_sarif", "problems_sarif"),
     "codequality": _view("problems_codequality", "problems_codequality"),

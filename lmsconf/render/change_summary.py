@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from lmsconf.errors import Problem, Severity
 from lmsconf.model.address import Address
@@ -25,6 +25,7 @@ from lmsconf.render.resource_wording import (
     NO_VALUE,
     SERVICE_DEFAULT,
     count_kind,
+    count_noun,
     flatten_keys,
     format_item,
     format_value,
@@ -123,6 +124,24 @@ def _field(field: FieldChange) -> KeyChange:
     return KeyChange(field.path, (format_value(field.before),), (format_value(field.after),))
 
 
+def changed_keys(change: Change) -> Iterator[KeyChange]:
+    """Yield the keys that an update or a replacement changes; none for a creation or deletion."""
+    return key_changes(change) if change.action in (Action.UPDATE, Action.REPLACE) else iter(())
+
+
+class ItemCounts(NamedTuple):
+    """How many items of lists are added and removed."""
+
+    added: int
+    removed: int
+
+
+def count_items(keys: Iterable[KeyChange]) -> ItemCounts:
+    """Count the items that keys add to lists and remove from them."""
+    lists = [key for key in keys if key.note]
+    return ItemCounts(sum(len(key.added) for key in lists), sum(len(key.removed) for key in lists))
+
+
 def finding_key_changes(finding: DriftFinding) -> Iterator[KeyChange]:
     """Yield the keys of a finding: `removed` is the declared side, `added` the live side."""
     for field in finding.fields:
@@ -149,6 +168,12 @@ def remedy_commands(finding: DriftFinding) -> Iterator[tuple[str, str]]:
         yield f"Change the workspace back to match the manifests{first}", finding.restore
     if finding.accept is not None:
         yield "Change the manifests to match the workspace", finding.accept
+
+
+def risk_heading(risk: Risk, changes: Sequence[Change]) -> str:
+    """`Taken away: 2 items from 1 group`."""
+    items = f"{count_noun(sum(map(count_removed_items, changes)), 'item')} from " if risk is Risk.ITEMS_REMOVED else ""
+    return f"{risk.value}: {items}{count_kinds(changes)}"
 
 
 def count_kinds(resources: Iterable[HasAddress]) -> str:

@@ -145,6 +145,14 @@ def lines_to_rename_back(finding: DriftFinding) -> Sequence[str]:
     return [candidate.line for candidate in finding.candidates] if finding.state is DriftState.RENAMED else ()
 
 
+def not_applied_lines(drift: DriftReport) -> list[str]:
+    return list(map(finding_headline, drift.not_applied))
+
+
+def ignored_lines(drift: DriftReport) -> list[str]:
+    return list(map(ignored_sentence, drift.ignored))
+
+
 def ignored_sentence(ignored: IgnoredFinding) -> str:
     """`group/UI tests has drifted. Ignored until 2027-01-01: …`."""
     until = f" until {ignored.entry.until}" if ignored.entry.until else ""

@@ -7,6 +7,7 @@ ContentName, CodeText  the parts of a sentence that a format marks up
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Final, TypeAlias
 
 from lmsconf.model.address import Address
@@ -85,6 +86,11 @@ def effect_sentences(plan: Plan, places: CausePlaces) -> Iterator[EffectSentence
     groups = frozenset(group.address for group in plan.effects.groups)
     for content in sort_contents(plan.effects.contents):
         yield EffectSentence(effect=_effect(content, groups), causes=_causes(content, places))
+
+
+def first_sentences(plan: Plan, places: CausePlaces) -> list[EffectSentence]:
+    """Return the sentences about the first contents."""
+    return list(islice(effect_sentences(plan, places), MOST_SENTENCES))
 
 
 def _effect(content: ContentEffects, groups: frozenset[Address]) -> Phrase:

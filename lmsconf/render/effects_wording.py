@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from lmsconf.model.effects import AccessCounts, Basis, Effects, PredictedTotals
+from lmsconf.model.effects import AccessChange, AccessCounts, Basis, Effects, PersonEffect, PredictedTotals
 from lmsconf.model.plan import Plan
 from lmsconf.render.resource_wording import count_noun
 
@@ -21,6 +21,8 @@ NOT_KNOWN: Final = "not known"
 NOT_COMPUTED: Final = "not computed (--no-effects)."
 GROUP_NOUNS: Final = ("group", "groups")
 """How groups and smart groups are counted together."""
+MOST_PEOPLE: Final = 5_000
+"""How many people a page shows. With more it has none: a search that finds only some would mislead."""
 _MOST_REASONS: Final = 5
 
 
@@ -98,6 +100,11 @@ def effects_headline(plan: Plan) -> str:
     return totals_sentence(effects.totals, _required(plan))
 
 
+def tells_effects(plan: Plan) -> bool:
+    """Whether a plan says anything about people: it changes something, or its effects were not computed."""
+    return bool(plan.changes) or plan.effects.basis is Basis.OFF
+
+
 def _required(plan: Plan) -> int | None:
     """Return for how many people a content becomes mandatory, new assignments included, as the guard counts them."""
     counted = [measure.taken for measure in plan.measures if measure.guard == "mandatory" and measure.counts]
@@ -147,6 +154,26 @@ def effects_caveats(effects: Effects) -> Iterator[str]:
         yield f"{heading}: {'; '.join(reasons)}{f'; and {more:,} more reasons' if more > 0 else ''}."
     if effects.contents or effects.people.any:
         yield " ".join(filter(None, ("Access through programs or purchases is not counted.", _calibrated(effects))))
+
+
+_ACCESS_CHANGES: Final = {
+    AccessChange.GAIN: "gains",
+    AccessChange.LOSE: "loses",
+    AccessChange.TO_MANDATORY: "becomes mandatory",
+    AccessChange.TO_OPTIONAL: "becomes optional",
+    AccessChange.WINDOW: "window changes",
+}
+
+
+def access_change(row: PersonEffect) -> str:
+    """`window changes, cut short`: what changes for one person."""
+    return f"{_ACCESS_CHANGES[row.change]}{', cut short' if row.shortened else ''}"
+
+
+def access(word: str, start: str | None, finish: str | None) -> str:
+    """`mandatory, until 2026-12-31T22:59:59Z`."""
+    bounds = (f"from {start}" if start else "", f"until {finish}" if finish else "")
+    return ", ".join([word, *filter(None, bounds)])
 
 
 _REASONS_HEADINGS: Final = {

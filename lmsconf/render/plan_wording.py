@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from lmsconf.errors import Problem, Severity
 from lmsconf.model.address import Address
+from lmsconf.model.drift import DriftReport
 from lmsconf.model.lints import is_lint
 from lmsconf.model.plan import Action, Change, ChangeOrigin, FieldChange, Plan, UndoLevel
 from lmsconf.model.scope import count_skipped_people
@@ -40,6 +41,11 @@ def workspace_line(workspace: str, url: str, people: int | None) -> str:
     """Return the line that identifies the workspace, the first of every plan, prompt and report."""
     known = "an unknown number of people" if people is None else count_noun(people, "person", "people")
     return f"Workspace {workspace} ({url}), {known}."
+
+
+def manifests_line(made: Plan | DriftReport) -> str:
+    """`3 files, sha256 1f0c…`: the manifests that a plan or a drift report was made from."""
+    return f"{count_noun(len(made.manifests_files), 'file')}, sha256 {made.manifests_digest}"
 
 
 def scope_sentences(plan: Plan) -> Iterator[str]:

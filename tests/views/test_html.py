@@ -17,7 +17,7 @@ from large_plans import large
 from lmsconf.model.address import Address
 from lmsconf.model.plan import ChangeOrigin, NoLongerDeclared, Plan
 from lmsconf.render import apply_html, drift_html, plan_html
-from lmsconf.render.html.call_graph import MAX_NODES
+from lmsconf.render.call_graph import MAX_NODES
 from lmsconf.render.plan_wording import ACTION_WORDS, plan_summary
 from lmsconf.render.resource_wording import resource_title
 
