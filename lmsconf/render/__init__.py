@@ -35,12 +35,12 @@ def _view(module: str, name: str) -> Callable[..., str]:
 
 
 apply_html = _view("html", "apply_html")
-apply_markdown = _view("markdown.apply", "apply_markdown")
+apply_markdown = _view("markdown", "apply_markdown")
 apply_text = _view("text.plan", "apply_text")
 drift_html = _view("html", "drift_html")
-drift_markdown = _view("markdown.drift", "drift_markdown")
+drift_markdown = _view("markdown", "drift_markdown")
 plan_html = _view("html", "plan_html")
-plan_markdown = _view("markdown.plan", "plan_markdown")
+plan_markdown = _view("markdown", "plan_markdown")
 plan_text = _view("text.plan", "plan_text")
 problems_json = _view("json", "problems_json")
 problems_text = _view("text.plan", "problems_text")
@@ -79,19 +79,19 @@ DRIFT_VIEWS: Mapping[str, DriftView] = {
 FLEET_VIEWS: Mapping[str, FleetView] = {
     "text": _view("text.fleet", "fleet_text"),
     "json": _view("fleet_json", "fleet_json"),
-    "markdown": _view("markdown.fleet", "fleet_markdown"),
+    "markdown": _view("markdown", "fleet_markdown"),
     "html": _view("html", "fleet_html"),
 }
 SNAPSHOT_VIEWS: Mapping[str, SnapshotView] = {
     "text": _view("text.plan", "snapshot_text"),
-    "markdown": _view("markdown.plan", "snapshot_markdown"),
+    "markdown": _view("markdown", "snapshot_markdown"),
     "html": _view("html", "snapshot_html"),
 }
 """There is no JSON view: a snapshot file is JSON already."""
 PROBLEMS_VIEWS: Mapping[str, ProblemsView] = {
     "text": problems_text,
     "json": problems_json,
-    "markdown": _view("problem_annotations", "problems_markdown"),
+    "markdown": _view("markdown", "problems_markdown"),
     "html": _view("html", "problems_html"),
     "github": _view("problem_annotations", "problems_github"),
     "sarif": _view("problems_sarif", "problems_sarif"),

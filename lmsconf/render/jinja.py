@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2.environment import TemplateModule
 from jinja2.ext import Extension
 from markupsafe import Markup
 
@@ -58,9 +59,18 @@ def html_page(template: str, /, **values: object) -> str:
     return f"<!doctype html>\n{page}"
 
 
-def markdown_macro(template: str, macro: str, /, *values: object, **options: object) -> str:
-    """Return what a macro of a Markdown template makes of values."""
-    return str(getattr(markdown_environment().get_template(template).module, macro)(*values, **options))
+def markdown_macro(template: str, macro: str, /, *values: object, **options: object) -> Markup:
+    """Return what a macro of a Markdown template makes of values, without more than one blank line in a row."""
+    text = getattr(_macros(template), macro)(*values, **options)
+    return _escaped(_BLANK_LINES.sub("\n\n", text))
+
+
+_BLANK_LINES: Final = re.compile(r"\n{3,}")  # in blocks of code there are none: each of their lines has a sign
+
+
+@cache
+def _macros(template: str) -> TemplateModule:
+    return markdown_environment().get_template(template).module
 
 
 @cache
@@ -73,7 +83,7 @@ def html_environment() -> Environment:
 @cache
 def markdown_environment() -> Environment:
     made = _environment(escape_markdown, trim_blocks=True, lstrip_blocks=True)
-    made.filters |= {"cut": _cut, "code": _code, "fence": _fence, "html": _short_html}
+    made.filters |= {"cut": _cut, "words": _words, "code": _code, "fence": _fence, "html": _short_html}
     return made
 
 
@@ -126,8 +136,14 @@ def _fence(text: str, language: str = "") -> Markup:
     return _escaped(markdown_fence(text, language))
 
 
-def _short_html(text: str) -> Markup:
-    return _escaped(truncate(text, escape_html))
+def _words(text: str) -> Markup:
+    """Escape a part of a sentence; spaces at its edges are those of the sentence."""
+    inner = text.strip(" ")
+    return _escaped(text.replace(inner, escape_markdown(inner), 1) if inner else text)
+
+
+def _short_html(text: str, most: int | None = NAME_SIZE) -> Markup:
+    return _escaped(escape_html(text) if most is None else truncate(text, escape_html, most))
 
 
 def _escaped(text: str) -> Markup:

@@ -1,4 +1,4 @@
-"""Problems for a code review: a Markdown comment, and GitHub annotations at the lines of the files."""
+"""Problems for a code review: GitHub annotations at the lines of the files."""
 
 from __future__ import annotations
 
@@ -10,20 +10,10 @@ from lmsconf.errors import Problem, Severity
 from lmsconf.model.plan import Plan
 from lmsconf.render.change_summary import sort_by_severity
 from lmsconf.render.escape import escape_terminal
-from lmsconf.render.markdown.plan import fit_comment, paragraphs, problem_section
-from lmsconf.render.size_limit import UNLIMITED, SizeLimit
 
 _LEVELS: Final = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 _DATA: Final = re.compile(r"[%\r\n]")
 _PROPERTY: Final = re.compile(r"[%\r\n:,]")
-
-
-def problems_markdown(problems: Sequence[Problem], *, limit: SizeLimit = UNLIMITED) -> str:
-    """Render problems as a comment that replaces the plan's; CI finds both by the prefix of the first line's marker."""
-    marker = "<!-- lmsconf:plan -->" if limit.folds else "[//]: # (lmsconf:plan)"
-    failed = any(problem.is_error for problem in problems)
-    head = paragraphs(marker, "### lmsconf: no plan" if failed else "### lmsconf validate: no errors")
-    return fit_comment(head, [*problem_section(sort_by_severity(problems))], "", limit)
 
 
 def problems_github(problems: Sequence[Problem]) -> str:
