@@ -11,8 +11,7 @@ from lmsconf.audit.run_entry import FOLDER, JOURNAL, PLAN, REPORT
 from lmsconf.documents.document import JsonObjectReader
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.effects import NO_CHANGE, AccessCounts, Basis, PredictedTotals
-from lmsconf.render.effects_sentences import CodeText, Phrase
-from lmsconf.render.effects_wording import totals_sentence
+from lmsconf.render.effects_wording import CodeText, Phrase, totals_sentence
 from lmsconf.render.jinja import html_page
 from lmsconf.render.resource_wording import count_noun
 

@@ -57,9 +57,9 @@ PLAN_EXTRACTS: Mapping[str, PlanView] = {
 }
 """Views of single values of a plan, for scripts."""
 PLAN_PROBLEMS_VIEWS: Mapping[str, PlanView] = {
-    "github": _view("problem_annotations", "plan_github"),
-    "sarif": _view("problems_sarif", "plan_sarif"),
-    "codequality": _view("problems_codequality", "plan_codequality"),
+    "github": _view("problems", "plan_github"),
+    "sarif": _view("problems", "plan_sarif"),
+    "codequality": _view("problems", "plan_codequality"),
 }
 """Views of a plan's problems, which show each at its line in a code review."""
 APPLY_VIEWS: Mapping[str, ApplyView] = {
@@ -70,7 +70,7 @@ APPLY_VIEWS: Mapping[str, ApplyView] = {
 }
 DRIFT_VIEWS: Mapping[str, DriftView] = {
     "text": _view("text.drift", "drift_text"),
-    "json": _view("drift_json", "drift_json"),
+    "json": _view("json", "drift_json"),
     "junit": _view("junit", "drift_junit"),
     "sarif": _view("sarif", "drift_sarif"),
     "markdown": drift_markdown,
@@ -78,7 +78,7 @@ DRIFT_VIEWS: Mapping[str, DriftView] = {
 }
 FLEET_VIEWS: Mapping[str, FleetView] = {
     "text": _view("text.fleet", "fleet_text"),
-    "json": _view("fleet_json", "fleet_json"),
+    "json": _view("json", "fleet_json"),
     "markdown": _view("markdown", "fleet_markdown"),
     "html": _view("html", "fleet_html"),
 }
@@ -93,9 +93,9 @@ PROBLEMS_VIEWS: Mapping[str, ProblemsView] = {
     "json": problems_json,
     "markdown": _view("markdown", "problems_markdown"),
     "html": _view("html", "problems_html"),
-    "github": _view("problem_annotations", "problems_github"),
-    "sarif": _view("problems_sarif", "problems_sarif"),
-    "codequality": _view("problems_codequality", "problems_codequality"),
+    "github": _view("problems", "problems_github"),
+    "sarif": _view("problems", "problems_sarif"),
+    "codequality": _view("problems", "problems_codequality"),
 }
 
 __all__ = [

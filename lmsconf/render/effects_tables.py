@@ -10,8 +10,7 @@ from typing import Final
 
 from lmsconf.model.address import Address
 from lmsconf.model.effects import Basis, CauseCount, ContentEffects, Effects, GroupEffects
-from lmsconf.render.effects_sentences import cause_counts, sort_contents
-from lmsconf.render.effects_wording import GROUP_NOUNS, NOT_KNOWN, format_count
+from lmsconf.render.effects_wording import GROUP_NOUNS, NOT_KNOWN, cause_counts, format_count, sort_contents
 from lmsconf.render.resource_wording import resource_title
 from lmsconf.support.lazy_dataclass import dataclass
 

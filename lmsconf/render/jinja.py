@@ -27,22 +27,20 @@ from lmsconf.render import (
     apply_wording,
     change_summary,
     drift_wording,
-    effects_sentences,
     effects_tables,
     effects_wording,
     fleet_wording,
     plan_wording,
     rehearsal_wording,
     resource_wording,
-    settings_wording,
 )
 from lmsconf.render.escape import escape_html, escape_markdown, markdown_code, markdown_fence
 from lmsconf.render.size_limit import NAME_SIZE, truncate
 
 _FOLDER: Final = Path(__file__).parent / "templates"
 _WORDING: Final[tuple[ModuleType, ...]] = (
-    *(apply_wording, change_summary, drift_wording, effects_sentences, effects_tables, effects_wording, fleet_wording),
-    *(plan_wording, rehearsal_wording, resource_wording, settings_wording),
+    *(apply_wording, change_summary, drift_wording, effects_tables, effects_wording, fleet_wording),
+    *(plan_wording, rehearsal_wording, resource_wording),
 )
 
 
@@ -105,8 +103,8 @@ def _environment(escape: Callable[[str], str], **options: object) -> Environment
     made.globals |= {"blockers": blockers, "request_body_json": request_body_json}
     made.filters["n"] = lambda number: f"{number:,}"
     made.tests |= {
-        "content_name": lambda part: isinstance(part, effects_sentences.ContentName),
-        "code_text": lambda part: isinstance(part, effects_sentences.CodeText),
+        "content_name": lambda part: isinstance(part, effects_wording.ContentName),
+        "code_text": lambda part: isinstance(part, effects_wording.CodeText),
     }
     return made
 

@@ -25,7 +25,7 @@ from lmsconf.model.outcomes import ApplyReport, CallStatus
 from lmsconf.model.plan import Change, Plan, UnmanagedResources
 from lmsconf.model.rehearsal import Rehearsal
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.render import rehearsal_wording, settings_wording
+from lmsconf.render import plan_wording, rehearsal_wording
 from lmsconf.render.apply_wording import REMAINING_CHANGES_HEADING, STATUS_TITLES, other_changes_heading
 from lmsconf.render.change_summary import (
     Risk,
@@ -37,9 +37,16 @@ from lmsconf.render.change_summary import (
     sort_by_severity,
 )
 from lmsconf.render.drift_wording import COUNTED, NOT_APPLIED, ignored_lines, not_applied_lines
-from lmsconf.render.effects_sentences import CausePlaces, EffectSentence, cause_places, first_sentences, more_contents
 from lmsconf.render.effects_tables import EffectsTable, content_table, group_table
-from lmsconf.render.effects_wording import effects_caveats, tells_effects
+from lmsconf.render.effects_wording import (
+    CausePlaces,
+    EffectSentence,
+    cause_places,
+    effects_caveats,
+    first_sentences,
+    more_contents,
+    tells_effects,
+)
 from lmsconf.render.fleet_wording import fleet_relaxed, shared_headline
 from lmsconf.render.jinja import markdown_macro
 from lmsconf.render.plan_wording import abandoned_heading, count_severities
@@ -124,9 +131,9 @@ def plan_markdown(plan: Plan, *, limit: SizeLimit = UNLIMITED) -> str:
     """Render a plan. The counts, deletions included, are complete whatever the limit; details as far as they fit."""
     digest = plan_digest(plan)
     settings = (
-        (settings_wording.CHANGED_HEADING, settings_wording.changed_settings(plan)),
-        (settings_wording.RELAXED_HEADING, settings_wording.relaxed_settings(plan)),
-        (settings_wording.CONSENTS_HEADING, settings_wording.consented_guards(plan)),
+        (plan_wording.CHANGED_HEADING, plan_wording.changed_settings(plan)),
+        (plan_wording.RELAXED_HEADING, plan_wording.relaxed_settings(plan)),
+        (plan_wording.CONSENTS_HEADING, plan_wording.consented_guards(plan)),
     )
     shown = [fitted for heading, lines in settings for fitted in _fitted_settings(heading, lines, limit)]
     head = _plan("head", plan, _fitted_effects(plan, limit), shown)
@@ -191,7 +198,7 @@ def _fitted_settings(
     number = sum(size <= room for size in accumulate(byte_size(_plan("setting", line)) for line in lines))
     left = lines[number:]
     if lines:
-        yield heading, lines[:number], len(left), sum(line.endswith(settings_wording.WEAKER) for line in left)
+        yield heading, lines[:number], len(left), sum(line.endswith(plan_wording.WEAKER) for line in left)
 
 
 _TABLE_ROWS: Final = (10, 50, 250)
@@ -373,7 +380,7 @@ def fleet_markdown(report: FleetReport, *, limit: SizeLimit = UNLIMITED) -> str:
     settings = (Entry(("setting", "settings"), [partial(_fleet, "setting", line)]) for line in fleet_relaxed(report))
     sections = [
         *_if_any("Failed", failed),
-        *_if_any(settings_wording.RELAXED_HEADING, settings),
+        *_if_any(plan_wording.RELAXED_HEADING, settings),
         *_if_any("Apply would stop here", map(_blocked, group_blocked(entries))),
         *(_shared(shared, len(entries), limit) for shared in report.shared),
         *_if_any("Workspaces", [Entry(_WORKSPACES, [partial(_fleet, "workspace", entry)]) for entry in changed]),
