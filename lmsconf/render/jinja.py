@@ -134,10 +134,11 @@ def _fence(text: str, language: str = "") -> Markup:
     return _escaped(markdown_fence(text, language))
 
 
-def _words(text: str) -> Markup:
-    """Escape a part of a sentence; spaces at its edges are those of the sentence."""
+def _words(text: str, is_first: bool) -> Markup:
+    """Escape a part of a sentence: spaces at its edges are those of the sentence, and only the first begins a line."""
     inner = text.strip(" ")
-    return _escaped(text.replace(inner, escape_markdown(inner), 1) if inner else text)
+    escaped = escape_markdown(inner) if is_first else escape_markdown(f",{inner}")[1:]
+    return _escaped(text.replace(inner, escaped, 1) if inner else text)
 
 
 def _short_html(text: str, most: int | None = NAME_SIZE) -> Markup:
