@@ -21,11 +21,12 @@ from lmsconf.model.names import escape_invisible
 # CI runners execute `::` at the start of a line, and `##[`, `##vso[` and the like anywhere in it.
 _COMMAND = re.compile(r"^(?P<blank>\s*):(?=:)|(?<=#)#(?=\w*\[)")
 
-# What acts in Markdown, where it would: full stops and colons within words, which make links, and marks of lists and
-# headings at the start. So sentences stay as they are.
+# What acts in Markdown, where it would: full stops and colons within words, which make links (that of a number such as
+# 48.5 does not), and marks of lists and headings at the start. So sentences stay as they are.
 _MARKDOWN = re.compile(
     r"[#$&*<>@\[-`{-~]|(?<!\w)%(?=[\w\"])|!(?=[\[\d])|:(?=[^\s\d])|(?<!\d):(?=\d)|(?<==)=|=(?==)"
-    r"|(?<=[^\W\d])\.(?=\S)|\.(?=[^\W\d])|(?i:(?<=www)\.)|^[-+:=]|^\d+[.)](?=\s|$)|^ | $|(?<= ) "
+    r"|\.(?=[^\s\d)]|\)\S)|(?i:(?<=www)\.)"
+    r"|(?<![\s(]\d)(?<![\s(]\d\d)(?<![\s(]\d\d\d)\.(?=\d)|^[-+:=]|^\d+[.)](?=\s|$)|^ | $|(?<= ) "
 )
 _REFERENCES = frozenset("|<>&@`")
 # Mentions and references: services link them after rendering, even if they are escaped in the Markdown source.
