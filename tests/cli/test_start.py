@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
-NEVER = {"httpx", "httpcore", "h11", "anyio", "asyncio", "ssl", "jsonschema", "deepdiff", "rich"}
+NEVER = {"httpx", "httpcore", "h11", "anyio", "asyncio", "ssl", "jsonschema", "deepdiff", "jinja2", "rich"}
 OF_OTHERS = {
     *("lmsconf.doctor", "lmsconf.apply", "lmsconf.api.sdk", "lmsconf.render.html", "lmsconf.render.markdown"),
     *("lmsconf.render.junit", "lmsconf.render.sarif", "lmsconf.support.git"),

@@ -75,6 +75,8 @@ DOORS = {
     "fastjsonschema": {"manifest/validation/check.py", "api/argument_validation.py", "sandbox/request_validation.py"},
     "deepdiff": {"planner/diff.py"},
     "sqlite3": {"sandbox/store.py"},
+    "jinja2": {"render/jinja.py", "sandbox/html_page.py"},
+    "markupsafe": {"render/jinja.py"},
     "cryptography": {"audit/signing.py"},
     "dask": {"fleet/dask_engine.py"},
     "distributed": {"fleet/dask_engine.py", "fleet/dask_worker.py"},
