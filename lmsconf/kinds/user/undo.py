@@ -104,7 +104,7 @@ def with_declared_values(
 ) -> Snapshot:
     """Return a snapshot whose people hold only the values that these declarations, pinned by id, have read."""
     specs = {resource.pin(planning.policy.workspace): resource.spec for resource in declared}
-    rights = planning.call_templates.behaviour(WHO_CAN_MANAGE) == "with-right"
+    rights = planning.call_templates.behaviour(WHO_CAN_MANAGE) != "anybody"
     listing = snapshot.of(USER)
     rows = tuple(_limited(row, specs.get(row.id), keeps_rights=rights) for row in snapshot.rows(PersonRow))
     return replace(snapshot, listings={**snapshot.listings, USER: replace(listing, rows=rows)})
@@ -126,4 +126,5 @@ def _limited(row: PersonRow, spec: PersonSpec | None, *, keeps_rights: bool) -> 
         metadata=row.metadata if "metadata" in keys else None,
         answers=row.answers if "answers" in keys else None,
         archive_date=row.archive_date if "custom_archive_date" in keys else None,
+        manages=row.manages,
     )
