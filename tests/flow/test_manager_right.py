@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lmsconf.errors import ExitCode
-from lmsconf.model.plan import Plan
+from lmsconf.model.plan import Plan, UndoLevel
 
 from .project import Project
 from .shell import lmsconf
@@ -98,7 +98,7 @@ def test_a_right_that_is_not_planned_is_not_counted(tmp_path: Path, option: tupl
 
 def test_who_manages_already_is_no_matter(tmp_path: Path) -> None:
     """Somebody who lost the right and manages still is neither told nor touched."""
-    it = project(tmp_path)
+    it = project(tmp_path, f"{OPTIONS.rstrip()[:-1]}, user-access.make-manager.managed-groups: keep}}\n")
     it.send("user-access.make-manager", {"userId": "u-mo", "endow": "false"})
     plan = it.plan("groups: [{name: Coaches, managers: [mo@acme.example]}]")
     assert (plan.changes, told(plan)) == ((), [])
@@ -170,15 +170,19 @@ def test_groups_that_go_with_the_right_are_noted(tmp_path: Path) -> None:
     """Of each person who loses the right and manages groups: these people alone are read."""
     it = project(tmp_path, LOSE)
     said = "with the manager right, the person loses the groups that they manage: Coaches"
-    assert notes(it.plan(TAKEN)) == [("person/loses-groups", "user/mo@acme.example", said)]
+    plan = it.plan(TAKEN)
+    assert notes(plan) == [("person/loses-groups", "user/mo@acme.example", said)]
+    assert {str(one.address): one.undo.level for one in plan.changes} == {
+        "user/mo@acme.example": UndoLevel.PARTIAL, "user/anna@acme.example": UndoLevel.FULL,
+    }  # fmt: skip
     report = it.apply()
     assert (report.exit, report.converged) == (ExitCode.OK, True)
     assert it.ask("manual-groups.managers", {"groupId": "g-1"}) == {"userIds": []}
-    for options, manifest, reads in ((KEEP, TAKEN, 0), (LOSE, TAKEN.replace("false", "true"), 0), (LOSE, TAKEN, 2)):
-        other = project(tmp_path / f"{options.strip()[-5:-1]} {manifest[-6:-2]}", options)
-        plan = other.plan(manifest)
-        assert (len(notes(plan)) > 0) == (reads > 0)
-        assert sum(call.operation == "users.get" for call in other.calls) == reads
+    for manifest, number in ((TAKEN, 2), (TAKEN.replace("false", "true"), 0)):
+        keep, lose = (project(tmp_path / f"{word}{number}", options) for word, options in (("k", KEEP), ("l", LOSE)))
+        assert notes(keep.plan(manifest)) == []
+        assert (len(notes(lose.plan(manifest))) > 0) is (number > 0)
+        assert len(lose.calls) == len(keep.calls) + number
 
 
 def test_a_snapshot_and_an_undo_note_them_too(tmp_path: Path) -> None:

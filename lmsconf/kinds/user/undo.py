@@ -52,11 +52,13 @@ def archived_instead(change: Change) -> Mapping[str, Json]:
     return {"archived": True, **({"admin": False} if form.get("admin") else {})}
 
 
-def person_undo(planning: PlanContext, sides: BeforeAfter) -> Undo:
+def person_undo(planning: PlanContext, sides: BeforeAfter, row: PersonRow | None) -> Undo:
     """Return how much of a change to a person can be undone."""
     if sides.before is None:
         return Undo(level=UndoLevel.PARTIAL, reason="the account can be archived, and not deleted")
     after = sides.after or {}
+    if row is not None and row.manages:
+        return Undo(level=UndoLevel.PARTIAL, reason="groups that go with the manager right are not given back")
     empty = [key for key in TEXTS if key in sides.before and not sides.before[key] and after.get(key)]
     if empty:
         return Undo(level=UndoLevel.PARTIAL, reason=f"{' and '.join(empty)} cannot be made empty again")
