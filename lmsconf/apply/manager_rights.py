@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from lmsconf.api.spec.assumed_keys import MANAGED_GROUPS, WHO_CAN_MANAGE
-from lmsconf.api.spec.candidate_values import Value, other_values
+from lmsconf.api.spec.candidate_values import Value, likeliest
 from lmsconf.api.spec.operations import load_api_description
 from lmsconf.apply.dialect_hint import dialect_hint
 from lmsconf.apply.first_additions import ComparedList
@@ -149,12 +149,12 @@ class ComparedGroups:
         The values are those of the dialect keys under which that worked.
         """
         values: dict[str, Value] = {}
-        with suppress(Rejected):
+        with suppress(ApiError):
             self._client.call(_GRANT, path={"userId": self._id, "endow": "true"})
         for group in lost:
             # The type of a group of a person may have any name.
             for operation in _ADDITIONS:
-                with suppress(Rejected):
+                with suppress(ApiError):
                     values |= self._add(operation, group)
         now = self._managed_now()
         return values, {id: name for id, name in lost.items() if id not in now}
@@ -162,17 +162,18 @@ class ComparedGroups:
     def _add(self, operation: str, group: str) -> Mapping[str, Value]:
         """Add the person to the managers of a group, naming those who are in the list, too, and if not, alone.
 
-        Returns the dialect values under which it worked. Raises Rejected if there is no such group.
+        Returns the dialect values under which it worked. Raises ApiError if there is no such list.
         """
         path = SpecCallTemplates(self._client.spec).request(operation, {"groupId": group, "smartGroupId": group})[1]
         body = self._client.spec.body_to_wire(operation, userIds=[self._id])
         sent = replace(self._sent, call=replace(self._sent.call, operation=operation), path=path, body=body)
         listed, key = ComparedList(self._client, sent, self._resolver), f"{operation}.userIds"
-        names = other_values(key) if key in load_api_description().names else ()
+        is_named = key in load_api_description().names
+        names = likeliest(key, self._client.spec.behaviour(key), "") if is_named else []
         forms: list[dict[str, Value]] = [{}, *({key: name} for name in names)]
         for people in (listed.everybody, frozenset({self._id})):
             for form in forms:
-                with self._client.speaking(form), suppress(Rejected):
+                with self._client.speaking(form), suppress(ApiError):
                     body = self._client.spec.body_to_wire(operation, userIds=sorted(people))
                     self._client.send("POST", path, body=body, operation=operation)
                     if group in self._managed_now():

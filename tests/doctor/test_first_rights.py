@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
@@ -16,12 +17,15 @@ from .served_project import ServedProject, held
 WHO, MANAGED = "manual-groups.who-can-manage", "user-access.make-manager.managed-groups"
 GIVEN, LOSE = {WHO: "given"}, {MANAGED: "lose"}
 ANNA, BO, P0, P1 = "anna.berg@acme.example", "bo.ek@acme.example", "p0@acme.example", "p1@acme.example"
+CY, DI = "cy@acme.example", "di@acme.example"
 PEOPLE: Mapping[str, object] = {
     "people": [
         {"email": ANNA, "admin": True, "answers": {"Department": "Sales"}},
         {"email": BO},
         {"email": P0, "manager": True},
         {"email": P1, "manager": True},
+        {"email": CY},
+        {"email": DI, "manager": True},
     ],
     "groups": [
         {"name": "Coaches", "managers": [ANNA, P0]},
@@ -75,7 +79,7 @@ def test_the_run_tells_who_is_given_the_right(open_clinic: Open, list: str, mode
     assert code == 6, told
     assert f"the service gave the manager right to {BO} along" in told
     assert f"    {WHO}: given\n" in told
-    assert rights(clinic) == {BO, P0, P1}
+    assert rights(clinic) == {BO, DI, P0, P1}
     declare(clinic, LISTS[list], {WHO: "given", "manual-groups.add.mode": mode})
     assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
     assert clinic.run("plan", "--detailed-exitcode")[0] == 0
@@ -87,11 +91,21 @@ def test_a_service_that_gives_no_right_is_not_asked_again(open_clinic: Open, lis
     clinic = open_clinic({}, PEOPLE)
     declare(clinic, LISTS[list])
     assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
-    assert rights(clinic) == {P0, P1}
+    assert rights(clinic) == {DI, P0, P1}
     clinic.service.log.clear()
     declare(clinic, f"groups: [{{name: Guides, managers: {{include: [{BO}]}}}}]")
     assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
     assert not [one for one in clinic.service.log if one.operation == "users.get"]
+
+
+def test_what_was_not_pasted_is_told_again(open_clinic: Open) -> None:
+    """A run that stopped has not seen the value that it assumed."""
+    clinic = open_clinic(GIVEN, PEOPLE)
+    for person in (BO, CY):
+        declare(clinic, f"groups: [{{name: Board, managers: {{include: [{person}]}}}}]")
+        code, out = clinic.run("apply", "--auto-approve")
+        assert code == 6, out
+        assert f"the service gave the manager right to {person} along" in out + clinic.err
 
 
 def test_people_with_the_right_show_nothing(open_clinic: Open) -> None:
@@ -101,6 +115,18 @@ def test_people_with_the_right_show_nothing(open_clinic: Open) -> None:
     assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
     declare(clinic, LISTS["manual"])
     assert clinic.run("apply", "--auto-approve")[0] == 6
+
+
+def test_people_with_the_right_are_read_once(open_clinic: Open) -> None:
+    """And nothing else is: whatever the service does, it does with people without it."""
+    known = {"manual-groups.add-managers.userIds": "userIds", "manual-groups.add.mode": "add"}
+    asked: list[list[str | None]] = []
+    for more in ({WHO: "anybody"}, {}):
+        clinic = open_clinic({}, PEOPLE)
+        declare(clinic, f"groups: [{{name: Board, managers: {{include: [{P0}]}}}}]", {**known, **more})
+        assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
+        asked.append(sorted(str(one.operation) for one in clinic.service.log))
+    assert sorted([*asked[0], "users.get"]) == asked[1]
 
 
 @pytest.mark.parametrize(
@@ -125,12 +151,13 @@ def test_groups_that_go_with_the_right_are_given_back(open_clinic: Open, more: d
     assert (f"{P0} lost 3 groups (Coaches, Guides, Sales)" in told) or (f"{P1} lost 2 groups (Guides, Board)" in told)
     assert "given back, with the right" in told
     assert f"    {MANAGED}: lose\n" in told
-    assert (managers(clinic), rights(clinic)) == (before, {P0, P1})
+    assert "add.mode" not in told
+    assert (managers(clinic), rights(clinic)) == (before, {DI, P0, P1})
     declare(clinic, TAKEN, {**LOSE, **more})
     _, out = clinic.run("plan")
     assert "with the manager right, the person loses the groups that they manage: Coaches, Guides, Sales" in out
     assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
-    assert (managers(clinic), rights(clinic)) == ({("Coaches", ANNA), ("Sales", ANNA)}, set())
+    assert (managers(clinic), rights(clinic)) == ({("Coaches", ANNA), ("Sales", ANNA)}, {DI})
 
 
 def test_what_the_plan_takes_anyway_is_not_given_back(open_clinic: Open) -> None:
@@ -148,7 +175,46 @@ def test_a_service_that_keeps_them_is_asked_once(open_clinic: Open) -> None:
     before = managers(clinic)
     declare(clinic, TAKEN)
     assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
-    assert (managers(clinic), rights(clinic)) == (before, set())
+    assert (managers(clinic), rights(clinic)) == (before, {DI})
+
+
+class Strict(SandboxService):
+    """A service that refuses people who are in a list already."""
+
+    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
+        if method == "POST" and path.endswith("/managers"):
+            there = super().answer("GET", path, "", headers, b"")
+            if there.status == 200 and set(json.loads(there.body)["userIds"]) & set(
+                json.loads(body).get("userIds", [])
+            ):
+                return json_response(409, {"message": "somebody is in the list already"})
+        return super().answer(method, path, query, headers, body)
+
+
+@pytest.mark.parametrize("mode", ["add", "replace"])
+def test_people_who_are_in_the_list_may_be_refused(open_clinic: Open, mode: str) -> None:
+    """Then the person is named alone; where that takes out the others, they are put back, and that is told, too."""
+    clinic = open_clinic({**LOSE, "manual-groups.add.mode": mode}, PEOPLE, made=Strict if mode == "add" else Whole)
+    before = managers(clinic)
+    declare(clinic, f"users: [{{email: {P1}, manager: false}}]\n")
+    code, out = clinic.run("apply", "--auto-approve")
+    told = out + clinic.err
+    assert code == 6, told
+    assert ("    manual-groups.add.mode: replace\n" in told) is (mode == "replace")
+    assert managers(clinic) == before
+
+
+class Whole(Strict):
+    """A service that refuses the first call that names people who are in the list."""
+
+    refused = False
+
+    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
+        if self.refused:
+            return SandboxService.answer(self, method, path, query, headers, body)
+        said = super().answer(method, path, query, headers, body)
+        self.refused = said.status == 409
+        return said
 
 
 class Final(SandboxService):
@@ -192,7 +258,7 @@ def test_the_probe_risks_no_group_of_anybody(open_clinic: Open, dialect: dict[st
     """Somebody with the right, or who manages without it, may lose groups: with them it is not tried."""
     people = [*cast("list[dict[str, object]]", PEOPLE["people"]), {"email": "p2@acme.example"}]
     groups = [*cast("list[object]", PEOPLE["groups"]), {"name": "Book club", "managers": ["p2@acme.example"]}]
-    for user in (P0, "p2@acme.example", ANNA):
+    for user in (P0, "p2@acme.example", ANNA, DI):
         clinic = open_clinic(dialect, {**PEOPLE, "people": people, "groups": groups})
         before = held(clinic.service)
         assert clinic.probe("--user", user)[MANAGED] == ("unknown", None)
