@@ -5,9 +5,10 @@ httpx.Client(transport=Sandbox("workspace.db"), base_url="http://sandbox")
 
 from __future__ import annotations
 
+import httpx
+
 from lmsconf.sandbox.faults import ConnectionLost
 from lmsconf.sandbox.service import SandboxService
-from lmsconf.support.httpx_import import httpx
 
 
 class Sandbox(SandboxService, httpx.BaseTransport):

@@ -48,7 +48,7 @@ def test_a_free_turn_costs_next_to_nothing() -> None:
         for _ in range(1_000):
             free.wait_turn(lambda: 60.0)
             free.record_response()
-    assert effort.calls <= 5 * 1_000
+    assert effort.calls <= 6 * 1_000
 
 
 @pytest.mark.parametrize("limit", [0.5, 5.0, 200.0])
@@ -102,8 +102,8 @@ def test_nothing_accepted_between_refusals_halves_the_rate() -> None:
     assert (learning.rate() or 0.0) > 2.0
 
 
-def test_each_answer_brings_a_halved_rate_back_eightfold() -> None:
-    """Six refusals without an answer between them leave a 64th of the measured rate, and two answers restore it."""
+def test_each_answer_doubles_a_halved_rate() -> None:
+    """Three refusals without an answer between them leave an eighth of the measured rate, and three answers restore it."""
     clock = Clock()
     learning = rate_limiter(clock)
     learning.record_rate_limited(clock.time, None)
@@ -111,10 +111,10 @@ def test_each_answer_brings_a_halved_rate_back_eightfold() -> None:
     answered(learning, clock, 50.0, 100)
     learning.record_rate_limited(clock.time, None)
     measured = learning.rate() or 0.0
-    for _ in range(6):
+    for _ in range(3):
         clock.time += 0.001
         learning.record_rate_limited(clock.time, None)
-    for part in (64, 8, 1):
+    for part in (8, 4, 2, 1):
         assert learning.rate() == pytest.approx(measured / part, rel=0.01)
         answered(learning, clock, 50.0, 1)
 
@@ -225,7 +225,7 @@ def test_a_later_time_told_to_another_holds() -> None:
 
 
 def test_the_rate_grows_slowly_where_it_is_known_and_never_beyond_the_limit() -> None:
-    """Measured with 100 responses, it is a few hundredths more after the next 40, twice as much after 200."""
+    """A hundredth with each response: twice as much after 70."""
     clock = Clock()
     learning = rate_limiter(clock, 15.0)
     learning.record_rate_limited(clock.time, None)
@@ -234,9 +234,9 @@ def test_the_rate_grows_slowly_where_it_is_known_and_never_beyond_the_limit() ->
     learning.record_rate_limited(clock.time, None)
     start = learning.rate() or 0.0
     clock.time += 0.001
-    answered(learning, clock, 5.0, 40)
-    assert learning.rate() == pytest.approx(1.04 * start, rel=0.01)
-    answered(learning, clock, 5.0, 160)
+    answered(learning, clock, 5.0, 1)
+    assert learning.rate() == pytest.approx(1.01 * start)
+    answered(learning, clock, 5.0, 69)
     assert learning.rate() == pytest.approx(2.0 * start, rel=0.02)
     answered(learning, clock, 5.0, 400)
     assert learning.rate() == 15.0
@@ -293,12 +293,11 @@ def test_an_answer_brings_a_turn_forward() -> None:
 
 
 def test_the_average_is_that_since_the_service_first_refused() -> None:
-    """Answers to requests that were sent before it count no more once it has settled; none at all are no rate."""
+    """Answers before it do not count; none at all are no rate."""
     clock = Clock()
     refused = rate_limiter(clock)
     answered(refused, clock, 40.0, 200)
     refused.record_rate_limited(clock.time, None)
-    clock.time += 1.0
     status = refused.status()
     assert status is not None
     assert status.rate is None
