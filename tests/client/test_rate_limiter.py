@@ -103,7 +103,7 @@ def test_nothing_accepted_between_refusals_halves_the_rate() -> None:
 
 
 def test_each_answer_doubles_a_halved_rate() -> None:
-    """Three refusals without an answer between them leave an eighth of the measured rate, and three answers restore it."""
+    """Three refusals in a row leave an eighth of the measured rate, and three answers restore it."""
     clock = Clock()
     learning = rate_limiter(clock)
     learning.record_rate_limited(clock.time, None)
