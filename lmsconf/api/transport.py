@@ -11,6 +11,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Final, cast
 from urllib.parse import SplitResult, urlsplit
@@ -113,13 +114,15 @@ class HttpTransport:
         self.host, self.url_name = parts.netloc, url_name
         self._token = _checked_token(token)
         register_secret(self._token)
-        self._headers = [
-            ("Host", self.host),
-            ("Authorization", f"Bearer {self._token}"),
-            ("Accept", "application/json"),
-            ("Accept-Encoding", "gzip"),
-            ("User-Agent", f"lmsconf/{__version__}"),
-        ]
+        self._headers = httpx.Headers(
+            {
+                "Host": self.host,
+                "Authorization": f"Bearer {self._token}",
+                "Accept": "application/json",
+                "Accept-Encoding": "gzip",
+                "User-Agent": f"lmsconf/{__version__}",
+            }
+        )
         self._seconds, self._max_bytes, self._clock = seconds, max_bytes, clock
         self._is_own = transport is None
         self._client = _open_client(parts, transport)
@@ -150,18 +153,17 @@ class HttpTransport:
         """
         seconds = min(self._seconds, max_seconds)
         until = self._clock() + seconds
-        kind = [] if body is None else [("Content-Type", "application/json")]
         try:
-            url = httpx.URL(self.url + target)
+            url = _url(self.url + target)
         except httpx.InvalidURL as error:
             raise RequestNotSent(self.redact(str(error)), final=True) from error
         request = httpx.Request(
-            method,
-            url,
-            headers=[*self._headers, *kind, *(extra_headers or {}).items()],
-            content=body,
-            extensions={"timeout": _timeouts(seconds)},
+            method, url, headers=self._headers, content=body, extensions={"timeout": _timeouts(seconds)}
         )
+        if body is not None:
+            request.headers["Content-Type"] = "application/json"
+        if extra_headers:
+            request.headers.update(extra_headers)
         try:
             response = self._client.send(request, stream=True)
             try:
@@ -231,6 +233,12 @@ class _CheckedStream(httpx.SyncByteStream):
 
     def close(self) -> None:
         self._stream.close()
+
+
+@lru_cache(maxsize=2048)
+def _url(text: str) -> httpx.URL:
+    """Parse a URL, cached: most are requested again, before and after a write and by the next plan."""
+    return httpx.URL(text)
 
 
 def _open_client(parts: SplitResult, transport: httpx.BaseTransport | None) -> httpx.Client:
