@@ -20,10 +20,12 @@ _ENOUGH: Final = 100
 """Responses that measure a rate to about a hundredth."""
 _SLOWEST: Final = 0.2
 """Minimum learnt rate in requests a second; with less a run would hardly progress."""
-_GROWTH: Final = 1.01
+_BELOW: Final = 0.97
+"""Factor on a measured rate: sent exactly as fast as the service accepts, an early request would be refused."""
+_GROWTH: Final = 1.008
 """Factor on a learnt rate with each response, so that a rate that is too low is found out."""
-_BACK: Final = 2.0
-"""The same, up to the rate before refusals without a response between them."""
+_BACK: Final = 1.5
+"""The same until a rate is measured, and up to the rate before refusals without a response between them."""
 _NOTICED: Final = 1.0
 """Seconds of sleep after which a waiting request looks, at the earliest, whether its turn comes sooner."""
 _TOLD_EVERY: Final = 60.0
@@ -141,13 +143,15 @@ class RateLimiter:
     def _learn(self, now: float) -> None:
         """Learn a rate from a refusal, and forget refusals that are not needed to measure any more."""
         if self._learnt is None:
-            self._learnt = self._before_refusals = self._first_rate(now)
+            self._learnt = self._first_rate(now)
         elif self._responses == self._refusals[-1].responses:
             self._learnt = max(self._learnt / 2, _SLOWEST)
         else:
             first = self._refusals[0]
             measured = (self._responses - first.responses) / max(now - first.at, 0.001)
-            self._learnt = self._before_refusals = max(measured, _SLOWEST)
+            # The service accepts at least what it accepted, and less than what it has just refused.
+            mean = math.sqrt(measured * min(self._learnt, 2 * measured))
+            self._learnt = self._before_refusals = max(mean * _BELOW, _SLOWEST)
         self._refusals.append(_Refusal(now, self._responses))
         self._begun = self._begun or self._refusals[0]
         while len(self._refusals) > 1 and self._responses - self._refusals[1].responses >= _ENOUGH:
