@@ -187,7 +187,7 @@ class Client:
                 self._on_call(_exchange(request, outcome, tried, seconds, pause, label))
             if pause is None:
                 break
-            self._rate_limiter.pause(pause)
+            self._rate_limiter.pause(pause, outage.seconds_left)
             waited += 0.0 if policy.is_long(pause) else pause
         if isinstance(outcome, HttpResponse):
             return parse_response(request, outcome, self._transport, tried)

@@ -88,9 +88,9 @@ class RateLimiter:
             self._nap(min(at - now, left, _TOLD_EVERY, max(self._since - now, (at - now) / 2, _NOTICED)))
             self._slept = self._clock()
 
-    def pause(self, seconds: float) -> None:
-        """Sleep for so long, before a retry."""
-        while seconds > 0:
+    def pause(self, seconds: float, seconds_left: Callable[[], float]) -> None:
+        """Sleep for so long, before a retry, or until no time is left."""
+        while seconds > 0 and seconds_left() > 0:
             self._nap(min(seconds, _TOLD_EVERY))
             seconds -= _TOLD_EVERY
 

@@ -158,7 +158,7 @@ class Outage:
         self._most = retry.max_consecutive_failures
         self._lock = threading.Lock()
         self.responses = 0
-        self.is_rate_limited = False
+        self.is_rate_limited = self._is_stopped = False
         self._reset()
 
     def _reset(self) -> None:
@@ -171,6 +171,8 @@ class Outage:
 
     def seconds_left(self) -> float:
         """Return the seconds until the outage ends the run: 0 once it has, infinity without an outage."""
+        if self._is_stopped:
+            return 0.0
         if self._started == math.inf:
             return math.inf
         with self._lock:
@@ -183,6 +185,10 @@ class Outage:
                 return 0.0
             self._reset()
             return math.inf
+
+    def stop(self) -> None:
+        """Send nothing more: the run has ended, and nobody waits for what its threads still ask for."""
+        self._is_stopped = True
 
     def record_response(self) -> None:
         """Record a response that is not transient; it ends the outage."""

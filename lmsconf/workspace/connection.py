@@ -91,6 +91,7 @@ class Connection:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._outage.stop()
         if self._shared is not None:
             self._shared.close()
         if self._sandbox is not None and not self._is_given:

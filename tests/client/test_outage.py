@@ -264,6 +264,29 @@ def test_an_answer_makes_failures_in_a_row_begin_anew() -> None:
     assert outage.seconds_left() == 0.0
 
 
+def test_a_run_that_has_ended_waits_for_nothing() -> None:
+    """A thread that it leaves behind stops to wait for a service that asked for it, and sends nothing more."""
+    group: Group
+    waited: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        waited.append(seconds)
+        group.outage.stop()
+
+    group = Group(Network(said(429, None, Retry_After="3000")))
+    by = Client(
+        "http://sandbox",
+        CANARY,
+        transport=group.network,
+        retry=group.retry,
+        outage=group.outage,
+        rate_limiter=RateLimiter(clock=group.clock, sleep=sleep),
+    )
+    with pytest.raises(Unreachable):
+        by.call("manual-groups.members", path={"groupId": "g"})
+    assert (waited, len(group.network.requests)) == ([60.0], 1)
+
+
 def test_after_as_long_again_a_program_may_begin_anew() -> None:
     """A script that runs on tries again later, and finds the service back."""
     dead = [httpx.ConnectError("refused")] * 4
