@@ -183,7 +183,7 @@ class Client:
                 if pause is None or pause > outage.seconds_left():
                     outage.record_give_up(responses)
                     pause = None
-            if self._on_call:
+            if self._on_call and not outage.is_stopped:
                 self._on_call(_exchange(request, outcome, tried, seconds, pause, label))
             if pause is None:
                 break

@@ -150,7 +150,8 @@ class Outage:
     `max_attempts`, if more), or when a call stops retrying. A rate-limited request is not counted as a failure, since
     the service is up. A program that goes on may send again `max_outage` seconds later.
 
-    responses: how many requests were answered. is_rate_limited: the last failure was rate limiting.
+    responses: how many requests were answered. is_rate_limited: the last failure was rate limiting. is_stopped: the run
+    has ended.
     """
 
     def __init__(self, retry: RetryPolicy) -> None:
@@ -158,7 +159,7 @@ class Outage:
         self._most = retry.max_consecutive_failures
         self._lock = threading.Lock()
         self.responses = 0
-        self.is_rate_limited = self._is_stopped = False
+        self.is_rate_limited = self.is_stopped = False
         self._reset()
 
     def _reset(self) -> None:
@@ -171,7 +172,7 @@ class Outage:
 
     def seconds_left(self) -> float:
         """Return the seconds until the outage ends the run: 0 once it has, infinity without an outage."""
-        if self._is_stopped:
+        if self.is_stopped:
             return 0.0
         if self._started == math.inf:
             return math.inf
@@ -188,7 +189,7 @@ class Outage:
 
     def stop(self) -> None:
         """Send nothing more: the run has ended, and nobody waits for what its threads still ask for."""
-        self._is_stopped = True
+        self.is_stopped = True
 
     def record_response(self) -> None:
         """Record a response that is not transient; it ends the outage."""

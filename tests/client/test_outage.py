@@ -10,7 +10,7 @@ import httpx
 import pytest
 from waiting import HANGS
 
-from lmsconf.api.client import Client
+from lmsconf.api.client import Client, Exchange
 from lmsconf.api.rate_limiter import RateLimiter
 from lmsconf.api.retry import Outage, RetryPolicy
 from lmsconf.api.worker_pool import WorkerPool
@@ -267,7 +267,7 @@ def test_an_answer_makes_failures_in_a_row_begin_anew() -> None:
 def test_a_run_that_has_ended_waits_for_nothing() -> None:
     """A thread that it leaves behind stops to wait for a service that asked for it, and sends nothing more."""
     group: Group
-    waited: list[float] = []
+    waited, told = list[float](), list[Exchange]()
 
     def sleep(seconds: float) -> None:
         waited.append(seconds)
@@ -281,10 +281,11 @@ def test_a_run_that_has_ended_waits_for_nothing() -> None:
         retry=group.retry,
         outage=group.outage,
         rate_limiter=RateLimiter(clock=group.clock, sleep=sleep),
+        on_call=told.append,
     )
     with pytest.raises(Unreachable):
         by.call("manual-groups.members", path={"groupId": "g"})
-    assert (waited, len(group.network.requests)) == ([60.0], 1)
+    assert (waited, len(group.network.requests), len(told)) == ([60.0], 1, 1)
 
 
 def test_after_as_long_again_a_program_may_begin_anew() -> None:
