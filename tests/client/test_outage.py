@@ -10,10 +10,9 @@ import httpx
 import pytest
 from waiting import HANGS
 
-from lmsconf.api.circuit_breaker import CircuitBreaker
-from lmsconf.api.client import Client
+from lmsconf.api.client import Client, Exchange
 from lmsconf.api.rate_limiter import RateLimiter
-from lmsconf.api.retry import RetryPolicy
+from lmsconf.api.retry import Outage, RetryPolicy
 from lmsconf.api.worker_pool import WorkerPool
 from lmsconf.errors import ApiError, ExitCode, Unreachable
 from lmsconf.support.package_data import read_guide_page
@@ -31,11 +30,11 @@ class Group:
     def __init__(self, network: Network, *, width: int = 1, **changes: float) -> None:
         self.clock, self.network = Clock(), network
         self.retry = self.clock.retry(**changes)
-        self.breaker = CircuitBreaker(self.retry)
-        self.breaker.set_concurrency(width)
+        self.outage = Outage(self.retry)
+        self.outage.set_concurrency(width)
 
     def client(self) -> Client:
-        return Client("http://sandbox", CANARY, transport=self.network, retry=self.retry, circuit_breaker=self.breaker)
+        return Client("http://sandbox", CANARY, transport=self.network, retry=self.retry, outage=self.outage)
 
     def read(self) -> object:
         return self.client().call("manual-groups.members", path={"groupId": "g"})
@@ -136,8 +135,8 @@ def test_nothing_but_too_many_ends_many_clients_in_two_minutes(
     clock = VirtualThreads()
     network = Network(said(200, {"userIds": []}), said(status, None, **headers))
     retry = clock.retry(random_number=lambda: luck)
-    rate_limiter, breaker = RateLimiter(clock=clock, sleep=clock.sleep), CircuitBreaker(retry)
-    breaker.set_concurrency(16)
+    rate_limiter, outage = RateLimiter(clock=clock, sleep=clock.sleep), Outage(retry)
+    outage.set_concurrency(16)
     todo, errors = iter(range(100)), []
 
     def worker() -> None:
@@ -147,7 +146,7 @@ def test_nothing_but_too_many_ends_many_clients_in_two_minutes(
             transport=network,
             retry=retry,
             rate_limiter=rate_limiter,
-            circuit_breaker=breaker,
+            outage=outage,
         )
         for _ in todo:
             try:
@@ -169,10 +168,10 @@ def test_failures_in_a_row_are_enough(width: int, most: int) -> None:
     """Twenty, or where there are many clients, four for each: one moment of trouble meets all of them at once."""
     group = Group(Network(said(200)), width=width)
     for _ in range(most - 1):
-        group.breaker.record_failure(group.clock.time)
-    assert group.breaker.seconds_until_open() == MINUTES_2
-    group.breaker.record_failure(group.clock.time)
-    assert group.breaker.seconds_until_open() == 0
+        group.outage.record_failure(group.clock.time)
+    assert group.outage.seconds_left() == MINUTES_2
+    group.outage.record_failure(group.clock.time)
+    assert group.outage.seconds_left() == 0
 
 
 def test_what_was_not_sent_says_so() -> None:
@@ -237,7 +236,7 @@ def test_a_write_is_not_sent_at_the_last_moment() -> None:
     group: Group
     network = Network(answering=lambda request: refuses(request))
     group = Group(network)
-    group.breaker.record_failure(group.clock.time - 119.5)
+    group.outage.record_failure(group.clock.time - 119.5)
     with pytest.raises(Unreachable, match="not sent"):
         group.client().call("manual-groups.rename", path={"groupId": "g"}, body={"name": "A"})
     assert network.requests == []
@@ -246,35 +245,47 @@ def test_a_write_is_not_sent_at_the_last_moment() -> None:
 def test_a_request_is_sent_while_a_second_is_left() -> None:
     """A second and a half is enough for an answer."""
     group = Group(Network(said(200, {"userIds": []})))
-    group.breaker.record_failure(group.clock.time - 118.5)
+    group.outage.record_failure(group.clock.time - 118.5)
     assert group.read() == {"userIds": []}
 
 
 def test_an_answer_makes_failures_in_a_row_begin_anew() -> None:
     """Nineteen failures before it and nineteen after it are not twenty; until the first one nothing has answered."""
-    breaker = CircuitBreaker(Clock().retry())
-    assert (breaker.has_ever_responded, breaker.is_rate_limited) == (False, False)
-    for _ in range(2):
+    outage = Outage(Clock().retry())
+    assert (outage.responses, outage.is_rate_limited) == (0, False)
+    for answered in (1, 2):
         for _ in range(19):
-            breaker.record_failure(1_000.0)
-        assert breaker.seconds_until_open() == 120.0
-        breaker.record_response()
-        assert breaker.has_ever_responded
+            outage.record_failure(1_000.0)
+        assert outage.seconds_left() == 120.0
+        outage.record_response()
+        assert outage.responses == answered
     for _ in range(20):
-        breaker.record_failure(1_000.0)
-    assert breaker.seconds_until_open() == 0.0
+        outage.record_failure(1_000.0)
+    assert outage.seconds_left() == 0.0
 
 
-def test_outages_are_counted_from_one() -> None:
-    """0 means that there is none, and each outage has a number of its own."""
-    breaker = Group(Network(said(200))).breaker
-    numbers = [breaker.outage_number]
-    for _ in range(2):
-        breaker.record_failure(0.0)
-        numbers.append(breaker.outage_number)
-        breaker.record_response()
-        numbers.append(breaker.outage_number)
-    assert numbers == [0, 1, 0, 2, 0]
+def test_a_run_that_has_ended_waits_for_nothing() -> None:
+    """A thread that it leaves behind stops to wait for a service that asked for it, and sends nothing more."""
+    group: Group
+    waited, told = list[float](), list[Exchange]()
+
+    def sleep(seconds: float) -> None:
+        waited.append(seconds)
+        group.outage.stop()
+
+    group = Group(Network(said(429, None, Retry_After="3000")))
+    by = Client(
+        "http://sandbox",
+        CANARY,
+        transport=group.network,
+        retry=group.retry,
+        outage=group.outage,
+        rate_limiter=RateLimiter(clock=group.clock, sleep=sleep),
+        on_call=told.append,
+    )
+    with pytest.raises(Unreachable):
+        by.call("manual-groups.members", path={"groupId": "g"})
+    assert (waited, len(group.network.requests), len(told)) == ([60.0], 1, 1)
 
 
 def test_after_as_long_again_a_program_may_begin_anew() -> None:
